@@ -22,7 +22,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-enum { ARENA_ALIGNMENT = 16 };
+enum { PARTITION_ARENA_ALIGNMENT = 16 };
 
 static const size_t first_block_bytes = (size_t)64 << 10;
 static const size_t largest_block_bytes = (size_t)16 << 20;
@@ -30,11 +30,11 @@ static const size_t largest_block_bytes = (size_t)16 << 20;
 struct arena_block {
     struct arena_block *older; /* may be NULL */
     size_t capacity_bytes;     /* after the header */
-    size_t used_bytes;         /* a multiple of ARENA_ALIGNMENT */
+    size_t used_bytes;         /* a multiple of PARTITION_ARENA_ALIGNMENT */
 };
 
-static_assert(sizeof(struct arena_block) <= 2 * ARENA_ALIGNMENT, "the header fits HEADER_BYTES");
-enum { HEADER_BYTES = 2 * ARENA_ALIGNMENT };
+static_assert(sizeof(struct arena_block) <= 2 * PARTITION_ARENA_ALIGNMENT, "the header fits HEADER_BYTES");
+enum { HEADER_BYTES = 2 * PARTITION_ARENA_ALIGNMENT };
 
 /* Memory taken over by the arena; this record is a piece of the arena. */
 struct arena_adopted {
@@ -92,7 +92,7 @@ enum status arena_array(struct arena *arena, size_t count, size_t size, void *po
     if (!size_mul(count, size, &wanted) || wanted > SIZE_MAX / 2)
         return error_set(err, STATUS_NO_MEMORY, "no memory for %zu elements of %zu bytes", count,
                          size);
-    size_t bytes = (size_t)size_align(wanted > 0 ? wanted : 1, ARENA_ALIGNMENT);
+    size_t bytes = (size_t)size_align(wanted > 0 ? wanted : 1, PARTITION_ARENA_ALIGNMENT);
     struct arena_block *newest = arena->newest;
     void *piece;
     if (newest && bytes <= newest->capacity_bytes - newest->used_bytes)

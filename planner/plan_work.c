@@ -39,7 +39,7 @@
 /* --- whole layers --------------------------------------------------------------------------- */
 
 static void add_layers(struct work_list *list, const struct job *job, uint64_t first_layer,
-                       uint64_t layer_count, enum pass pass)
+                       uint64_t layer_count, enum network_pass pass)
 {
     const struct network *network = &job->network;
     uint64_t end = first_layer + layer_count;
@@ -104,7 +104,7 @@ static uint64_t overlap(uint64_t total, uint64_t first, uint64_t count)
 }
 
 static void add_sliced_pass(struct work_list *list, const struct job *job, uint64_t layer,
-                            enum pass pass, uint64_t first_row, uint64_t row_count)
+                            enum network_pass pass, uint64_t first_row, uint64_t row_count)
 {
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(&job->network, layer, pass, job_samples(job), job->sequence,

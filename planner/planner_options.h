@@ -9,20 +9,20 @@ enum { PLANNER_AUTO = UINT32_MAX };
 /* The place of the optimizers of spilled shards: where their gradients are made; on the host's processor, which leaves
  * two thirds of the state in host memory; or on the device for each job's first shards and on the host for the others,
  * so that both are equally busy. */
-enum planner_place { PLACE_DEVICE, PLACE_CPU, PLACE_SPLIT, PLACE_COUNT };
-extern const char *const planner_place_names[PLACE_COUNT]; /* "device", "cpu", "split" */
+enum planner_place { PLANNER_PLACE_DEVICE, PLANNER_PLACE_CPU, PLANNER_PLACE_SPLIT, PLANNER_PLACE_COUNT };
+extern const char *const planner_place_names[PLANNER_PLACE_COUNT]; /* "device", "cpu", "split" */
 
 /* States that may live on storage: those without room in host memory, none, or all. */
-enum planner_storage { STORAGE_AUTO, STORAGE_NONE, STORAGE_ALL, STORAGE_COUNT };
+enum planner_storage { PLANNER_STORAGE_AUTO, PLANNER_STORAGE_NONE, PLANNER_STORAGE_ALL, PLANNER_STORAGE_COUNT };
 
 /* Jobs in host memory: all at once if they fit, else in turns; always in turns (host_need.h). */
-enum planner_host { HOST_AUTO, HOST_TURNS };
+enum planner_host { PLANNER_HOST_AUTO, PLANNER_HOST_TURNS };
 
 /* Boundaries of spilled shards: the largest shards that fit, or balanced (partition_job.h). */
-enum planner_cuts { CUTS_GREEDY, CUTS_BALANCED, CUTS_COUNT };
+enum planner_cuts { PLANNER_CUTS_GREEDY, PLANNER_CUTS_BALANCED, PLANNER_CUTS_COUNT };
 
 /* Activations that the shard with the loss, which passes forward and back in one, holds. */
-enum planner_last { LAST_AUTO, LAST_HOLDS_ALL, LAST_HOLDS_INPUTS };
+enum planner_last { PLANNER_LAST_AUTO, PLANNER_LAST_HOLDS_ALL, PLANNER_LAST_HOLDS_INPUTS };
 
 /* Statistics of searches for orders, summed over all searches. */
 struct planner_search {

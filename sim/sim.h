@@ -3,7 +3,7 @@
  *
  * This interpreter follows plan.h's rules, with durations from models/cost/cost.h. Copies are flows that share links
  * (sim/network/share.h); so are collectives, if options say so. Computations are slowed by concurrent operations
- * (struct interference). Virtual time is double seconds; equal times are ordered by (time, kind, operation number), so
+ * (struct hardware_interference). Virtual time is double seconds; equal times are ordered by (time, kind, operation number), so
  * equal inputs give equal bytes. Memory is proportional to the window of operations between the first unfinished and
  * the last issued one; memory is allocated only when it grows.
  */

@@ -48,21 +48,21 @@ static bool whole(const struct protobuf_field *value, uint64_t *out)
 {
     uint64_t bits = value->value;
     switch (value->number) {
-    case ATTRIBUTE_INT32:
-    case ATTRIBUTE_INT64:
-    case ATTRIBUTE_SFIXED64:
-    case ATTRIBUTE_SFIXED32:
+    case CHAKRA_ATTRIBUTE_INT32:
+    case CHAKRA_ATTRIBUTE_INT64:
+    case CHAKRA_ATTRIBUTE_SFIXED64:
+    case CHAKRA_ATTRIBUTE_SFIXED32:
         *out = bits;
-        return value->number == ATTRIBUTE_SFIXED32 ? bits <= INT32_MAX : bits <= INT64_MAX;
-    case ATTRIBUTE_SINT32:
-    case ATTRIBUTE_SINT64: /* zigzag: 0, -1, 1, -2 ... */
+        return value->number == CHAKRA_ATTRIBUTE_SFIXED32 ? bits <= INT32_MAX : bits <= INT64_MAX;
+    case CHAKRA_ATTRIBUTE_SINT32:
+    case CHAKRA_ATTRIBUTE_SINT64: /* zigzag: 0, -1, 1, -2 ... */
         *out = bits >> 1;
         return !(bits & 1);
-    case ATTRIBUTE_UINT32:
-    case ATTRIBUTE_UINT64:
-    case ATTRIBUTE_FIXED32:
-    case ATTRIBUTE_FIXED64:
-    case ATTRIBUTE_BOOL:
+    case CHAKRA_ATTRIBUTE_UINT32:
+    case CHAKRA_ATTRIBUTE_UINT64:
+    case CHAKRA_ATTRIBUTE_FIXED32:
+    case CHAKRA_ATTRIBUTE_FIXED64:
+    case CHAKRA_ATTRIBUTE_BOOL:
         *out = bits;
         return true;
     default: return false;
@@ -73,19 +73,19 @@ static bool whole(const struct protobuf_field *value, uint64_t *out)
 static enum protobuf_form form_of(uint32_t field)
 {
     switch (field) {
-    case ATTRIBUTE_DOUBLE:
-    case ATTRIBUTE_FIXED64:
-    case ATTRIBUTE_SFIXED64: return PROTOBUF_FIXED64;
-    case ATTRIBUTE_FLOAT:
-    case ATTRIBUTE_FIXED32:
-    case ATTRIBUTE_SFIXED32: return PROTOBUF_FIXED32;
-    case ATTRIBUTE_INT32:
-    case ATTRIBUTE_INT64:
-    case ATTRIBUTE_UINT32:
-    case ATTRIBUTE_UINT64:
-    case ATTRIBUTE_SINT32:
-    case ATTRIBUTE_SINT64:
-    case ATTRIBUTE_BOOL: return PROTOBUF_VARINT;
+    case CHAKRA_ATTRIBUTE_DOUBLE:
+    case CHAKRA_ATTRIBUTE_FIXED64:
+    case CHAKRA_ATTRIBUTE_SFIXED64: return PROTOBUF_FIXED64;
+    case CHAKRA_ATTRIBUTE_FLOAT:
+    case CHAKRA_ATTRIBUTE_FIXED32:
+    case CHAKRA_ATTRIBUTE_SFIXED32: return PROTOBUF_FIXED32;
+    case CHAKRA_ATTRIBUTE_INT32:
+    case CHAKRA_ATTRIBUTE_INT64:
+    case CHAKRA_ATTRIBUTE_UINT32:
+    case CHAKRA_ATTRIBUTE_UINT64:
+    case CHAKRA_ATTRIBUTE_SINT32:
+    case CHAKRA_ATTRIBUTE_SINT64:
+    case CHAKRA_ATTRIBUTE_BOOL: return PROTOBUF_VARINT;
     default: return PROTOBUF_BYTES;
     }
 }
@@ -113,14 +113,14 @@ static enum status put_value(struct arena *arena, const struct attribute *attrib
         return protobuf_fail(in, value->at, err, "the value of attribute '%s' has form %d (expected %d)",
                              attribute->name, (int)value->form, (int)form_of(value->number));
     if (attribute->kind == KIND_STRING) {
-        if (value->number != ATTRIBUTE_STRING)
+        if (value->number != CHAKRA_ATTRIBUTE_STRING)
             return protobuf_fail(in, value->at, err, "attribute '%s' is no string", attribute->name);
         return copy_text(arena, &value->inside, to, err);
     }
     if (attribute->kind == KIND_SECONDS) {
         node->seconds = protobuf_double(value->value);
         node->has_seconds = true;
-        if (value->number == ATTRIBUTE_DOUBLE && node->seconds >= 0 && isfinite(node->seconds)) return STATUS_OK;
+        if (value->number == CHAKRA_ATTRIBUTE_DOUBLE && node->seconds >= 0 && isfinite(node->seconds)) return STATUS_OK;
         return protobuf_fail(in, value->at, err, "attribute '%s' is no duration (expected a double, at least 0)",
                              attribute->name);
     }
@@ -141,8 +141,8 @@ static enum status read_attribute(struct arena *arena, struct protobuf_in in, st
     for (bool some;;) {
         if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
         if (!some) break;
-        if (field.number == ATTRIBUTE_NAME && field.form == PROTOBUF_BYTES) name = field;
-        else if (field.number >= ATTRIBUTE_DOUBLE) value = field; /* one of them; the last counts */
+        if (field.number == CHAKRA_ATTRIBUTE_NAME && field.form == PROTOBUF_BYTES) name = field;
+        else if (field.number >= CHAKRA_ATTRIBUTE_DOUBLE) value = field; /* one of them; the last counts */
     }
     if (name.number == 0 || value.number == 0) return STATUS_OK;
     size_t length = name.inside.end - name.inside.at;
@@ -159,12 +159,12 @@ static enum status check_form(const struct protobuf_in *in, const struct protobu
                               struct error *err)
 {
     static const enum protobuf_form forms[] = {
-        [NODE_ID] = PROTOBUF_VARINT, [NODE_NAME] = PROTOBUF_BYTES,
-        [NODE_TYPE] = PROTOBUF_VARINT, [NODE_DURATION_MICROS] = PROTOBUF_VARINT,
-        [NODE_ATTRIBUTE] = PROTOBUF_BYTES};
-    bool deps = field->number == NODE_CTRL_DEPS || field->number == NODE_DATA_DEPS;
-    bool known = field->number <= NODE_ATTRIBUTE && !(field->number == 6 || field->number == 8 ||
-                                                      field->number == 9);
+        [CHAKRA_NODE_ID] = PROTOBUF_VARINT, [CHAKRA_NODE_NAME] = PROTOBUF_BYTES,
+        [CHAKRA_NODE_TYPE] = PROTOBUF_VARINT, [CHAKRA_NODE_DURATION_MICROS] = PROTOBUF_VARINT,
+        [CHAKRA_NODE_ATTRIBUTE] = PROTOBUF_BYTES};
+    bool deps = field->number == CHAKRA_NODE_CTRL_DEPS || field->number == CHAKRA_NODE_DATA_DEPS;
+    bool known = field->number <= CHAKRA_NODE_ATTRIBUTE && !(field->number == 6 || field->number == 8 ||
+                                                             field->number == 9);
     if (deps ? field->form == PROTOBUF_VARINT || field->form == PROTOBUF_BYTES
              : !known || field->form == forms[field->number])
         return STATUS_OK;
@@ -196,8 +196,8 @@ static enum status count_node(struct protobuf_in in, uint64_t counts[2], struct 
         if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
         if (!some) return STATUS_OK;
         if (check_form(&in, &field, err) != STATUS_OK) return err->status;
-        if (field.number == NODE_CTRL_DEPS || field.number == NODE_DATA_DEPS)
-            if (read_deps(&field, NULL, &counts[field.number - NODE_CTRL_DEPS], err) != STATUS_OK)
+        if (field.number == CHAKRA_NODE_CTRL_DEPS || field.number == CHAKRA_NODE_DATA_DEPS)
+            if (read_deps(&field, NULL, &counts[field.number - CHAKRA_NODE_CTRL_DEPS], err) != STATUS_OK)
                 return err->status;
     }
 }
@@ -236,14 +236,14 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
         enum status status = protobuf_in_next(&in, &field, &some, err);
         if (status == STATUS_OK && !some) break;
         if (status != STATUS_OK) return status;
-        if (field.number == NODE_ID) node->id = field.value;
-        else if (field.number == NODE_TYPE) node->type = field.value < UINT32_MAX ? (uint32_t)field.value : UINT32_MAX;
-        else if (field.number == NODE_DURATION_MICROS) node->duration_micros = field.value;
-        else if (field.number == NODE_NAME) status = copy_text(arena, &field.inside, &node->name, err);
-        else if (field.number == NODE_ATTRIBUTE) status = read_attribute(arena, field.inside, node, err);
-        else if (field.number == NODE_CTRL_DEPS || field.number == NODE_DATA_DEPS)
-            status = read_deps(&field, deps[field.number - NODE_CTRL_DEPS],
-                               &counts[field.number - NODE_CTRL_DEPS], err);
+        if (field.number == CHAKRA_NODE_ID) node->id = field.value;
+        else if (field.number == CHAKRA_NODE_TYPE) node->type = field.value < UINT32_MAX ? (uint32_t)field.value : UINT32_MAX;
+        else if (field.number == CHAKRA_NODE_DURATION_MICROS) node->duration_micros = field.value;
+        else if (field.number == CHAKRA_NODE_NAME) status = copy_text(arena, &field.inside, &node->name, err);
+        else if (field.number == CHAKRA_NODE_ATTRIBUTE) status = read_attribute(arena, field.inside, node, err);
+        else if (field.number == CHAKRA_NODE_CTRL_DEPS || field.number == CHAKRA_NODE_DATA_DEPS)
+            status = read_deps(&field, deps[field.number - CHAKRA_NODE_CTRL_DEPS],
+                               &counts[field.number - CHAKRA_NODE_CTRL_DEPS], err);
         if (status != STATUS_OK) return status;
     }
     if (check_node(&whole_node, node, err) != STATUS_OK) return err->status;

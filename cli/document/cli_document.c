@@ -41,7 +41,7 @@ struct seen_table {
     size_t column_count, cell_count;
 };
 
-struct picture {
+struct document_picture {
     const char *caption; /* string constant */
     char *data;
     size_t length;
@@ -53,7 +53,7 @@ struct cli_document {
     size_t length;
     struct seen_table *tables;
     size_t table_count, table_capacity;
-    struct picture pictures[PICTURES_MAX];
+    struct document_picture pictures[PICTURES_MAX];
     size_t picture_count;
     char assumptions[ASSUMPTIONS_MAX][ASSUMPTION_BYTES];
     size_t assumption_count;
@@ -126,7 +126,7 @@ enum status cli_document_begin(struct cli *cli, struct error *err)
 static enum status read_picture(struct cli_document *document, const char *caption, const char *path, struct error *err)
 {
     assert(document->picture_count < PICTURES_MAX);
-    struct picture *picture = &document->pictures[document->picture_count];
+    struct document_picture *picture = &document->pictures[document->picture_count];
     if (file_read(path, DOCUMENT_PICTURE_BYTES_MAX, &picture->data, &picture->length, err) != STATUS_OK) return err->status;
     picture->caption = caption;
     document->picture_count++;

@@ -20,7 +20,7 @@
 
 enum { NODES_MAX = 1 << 20, CELLS_MAX = 1 << 22 };
 
-const char *const picture_endings[2] = {"svg", "png"};
+const char *const document_picture_endings[2] = {"svg", "png"};
 
 /* --- text that is safe to write -------------------------------------------------------------- */
 
@@ -124,15 +124,15 @@ void document_destroy(struct document *document)
 }
 
 /* Adds a node. Returns NULL after a failure. */
-static struct node *add(struct document *document, enum node_kind kind, const char *text)
+static struct document_node *add(struct document *document, enum document_node_kind kind, const char *text)
 {
     assert(!document->in_table);
     if (document->failed.status != STATUS_OK ||
         array_reserve(&document->nodes, &document->node_capacity, document->node_count, sizeof *document->nodes, NODES_MAX,
                       "parts of a document", &document->failed) != STATUS_OK)
         return NULL;
-    struct node *node = &document->nodes[document->node_count++];
-    *node = (struct node){.kind = kind, .text = text};
+    struct document_node *node = &document->nodes[document->node_count++];
+    *node = (struct document_node){.kind = kind, .text = text};
     return node;
 }
 
@@ -142,7 +142,7 @@ void document_heading(struct document *document, unsigned level, const char *for
     assert(level <= DOCUMENT_LEVEL_MAX);
     va_list arguments;
     va_start(arguments, format);
-    struct node *node = add(document, NODE_HEADING, keep_printed(document, format, arguments));
+    struct document_node *node = add(document, DOCUMENT_NODE_HEADING, keep_printed(document, format, arguments));
     va_end(arguments);
     if (node) node->level = level;
 }
@@ -151,7 +151,7 @@ void document_paragraph(struct document *document, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    add(document, NODE_PARAGRAPH, keep_printed(document, format, arguments));
+    add(document, DOCUMENT_NODE_PARAGRAPH, keep_printed(document, format, arguments));
     va_end(arguments);
 }
 
@@ -159,18 +159,18 @@ void document_item(struct document *document, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    add(document, NODE_ITEM, keep_printed(document, format, arguments));
+    add(document, DOCUMENT_NODE_ITEM, keep_printed(document, format, arguments));
     va_end(arguments);
 }
 
 void document_code(struct document *document, const char *text)
 {
-    add(document, NODE_CODE, keep(document, text, true));
+    add(document, DOCUMENT_NODE_CODE, keep(document, text, true));
 }
 
 void document_contents(struct document *document)
 {
-    add(document, NODE_CONTENTS, "");
+    add(document, DOCUMENT_NODE_CONTENTS, "");
 }
 
 /* --- tables ---------------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ void document_contents(struct document *document)
 static void add_cell(struct document *document, const char *text)
 {
     if (document->failed.status != STATUS_OK) return;
-    struct node *table = &document->nodes[document->node_count - 1];
+    struct document_node *table = &document->nodes[document->node_count - 1];
     if (array_reserve(&table->cells, &table->cell_capacity, table->cell_count, sizeof *table->cells, CELLS_MAX, "table cells",
                       &document->failed) == STATUS_OK)
         table->cells[table->cell_count++] = text;
@@ -190,7 +190,7 @@ void document_table_begin(struct document *document, const char *caption, const 
     while (headings[columns]) columns++;
     assert(columns > 0);
     assert(columns <= DOCUMENT_COLUMNS_MAX);
-    struct node *table = add(document, NODE_TABLE, keep(document, caption, false));
+    struct document_node *table = add(document, DOCUMENT_NODE_TABLE, keep(document, caption, false));
     document->in_table = true;
     if (!table) return;
     if (ARENA_NEW(&document->arena, columns, table->numbers, &document->failed) != STATUS_OK) return;
@@ -215,7 +215,7 @@ void document_table_end(struct document *document)
     assert(document->in_table);
     document->in_table = false;
     if (document->failed.status != STATUS_OK) return;
-    struct node *table = &document->nodes[document->node_count - 1];
+    struct document_node *table = &document->nodes[document->node_count - 1];
     assert(table->cell_count % table->column_count == 0);
     if (table->cell_count > table->column_count) return;
     free(table->cells);
@@ -224,24 +224,24 @@ void document_table_end(struct document *document)
 
 /* --- pictures -------------------------------------------------------------------------------- */
 
-static bool find_form(const unsigned char *data, size_t length, enum picture_form *out)
+static bool find_form(const unsigned char *data, size_t length, enum document_picture_form *out)
 {
     static const unsigned char png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
     static const char svg[] = "<svg";
     if (length >= sizeof png && memcmp(data, png, sizeof png) == 0) {
-        *out = PICTURE_PNG;
+        *out = DOCUMENT_PICTURE_PNG;
         return true;
     }
     /* skips a declaration and comments, which are short */
     size_t looked_at = length < 4096 ? length : 4096;
-    *out = PICTURE_SVG;
+    *out = DOCUMENT_PICTURE_SVG;
     return looked_at > 0 && data[0] == '<' && memmem(data, looked_at, svg, strlen(svg)) != NULL;
 }
 
 enum status document_picture(struct document *document, const char *caption, const void *data, size_t length,
                              struct error *err)
 {
-    enum picture_form form;
+    enum document_picture_form form;
     unsigned char *copy = NULL;
     if (length > DOCUMENT_PICTURE_BYTES_MAX)
         return error_set(err, STATUS_LIMIT, "a picture is too large (limit is %d bytes)", DOCUMENT_PICTURE_BYTES_MAX);
@@ -249,7 +249,7 @@ enum status document_picture(struct document *document, const char *caption, con
         return error_set(err, STATUS_BAD_INPUT, "a picture is in no form that can be shown (expected SVG or PNG)");
     if (ARENA_NEW(&document->arena, length, copy, err) != STATUS_OK) return err->status;
     memcpy(copy, data, length);
-    struct node *node = add(document, NODE_PICTURE, keep(document, caption, false));
+    struct document_node *node = add(document, DOCUMENT_NODE_PICTURE, keep(document, caption, false));
     if (!node) return STATUS_OK; /* the failure is remembered */
     node->form = form;
     node->data = copy;
@@ -297,12 +297,12 @@ static enum status write_pictures(const struct document *document, const char *p
 {
     size_t number = 0;
     for (size_t i = 0; i < document->node_count; i++) {
-        const struct node *node = &document->nodes[i];
-        if (node->kind != NODE_PICTURE) continue;
+        const struct document_node *node = &document->nodes[i];
+        if (node->kind != DOCUMENT_NODE_PICTURE) continue;
         char beside[PATH_MAX];
         struct file_out *file;
         int length = snprintf(beside, sizeof beside, "%.*s-%zu.%s", (int)(path_ending(path) - path), path, ++number,
-                              picture_endings[node->form]);
+                              document_picture_endings[node->form]);
         if (length < 0 || (size_t)length >= sizeof beside)
             return error_set(err, STATUS_BAD_INPUT, "the name of a picture beside '%s' is too long", path);
         if (file_out_create(beside, &file, err) != STATUS_OK) return err->status;

@@ -64,7 +64,7 @@ static void put_base64(struct file_out *file, const unsigned char *data, size_t 
     }
 }
 
-static void put_cells(struct file_out *file, const struct node *table, const char *const *cells, const char *tag)
+static void put_cells(struct file_out *file, const struct document_node *table, const char *const *cells, const char *tag)
 {
     put(file, "<tr>");
     for (size_t c = 0; c < table->column_count; c++) {
@@ -75,7 +75,7 @@ static void put_cells(struct file_out *file, const struct node *table, const cha
     put(file, "</tr>\n");
 }
 
-static void put_table(struct file_out *file, const struct node *table)
+static void put_table(struct file_out *file, const struct document_node *table)
 {
     put(file, "<div class=\"wide\"><table>\n");
     if (table->text[0]) {
@@ -91,7 +91,7 @@ static void put_table(struct file_out *file, const struct node *table)
     put(file, "</tbody>\n</table></div>\n");
 }
 
-static void put_picture(struct file_out *file, const struct node *picture)
+static void put_picture(struct file_out *file, const struct document_node *picture)
 {
     static const char *const types[] = {"svg+xml", "png"};
     put(file, "<figure><img alt=\"");
@@ -107,7 +107,7 @@ static void put_contents(struct file_out *file, const struct document *document)
 {
     put(file, "<nav><ul>\n");
     for (size_t i = 0; i < document->node_count; i++) {
-        if (document->nodes[i].kind != NODE_HEADING || document->nodes[i].level != 2) continue;
+        if (document->nodes[i].kind != DOCUMENT_NODE_HEADING || document->nodes[i].level != 2) continue;
         file_out_printf(file, "<li><a href=\"#s%zu\">", i);
         put_text(file, document->nodes[i].text);
         put(file, "</a></li>\n");
@@ -125,30 +125,30 @@ static void put_element(struct file_out *file, const char *tag, const char *text
 
 static void put_node(struct file_out *file, const struct document *document, size_t index)
 {
-    const struct node *node = &document->nodes[index];
-    bool first = index == 0 || node[-1].kind != NODE_ITEM;
-    bool last = index + 1 == document->node_count || node[1].kind != NODE_ITEM;
+    const struct document_node *node = &document->nodes[index];
+    bool first = index == 0 || node[-1].kind != DOCUMENT_NODE_ITEM;
+    bool last = index + 1 == document->node_count || node[1].kind != DOCUMENT_NODE_ITEM;
     switch (node->kind) {
-    case NODE_HEADING:
+    case DOCUMENT_NODE_HEADING:
         file_out_printf(file, "<h%u id=\"s%zu\">", node->level, index);
         put_text(file, node->text);
         file_out_printf(file, "</h%u>\n", node->level);
         break;
-    case NODE_PARAGRAPH: put_element(file, "p", node->text); break;
-    case NODE_ITEM:
+    case DOCUMENT_NODE_PARAGRAPH: put_element(file, "p", node->text); break;
+    case DOCUMENT_NODE_ITEM:
         if (first) put(file, "<ul>\n");
         put_element(file, "li", node->text);
         if (last) put(file, "</ul>\n");
         break;
-    case NODE_CODE:
+    case DOCUMENT_NODE_CODE:
         /* HTML ignores the first line end after <pre> */
         put(file, "<pre>\n");
         put_text(file, node->text);
         put(file, "</pre>\n");
         break;
-    case NODE_CONTENTS: put_contents(file, document); break;
-    case NODE_TABLE: put_table(file, node); break;
-    case NODE_PICTURE: put_picture(file, node); break;
+    case DOCUMENT_NODE_CONTENTS: put_contents(file, document); break;
+    case DOCUMENT_NODE_TABLE: put_table(file, node); break;
+    case DOCUMENT_NODE_PICTURE: put_picture(file, node); break;
     }
 }
 

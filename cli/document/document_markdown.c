@@ -62,7 +62,7 @@ static void put_code(struct file_out *file, const char *text)
     put(file, "\n\n");
 }
 
-static void put_cells(struct file_out *file, const struct node *table, const char *const *cells)
+static void put_cells(struct file_out *file, const struct document_node *table, const char *const *cells)
 {
     put(file, "|");
     for (size_t c = 0; c < table->column_count; c++) {
@@ -73,7 +73,7 @@ static void put_cells(struct file_out *file, const struct node *table, const cha
     put(file, "\n");
 }
 
-static void put_table(struct file_out *file, const struct node *table)
+static void put_table(struct file_out *file, const struct document_node *table)
 {
     if (table->text[0]) {
         put_block(file, table->text);
@@ -98,13 +98,13 @@ static void put_link(struct file_out *file, const char *text)
     }
 }
 
-static void put_picture(struct file_out *file, const struct node *picture, const char *beside, size_t number)
+static void put_picture(struct file_out *file, const struct document_node *picture, const char *beside, size_t number)
 {
     put(file, "![");
     put_text(file, picture->text);
     put(file, "](");
     put_link(file, beside);
-    file_out_printf(file, "-%zu.%s)\n\n", number, picture_endings[picture->form]);
+    file_out_printf(file, "-%zu.%s)\n\n", number, document_picture_endings[picture->form]);
 }
 
 void document_write_markdown(const struct document *document, const char *beside, struct file_out *file)
@@ -115,27 +115,27 @@ void document_write_markdown(const struct document *document, const char *beside
     put_text(file, document->title);
     put(file, "\n\n");
     for (size_t i = 0; i < document->node_count; i++) {
-        const struct node *node = &document->nodes[i];
-        bool last_item = i + 1 == document->node_count || node[1].kind != NODE_ITEM;
+        const struct document_node *node = &document->nodes[i];
+        bool last_item = i + 1 == document->node_count || node[1].kind != DOCUMENT_NODE_ITEM;
         switch (node->kind) {
-        case NODE_HEADING:
+        case DOCUMENT_NODE_HEADING:
             file_out_printf(file, "%.*s ", (int)node->level, marks);
             put_text(file, node->text);
             put(file, "\n\n");
             break;
-        case NODE_PARAGRAPH:
+        case DOCUMENT_NODE_PARAGRAPH:
             put_block(file, node->text);
             put(file, "\n\n");
             break;
-        case NODE_ITEM:
+        case DOCUMENT_NODE_ITEM:
             put(file, "- ");
             put_block(file, node->text);
             put(file, last_item ? "\n\n" : "\n");
             break;
-        case NODE_CODE: put_code(file, node->text); break;
-        case NODE_CONTENTS: break;
-        case NODE_TABLE: put_table(file, node); break;
-        case NODE_PICTURE: put_picture(file, node, beside, ++pictures); break;
+        case DOCUMENT_NODE_CODE: put_code(file, node->text); break;
+        case DOCUMENT_NODE_CONTENTS: break;
+        case DOCUMENT_NODE_TABLE: put_table(file, node); break;
+        case DOCUMENT_NODE_PICTURE: put_picture(file, node, beside, ++pictures); break;
         }
     }
 }

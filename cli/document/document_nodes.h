@@ -8,11 +8,19 @@
 #include "base/files/file.h"
 #include "cli/document/document.h"
 
-enum node_kind { NODE_HEADING, NODE_PARAGRAPH, NODE_ITEM, NODE_CODE, NODE_CONTENTS, NODE_TABLE, NODE_PICTURE };
-enum picture_form { PICTURE_SVG, PICTURE_PNG };
+enum document_node_kind {
+    DOCUMENT_NODE_HEADING,
+    DOCUMENT_NODE_PARAGRAPH,
+    DOCUMENT_NODE_ITEM,
+    DOCUMENT_NODE_CODE,
+    DOCUMENT_NODE_CONTENTS,
+    DOCUMENT_NODE_TABLE,
+    DOCUMENT_NODE_PICTURE
+};
+enum document_picture_form { DOCUMENT_PICTURE_SVG, DOCUMENT_PICTURE_PNG };
 
-struct node {
-    enum node_kind kind;
+struct document_node {
+    enum document_node_kind kind;
     unsigned level;          /* of a heading */
     const char *text;        /* text of the node; caption of a table or a picture */
     /* tables: column_count headings, then the cells of the rows */
@@ -20,21 +28,21 @@ struct node {
     size_t cell_count, cell_capacity, column_count;
     bool *numbers;           /* by column: the cells are aligned to the right */
     /* pictures */
-    enum picture_form form;
+    enum document_picture_form form;
     const unsigned char *data;
     size_t length;
 };
 
 struct document {
     const char *title;
-    struct node *nodes;
+    struct document_node *nodes;
     size_t node_count, node_capacity;
     bool in_table;
     struct arena arena;
     struct error failed; /* the first failure */
 };
 
-extern const char *const picture_endings[2]; /* "svg", "png" */
+extern const char *const document_picture_endings[2]; /* "svg", "png" */
 
 /* Writes the whole document to `file`. */
 void document_write_html(const struct document *document, struct file_out *file);

@@ -71,7 +71,7 @@ static uint32_t measured_kernels(const struct compute_profile *profile)
     return count;
 }
 
-static void interference_rows(const struct interference *interference, struct value_row rows[6])
+static void interference_rows(const struct hardware_interference *interference, struct value_row rows[6])
 {
     rows[0] = (struct value_row){"computing slowed by computing",
                                  &interference->compute_by_compute, DIMENSION_COUNT_OF};

@@ -26,7 +26,7 @@ enum { MEASURED_RUNS_MAX = 1 << 16 };
 enum run_column {
     RUN_DEVICES, RUN_BATCH, RUN_MICROBATCH, RUN_WIDTH, RUN_HEADS, RUN_LAYERS, RUN_SEQUENCE,
     RUN_TENSOR, RUN_DATA, RUN_PIPELINE,
-    RUN_RECOMPUTE, /* enum recompute, models/job/parallel.h */
+    RUN_RECOMPUTE, /* enum parallel_recompute, models/job/parallel.h */
     RUN_CHUNKS, RUN_SEQUENCE_PARALLEL, RUN_SCATTER, RUN_EXPOSED, RUN_VOCABULARY,
     RUN_COLUMNS
 };

@@ -40,7 +40,7 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
                                                   ">WITH A 2ND DEVICE", ">BESIDE A COPY", NULL});
     for (uint32_t p = 0; p < type->profile_count; p++) {
         const struct compute_profile *profile = &type->profiles[p];
-        const struct interference *slow = &profile->interference;
+        const struct hardware_interference *slow = &profile->interference;
         if (profile->threads > 0) cli_table_cell(&table, "%u", profile->threads);
         else cli_table_cell(&table, "-"); /* a GPU */
         cli_table_cell(&table, "%s", quantity_text(cli_best_matmul_flops_per_s(profile),

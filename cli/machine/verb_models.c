@@ -119,7 +119,7 @@ static struct state_format format_of(const struct request *request)
         .weights = (uint32_t)request->dtype};
 }
 
-static double pass_flops(const struct network *network, uint64_t layer, enum pass pass,
+static double pass_flops(const struct network *network, uint64_t layer, enum network_pass pass,
                          const struct request *request)
 {
     struct work_item items[LAYER_WORK_MAX];

@@ -15,7 +15,7 @@ static uint32_t count_published(const struct figure *figure)
     uint32_t count = 0;
     for (uint32_t s = 0; s < figure->series_count; s++)
         for (uint32_t r = 0; r < figure->row_count && figure->series[s].published != FIGURE_NONE; r++)
-            count += figure_cell(figure, r, figure->series[s].published)->kind == VALUE_NUMBER;
+            count += figure_cell(figure, r, figure->series[s].published)->kind == EXPRESSION_VALUE_NUMBER;
     return count;
 }
 
@@ -126,11 +126,11 @@ enum status repro_report_show(struct cli *cli, const struct figure *figure, stru
 
 /* --- after a run ----------------------------------------------------------------------------------- */
 
-static void value_json(struct json_out *json, const char *key, const struct value *value)
+static void value_json(struct json_out *json, const char *key, const struct expression_value *value)
 {
-    if (value->kind == VALUE_NUMBER)
+    if (value->kind == EXPRESSION_VALUE_NUMBER)
         json_out_double(json, key, value->number);
-    else if (value->kind == VALUE_TEXT)
+    else if (value->kind == EXPRESSION_VALUE_TEXT)
         json_out_string(json, key, value->text);
     else
         json_out_null(json, key);
@@ -146,7 +146,7 @@ static void point_json(struct json_out *json, const struct figure_result *result
     value_json(json, "simulated", &point->simulated);
     if (figure->series[s].measured) value_json(json, "measured", &point->measured);
     if (point->compared) json_out_double(json, figure->series[s].absolute ? "difference" : "error", point->error);
-    if (point->simulated.kind == VALUE_MISSING) json_out_string(json, "why", point->simulated.text);
+    if (point->simulated.kind == EXPRESSION_VALUE_MISSING) json_out_string(json, "why", point->simulated.text);
     json_out_object_end(json);
 }
 
@@ -231,7 +231,7 @@ static enum status points_table(struct cli *cli, const struct figure_result *res
     for (uint32_t r = 0; r < figure->row_count; r++)
         for (uint32_t s = 0; s < figure->series_count; s++) {
             const struct figure_point *point = figure_point_at(result, r, s);
-            bool missing = point->simulated.kind == VALUE_MISSING;
+            bool missing = point->simulated.kind == EXPRESSION_VALUE_MISSING;
             if (!figure->series[s].shown) continue;
             cli_table_cell(&table, "%s", figure_row_label(figure, r, label));
             cli_table_cell(&table, "%s", figure->series[s].label);

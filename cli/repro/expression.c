@@ -18,57 +18,60 @@
 #include "base/text/suggest.h"
 #include "cli/repro/expression_tree.h"
 
-struct evaluation {
+struct expression_evaluation {
     const struct expression_scope *scope;
     struct arena *arena;
     struct error *err;
 };
 
-typedef struct value (*operation)(struct evaluation *e, const struct expression *at, struct value a, struct value b);
+typedef struct expression_value (*operation)(struct expression_evaluation *e, const struct expression *at,
+                                             struct expression_value a, struct expression_value b);
 
-static struct value evaluate(struct evaluation *e, const struct expression *x);
+static struct expression_value evaluate(struct expression_evaluation *e, const struct expression *x);
 
 /* --- helpers ------------------------------------------------------------------------------------- */
 
 static const char *const kind_names[] = {"missing", "a number", "a text", "true or false", "a list",
                                          "an object or array"};
 
-static struct value fail_kind(struct evaluation *e, const struct expression *x, const char *expected, struct value found)
+static struct expression_value fail_kind(struct expression_evaluation *e, const struct expression *x, const char *expected,
+                                         struct expression_value found)
 {
     error_set(e->err, STATUS_BAD_INPUT, "character %zu: found %s (expected %s)", x->place, kind_names[found.kind],
               expected);
-    return value_missing("an error");
+    return expression_missing("an error");
 }
 
 /* Makes a number, or a missing value if it is not finite. */
-static struct value number_or_missing(double number, const char *why)
+static struct expression_value number_or_missing(double number, const char *why)
 {
-    return isfinite(number) ? value_of_number(number) : value_missing(why);
+    return isfinite(number) ? expression_of_number(number) : expression_missing(why);
 }
 
-struct value value_of_json(const json_t *json)
+struct expression_value expression_of_json(const json_t *json)
 {
-    if (!json || json_is_null(json)) return value_missing("null");
+    if (!json || json_is_null(json)) return expression_missing("null");
     if (json_is_number(json)) return number_or_missing(json_number_value(json), "not finite");
-    if (json_is_string(json)) return value_of_text(json_string_value(json));
-    if (json_is_boolean(json)) return value_of_truth(json_is_true(json));
-    return (struct value){.kind = VALUE_JSON, .json = json};
+    if (json_is_string(json)) return expression_of_text(json_string_value(json));
+    if (json_is_boolean(json)) return expression_of_truth(json_is_true(json));
+    return (struct expression_value){.kind = EXPRESSION_VALUE_JSON, .json = json};
 }
 
-static struct value *new_items(struct evaluation *e, size_t count)
+static struct expression_value *new_items(struct expression_evaluation *e, size_t count)
 {
-    struct value *items = NULL;
+    struct expression_value *items = NULL;
     return ARENA_NEW(e->arena, count, items, e->err) == STATUS_OK ? items : NULL;
 }
 
-static struct value list_of(const struct value *items, size_t count)
+static struct expression_value list_of(const struct expression_value *items, size_t count)
 {
-    return items ? (struct value){.kind = VALUE_LIST, .items = items, .count = count} : value_missing("no memory");
+    return items ? (struct expression_value){.kind = EXPRESSION_VALUE_LIST, .items = items, .count = count}
+                 : expression_missing("no memory");
 }
 
 /* --- members and elements ------------------------------------------------------------------------ */
 
-static struct value fail_member(struct evaluation *e, const struct expression *x, const json_t *object)
+static struct expression_value fail_member(struct expression_evaluation *e, const struct expression *x, const json_t *object)
 {
     const char *keys[64], *key;
     size_t count = 0;
@@ -78,28 +81,29 @@ static struct value fail_member(struct evaluation *e, const struct expression *x
     char ending[SUGGEST_BYTES];
     error_set(e->err, STATUS_BAD_INPUT, "character %zu: there is no member '%s'%s", x->place, x->text,
               suggest_ending(x->text, keys, count, ending));
-    return value_missing("an error");
+    return expression_missing("an error");
 }
 
-static struct value member_of(struct evaluation *e, const struct expression *x, struct value of)
+static struct expression_value member_of(struct expression_evaluation *e, const struct expression *x,
+                                         struct expression_value of)
 {
-    if (of.kind == VALUE_MISSING) return of;
-    if (of.kind == VALUE_LIST) {
-        struct value *items = new_items(e, of.count);
+    if (of.kind == EXPRESSION_VALUE_MISSING) return of;
+    if (of.kind == EXPRESSION_VALUE_LIST) {
+        struct expression_value *items = new_items(e, of.count);
         for (size_t i = 0; items && i < of.count && !e->err->status; i++) items[i] = member_of(e, x, of.items[i]);
         return list_of(items, of.count);
     }
-    if (of.kind != VALUE_JSON || !json_is_object(of.json)) return fail_kind(e, x, "an object", of);
+    if (of.kind != EXPRESSION_VALUE_JSON || !json_is_object(of.json)) return fail_kind(e, x, "an object", of);
     const json_t *member = json_object_get(of.json, x->text);
-    return member ? value_of_json(member) : fail_member(e, x, of.json);
+    return member ? expression_of_json(member) : fail_member(e, x, of.json);
 }
 
 /* Finds the length of a list or a JSON array. Returns false for other values, with the error set. */
-static bool length_of(struct evaluation *e, const struct expression *x, struct value of, size_t *count)
+static bool length_of(struct expression_evaluation *e, const struct expression *x, struct expression_value of, size_t *count)
 {
-    if (of.kind == VALUE_LIST)
+    if (of.kind == EXPRESSION_VALUE_LIST)
         *count = of.count;
-    else if (of.kind == VALUE_JSON && json_is_array(of.json))
+    else if (of.kind == EXPRESSION_VALUE_JSON && json_is_array(of.json))
         *count = json_array_size(of.json);
     else {
         (void)fail_kind(e, x, "a list", of);
@@ -108,66 +112,69 @@ static bool length_of(struct evaluation *e, const struct expression *x, struct v
     return true;
 }
 
-static struct value item_of(struct value of, size_t index)
+static struct expression_value item_of(struct expression_value of, size_t index)
 {
-    return of.kind == VALUE_LIST ? of.items[index] : value_of_json(json_array_get(of.json, index));
+    return of.kind == EXPRESSION_VALUE_LIST ? of.items[index] : expression_of_json(json_array_get(of.json, index));
 }
 
-static struct value pick_item(struct evaluation *e, const struct expression *x, struct value of)
+static struct expression_value pick_item(struct expression_evaluation *e, const struct expression *x,
+                                         struct expression_value of)
 {
-    struct value index = evaluate(e, x->parts[1]);
+    struct expression_value index = evaluate(e, x->parts[1]);
     size_t count;
-    if (index.kind == VALUE_MISSING || !length_of(e, x, of, &count)) return value_missing(index.text);
-    if (index.kind != VALUE_NUMBER || index.number < 0 || index.number != floor(index.number))
+    if (index.kind == EXPRESSION_VALUE_MISSING || !length_of(e, x, of, &count)) return expression_missing(index.text);
+    if (index.kind != EXPRESSION_VALUE_NUMBER || index.number < 0 || index.number != floor(index.number))
         return fail_kind(e, x, "an index, from 0", index);
     if (index.number >= (double)count) {
         error_set(e->err, STATUS_BAD_INPUT, "character %zu: there is no element %.0f (there are %zu)", x->place,
                   index.number, count);
-        return value_missing("an error");
+        return expression_missing("an error");
     }
     return item_of(of, (size_t)index.number);
 }
 
-static bool is_same(struct value a, struct value b)
+static bool is_same(struct expression_value a, struct expression_value b)
 {
     if (a.kind != b.kind) return false;
-    if (a.kind == VALUE_NUMBER) return a.number == b.number;
-    if (a.kind == VALUE_TRUTH) return a.truth == b.truth;
-    return a.kind == VALUE_TEXT && strcmp(a.text, b.text) == 0;
+    if (a.kind == EXPRESSION_VALUE_NUMBER) return a.number == b.number;
+    if (a.kind == EXPRESSION_VALUE_TRUTH) return a.truth == b.truth;
+    return a.kind == EXPRESSION_VALUE_TEXT && strcmp(a.text, b.text) == 0;
 }
 
 /* Evaluates x[member = value]; for lists, `member` is a list of the scope with the same length (a column). */
-static struct value pick_where(struct evaluation *e, const struct expression *x, struct value of)
+static struct expression_value pick_where(struct expression_evaluation *e, const struct expression *x,
+                                          struct expression_value of)
 {
-    struct value wanted = evaluate(e, x->parts[1]), column = {0};
+    struct expression_value wanted = evaluate(e, x->parts[1]), column = {0};
     size_t count;
-    if (wanted.kind == VALUE_MISSING || !length_of(e, x, of, &count)) return value_missing(wanted.text);
-    bool by_column = of.kind == VALUE_LIST && e->scope->find(e->scope->context, x->text, &column) &&
-                     column.kind == VALUE_LIST && column.count == count;
+    if (wanted.kind == EXPRESSION_VALUE_MISSING || !length_of(e, x, of, &count)) return expression_missing(wanted.text);
+    bool by_column = of.kind == EXPRESSION_VALUE_LIST && e->scope->find(e->scope->context, x->text, &column) &&
+                     column.kind == EXPRESSION_VALUE_LIST && column.count == count;
     for (size_t i = 0; i < count && !e->err->status; i++) {
-        struct value item = item_of(of, i);
+        struct expression_value item = item_of(of, i);
         if (is_same(by_column ? column.items[i] : member_of(e, x, item), wanted)) return item;
     }
-    if (wanted.kind == VALUE_TEXT)
+    if (wanted.kind == EXPRESSION_VALUE_TEXT)
         error_set(e->err, STATUS_BAD_INPUT, "character %zu: nothing has '%s' as its '%s'", x->place, wanted.text, x->text);
     else
         error_set(e->err, STATUS_BAD_INPUT, "character %zu: nothing has %g as its '%s'", x->place, wanted.number, x->text);
-    return value_missing("an error");
+    return expression_missing("an error");
 }
 
-static struct value all_items(struct evaluation *e, const struct expression *x, struct value of)
+static struct expression_value all_items(struct expression_evaluation *e, const struct expression *x,
+                                         struct expression_value of)
 {
     size_t count;
-    if (!length_of(e, x, of, &count)) return value_missing("an error");
-    struct value *items = new_items(e, count);
+    if (!length_of(e, x, of, &count)) return expression_missing("an error");
+    struct expression_value *items = new_items(e, count);
     for (size_t i = 0; items && i < count; i++) items[i] = item_of(of, i);
     return list_of(items, count);
 }
 
-static struct value evaluate_suffix(struct evaluation *e, const struct expression *x)
+static struct expression_value evaluate_suffix(struct expression_evaluation *e, const struct expression *x)
 {
-    struct value of = evaluate(e, x->parts[0]);
-    if (of.kind == VALUE_MISSING || e->err->status) return of;
+    struct expression_value of = evaluate(e, x->parts[0]);
+    if (of.kind == EXPRESSION_VALUE_MISSING || e->err->status) return of;
     if (x->kind == EXPRESSION_MEMBER) return member_of(e, x, of);
     if (x->kind == EXPRESSION_EACH) return all_items(e, x, of);
     return x->kind == EXPRESSION_ITEM ? pick_item(e, x, of) : pick_where(e, x, of);
@@ -175,74 +182,79 @@ static struct value evaluate_suffix(struct evaluation *e, const struct expressio
 
 /* --- operators --------------------------------------------------------------------------------- */
 
-static struct value apply(struct evaluation *e, const struct expression *x, operation apply_one, struct value a, struct value b)
+static struct expression_value apply(struct expression_evaluation *e, const struct expression *x, operation apply_one,
+                                     struct expression_value a, struct expression_value b)
 {
-    if (a.kind == VALUE_JSON && json_is_array(a.json)) a = all_items(e, x, a);
-    if (b.kind == VALUE_JSON && json_is_array(b.json)) b = all_items(e, x, b);
-    if (a.kind != VALUE_LIST && b.kind != VALUE_LIST) {
-        if (a.kind == VALUE_MISSING) return a;
-        return b.kind == VALUE_MISSING ? b : apply_one(e, x, a, b);
+    if (a.kind == EXPRESSION_VALUE_JSON && json_is_array(a.json)) a = all_items(e, x, a);
+    if (b.kind == EXPRESSION_VALUE_JSON && json_is_array(b.json)) b = all_items(e, x, b);
+    if (a.kind != EXPRESSION_VALUE_LIST && b.kind != EXPRESSION_VALUE_LIST) {
+        if (a.kind == EXPRESSION_VALUE_MISSING) return a;
+        return b.kind == EXPRESSION_VALUE_MISSING ? b : apply_one(e, x, a, b);
     }
-    size_t count = a.kind == VALUE_LIST ? a.count : b.count;
-    if (a.kind == VALUE_LIST && b.kind == VALUE_LIST && a.count != b.count) {
+    size_t count = a.kind == EXPRESSION_VALUE_LIST ? a.count : b.count;
+    if (a.kind == EXPRESSION_VALUE_LIST && b.kind == EXPRESSION_VALUE_LIST && a.count != b.count) {
         error_set(e->err, STATUS_BAD_INPUT, "character %zu: lists of %zu and %zu elements do not go together", x->place,
                   a.count, b.count);
-        return value_missing("an error");
+        return expression_missing("an error");
     }
-    struct value *items = new_items(e, count);
+    struct expression_value *items = new_items(e, count);
     for (size_t i = 0; items && i < count && !e->err->status; i++)
-        items[i] = apply(e, x, apply_one, a.kind == VALUE_LIST ? a.items[i] : a, b.kind == VALUE_LIST ? b.items[i] : b);
+        items[i] = apply(e, x, apply_one, a.kind == EXPRESSION_VALUE_LIST ? a.items[i] : a,
+                         b.kind == EXPRESSION_VALUE_LIST ? b.items[i] : b);
     return list_of(items, count);
 }
 
-static struct value arithmetic(struct evaluation *e, const struct expression *x, struct value a, struct value b)
+static struct expression_value arithmetic(struct expression_evaluation *e, const struct expression *x,
+                                          struct expression_value a, struct expression_value b)
 {
-    if (a.kind != VALUE_NUMBER) return fail_kind(e, x, "a number", a);
-    if (b.kind != VALUE_NUMBER) return fail_kind(e, x, "a number", b);
+    if (a.kind != EXPRESSION_VALUE_NUMBER) return fail_kind(e, x, "a number", a);
+    if (b.kind != EXPRESSION_VALUE_NUMBER) return fail_kind(e, x, "a number", b);
     switch (x->kind) {
     case EXPRESSION_PLUS: return number_or_missing(a.number + b.number, "past all numbers");
     case EXPRESSION_LESS_OF: return number_or_missing(a.number - b.number, "past all numbers");
     case EXPRESSION_TIMES: return number_or_missing(a.number * b.number, "past all numbers");
-    case EXPRESSION_OVER: return b.number == 0 ? value_missing("a division by zero")
+    case EXPRESSION_OVER: return b.number == 0 ? expression_missing("a division by zero")
                                                : number_or_missing(a.number / b.number, "past all numbers");
     default: return number_or_missing(pow(a.number, b.number), "a power that is no number");
     }
 }
 
-static struct value comparison(struct evaluation *e, const struct expression *x, struct value a, struct value b)
+static struct expression_value comparison(struct expression_evaluation *e, const struct expression *x,
+                                          struct expression_value a, struct expression_value b)
 {
     if (x->kind == EXPRESSION_EQUAL || x->kind == EXPRESSION_UNEQUAL)
-        return value_of_truth(is_same(a, b) == (x->kind == EXPRESSION_EQUAL));
-    if (a.kind != VALUE_NUMBER) return fail_kind(e, x, "a number", a);
-    if (b.kind != VALUE_NUMBER) return fail_kind(e, x, "a number", b);
+        return expression_of_truth(is_same(a, b) == (x->kind == EXPRESSION_EQUAL));
+    if (a.kind != EXPRESSION_VALUE_NUMBER) return fail_kind(e, x, "a number", a);
+    if (b.kind != EXPRESSION_VALUE_NUMBER) return fail_kind(e, x, "a number", b);
     switch (x->kind) {
-    case EXPRESSION_BELOW: return value_of_truth(a.number < b.number);
-    case EXPRESSION_AT_MOST: return value_of_truth(a.number <= b.number);
-    case EXPRESSION_ABOVE: return value_of_truth(a.number > b.number);
-    default: return value_of_truth(a.number >= b.number);
+    case EXPRESSION_BELOW: return expression_of_truth(a.number < b.number);
+    case EXPRESSION_AT_MOST: return expression_of_truth(a.number <= b.number);
+    case EXPRESSION_ABOVE: return expression_of_truth(a.number > b.number);
+    default: return expression_of_truth(a.number >= b.number);
     }
 }
 
-static struct value logic(struct evaluation *e, const struct expression *x, struct value a, struct value b)
+static struct expression_value logic(struct expression_evaluation *e, const struct expression *x, struct expression_value a,
+                                     struct expression_value b)
 {
-    if (a.kind != VALUE_TRUTH) return fail_kind(e, x, "true or false", a);
-    if (b.kind != VALUE_TRUTH) return fail_kind(e, x, "true or false", b);
-    return value_of_truth(x->kind == EXPRESSION_AND ? a.truth && b.truth : a.truth || b.truth);
+    if (a.kind != EXPRESSION_VALUE_TRUTH) return fail_kind(e, x, "true or false", a);
+    if (b.kind != EXPRESSION_VALUE_TRUTH) return fail_kind(e, x, "true or false", b);
+    return expression_of_truth(x->kind == EXPRESSION_AND ? a.truth && b.truth : a.truth || b.truth);
 }
 
-static struct value evaluate_operator(struct evaluation *e, const struct expression *x)
+static struct expression_value evaluate_operator(struct expression_evaluation *e, const struct expression *x)
 {
-    struct value a = evaluate(e, x->parts[0]);
+    struct expression_value a = evaluate(e, x->parts[0]);
     if (e->err->status) return a;
     if (x->kind == EXPRESSION_NOT) {
-        if (a.kind == VALUE_MISSING) return a;
-        return a.kind == VALUE_TRUTH ? value_of_truth(!a.truth) : fail_kind(e, x, "true or false", a);
+        if (a.kind == EXPRESSION_VALUE_MISSING) return a;
+        return a.kind == EXPRESSION_VALUE_TRUTH ? expression_of_truth(!a.truth) : fail_kind(e, x, "true or false", a);
     }
     if (x->kind == EXPRESSION_MINUS) {
         const struct expression times = {.kind = EXPRESSION_TIMES, .place = x->place};
-        return apply(e, &times, arithmetic, value_of_number(-1), a);
+        return apply(e, &times, arithmetic, expression_of_number(-1), a);
     }
-    struct value b = evaluate(e, x->parts[1]);
+    struct expression_value b = evaluate(e, x->parts[1]);
     if (e->err->status) return b;
     operation one = x->kind <= EXPRESSION_OR ? logic : x->kind <= EXPRESSION_POWER ? arithmetic : comparison;
     return apply(e, x, one, a, b);
@@ -251,10 +263,11 @@ static struct value evaluate_operator(struct evaluation *e, const struct express
 /* --- functions --------------------------------------------------------------------------------- */
 
 /* Counts the scalars in a value, or stores them at `items`. */
-static size_t spread(struct evaluation *e, const struct expression *x, struct value value, struct value *items)
+static size_t spread(struct expression_evaluation *e, const struct expression *x, struct expression_value value,
+                     struct expression_value *items)
 {
-    if (value.kind == VALUE_JSON && json_is_array(value.json)) value = all_items(e, x, value);
-    if (value.kind != VALUE_LIST) {
+    if (value.kind == EXPRESSION_VALUE_JSON && json_is_array(value.json)) value = all_items(e, x, value);
+    if (value.kind != EXPRESSION_VALUE_LIST) {
         if (items) *items = value;
         return 1;
     }
@@ -264,116 +277,121 @@ static size_t spread(struct evaluation *e, const struct expression *x, struct va
 }
 
 /* Collects all arguments in one list. */
-static struct value gather(struct evaluation *e, const struct expression *x)
+static struct expression_value gather(struct expression_evaluation *e, const struct expression *x)
 {
-    struct value parts[EXPRESSION_PARTS_MAX];
+    struct expression_value parts[EXPRESSION_PARTS_MAX];
     size_t count = 0, at = 0;
     for (size_t i = 0; i < x->part_count; i++) {
         parts[i] = evaluate(e, x->parts[i]);
         if (e->err->status) return parts[i];
         count += spread(e, x, parts[i], NULL);
     }
-    struct value *items = new_items(e, count);
+    struct expression_value *items = new_items(e, count);
     for (size_t i = 0; items && i < x->part_count; i++) at += spread(e, x, parts[i], items + at);
     return list_of(items, count);
 }
 
-static struct value of_truths(struct evaluation *e, const struct expression *x, struct value list)
+static struct expression_value of_truths(struct expression_evaluation *e, const struct expression *x,
+                                         struct expression_value list)
 {
-    bool all = x->function == FUNCTION_ALL, result = all;
+    bool all = x->function == EXPRESSION_FUNCTION_ALL, result = all;
     for (size_t i = 0; i < list.count; i++) {
-        if (list.items[i].kind == VALUE_MISSING) return list.items[i];
-        if (list.items[i].kind != VALUE_TRUTH) return fail_kind(e, x, "true or false", list.items[i]);
+        if (list.items[i].kind == EXPRESSION_VALUE_MISSING) return list.items[i];
+        if (list.items[i].kind != EXPRESSION_VALUE_TRUTH) return fail_kind(e, x, "true or false", list.items[i]);
         result = all ? result && list.items[i].truth : result || list.items[i].truth;
     }
-    return value_of_truth(result);
+    return expression_of_truth(result);
 }
 
-static struct value is_ordered(const struct expression *x, struct value list)
+static struct expression_value is_ordered(const struct expression *x, struct expression_value list)
 {
-    double sign = x->function == FUNCTION_INCREASING ? 1 : -1;
+    double sign = x->function == EXPRESSION_FUNCTION_INCREASING ? 1 : -1;
     for (size_t i = 1; i < list.count; i++)
-        if (sign * list.items[i].number <= sign * list.items[i - 1].number) return value_of_truth(false);
-    return value_of_truth(true);
+        if (sign * list.items[i].number <= sign * list.items[i - 1].number) return expression_of_truth(false);
+    return expression_of_truth(true);
 }
 
-static struct value of_numbers(struct evaluation *e, const struct expression *x, struct value list)
+static struct expression_value of_numbers(struct expression_evaluation *e, const struct expression *x,
+                                          struct expression_value list)
 {
     for (size_t i = 0; i < list.count; i++) {
-        if (list.items[i].kind == VALUE_MISSING) return list.items[i];
-        if (list.items[i].kind != VALUE_NUMBER) return fail_kind(e, x, "a number", list.items[i]);
+        if (list.items[i].kind == EXPRESSION_VALUE_MISSING) return list.items[i];
+        if (list.items[i].kind != EXPRESSION_VALUE_NUMBER) return fail_kind(e, x, "a number", list.items[i]);
     }
-    if (x->function == FUNCTION_INCREASING || x->function == FUNCTION_DECREASING) return is_ordered(x, list);
-    if (list.count == 0 && x->function != FUNCTION_SUM) return value_missing("of an empty list");
+    if (x->function == EXPRESSION_FUNCTION_INCREASING || x->function == EXPRESSION_FUNCTION_DECREASING)
+        return is_ordered(x, list);
+    if (list.count == 0 && x->function != EXPRESSION_FUNCTION_SUM) return expression_missing("of an empty list");
     double result = list.count > 0 ? list.items[0].number : 0;
     for (size_t i = 1; i < list.count; i++) {
         double next = list.items[i].number;
-        if (x->function == FUNCTION_MIN) result = fmin(result, next);
-        if (x->function == FUNCTION_MAX) result = fmax(result, next);
-        if (x->function == FUNCTION_SUM || x->function == FUNCTION_MEAN) result += next;
+        if (x->function == EXPRESSION_FUNCTION_MIN) result = fmin(result, next);
+        if (x->function == EXPRESSION_FUNCTION_MAX) result = fmax(result, next);
+        if (x->function == EXPRESSION_FUNCTION_SUM || x->function == EXPRESSION_FUNCTION_MEAN) result += next;
     }
-    if (x->function == FUNCTION_MEAN) result /= (double)list.count;
+    if (x->function == EXPRESSION_FUNCTION_MEAN) result /= (double)list.count;
     return number_or_missing(result, "past all numbers");
 }
 
-static struct value of_one(struct evaluation *e, const struct expression *x, struct value a, struct value unused)
+static struct expression_value of_one(struct expression_evaluation *e, const struct expression *x, struct expression_value a,
+                                      struct expression_value unused)
 {
     (void)unused;
-    if (a.kind != VALUE_NUMBER) return fail_kind(e, x, "a number", a);
+    if (a.kind != EXPRESSION_VALUE_NUMBER) return fail_kind(e, x, "a number", a);
     switch ((enum expression_function)x->function) {
-    case FUNCTION_ABS: return value_of_number(fabs(a.number));
-    case FUNCTION_SQRT: return number_or_missing(sqrt(a.number), "a root of a negative number");
-    case FUNCTION_ROUND: return value_of_number(round(a.number));
-    case FUNCTION_FLOOR: return value_of_number(floor(a.number));
-    case FUNCTION_CEIL: return value_of_number(ceil(a.number));
+    case EXPRESSION_FUNCTION_ABS: return expression_of_number(fabs(a.number));
+    case EXPRESSION_FUNCTION_SQRT: return number_or_missing(sqrt(a.number), "a root of a negative number");
+    case EXPRESSION_FUNCTION_ROUND: return expression_of_number(round(a.number));
+    case EXPRESSION_FUNCTION_FLOOR: return expression_of_number(floor(a.number));
+    case EXPRESSION_FUNCTION_CEIL: return expression_of_number(ceil(a.number));
     default: return number_or_missing(log(a.number), "a logarithm of no positive number");
     }
 }
 
-static struct value choose(struct evaluation *e, const struct expression *x)
+static struct expression_value choose(struct expression_evaluation *e, const struct expression *x)
 {
-    struct value condition = evaluate(e, x->parts[0]);
-    if (condition.kind == VALUE_MISSING || e->err->status) return condition;
-    if (condition.kind != VALUE_TRUTH) return fail_kind(e, x, "true or false", condition);
+    struct expression_value condition = evaluate(e, x->parts[0]);
+    if (condition.kind == EXPRESSION_VALUE_MISSING || e->err->status) return condition;
+    if (condition.kind != EXPRESSION_VALUE_TRUTH) return fail_kind(e, x, "true or false", condition);
     return evaluate(e, x->parts[condition.truth ? 1 : 2]);
 }
 
-static struct value evaluate_call(struct evaluation *e, const struct expression *x)
+static struct expression_value evaluate_call(struct expression_evaluation *e, const struct expression *x)
 {
-    if (x->function == FUNCTION_IF) return choose(e, x);
-    if (x->function == FUNCTION_EXISTS) return value_of_truth(evaluate(e, x->parts[0]).kind != VALUE_MISSING);
-    if (x->function >= FUNCTION_ABS)
-        return apply(e, x, of_one, evaluate(e, x->parts[0]), value_of_number(0));
-    struct value list = gather(e, x);
-    if (list.kind != VALUE_LIST || e->err->status) return list;
+    if (x->function == EXPRESSION_FUNCTION_IF) return choose(e, x);
+    if (x->function == EXPRESSION_FUNCTION_EXISTS)
+        return expression_of_truth(evaluate(e, x->parts[0]).kind != EXPRESSION_VALUE_MISSING);
+    if (x->function >= EXPRESSION_FUNCTION_ABS)
+        return apply(e, x, of_one, evaluate(e, x->parts[0]), expression_of_number(0));
+    struct expression_value list = gather(e, x);
+    if (list.kind != EXPRESSION_VALUE_LIST || e->err->status) return list;
     switch ((enum expression_function)x->function) {
-    case FUNCTION_COUNT: return value_of_number((double)list.count);
-    case FUNCTION_FIRST: return list.count > 0 ? list.items[0] : value_missing("of an empty list");
-    case FUNCTION_LAST: return list.count > 0 ? list.items[list.count - 1] : value_missing("of an empty list");
-    case FUNCTION_ALL:
-    case FUNCTION_ANY: return of_truths(e, x, list);
+    case EXPRESSION_FUNCTION_COUNT: return expression_of_number((double)list.count);
+    case EXPRESSION_FUNCTION_FIRST: return list.count > 0 ? list.items[0] : expression_missing("of an empty list");
+    case EXPRESSION_FUNCTION_LAST: return list.count > 0 ? list.items[list.count - 1] : expression_missing("of an empty list");
+    case EXPRESSION_FUNCTION_ALL:
+    case EXPRESSION_FUNCTION_ANY: return of_truths(e, x, list);
     default: return of_numbers(e, x, list);
     }
 }
 
 /* --- evaluation ---------------------------------------------------------------------------------- */
 
-static struct value evaluate_name(struct evaluation *e, const struct expression *x)
+static struct expression_value evaluate_name(struct expression_evaluation *e, const struct expression *x)
 {
-    struct value value = {0};
+    struct expression_value value = {0};
     if (e->scope->find(e->scope->context, x->text, &value)) return value;
     if (expression_check(x, e->scope->names, e->scope->name_count, e->err) == STATUS_OK)
         error_set(e->err, STATUS_BAD_INPUT, "character %zu: '%s' has no value here", x->place, x->text);
-    return value_missing("an error");
+    return expression_missing("an error");
 }
 
-static struct value evaluate(struct evaluation *e, const struct expression *x)
+static struct expression_value evaluate(struct expression_evaluation *e, const struct expression *x)
 {
-    if (e->err->status) return value_missing("an error");
+    if (e->err->status) return expression_missing("an error");
     switch (x->kind) {
-    case EXPRESSION_NUMBER: return value_of_number(x->number);
-    case EXPRESSION_TEXT: return value_of_text(x->text);
-    case EXPRESSION_TRUTH: return value_of_truth(x->number != 0);
+    case EXPRESSION_NUMBER: return expression_of_number(x->number);
+    case EXPRESSION_TEXT: return expression_of_text(x->text);
+    case EXPRESSION_TRUTH: return expression_of_truth(x->number != 0);
     case EXPRESSION_NAME: return evaluate_name(e, x);
     case EXPRESSION_MEMBER:
     case EXPRESSION_ITEM:
@@ -385,10 +403,10 @@ static struct value evaluate(struct evaluation *e, const struct expression *x)
 }
 
 enum status expression_value(const struct expression *expression, const struct expression_scope *scope,
-                             struct arena *arena, struct value *out, struct error *err)
+                             struct arena *arena, struct expression_value *out, struct error *err)
 {
-    struct evaluation evaluation = {.scope = scope, .arena = arena, .err = err};
-    struct value value = evaluate(&evaluation, expression);
+    struct expression_evaluation evaluation = {.scope = scope, .arena = arena, .err = err};
+    struct expression_value value = evaluate(&evaluation, expression);
     if (err->status) return err->status;
     *out = value;
     return STATUS_OK;

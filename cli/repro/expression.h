@@ -23,41 +23,48 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-enum value_kind { VALUE_MISSING, VALUE_NUMBER, VALUE_TEXT, VALUE_TRUTH, VALUE_LIST, VALUE_JSON };
+enum expression_value_kind {
+    EXPRESSION_VALUE_MISSING,
+    EXPRESSION_VALUE_NUMBER,
+    EXPRESSION_VALUE_TEXT,
+    EXPRESSION_VALUE_TRUTH,
+    EXPRESSION_VALUE_LIST,
+    EXPRESSION_VALUE_JSON
+};
 
-struct value {
-    enum value_kind kind;
+struct expression_value {
+    enum expression_value_kind kind;
     double number;             /* NUMBER: finite */
     bool truth;                /* TRUTH */
     const char *text;          /* TEXT; MISSING: the reason */
-    const struct value *items; /* LIST */
+    const struct expression_value *items; /* LIST */
     size_t count;              /* LIST */
     const json_t *json;        /* JSON: an object or an array */
 };
 
-static inline struct value value_of_number(double number)
+static inline struct expression_value expression_of_number(double number)
 {
-    return (struct value){.kind = VALUE_NUMBER, .number = number};
+    return (struct expression_value){.kind = EXPRESSION_VALUE_NUMBER, .number = number};
 }
-static inline struct value value_of_text(const char *text)
+static inline struct expression_value expression_of_text(const char *text)
 {
-    return (struct value){.kind = VALUE_TEXT, .text = text};
+    return (struct expression_value){.kind = EXPRESSION_VALUE_TEXT, .text = text};
 }
-static inline struct value value_of_truth(bool truth)
+static inline struct expression_value expression_of_truth(bool truth)
 {
-    return (struct value){.kind = VALUE_TRUTH, .truth = truth};
+    return (struct expression_value){.kind = EXPRESSION_VALUE_TRUTH, .truth = truth};
 }
-static inline struct value value_missing(const char *why)
+static inline struct expression_value expression_missing(const char *why)
 {
-    return (struct value){.kind = VALUE_MISSING, .text = why};
+    return (struct expression_value){.kind = EXPRESSION_VALUE_MISSING, .text = why};
 }
 
 /* Converts a scalar of JSON to a value of its kind; null becomes missing. */
-struct value value_of_json(const json_t *json);
+struct expression_value expression_of_json(const json_t *json);
 
 /* The values of names. `find` returns false for an unknown name. */
 struct expression_scope {
-    bool (*find)(const void *context, const char *name, struct value *out);
+    bool (*find)(const void *context, const char *name, struct expression_value *out);
     const void *context;
     const char *const *names; /* all known names, for suggestions */
     size_t name_count;
@@ -81,6 +88,6 @@ MUST_CHECK enum status expression_check(const struct expression *expression, con
  * and the position, if a member is missing or a kind is wrong.
  */
 MUST_CHECK enum status expression_value(const struct expression *expression, const struct expression_scope *scope,
-                                        struct arena *arena, struct value *out, struct error *err);
+                                        struct arena *arena, struct expression_value *out, struct error *err);
 
 #endif

@@ -13,26 +13,26 @@
 #include "base/text/suggest.h"
 #include "cli/repro/expression_tree.h"
 
-static const struct expression_function_row expression_functions[FUNCTION_TOTAL] = {
-    [FUNCTION_MIN] = {"min", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_MAX] = {"max", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_SUM] = {"sum", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_MEAN] = {"mean", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_COUNT] = {"count", 1, 1},
-    [FUNCTION_FIRST] = {"first", 1, 1},
-    [FUNCTION_LAST] = {"last", 1, 1},
-    [FUNCTION_ALL] = {"all", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_ANY] = {"any", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_INCREASING] = {"increasing", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_DECREASING] = {"decreasing", 1, EXPRESSION_PARTS_MAX},
-    [FUNCTION_ABS] = {"abs", 1, 1},
-    [FUNCTION_SQRT] = {"sqrt", 1, 1},
-    [FUNCTION_ROUND] = {"round", 1, 1},
-    [FUNCTION_FLOOR] = {"floor", 1, 1},
-    [FUNCTION_CEIL] = {"ceil", 1, 1},
-    [FUNCTION_LOG] = {"log", 1, 1},
-    [FUNCTION_IF] = {"if", 3, 3},
-    [FUNCTION_EXISTS] = {"exists", 1, 1},
+static const struct expression_function_row expression_functions[EXPRESSION_FUNCTION_TOTAL] = {
+    [EXPRESSION_FUNCTION_MIN] = {"min", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_MAX] = {"max", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_SUM] = {"sum", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_MEAN] = {"mean", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_COUNT] = {"count", 1, 1},
+    [EXPRESSION_FUNCTION_FIRST] = {"first", 1, 1},
+    [EXPRESSION_FUNCTION_LAST] = {"last", 1, 1},
+    [EXPRESSION_FUNCTION_ALL] = {"all", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_ANY] = {"any", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_INCREASING] = {"increasing", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_DECREASING] = {"decreasing", 1, EXPRESSION_PARTS_MAX},
+    [EXPRESSION_FUNCTION_ABS] = {"abs", 1, 1},
+    [EXPRESSION_FUNCTION_SQRT] = {"sqrt", 1, 1},
+    [EXPRESSION_FUNCTION_ROUND] = {"round", 1, 1},
+    [EXPRESSION_FUNCTION_FLOOR] = {"floor", 1, 1},
+    [EXPRESSION_FUNCTION_CEIL] = {"ceil", 1, 1},
+    [EXPRESSION_FUNCTION_LOG] = {"log", 1, 1},
+    [EXPRESSION_FUNCTION_IF] = {"if", 3, 3},
+    [EXPRESSION_FUNCTION_EXISTS] = {"exists", 1, 1},
 };
 
 struct parser {
@@ -173,17 +173,17 @@ static const struct expression *parse_text(struct parser *p)
 
 static const struct expression *parse_call(struct parser *p, const char *name, size_t place)
 {
-    const char *names[FUNCTION_TOTAL];
+    const char *names[EXPRESSION_FUNCTION_TOTAL];
     struct expression *node = make(p, EXPRESSION_CALL, place);
     if (!node) return NULL;
-    for (node->function = 0; node->function < FUNCTION_TOTAL; node->function++) {
+    for (node->function = 0; node->function < EXPRESSION_FUNCTION_TOTAL; node->function++) {
         names[node->function] = expression_functions[node->function].name;
         if (strcmp(names[node->function], name) == 0) break;
     }
-    if (node->function == FUNCTION_TOTAL) {
+    if (node->function == EXPRESSION_FUNCTION_TOTAL) {
         char ending[SUGGEST_BYTES];
         error_set(p->err, STATUS_BAD_INPUT, "character %zu: unknown function '%s'%s", place, name,
-                  suggest_ending_or(name, names, FUNCTION_TOTAL, "", ending));
+                  suggest_ending_or(name, names, EXPRESSION_FUNCTION_TOTAL, "", ending));
         return NULL;
     }
     const struct expression_function_row *row = &expression_functions[node->function];

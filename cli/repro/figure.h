@@ -101,7 +101,7 @@ struct figure {
     struct figure_texts changes; /* changes after reading: cli/repro/figure_change.h */
     struct figure_column columns[FIGURE_COLUMNS_MAX];
     uint32_t column_count;
-    struct value *cells; /* row_count rows of column_count values: numbers, texts, missing */
+    struct expression_value *cells; /* row_count rows of column_count values: numbers, texts, missing */
     uint32_t row_count;
     struct figure_file files[FIGURE_FILES_MAX];
     uint32_t file_count;
@@ -137,7 +137,7 @@ MUST_CHECK enum status figure_parse_real(const char *name, const char *text, siz
 
 void figure_destroy(struct figure *figure); /* NULL is fine */
 
-static inline const struct value *figure_cell(const struct figure *figure, uint32_t row, uint32_t column)
+static inline const struct expression_value *figure_cell(const struct figure *figure, uint32_t row, uint32_t column)
 {
     return &figure->cells[(size_t)row * figure->column_count + column];
 }

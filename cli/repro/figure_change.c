@@ -33,8 +33,8 @@ static enum status change_column(struct change *change, uint32_t column)
         return error_set(change->err, STATUS_BAD_INPUT, "'%s' is what was published (expected a parameter)", change->name);
     json_t *value = json_of_text(change->value);
     if (!value) return error_memory(change->err, "a changed value", 0);
-    struct value cell = json_is_boolean(value) ? value_of_text(change->value) : value_of_json(value);
-    if (cell.kind == VALUE_TEXT && arena_string(&figure->arena, change->value, &text, change->err) == STATUS_OK)
+    struct expression_value cell = json_is_boolean(value) ? expression_of_text(change->value) : expression_of_json(value);
+    if (cell.kind == EXPRESSION_VALUE_TEXT && arena_string(&figure->arena, change->value, &text, change->err) == STATUS_OK)
         cell.text = text;
     json_decref(value);
     for (uint32_t r = 0; r < figure->row_count; r++) figure->cells[(size_t)r * figure->column_count + column] = cell;

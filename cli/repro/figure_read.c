@@ -211,8 +211,8 @@ static enum status read_row(struct figure *figure, const json_t *rows, size_t ro
     uint32_t count = figure->column_count - figure->real.read; /* no row has a value for steps */
     if (json_item_array(figure->input, rows, row, count, &array, err) != STATUS_OK) return err->status;
     if (figure->real.read)
-        figure->cells[row * figure->column_count + count] = (struct value){.kind = VALUE_NUMBER,
-                                                                           .number = figure->real.steps};
+        figure->cells[row * figure->column_count + count] = (struct expression_value){.kind = EXPRESSION_VALUE_NUMBER,
+                                                                                      .number = figure->real.steps};
     for (uint32_t c = 0; c < count; c++) {
         const json_t *cell = json_array_get(array, c);
         bool published = figure->columns[c].source != NULL;
@@ -221,7 +221,7 @@ static enum status read_row(struct figure *figure, const json_t *rows, size_t ro
                                    published ? "published: expected a number or null"
                                              : "neither a number, a text nor null");
         figure->cells[row * figure->column_count + c] =
-            json_is_null(cell) ? value_missing(published ? "not published" : "null") : value_of_json(cell);
+            json_is_null(cell) ? expression_missing(published ? "not published" : "null") : expression_of_json(cell);
     }
     return STATUS_OK;
 }
@@ -266,8 +266,8 @@ static enum status read_x(struct figure *figure, struct json_object *root, struc
     figure->x.column = find_column(figure, name);
     if (figure->x.column == FIGURE_NONE) return fail_column(figure, name, value, "column", err);
     for (uint32_t r = 0; r < figure->row_count && figure->kind == FIGURE_LINES; r++) {
-        const struct value *cell = figure_cell(figure, r, figure->x.column);
-        if (cell->kind != VALUE_NUMBER || (figure->x.log && cell->number <= 0))
+        const struct expression_value *cell = figure_cell(figure, r, figure->x.column);
+        if (cell->kind != EXPRESSION_VALUE_NUMBER || (figure->x.log && cell->number <= 0))
             return json_fail_key(figure->input, value, "column", err,
                                  "row %u has no %snumber in column '%s', where lines have their x", (unsigned)r,
                                  figure->x.log ? "positive " : "", name);

@@ -12,9 +12,9 @@
 
 /* --- numbers ------------------------------------------------------------------------------------- */
 
-const char *figure_number(const struct value *value, char text[FIGURE_NUMBER_BYTES])
+const char *figure_number(const struct expression_value *value, char text[FIGURE_NUMBER_BYTES])
 {
-    if (value->kind != VALUE_NUMBER)
+    if (value->kind != EXPRESSION_VALUE_NUMBER)
         return strcpy(text, "-");
     double size = fabs(value->number);
     if (size >= 1000 && size < 1e6)
@@ -36,9 +36,9 @@ const char *figure_error(const struct figure_series *series, const struct figure
     return text;
 }
 
-static const char *cell_text(const struct value *cell, char text[FIGURE_NUMBER_BYTES])
+static const char *cell_text(const struct expression_value *cell, char text[FIGURE_NUMBER_BYTES])
 {
-    return cell->kind == VALUE_TEXT ? cell->text : figure_number(cell, text);
+    return cell->kind == EXPRESSION_VALUE_TEXT ? cell->text : figure_number(cell, text);
 }
 
 /* Returns true if the column has the published values of a series, which are shown with the series. */
@@ -56,9 +56,9 @@ struct picture {
     struct plot_figure_value *reference, *simulated;
 };
 
-static struct plot_figure_value plot_value(const struct value *value)
+static struct plot_figure_value plot_value(const struct expression_value *value)
 {
-    return (struct plot_figure_value){value->kind == VALUE_NUMBER, value->number};
+    return (struct plot_figure_value){value->kind == EXPRESSION_VALUE_NUMBER, value->number};
 }
 
 /* Labels a row: for lines, the texts that name it except for x; for bars, everything that distinguishes it. */
@@ -70,8 +70,8 @@ static enum status label_row(const struct figure *figure, uint32_t row, struct a
     size_t at = 0;
     label[0] = '\0';
     for (uint32_t c = 0; c < figure->column_count && at + 1 < sizeof label; c++) {
-        const struct value *cell = figure_cell(figure, row, c);
-        if (c == figure->x.column || !figure->columns[c].named || cell->kind != VALUE_TEXT) continue;
+        const struct expression_value *cell = figure_cell(figure, row, c);
+        if (c == figure->x.column || !figure->columns[c].named || cell->kind != EXPRESSION_VALUE_TEXT) continue;
         int length = snprintf(label + at, sizeof label - at, "%s%s", at > 0 ? ", " : "", cell->text);
         at += length > 0 ? (size_t)length : 0;
     }
@@ -139,11 +139,11 @@ enum status figure_draw(const struct figure_result *result, const char *path, st
 
 /* --- CSV ------------------------------------------------------------------------------------------- */
 
-static void csv_value(const struct value *value, FILE *out)
+static void csv_value(const struct expression_value *value, FILE *out)
 {
-    if (value->kind == VALUE_NUMBER)
+    if (value->kind == EXPRESSION_VALUE_NUMBER)
         fprintf(out, "%.17g", value->number);
-    else if (value->kind == VALUE_TEXT)
+    else if (value->kind == EXPRESSION_VALUE_TEXT)
         csv_print_text(out, value->text);
     fputc(',', out);
 }
@@ -194,7 +194,7 @@ static void add_heading(struct headings *h, const char *mark, const char *text, 
 static bool is_numeric(const struct figure *figure, uint32_t column)
 {
     for (uint32_t r = 0; r < figure->row_count; r++)
-        if (figure_cell(figure, r, column)->kind == VALUE_TEXT) return false;
+        if (figure_cell(figure, r, column)->kind == EXPRESSION_VALUE_TEXT) return false;
     return true;
 }
 

@@ -9,7 +9,7 @@
 
 /* Returns a number with four digits: "12.3", "0.00456", "1.2e+09"; "-" for a missing value. */
 enum { FIGURE_NUMBER_BYTES = 32 };
-const char *figure_number(const struct value *value, char text[FIGURE_NUMBER_BYTES]);
+const char *figure_number(const struct expression_value *value, char text[FIGURE_NUMBER_BYTES]);
 
 /* Returns "+4.2 %", or "+0.3" for absolute series; "" when nothing was compared. */
 const char *figure_error(const struct figure_series *series, const struct figure_point *point,

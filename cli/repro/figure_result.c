@@ -14,7 +14,7 @@ struct row_scope {
     uint32_t row, series_count; /* series that have values so far */
 };
 
-static bool find_in_row(const void *context, const char *name, struct value *out)
+static bool find_in_row(const void *context, const char *name, struct expression_value *out)
 {
     const struct row_scope *scope = context;
     const struct figure *figure = scope->result->figure;
@@ -23,7 +23,7 @@ static bool find_in_row(const void *context, const char *name, struct value *out
     for (uint32_t k = 0; k < figure->run_count; k++)
         if (strcmp(figure->runs[k].name, name) == 0) {
             const struct run_answer *answer = run_set_answer(scope->set, scope->indexes[k]);
-            *out = answer->json ? value_of_json(answer->json) : value_missing(answer->why);
+            *out = answer->json ? expression_of_json(answer->json) : expression_missing(answer->why);
             return true;
         }
     for (uint32_t s = 0; s < scope->series_count; s++)
@@ -33,12 +33,12 @@ static bool find_in_row(const void *context, const char *name, struct value *out
 }
 
 struct list_scope {
-    struct value lists[FIGURE_NAMES_MAX];
+    struct expression_value lists[FIGURE_NAMES_MAX];
     const char *names[FIGURE_NAMES_MAX];
     uint32_t count;
 };
 
-static bool find_list(const void *context, const char *name, struct value *out)
+static bool find_list(const void *context, const char *name, struct expression_value *out)
 {
     const struct list_scope *scope = context;
     for (uint32_t i = 0; i < scope->count; i++)
@@ -61,14 +61,14 @@ static enum status fail_expression(const struct figure *figure, const json_t *ob
 
 static enum status evaluate_number(struct row_scope *context, const struct expression_scope *scope,
                                    const struct figure_series *series, const char *key, const struct expression *from,
-                                   struct value *out, struct error *err)
+                                   struct expression_value *out, struct error *err)
 {
     struct figure_result *result = context->result;
     const struct figure *figure = result->figure;
     struct error inner = {0};
     char label[FIGURE_LABEL_BYTES];
-    if (expression_value(from, scope, &result->arena, out, &inner) == STATUS_OK && out->kind != VALUE_NUMBER &&
-        out->kind != VALUE_MISSING)
+    if (expression_value(from, scope, &result->arena, out, &inner) == STATUS_OK && out->kind != EXPRESSION_VALUE_NUMBER &&
+        out->kind != EXPRESSION_VALUE_MISSING)
         error_set(&inner, STATUS_BAD_INPUT, "the %s value is no number", key);
     if (!inner.status) return STATUS_OK;
     return fail_expression(figure, series->object, key, figure_row_label(figure, context->row, label), &inner, err);
@@ -81,15 +81,15 @@ static enum status evaluate_point(struct row_scope *context, const struct expres
     const struct figure *figure = result->figure;
     const struct figure_series *series = &figure->series[s];
     struct figure_point *point = &result->points[(size_t)context->row * figure->series_count + s];
-    point->measured = value_missing("not measured");
+    point->measured = expression_missing("not measured");
     if (evaluate_number(context, scope, series, "simulated", series->simulated, &point->simulated, err) != STATUS_OK ||
         (series->measured &&
          evaluate_number(context, scope, series, "measured", series->measured, &point->measured, err) != STATUS_OK))
         return err->status;
-    point->published = series->published == FIGURE_NONE ? value_missing("not published")
+    point->published = series->published == FIGURE_NONE ? expression_missing("not published")
                                                         : *figure_cell(figure, context->row, series->published);
-    const struct value *reference = figure_reference(figure, point);
-    point->compared = reference->kind == VALUE_NUMBER && point->simulated.kind == VALUE_NUMBER &&
+    const struct expression_value *reference = figure_reference(figure, point);
+    point->compared = reference->kind == EXPRESSION_VALUE_NUMBER && point->simulated.kind == EXPRESSION_VALUE_NUMBER &&
                       (series->absolute || reference->number != 0);
     if (point->compared)
         point->error = series->absolute ? point->simulated.number - reference->number
@@ -118,13 +118,13 @@ static enum status make_lists(struct figure_result *result, struct list_scope *s
     const struct figure *figure = result->figure;
     scope->count = figure_names(figure, false, figure->series_count, scope->names);
     for (uint32_t i = 0; i < scope->count; i++) {
-        struct value *values;
+        struct expression_value *values;
         if (ARENA_NEW(&result->arena, figure->row_count, values, err) != STATUS_OK)
             return err->status;
         for (uint32_t r = 0; r < figure->row_count; r++)
             values[r] = i < figure->column_count ? *figure_cell(figure, r, i)
                                                  : figure_point_at(result, r, i - figure->column_count)->simulated;
-        scope->lists[i] = (struct value){.kind = VALUE_LIST, .items = values, .count = figure->row_count};
+        scope->lists[i] = (struct expression_value){.kind = EXPRESSION_VALUE_LIST, .items = values, .count = figure->row_count};
     }
     return STATUS_OK;
 }
@@ -138,12 +138,12 @@ static enum status judge(struct figure_result *result, struct error *err)
         const struct figure_claim *claim = &result->figure->claims[i];
         struct figure_judged *judged = &result->claims[i];
         struct error inner = {0};
-        struct value value = {0};
+        struct expression_value value = {0};
         if (expression_value(claim->holds, &scope, &result->arena, &value, &inner) == STATUS_OK &&
-            value.kind != VALUE_TRUTH && value.kind != VALUE_MISSING)
+            value.kind != EXPRESSION_VALUE_TRUTH && value.kind != EXPRESSION_VALUE_MISSING)
             error_set(&inner, STATUS_BAD_INPUT, "a claim is true or false, and this is neither (for lists: all(...))");
         if (inner.status) return fail_expression(result->figure, claim->object, "holds", "", &inner, err);
-        judged->known = value.kind == VALUE_TRUTH;
+        judged->known = value.kind == EXPRESSION_VALUE_TRUTH;
         judged->holds = judged->known && value.truth;
         judged->why = judged->known ? NULL : value.text;
         result->claims_held += judged->holds;
@@ -160,7 +160,7 @@ static void count_points(struct figure_result *result)
     for (uint32_t r = 0; r < figure->row_count; r++)
         for (uint32_t s = 0; s < figure->series_count; s++) {
             const struct figure_point *point = figure_point_at(result, r, s);
-            if (!figure->series[s].counted || figure_reference(figure, point)->kind != VALUE_NUMBER) continue;
+            if (!figure->series[s].counted || figure_reference(figure, point)->kind != EXPRESSION_VALUE_NUMBER) continue;
             if (!point->compared) {
                 result->missing++;
                 continue;
@@ -232,13 +232,13 @@ const char *figure_row_label(const struct figure *figure, uint32_t row, char lab
     size_t at = 0;
     label[0] = '\0';
     for (uint32_t c = 0; c < figure->column_count && at + 1 < FIGURE_LABEL_BYTES; c++) {
-        const struct value *cell = figure_cell(figure, row, c);
+        const struct expression_value *cell = figure_cell(figure, row, c);
         const char *comma = at > 0 ? ", " : "";
         int length = 0;
         if (!figure->columns[c].named) continue;
-        if (cell->kind == VALUE_TEXT && *cell->text)
+        if (cell->kind == EXPRESSION_VALUE_TEXT && *cell->text)
             length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s", comma, cell->text);
-        if (cell->kind == VALUE_NUMBER)
+        if (cell->kind == EXPRESSION_VALUE_NUMBER)
             length = snprintf(label + at, FIGURE_LABEL_BYTES - at, "%s%s %g", comma, figure->columns[c].name, cell->number);
         at += length > 0 ? (size_t)length : 0;
     }

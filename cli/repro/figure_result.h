@@ -9,9 +9,9 @@
 #include "cli/repro/run_set.h"
 
 struct figure_point {
-    struct value published; /* a number or missing; missing if the series has no published values */
-    struct value simulated; /* the same */
-    struct value measured;  /* likewise; missing outside real set-ups */
+    struct expression_value published; /* a number or missing; missing if the series has no published values */
+    struct expression_value simulated; /* the same */
+    struct expression_value measured; /* likewise; missing outside real set-ups */
     bool compared;          /* simulated and reference value are both there; the reference is the measured value of a
                                real set-up, else the published one */
     double error;           /* simulated / reference - 1; of absolute series the difference */
@@ -58,7 +58,7 @@ static inline const struct figure_point *figure_point_at(const struct figure_res
 }
 
 /* Returns the reference value, with which a point's simulated value is compared. */
-static inline const struct value *figure_reference(const struct figure *figure, const struct figure_point *point)
+static inline const struct expression_value *figure_reference(const struct figure *figure, const struct figure_point *point)
 {
     return figure->real.read ? &point->measured : &point->published;
 }

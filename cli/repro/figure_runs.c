@@ -16,7 +16,7 @@ struct row_scope {
     uint32_t row;
 };
 
-static bool find_cell(const void *context, const char *name, struct value *out)
+static bool find_cell(const void *context, const char *name, struct expression_value *out)
 {
     const struct row_scope *scope = context;
     for (uint32_t c = 0; c < scope->figure->column_count; c++)

@@ -34,7 +34,7 @@ static enum status fail(struct expansion *x, struct template_place place)
 }
 
 /* Evaluates the expression in text[0 .. length). */
-static enum status value_of(struct expansion *x, const char *text, size_t length, struct value *out)
+static enum status value_of(struct expansion *x, const char *text, size_t length, struct expression_value *out)
 {
     char *copy = NULL;
     const struct expression *expression;
@@ -43,9 +43,10 @@ static enum status value_of(struct expansion *x, const char *text, size_t length
     if (expression_parse(copy, x->arena, &expression, x->err) != STATUS_OK) return x->err->status;
     if (!x->scope) return expression_check(expression, x->names, x->name_count, x->err);
     if (expression_value(expression, x->scope, x->arena, out, x->err) != STATUS_OK) return x->err->status;
-    if (out->kind == VALUE_NUMBER || out->kind == VALUE_TEXT || out->kind == VALUE_TRUTH) return STATUS_OK;
+    if (out->kind == EXPRESSION_VALUE_NUMBER || out->kind == EXPRESSION_VALUE_TEXT || out->kind == EXPRESSION_VALUE_TRUTH)
+        return STATUS_OK;
     return error_set(x->err, STATUS_BAD_INPUT, "'{%s}' is %s (expected a number or a text)", copy,
-                     out->kind == VALUE_MISSING ? "missing" : "a list");
+                     out->kind == EXPRESSION_VALUE_MISSING ? "missing" : "a list");
 }
 
 static bool is_whole(double number)
@@ -53,20 +54,20 @@ static bool is_whole(double number)
     return number == floor(number) && fabs(number) < 9007199254740992.0;
 }
 
-static json_t *json_of(struct value value)
+static json_t *json_of(struct expression_value value)
 {
-    if (value.kind == VALUE_TEXT) return json_string(value.text);
-    if (value.kind == VALUE_TRUTH) return json_boolean(value.truth);
+    if (value.kind == EXPRESSION_VALUE_TEXT) return json_string(value.text);
+    if (value.kind == EXPRESSION_VALUE_TRUTH) return json_boolean(value.truth);
     return is_whole(value.number) ? json_integer((json_int_t)value.number) : json_real(value.number);
 }
 
-static void write_value(FILE *out, struct value value)
+static void write_value(FILE *out, struct expression_value value)
 {
     struct number_powers powers;
     char text[NUMBER_TEXT_BYTES];
-    if (value.kind == VALUE_TEXT)
+    if (value.kind == EXPRESSION_VALUE_TEXT)
         fputs(value.text, out);
-    else if (value.kind == VALUE_TRUTH)
+    else if (value.kind == EXPRESSION_VALUE_TRUTH)
         fputs(value.truth ? "true" : "false", out);
     else if (is_whole(value.number))
         fprintf(out, "%.0f", value.number);
@@ -91,7 +92,7 @@ static enum status write_pieces(struct expansion *x, const char *text, FILE *out
         }
         const char *close = strchr(text, '}');
         if (!close) return error_set(x->err, STATUS_BAD_INPUT, "'%s' has no closing '}' ('{{' is a brace)", text);
-        struct value value = value_of_number(0);
+        struct expression_value value = expression_of_number(0);
         if (value_of(x, text + 1, (size_t)(close - text - 1), &value) != STATUS_OK) return x->err->status;
         if (out) write_value(out, value);
         text = close + 1;
@@ -103,7 +104,7 @@ static enum status expand_string(struct expansion *x, const char *text, json_t *
 {
     size_t length = strlen(text);
     if (text[0] == '{' && text[1] != '{' && strchr(text, '}') == text + length - 1) {
-        struct value value = value_of_number(0);
+        struct expression_value value = expression_of_number(0);
         if (value_of(x, text + 1, length - 2, &value) == STATUS_OK && x->scope) *out = json_of(value);
         return x->err->status;
     }
@@ -145,10 +146,10 @@ struct counter {
     double value;
 };
 
-static bool find_counter(const void *context, const char *name, struct value *out)
+static bool find_counter(const void *context, const char *name, struct expression_value *out)
 {
     const struct counter *counter = context;
-    if (strcmp(name, counter->name) == 0) return *out = value_of_number(counter->value), true;
+    if (strcmp(name, counter->name) == 0) return *out = expression_of_number(counter->value), true;
     return counter->outer->find(counter->outer->context, name, out);
 }
 

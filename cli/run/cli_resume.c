@@ -151,8 +151,8 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
         movable += movable_shards(plan, j);
     }
     if (movable == 0) return PLANNER_AUTO;
-    if (there == 0) return clips ? PLANNER_AUTO : PLACE_DEVICE;
-    return there >= movable ? PLACE_CPU : PLACE_SPLIT;
+    if (there == 0) return clips ? PLANNER_AUTO : PLANNER_PLACE_DEVICE;
+    return there >= movable ? PLANNER_PLACE_CPU : PLANNER_PLACE_SPLIT;
 }
 
 /* Returns true if a job has a device for itself on which its states stay (planner/strategy/resident.h). */

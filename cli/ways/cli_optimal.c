@@ -105,7 +105,7 @@ static bool changed(const struct portfolio *p, uint32_t index, struct planner_op
             out->mixed = true;
         }
     } else if (index == WEIGHT_BUFFERS + KINDS + 1) {
-        out->cuts = CUTS_BALANCED;
+        out->cuts = PLANNER_CUTS_BALANCED;
     } else if (index == WEIGHT_BUFFERS + KINDS + 2) {
         uint32_t most = 0;
         const struct plan *plan = &p->field->kept.plan;

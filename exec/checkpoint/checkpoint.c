@@ -135,7 +135,7 @@ static bool network_text(const struct network *network, char out[VALUE_BYTES])
  * no difference. */
 static bool optimizer_text(const struct job *job, char out[VALUE_BYTES])
 {
-    struct optimizer used = job->optimizer;
+    struct job_optimizer used = job->optimizer;
     if (used.kind != OPTIMIZER_ADAMW) used.beta1 = used.beta2 = used.epsilon = 0;
     struct json_out *const json = json_out_create(NULL);
     if (!json) return false;
@@ -175,7 +175,7 @@ enum status checkpoint_identify(const struct checkpoint_subject *subject, struct
 void checkpoint_evaluation_text(const struct checkpoint_subject *subject, char out[VALUE_BYTES])
 {
     const struct job *const job = subject->job;
-    const struct evaluation *const e = &job->evaluation;
+    const struct job_evaluation *const e = &job->evaluation;
     out[0] = '\0';
     if (e->every == 0) return;
     const int length = snprintf(out, VALUE_BYTES, "%" PRIu64 " minibatches, %s, tokens ", e->minibatches,

@@ -42,7 +42,7 @@ struct checkpoint_subject {
 /* Losses and evaluations so far. */
 struct checkpoint_history {
     double *losses;                /* losses of all minibatches so far */
-    struct evaluated *evaluations; /* evaluations so far, in order. NULL when reading: not wanted */
+    struct evaluation_progress *evaluations; /* evaluations so far, in order. NULL when reading: not wanted */
     uint64_t evaluation_count;     /* when reading: capacity before the call, number after it */
 };
 

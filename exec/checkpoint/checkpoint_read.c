@@ -235,7 +235,7 @@ static void zero_states(const struct checkpoint_subject *subject)
 struct measured {
     double *losses;
     double *pairs;                 /* steps and losses of evaluations */
-    struct evaluated *evaluations;
+    struct evaluation_progress *evaluations;
     uint64_t evaluation_count;
 };
 
@@ -272,7 +272,7 @@ static enum status read_evaluations(const struct reader *reader, const struct ch
             return not_whole(reader, err, "evaluation %" PRIu64 " is after step %g (expected %" PRIu64
                              " to %" PRIu64 ")", i, step, before + 1, contents->step);
         before = (uint64_t)step;
-        measured->evaluations[i] = (struct evaluated){before, measured->pairs[2 * i + 1]};
+        measured->evaluations[i] = (struct evaluation_progress){before, measured->pairs[2 * i + 1]};
     }
     return STATUS_OK;
 }

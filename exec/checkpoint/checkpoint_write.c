@@ -209,7 +209,7 @@ static void add_pair(struct pair_list *list, const char *key, const char *value)
 
 static enum status describe(const struct checkpoint_subject *subject,
                             const struct checkpoint_origin *origin, struct checkpoint_contents *contents,
-                            const struct evaluated *best, char **head, size_t *head_bytes,
+                            const struct evaluation_progress *best, char **head, size_t *head_bytes,
                             struct error *err)
 {
     struct checkpoint_identity *identity = NULL;
@@ -248,7 +248,7 @@ enum status checkpoint_write(struct checkpoint_folder *folder,
     assert(step > 0);
     assert(subject->states);
     const uint64_t number = evaluation_best(history->evaluations, history->evaluation_count);
-    const struct evaluated *const best =
+    const struct evaluation_progress *const best =
         number == EVALUATION_NONE ? NULL : &history->evaluations[number];
     struct disk *const disk = folder->disk;
     char home[PATH_MAX], temporary[PATH_MAX], final[PATH_MAX];

@@ -210,7 +210,7 @@ static void embed_forward_bf16(const struct kernels *kernels, float *x, const bf
 static void embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                         int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                         int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
                          uint64_t step, float *scratch)
 {
     struct cuda_context *const context = context_of(kernels);
@@ -338,7 +338,7 @@ static void rms_norm_backward(const struct kernels *kernels, float *dx, float *d
 }
 
 static void rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
-                 int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back)
+                 int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back)
 {
     struct cuda_context *const context = context_of(kernels);
     for (int64_t first = 0; first < d / 2; first += CUDA_ROPE_PAIRS) {
@@ -455,7 +455,7 @@ static void residual(const struct kernels *kernels, float *z, const float *x, co
 }
 
 static void update(const struct kernels *kernels, const struct kernel_parameters *parameters,
-                   const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                   const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                    uint64_t step)
 {
     struct cuda_context *const context = context_of(kernels);

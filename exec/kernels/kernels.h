@@ -62,7 +62,7 @@ struct kernels {
     void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                         int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                         int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
                          uint64_t step, float *scratch);
 
     /* sum = x + y (y may be NULL: sum = x and is not written; sum may be y), out = norm(sum) * w + b,
@@ -101,7 +101,7 @@ struct kernels {
 
     /* Makes one step over n parameters of one tensor; `step` counts from 1. */
     void (*update)(const struct kernels *kernels, const struct kernel_parameters *parameters,
-                   const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                   const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                    uint64_t step);
 
     /* --- weights in bf16 ------------------------------------------------------------------ */
@@ -136,7 +136,7 @@ struct kernels {
     /* As update, with g multiplied by `scale`. */
     void (*update_scaled)(const struct kernels *kernels,
                           const struct kernel_parameters *parameters, const float *g, int64_t n,
-                          const struct optimizer *optimizer, bool decays, uint64_t step,
+                          const struct job_optimizer *optimizer, bool decays, uint64_t step,
                           float scale);
 
     /* --- llama ---------------------------------------------------------------------------- */
@@ -149,10 +149,10 @@ struct kernels {
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
 
-    /* Rotates q(B,T,H D) and k(B,T,K D) in place by their positions (models/network/network.h, struct rope); `back`:
+    /* Rotates q(B,T,H D) and k(B,T,K D) in place by their positions (models/network/network.h, struct network_rope); `back`:
      * by the opposite angles, for gradients. D is even. */
     void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
-                 int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back);
+                 int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back);
 
     /* y = silu(gate) up */
     void (*swiglu_forward)(const struct kernels *kernels, float *y, const float *gate,

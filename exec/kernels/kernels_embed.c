@@ -267,7 +267,7 @@ void host_embed_gradient(const struct kernels *kernels, float *gradient, const f
 void host_embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
                        const float *head_gradient, const float *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                       int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                       int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
                        uint64_t step, float *scratch)
 {
     struct sweep sweep = {

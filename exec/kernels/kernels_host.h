@@ -46,7 +46,7 @@ void host_embed_forward(const struct kernels *kernels, float *x, const float *ro
 void host_embed_update(const struct kernels *kernels, const struct kernel_parameters *rows,
                        const float *head_gradient, const float *dx, const int32_t *tokens,
                        int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                       int64_t first_row, int64_t row_count, const struct optimizer *optimizer,
+                       int64_t first_row, int64_t row_count, const struct job_optimizer *optimizer,
                        uint64_t step, float *scratch);
 void host_embed_forward_bf16(const struct kernels *kernels, float *x, const bf16 *rows,
                              const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
@@ -66,7 +66,7 @@ void host_embed_gradient(const struct kernels *kernels, float *gradient, const f
                          int64_t t, int64_t c, int64_t v, int64_t row_count, int64_t padded, float *scratch);
 double host_squares(const struct kernels *kernels, const float *g, int64_t n);
 void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
-                        const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                        const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                         uint64_t step, float scale);
 
 void host_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
@@ -90,7 +90,7 @@ void host_loss(const struct kernels *kernels, double *loss, float *logits, const
                int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows);
 
 void host_update(const struct kernels *kernels, const struct kernel_parameters *parameters,
-                 const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                 const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                  uint64_t step);
 
 void host_rms_norm_forward(const struct kernels *kernels, float *out, float *sum, float *stats,
@@ -101,7 +101,7 @@ void host_rms_norm_backward(const struct kernels *kernels, float *dx, float *dw,
                             int64_t r, int64_t c);
 
 void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t h,
-               int64_t kv, int64_t d, const struct rope *rope, bool back);
+               int64_t kv, int64_t d, const struct network_rope *rope, bool back);
 
 void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
                          const float *up, int64_t n);

@@ -58,7 +58,7 @@ static void find_turn(struct turn *turn, const float *frequencies, int64_t posit
 }
 
 void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t, int64_t h,
-               int64_t kv, int64_t d, const struct rope *rope, bool back)
+               int64_t kv, int64_t d, const struct network_rope *rope, bool back)
 {
     for (int64_t first = 0; first < d / 2; first += PAIRS) {
         int64_t count = host_min(PAIRS, d / 2 - first);

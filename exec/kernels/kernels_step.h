@@ -8,7 +8,7 @@
 
 #include "base/bf16.h"
 
-struct optimizer;
+struct job_optimizer;
 
 #ifdef __cplusplus
 extern "C" {
@@ -31,7 +31,7 @@ struct kernel_parameters {
     float *p;      /* values: the weights themselves, or the fp32 master of ... */
     bf16 *rounded; /* ... bf16 weights, rounded from it to nearest; NULL: none */
     void *m, *v;   /* adamw's first and second moments; momentum's sums are m; NULL for kinds
-                      without them. Their format is struct optimizer's `moments` */
+                      without them. Their format is struct job_optimizer's `moments` */
     uint64_t key;  /* key of the random bits that round bf16 moments (base/bf16.h), from job,
                       step and layer */
     uint64_t place; /* the first parameter's number in the layer. Its random bits depend on this
@@ -52,7 +52,7 @@ static inline struct kernel_parameters kernel_parameters_from(struct kernel_para
     return parameters;
 }
 
-struct host_step host_step_of(const struct optimizer *optimizer, bool decays, uint64_t step);
+struct host_step host_step_of(const struct job_optimizer *optimizer, bool decays, uint64_t step);
 
 #ifdef __cplusplus
 }

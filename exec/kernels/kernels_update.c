@@ -70,7 +70,7 @@ CLONES static void momentum_chunks(const struct host_step *step, float *restrict
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-struct host_step host_step_of(const struct optimizer *o, bool decays, uint64_t step)
+struct host_step host_step_of(const struct job_optimizer *o, bool decays, uint64_t step)
 {
     assert(step > 0);
     double decay = decays || o->decay == DECAY_ALL ? o->weight_decay : 0;
@@ -212,7 +212,7 @@ void host_step_apply(const struct host_step *step, const struct kernel_parameter
 }
 
 void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
-                        const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                        const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                         uint64_t step, float scale)
 {
     assert(parameters->m || optimizer_moments(optimizer->kind) < 1);
@@ -228,7 +228,7 @@ void host_update_scaled(const struct kernels *kernels, const struct kernel_param
 }
 
 void host_update(const struct kernels *kernels, const struct kernel_parameters *parameters,
-                 const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                 const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                  uint64_t step)
 {
     host_update_scaled(kernels, parameters, g, n, optimizer, decays, step, 1);

@@ -84,7 +84,7 @@ static void read_processor(double *clock_hz, uint32_t *flops)
 
 /* --- public ------------------------------------------------------------------------------------------ */
 
-static enum status detect_all(const char *root, FILE *notes, struct detected *found, struct hardware *out,
+static enum status detect_all(const char *root, FILE *notes, struct hardware_detected *found, struct hardware *out,
                               struct error *err)
 {
 #ifdef SPILLWAY_CUDA
@@ -112,7 +112,7 @@ enum status detect_machine(FILE *notes, struct hardware *out, struct error *err)
     struct tm parts;
     measure_machine_look(&machine);
     strftime(today, sizeof today, "%Y-%m-%d", gmtime_r(&now, &parts));
-    struct detected found = {
+    struct hardware_detected found = {
         .cpu = machine.cpu, .cores = machine.cores, .host_bytes = host_memory_available(), .as_of = today};
     if (found.host_bytes == UINT64_MAX) found.host_bytes = host_memory_total();
     if (found.host_bytes == 0)

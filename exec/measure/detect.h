@@ -26,7 +26,7 @@ void detect_pcie(const char *root, const char *address, uint32_t *generation, ui
 enum { DETECT_GPUS_MAX = 64, DETECT_NAME_BYTES = 256 };
 
 struct detected_gpus {
-    struct detected_gpu all[DETECT_GPUS_MAX];
+    struct hardware_detected_gpu all[DETECT_GPUS_MAX];
     char names[DETECT_GPUS_MAX][DETECT_NAME_BYTES];
     bool reaches[DETECT_GPUS_MAX * DETECT_GPUS_MAX]; /* (count, count) */
     uint32_t count;

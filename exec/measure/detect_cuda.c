@@ -53,12 +53,12 @@ static enum status describe(const char *root, uint32_t device, struct detected_g
         return error_set(err, STATUS_DEVICE, "cannot ask about GPU %" PRIu32 ": %s", device,
                          cudaGetErrorString(cudaGetLastError()));
     snprintf(out->names[device], sizeof out->names[device], "%.*s", DETECT_NAME_BYTES - 1, properties.name);
-    struct detected_gpu *const gpu = &out->all[device];
-    *gpu = (struct detected_gpu){.name = out->names[device],
-                                 .total_bytes = total,
-                                 .free_bytes = available,
-                                 .fp32_flops_per_s = gpu_peak_fp32((int)device),
-                                 .memory_bytes_per_s = memory_rate((int)device)};
+    struct hardware_detected_gpu *const gpu = &out->all[device];
+    *gpu = (struct hardware_detected_gpu){.name = out->names[device],
+                                          .total_bytes = total,
+                                          .free_bytes = available,
+                                          .fp32_flops_per_s = gpu_peak_fp32((int)device),
+                                          .memory_bytes_per_s = memory_rate((int)device)};
     if (cudaDeviceGetPCIBusId(address, (int)sizeof address, (int)device) != cudaSuccess) return STATUS_OK;
     for (char *c = address; *c; c++)
         if (*c >= 'A' && *c <= 'F') *c = (char)(*c - 'A' + 'a');

@@ -136,11 +136,11 @@ static void call_sum(const struct kernels *k, const struct kernel_call *c)
 
 static void call_adamw(const struct kernels *k, const struct kernel_call *c)
 {
-    static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
-                                           .learning_rate = 1e-6,
-                                           .beta1 = 0.9,
-                                           .beta2 = 0.95,
-                                           .epsilon = 1e-8};
+    static const struct job_optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                               .learning_rate = 1e-6,
+                                               .beta1 = 0.9,
+                                               .beta2 = 0.95,
+                                               .epsilon = 1e-8};
     const struct kernel_parameters parameters = {
         .p = array(c, 0), .m = array(c, 1), .v = array(c, 2)};
     k->update(k, &parameters, array(c, 3), c->m, &adamw, true, 1);
@@ -148,7 +148,7 @@ static void call_adamw(const struct kernels *k, const struct kernel_call *c)
 
 static void call_sgd(const struct kernels *k, const struct kernel_call *c)
 {
-    static const struct optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
+    static const struct job_optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
     const struct kernel_parameters parameters = {.p = array(c, 0)};
     k->update(k, &parameters, array(c, 3), c->m, &sgd, true, 1);
 }

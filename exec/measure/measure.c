@@ -247,7 +247,7 @@ static enum status measure_profiles(struct measure *measure, const struct measur
 /* Returns the rate at which all cores can copy together, from one copy's rate and a second copy's effect on it. */
 static double widest_copy(const struct device_type *type, uint32_t cores)
 {
-    const struct interference *const alone =
+    const struct hardware_interference *const alone =
         &type->profiles[type->profile_count - 1].interference;
     const struct copy_point *const last = &type->h2d[type->h2d_count - 1];
     const double rate = fmax((double)last->bytes / last->seconds,

@@ -256,7 +256,7 @@ static void call_embed_forward(const struct measure_call *c)
 /* Uses equal numbers of heads of keys and queries, of width 32. */
 static void call_rope(const struct measure_call *c)
 {
-    static const struct rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
+    static const struct network_rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
     const struct batch s = batch_of(c->m);
     const int64_t d = 32, heads = c->n / 2 / d;
     c->kernels->rope(c->kernels, hot(c, 0, c->m * heads * d), hot(c, 1, c->m * heads * d), s.b,
@@ -270,27 +270,27 @@ static void call_gather(const struct measure_call *c)
     c->kernels->first_forward(c->kernels, hot(c, 0, n), kept(c, 2 * n), c->m, 2, c->n);
 }
 
-static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
-                                       .learning_rate = 1e-6,
-                                       .weight_decay = 0.01,
-                                       .beta1 = 0.9,
-                                       .beta2 = 0.95,
-                                       .epsilon = 1e-8};
-static const struct optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
-static const struct optimizer momentum = {
+static const struct job_optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                           .learning_rate = 1e-6,
+                                           .weight_decay = 0.01,
+                                           .beta1 = 0.9,
+                                           .beta2 = 0.95,
+                                           .epsilon = 1e-8};
+static const struct job_optimizer sgd = {.kind = OPTIMIZER_SGD, .learning_rate = 1e-6};
+static const struct job_optimizer momentum = {
     .kind = OPTIMIZER_MOMENTUM, .learning_rate = 1e-6, .momentum = 0.9};
 
-static const struct optimizer adamw_bf16 = {.kind = OPTIMIZER_ADAMW,
-                                            .learning_rate = 1e-6,
-                                            .weight_decay = 0.01,
-                                            .beta1 = 0.9,
-                                            .beta2 = 0.95,
-                                            .epsilon = 1e-8,
-                                            .moments = PRECISION_BF16};
-static const struct optimizer momentum_bf16 = {.kind = OPTIMIZER_MOMENTUM,
-                                               .learning_rate = 1e-6,
-                                               .momentum = 0.9,
-                                               .moments = PRECISION_BF16};
+static const struct job_optimizer adamw_bf16 = {.kind = OPTIMIZER_ADAMW,
+                                                .learning_rate = 1e-6,
+                                                .weight_decay = 0.01,
+                                                .beta1 = 0.9,
+                                                .beta2 = 0.95,
+                                                .epsilon = 1e-8,
+                                                .moments = PRECISION_BF16};
+static const struct job_optimizer momentum_bf16 = {.kind = OPTIMIZER_MOMENTUM,
+                                                   .learning_rate = 1e-6,
+                                                   .momentum = 0.9,
+                                                   .moments = PRECISION_BF16};
 
 /* n parameters and moments of AdamW, one after the other. */
 static struct kernel_parameters in_a_row(float *p, int64_t n)
@@ -332,7 +332,7 @@ static void call_loss(const struct measure_call *c)
 
 /* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters were
  * read a moment ago, to carry the gradient through, and gradients written: both are hot. */
-static void update_block(const struct measure_call *c, const struct optimizer *optimizer)
+static void update_block(const struct measure_call *c, const struct job_optimizer *optimizer)
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
     const int64_t width = (int64_t)sqrt((double)c->m / 12), matrices = c->m - 13 * width;

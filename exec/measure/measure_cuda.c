@@ -38,11 +38,11 @@ struct step_timing {
 
 static void time_step(const struct kernels *kernels, void *argument)
 {
-    static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
-                                           .learning_rate = 1e-6,
-                                           .beta1 = 0.9,
-                                           .beta2 = 0.95,
-                                           .epsilon = 1e-8};
+    static const struct job_optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                               .learning_rate = 1e-6,
+                                               .beta1 = 0.9,
+                                               .beta2 = 0.95,
+                                               .epsilon = 1e-8};
     struct step_timing *const t = argument;
     struct measure_samples samples = {.count = 0};
     const double start_s = clock_s();

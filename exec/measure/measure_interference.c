@@ -3,7 +3,7 @@
  *
  * Interference is found by experiments. In each, some devices compute (the load of measure_bench_compute_step(), over
  * and over) and some streams copy (COPY_BYTES at a time, over and over); only the time in which all of them are active
- * counts. With T the time of a step, r the rate of a copy, D active devices, struct interference
+ * counts. With T the time of a step, r the rate of a copy, D active devices, struct hardware_interference
  * (models/hardware/hardware.h) says
  *
  *     T(D devices)              = T(1 device) (1 + compute_by_compute (D - 1))
@@ -242,12 +242,12 @@ static struct sourced_value effect(const struct measure *measure, const struct m
     return measure_sourced(measure, fmax(0, mean), fmin(1, spread));
 }
 
-enum status measure_laboratory_keep(struct measure_laboratory *lab, struct interference *out, struct error *err)
+enum status measure_laboratory_keep(struct measure_laboratory *lab, struct hardware_interference *out, struct error *err)
 {
     const struct measure *const measure = lab->measure;
     const struct effects *const effects = &lab->effects;
     const struct measure_samples *const reference = measure_series_samples(&effects->reference);
-    *out = (struct interference){
+    *out = (struct hardware_interference){
         .compute_by_compute = effect(measure, &effects->compute_by_compute),
         .compute_by_copy = effect(measure, &effects->compute_by_copy),
         .copy_by_compute = effect(measure, &effects->copy_by_compute),

@@ -20,7 +20,7 @@ static void list_step(struct measure_bench *bench)
                                     .gelu_tanh = true};
     for (uint32_t pass = PASS_FORWARD; pass <= PASS_UPDATE; pass++) {
         struct work_item items[LAYER_WORK_MAX];
-        const uint32_t count = network_layer_work(&network, 1, (enum pass)pass, 4, 64,
+        const uint32_t count = network_layer_work(&network, 1, (enum network_pass)pass, 4, 64,
                                                   (struct state_format){.optimizer = OPTIMIZER_ADAMW},
                                                   items);
         for (uint32_t i = 0; i < count && bench->step_count < ARRAY_COUNT(bench->step); i++)

@@ -196,7 +196,7 @@ struct measure_laboratory_options {
 MUST_CHECK enum status measure_laboratory_open(struct measure *measure, const struct measure_laboratory_options *options,
                                                struct measure_laboratory **out, struct error *err);
 void measure_laboratory_visit(struct measure_laboratory *lab);
-MUST_CHECK enum status measure_laboratory_keep(struct measure_laboratory *lab, struct interference *out,
+MUST_CHECK enum status measure_laboratory_keep(struct measure_laboratory *lab, struct hardware_interference *out,
                                                struct error *err);
 void measure_laboratory_close(struct measure_laboratory *lab);
 

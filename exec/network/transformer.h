@@ -21,7 +21,7 @@ struct transformer_unit {
     int64_t b, t, r, c, h, d, f, v;
     int64_t inner, shared; /* width of all queries, and of all keys: H D, and at most H D */
     float epsilon;
-    struct optimizer optimizer; /* with the learning rate of this step */
+    struct job_optimizer optimizer; /* with the learning rate of this step */
     float scale;   /* scale of gradients in an UPDATE: below 1 when they are clipped */
     uint32_t block_tensors; /* tensors of one block, if there is one */
     uint32_t turn, turns; /* index and number of microbatches */

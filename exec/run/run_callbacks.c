@@ -317,7 +317,7 @@ static void call_held_out(void *argument)
     if (complete) {
         mean = progress->held_out_sum / (double)progress->held_out;
         const uint64_t number = result->evaluation_count++, before = result->best_evaluation;
-        result->evaluations[number] = (struct evaluated){.step = step, .loss = mean};
+        result->evaluations[number] = (struct evaluation_progress){.step = step, .loss = mean};
         best = isfinite(mean) &&
                (before == EVALUATION_NONE || mean < result->evaluations[before].loss);
         if (best) result->best_evaluation = number;

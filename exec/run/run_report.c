@@ -40,7 +40,7 @@ static void put_evaluations(struct json_out *json, const struct run_job_result *
     json_out_array_end(json);
     run_report_put_loss(json, "last_evaluation", job->evaluations[job->evaluation_count - 1].loss);
     if (job->best_evaluation == EVALUATION_NONE) return;
-    const struct evaluated *const best = &job->evaluations[job->best_evaluation];
+    const struct evaluation_progress *const best = &job->evaluations[job->best_evaluation];
     json_out_double(json, "best_evaluation", best->loss);
     json_out_u64(json, "best_step", best->step);
 }
@@ -209,7 +209,7 @@ void run_report_print(const struct run_report *report)
         if (job->nonfinite > 0) printf("  (%" PRIu64 " losses not finite)", job->nonfinite);
         if (job->skipped > 0) printf("  (%" PRIu64 " steps left out)", job->skipped);
         if (job->best_evaluation != EVALUATION_NONE) {
-            const struct evaluated *const best = &job->evaluations[job->best_evaluation];
+            const struct evaluation_progress *const best = &job->evaluations[job->best_evaluation];
             printf("  best evaluation %.6g after step %" PRIu64, best->loss, best->step);
         }
         if (job->weights_path) printf("  %s", job->weights_path);

@@ -67,12 +67,12 @@ struct run_options {
 
 struct run_job_result {
     uint64_t minibatches;  /* completed since the training began, including first_minibatch */
-    uint64_t first_minibatch; /* completed before this run */
-    double first_loss, final_loss; /* 0 when minibatches is 0; may be NaN or infinite */
+    uint64_t first_minibatch;                /* completed before this run */
+    double first_loss, final_loss;           /* 0 when minibatches is 0; may be NaN or infinite */
     double *losses;        /* minibatches entries; in the result's arena */
     uint64_t nonfinite;    /* number of losses that are NaN or infinite */
     uint64_t skipped;      /* minibatches of this run whose steps were skipped */
-    struct evaluated *evaluations; /* in the result's arena */
+    struct evaluation_progress *evaluations; /* in the result's arena */
     uint64_t evaluation_count;
     uint64_t best_evaluation;  /* the first with the lowest loss, or EVALUATION_NONE */
     uint64_t weights_fingerprint;

@@ -37,7 +37,7 @@
 
 struct json_out;
 
-enum compressed { COMPRESSED_BOUNDARIES, COMPRESSED_GRADIENTS, COMPRESSED_ACTIVATIONS, COMPRESSED_COUNT };
+enum compression_target { COMPRESSED_BOUNDARIES, COMPRESSED_GRADIENTS, COMPRESSED_ACTIVATIONS, COMPRESSED_COUNT };
 extern const char *const compressed_names[COMPRESSED_COUNT]; /* "boundaries", "gradients", "activations" */
 
 struct compression {

@@ -124,7 +124,7 @@ struct kernel_rate {
  *                                               + copy_by_copy * other copies)
  * Zero: no effect.
  */
-struct interference {
+struct hardware_interference {
     struct sourced_value compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy;
     struct sourced_value copy_reference_rate; /* bytes/s of a copy with nothing else running */
 };
@@ -136,7 +136,7 @@ struct interference {
 struct compute_profile {
     uint32_t threads;
     struct kernel_rate kernels[KERNEL_COUNT];
-    struct interference interference; /* with other devices of the same number of threads */
+    struct hardware_interference interference; /* with other devices of the same number of threads */
 };
 
 /*

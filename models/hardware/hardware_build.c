@@ -25,11 +25,11 @@ static const char as_of[] = HARDWARE_AS_OF;
 
 enum { PCIE_OLDEST = 3, PCIE_NEWEST = 5 };
 static const struct sourced_value pcie_rates[] = {
-    [3] = {.value = 12.5 * GB, .spread = 0.05, .kind = SOURCE_ASSUMED, .as_of = as_of,
+    [3] = {.value = 12.5 * HW_GB, .spread = 0.05, .kind = SOURCE_ASSUMED, .as_of = as_of,
            .source = "pinned copies on PCIe 3 x16 reach 12 to 13 GB/s"},
-    [4] = {.value = 26.0 * GB, .spread = 0.05, .kind = SOURCE_MEASURED, .as_of = as_of,
+    [4] = {.value = 26.0 * HW_GB, .spread = 0.05, .kind = SOURCE_MEASURED, .as_of = as_of,
            .source = "nvbandwidth's README, host_to_device_memcpy_ce on PCIe 4 x16"},
-    [5] = {.value = 52.0 * GB, .spread = 0.05, .kind = SOURCE_MEASURED, .as_of = as_of,
+    [5] = {.value = 52.0 * HW_GB, .spread = 0.05, .kind = SOURCE_MEASURED, .as_of = as_of,
            .source = "pinned copies of H100 machines, 50 to 55 GB/s on PCIe 5 x16"},
 };
 
@@ -37,7 +37,7 @@ static const struct sourced_value pcie_rates[] = {
 static const double both_over_one = 1.42;
 
 /* The part of the total memory that a process cannot use: its context, and other users of the card. */
-static const double context_bytes = 512 * MIB;
+static const double context_bytes = 512 * HW_MIB;
 
 static struct sourced_value sourced_derived(double value, const char *source)
 {
@@ -64,7 +64,7 @@ static void set_fitted(struct sourced_value *sourced, struct sourced_value fitte
     if (fitted.value > 0) *sourced = fitted;
 }
 
-static void apply_fit(struct device_type *type, const struct gpu_fit *fit)
+static void apply_fit(struct device_type *type, const struct hardware_gpu_fit *fit)
 {
     set_fitted(&type->fp32_efficiency, fit->fp32_efficiency);
     set_fitted(&type->matmul_efficiency, fit->matmul_efficiency);
@@ -74,7 +74,7 @@ static void apply_fit(struct device_type *type, const struct gpu_fit *fit)
     if (fit->kernel_model.multiprocessors.value > 0) type->kernel_model = fit->kernel_model;
 }
 
-static enum status build_type(const struct gpu *gpu, const struct node *node, struct hardware *out, struct error *err)
+static enum status build_type(const struct hardware_gpu *gpu, const struct hardware_node *node, struct hardware *out, struct error *err)
 {
     TRY(ARENA_NEW(&out->arena, 1, out->types, err));
     struct device_type *type = out->types;
@@ -97,20 +97,20 @@ static enum status build_type(const struct gpu *gpu, const struct node *node, st
     return STATUS_OK;
 }
 
-static uint32_t switch_devices(const struct node *node)
+static uint32_t switch_devices(const struct hardware_node *node)
 {
     return node->switch_devices > 0 ? node->switch_devices : 2;
 }
 
 struct build {
-    const struct node *node;
+    const struct hardware_node *node;
     uint32_t nodes;
     uint32_t each;     /* devices of a node */
     uint32_t switches; /* likewise */
     struct sourced_value pcie, nvlink, nvlink_latency;
     double oversubscription;
     bool networked;    /* there is a network between nodes */
-    bool peers;        /* struct gpu */
+    bool peers;        /* struct hardware_gpu */
     uint32_t first_switch, first_pcie, first_nvlink, first_nic, first_leaf;
     struct hardware *out;
 };
@@ -158,7 +158,7 @@ static enum status add_host_links(struct build *b, struct error *err)
 
 static enum status add_networks(struct build *b, struct error *err)
 {
-    const struct node *node = b->node;
+    const struct hardware_node *node = b->node;
     const struct sourced_value once = sourced_assumed(0, 0, "counted once, at the NICs");
     b->first_nvlink = b->out->link_count;
     for (uint32_t i = 0; i < b->out->device_count && b->each > 1 && b->nvlink.value > 0; i++)
@@ -236,15 +236,15 @@ static struct sourced_value several(struct sourced_value of_one, uint32_t nodes)
 }
 
 /* Limits memory channels: two sockets of eight channels at most. */
-static struct sourced_value host_bandwidth(const struct node *node, uint32_t nodes)
+static struct sourced_value host_bandwidth(const struct hardware_node *node, uint32_t nodes)
 {
-    double each = 5 * GB * node->host_cores, most = 200 * GB;
+    double each = 5 * HW_GB * node->host_cores, most = 200 * HW_GB;
     if (node->host_bandwidth.value > 0) return several(node->host_bandwidth, nodes);
     return sourced_assumed(nodes * (each < most ? each : most), 0.5,
                            "5 GB/s for each core, 200 GB/s at most for each host");
 }
 
-static void add_storage(const struct node *node, uint32_t nodes, struct hardware_storage *out)
+static void add_storage(const struct hardware_node *node, uint32_t nodes, struct hardware_storage *out)
 {
     if (node->storage.value <= 0) return;
     out->capacity_bytes = several(node->storage, nodes);
@@ -252,7 +252,7 @@ static void add_storage(const struct node *node, uint32_t nodes, struct hardware
     out->latency = sourced_assumed(1e-4, 0.5, "an NVMe drive answers in 0.1 ms");
 }
 
-static enum status name_machine(const struct gpu *gpu, const struct node *node, uint32_t count,
+static enum status name_machine(const struct hardware_gpu *gpu, const struct hardware_node *node, uint32_t count,
                                 double oversubscription, struct hardware *out, struct error *err)
 {
     const char *base = node->name ? node->name : gpu->name;
@@ -264,7 +264,7 @@ static enum status name_machine(const struct gpu *gpu, const struct node *node, 
     return arena_string(&out->arena, name, &out->name, err);
 }
 
-enum status hardware_build(const struct gpu *gpu, const struct node *node, uint32_t count,
+enum status hardware_build(const struct hardware_gpu *gpu, const struct hardware_node *node, uint32_t count,
                            double oversubscription, bool joins, struct hardware *out, struct error *err)
 {
     uint32_t pcie = node->pcie > 0 ? node->pcie : gpu->pcie, each = node->device_count;

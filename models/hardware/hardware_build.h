@@ -19,29 +19,29 @@
 #include "models/hardware/hardware.h"
 
 /* Values fitted to measured runs; they replace the defaults of hardware_build(). Zero values replace nothing. */
-struct gpu_fit {
+struct hardware_gpu_fit {
     struct sourced_value fp32_efficiency;
     struct sourced_value matmul_efficiency, memory_efficiency, launch_latency, collective_latency;
     struct kernel_model kernel_model;
     struct sourced_value nvlink_latency; /* latency of each of the two links that a message crosses */
 };
 
-struct gpu {
+struct hardware_gpu {
     const char *name;
     const char *driver_name; /* as nvidia-smi prints it */
     const char *summary;
     struct sourced_value memory, total; /* nominal, and what nvidia-smi reports */
     struct sourced_value bandwidth, fp32, tf32, bf16;
     uint32_t pcie;               /* generation, 3 to 5 */
-    struct sourced_value nvlink; /* per direction, to a switch that joins all devices of a machine; 0: none */
-    struct sourced_value power; /* watts of a board */
-    const struct gpu_fit *fit;   /* NULL: nothing was fitted */
+    struct sourced_value nvlink;        /* per direction, to a switch that joins all devices of a machine; 0: none */
+    struct sourced_value power;         /* watts of a board */
+    const struct hardware_gpu_fit *fit; /* NULL: nothing was fitted */
     bool peers;            /* without NVLink: devices copy directly over PCIe, which drivers allow only for
                               data-centre cards */
 };
 
 /* The parts of a node outside its GPUs. */
-struct node {
+struct hardware_node {
     const char *name, *summary, *note; /* NULL for a machine that is only several of a GPU */
     const char *gpu;
     uint32_t device_count;
@@ -51,7 +51,7 @@ struct node {
     struct sourced_value storage, storage_rate; /* all NVMe drives together, one direction; 0: none */
     uint32_t pcie;        /* generation of the host; 0: the GPU's */
     uint32_t switch_devices;                    /* devices per PCIe switch; 0: two */
-    const struct gpu_fit *fit;                  /* fit of its GPUs under the software that ran there; NULL: the GPU's fit */
+    const struct hardware_gpu_fit *fit;         /* fit of its GPUs under the software that ran there; NULL: the GPU's fit */
     struct sourced_value nvlink;                /* 0: the GPU's */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */
     struct sourced_value nic, nic_latency;      /* per NIC; a message crosses two NICs */
@@ -64,7 +64,7 @@ struct node {
  * a single node gets its NICs. The caller zeroes *out, and releases it also after an error.
  * Errors: STATUS_NO_MEMORY.
  */
-MUST_CHECK enum status hardware_build(const struct gpu *gpu, const struct node *node, uint32_t count,
+MUST_CHECK enum status hardware_build(const struct hardware_gpu *gpu, const struct hardware_node *node, uint32_t count,
                                       double oversubscription, bool joins, struct hardware *out, struct error *err);
 
 /* Make the values of presets. */
@@ -72,16 +72,16 @@ struct sourced_value sourced_assumed(double value, double spread, const char *so
 struct sourced_value sourced_measured(double value, double spread, const char *source);
 
 #define HARDWARE_AS_OF "2026-11"
-#define SEEN(v, s) {.value = (v), .kind = SOURCE_DATASHEET, .source = (s), .as_of = HARDWARE_AS_OF}
-#define GUESS(v, s) \
+#define HW_SEEN(v, s) {.value = (v), .kind = SOURCE_DATASHEET, .source = (s), .as_of = HARDWARE_AS_OF}
+#define HW_GUESS(v, s) \
     {.value = (v), .spread = 0.1, .kind = SOURCE_ASSUMED, .source = (s), .as_of = HARDWARE_AS_OF}
-#define PUBLISHED(v, s) {.value = (v), .spread = 0.1, .kind = SOURCE_MEASURED, .source = (s), .as_of = HARDWARE_AS_OF}
-#define NONE {.value = 0}
+#define HW_PUBLISHED(v, s) {.value = (v), .spread = 0.1, .kind = SOURCE_MEASURED, .source = (s), .as_of = HARDWARE_AS_OF}
+#define HW_NONE {.value = 0}
 
-#define GIB 0x1p30
-#define MIB 0x1p20
-#define GB 1e9
-#define TB 1e12
-#define TFLOP 1e12
+#define HW_GIB 0x1p30
+#define HW_MIB 0x1p20
+#define HW_GB 1e9
+#define HW_TB 1e12
+#define HW_TFLOP 1e12
 
 #endif

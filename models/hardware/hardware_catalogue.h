@@ -5,7 +5,7 @@
 #include "models/hardware/hardware_build.h"
 
 /* Return entry `index` in the order of `hardware list`; NULL past the end. */
-const struct gpu *catalogue_gpu(uint32_t index);
-const struct node *catalogue_node(uint32_t index);
+const struct hardware_gpu *catalogue_gpu(uint32_t index);
+const struct hardware_node *catalogue_node(uint32_t index);
 
 #endif

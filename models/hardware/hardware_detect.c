@@ -18,22 +18,22 @@
 #include "models/hardware/hardware_catalogue.h"
 #include "models/hardware/hardware_mix.h"
 
-static struct sourced_value told(const struct detected *found, double value, const char *source)
+static struct sourced_value told(const struct hardware_detected *found, double value, const char *source)
 {
     return (struct sourced_value){.value = value, .kind = SOURCE_DERIVED, .source = source, .as_of = found->as_of};
 }
 
 /* --- the host as a device ------------------------------------------------------------------------- */
 
-static const double core_bandwidth = 5 * GB, host_bandwidth_most = 200 * GB;
+static const double core_bandwidth = 5 * HW_GB, host_bandwidth_most = 200 * HW_GB;
 
-static struct sourced_value host_bandwidth(const struct detected *found)
+static struct sourced_value host_bandwidth(const struct hardware_detected *found)
 {
     return sourced_assumed(fmin(core_bandwidth * found->cores, host_bandwidth_most), 0.5,
                            "5 GB/s for each core, 200 GB/s at most");
 }
 
-static enum status build_host(const struct detected *found, struct hardware *out, struct error *err)
+static enum status build_host(const struct hardware_detected *found, struct hardware *out, struct error *err)
 {
     TRY(ARENA_NEW(&out->arena, 1, out->types, err));
     TRY(ARENA_NEW(&out->arena, 1, out->links, err));
@@ -71,12 +71,12 @@ static enum status build_host(const struct detected *found, struct hardware *out
 /* --- GPUs --------------------------------------------------------------------------------------- */
 
 /* Finds a GPU by the driver's name. Cards with several sizes of memory share a name: returns the nearest one. */
-static const struct gpu *find_gpu(const struct detected_gpu *wanted)
+static const struct hardware_gpu *find_gpu(const struct hardware_detected_gpu *wanted)
 {
-    const struct gpu *best = NULL;
+    const struct hardware_gpu *best = NULL;
     double least = INFINITY;
     for (uint32_t i = 0; catalogue_gpu(i); i++) {
-        const struct gpu *gpu = catalogue_gpu(i);
+        const struct hardware_gpu *gpu = catalogue_gpu(i);
         double off = fabs(gpu->memory.value - (double)wanted->total_bytes);
         if (strcmp(gpu->driver_name, wanted->name) != 0 || off >= least) continue;
         best = gpu;
@@ -87,9 +87,9 @@ static const struct gpu *find_gpu(const struct detected_gpu *wanted)
 
 /* Returns a GPU that the catalogue lacks. Unknown values are assumed to be a small card's, with a source that says
  * so. */
-static struct gpu unknown_gpu(const struct detected *found, const struct detected_gpu *told_of, const char *name)
+static struct hardware_gpu unknown_gpu(const struct hardware_detected *found, const struct hardware_detected_gpu *told_of, const char *name)
 {
-    return (struct gpu){
+    return (struct hardware_gpu){
         .name = name,
         .driver_name = name,
         .memory = told(found, (double)told_of->total_bytes, "the driver's total"),
@@ -97,22 +97,22 @@ static struct gpu unknown_gpu(const struct detected *found, const struct detecte
         .bandwidth = told_of->memory_bytes_per_s > 0
                          ? told(found, told_of->memory_bytes_per_s,
                                 "clock and width of the memory's bus, by the driver")
-                         : sourced_assumed(300 * GB, 1, "nothing is known of this GPU's memory"),
+                         : sourced_assumed(300 * HW_GB, 1, "nothing is known of this GPU's memory"),
         .fp32 = told_of->fp32_flops_per_s > 0
                     ? told(found, told_of->fp32_flops_per_s, "multiprocessors and clock, by the driver")
-                    : sourced_assumed(8 * TFLOP, 1, "nothing is known of this GPU's speed"),
+                    : sourced_assumed(8 * HW_TFLOP, 1, "nothing is known of this GPU's speed"),
         .pcie = 3,
     };
 }
 
-static bool mutual(const struct detected *found, uint32_t a, uint32_t b)
+static bool mutual(const struct hardware_detected *found, uint32_t a, uint32_t b)
 {
     return found->reaches[(size_t)a * found->gpu_count + b] && found->reaches[(size_t)b * found->gpu_count + a];
 }
 
 /* Returns the first device from `first` on with which `device` copies both ways, or `device` itself when there is
  * none before it. */
-static uint32_t group_of(const struct detected *found, uint32_t first, uint32_t device)
+static uint32_t group_of(const struct hardware_detected *found, uint32_t first, uint32_t device)
 {
     uint32_t other = first;
     while (other < device && !mutual(found, device, other)) other++;
@@ -120,7 +120,7 @@ static uint32_t group_of(const struct detected *found, uint32_t first, uint32_t 
 }
 
 /* Returns true when the devices divide into groups whose members reach exactly each other. */
-static bool is_grouped(const struct detected *found, uint32_t first, uint32_t count)
+static bool is_grouped(const struct hardware_detected *found, uint32_t first, uint32_t count)
 {
     for (uint32_t a = first; a < first + count; a++)
         for (uint32_t b = first; b < a; b++)
@@ -128,7 +128,7 @@ static bool is_grouped(const struct detected *found, uint32_t first, uint32_t co
     return true;
 }
 
-static bool any_reaches(const struct detected *found, uint32_t first, uint32_t count)
+static bool any_reaches(const struct hardware_detected *found, uint32_t first, uint32_t count)
 {
     for (uint32_t a = first; a < first + count; a++)
         for (uint32_t b = first; b < a; b++)
@@ -137,7 +137,7 @@ static bool any_reaches(const struct detected *found, uint32_t first, uint32_t c
 }
 
 /* Makes networks of devices whose copies were seen to work: groups of two and more. */
-static void place_networks(const struct detected *found, uint32_t first, bool grouped, struct hardware *part)
+static void place_networks(const struct hardware_detected *found, uint32_t first, bool grouped, struct hardware *part)
 {
     for (uint32_t d = 0; d < part->device_count; d++) {
         struct hardware_device *device = &part->devices[d];
@@ -151,17 +151,17 @@ static void place_networks(const struct detected *found, uint32_t first, bool gr
 }
 
 /* Returns the machine's link relative to one of 16 lanes of the generation that it was built with. */
-static double link_share(const struct detected_gpu *gpu, uint32_t built)
+static double link_share(const struct hardware_detected_gpu *gpu, uint32_t built)
 {
     double share = gpu->lanes > 0 && gpu->lanes < 16 ? gpu->lanes / 16.0 : 1;
     return gpu->pcie > 0 && gpu->pcie < built ? share * exp2((double)gpu->pcie - built) : share;
 }
 
-static enum status place_devices(const struct detected *found, uint32_t first, uint32_t built, struct arena *texts,
+static enum status place_devices(const struct hardware_detected *found, uint32_t first, uint32_t built, struct arena *texts,
                                  struct hardware *part, struct error *err)
 {
     for (uint32_t d = 0; d < part->device_count; d++) {
-        const struct detected_gpu *gpu = &found->gpus[first + d];
+        const struct hardware_detected_gpu *gpu = &found->gpus[first + d];
         struct hardware_device *device = &part->devices[d];
         struct hardware_link *link = &part->links[device->path[device->path_count - 1]];
         char text[96];
@@ -169,7 +169,7 @@ static enum status place_devices(const struct detected *found, uint32_t first, u
         if (gpu->pcie == 0) continue;
         snprintf(text, sizeof text,
                  "the kernel's PCIe %" PRIu32 " x%" PRIu32 ", of which x16 of %" PRIu32 " has %.3g GB/s",
-                 gpu->pcie, gpu->lanes, built, link->bandwidth.value / GB);
+                 gpu->pcie, gpu->lanes, built, link->bandwidth.value / HW_GB);
         link->bandwidth = told(found, link->bandwidth.value * link_share(gpu, built), NULL);
         link->bandwidth.spread = 0.1;
         TRY(arena_string(texts, text, &link->bandwidth.source, err));
@@ -178,22 +178,22 @@ static enum status place_devices(const struct detected *found, uint32_t first, u
 }
 
 /* Devices first to first + count - 1, of one name. `texts` outlives the part. */
-static enum status build_part(const struct detected *found, uint32_t first, uint32_t count, struct arena *texts,
+static enum status build_part(const struct hardware_detected *found, uint32_t first, uint32_t count, struct arena *texts,
                               bool *grouped, struct hardware *out, struct error *err)
 {
     enum { PCIE_OLDEST = 3, PCIE_NEWEST = 5 };
-    const struct detected_gpu *gpu = &found->gpus[first];
-    const struct gpu *known = find_gpu(gpu);
+    const struct hardware_detected_gpu *gpu = &found->gpus[first];
+    const struct hardware_gpu *known = find_gpu(gpu);
     const char *name;
     TRY(arena_string(texts, gpu->name, &name, err));
-    struct gpu built = known ? *known : unknown_gpu(found, gpu, name);
+    struct hardware_gpu built = known ? *known : unknown_gpu(found, gpu, name);
     uint32_t pcie = gpu->pcie > 0 ? gpu->pcie : built.pcie;
     pcie = pcie < PCIE_OLDEST ? PCIE_OLDEST : pcie > PCIE_NEWEST ? PCIE_NEWEST : pcie;
     uint64_t least = gpu->free_bytes;
     for (uint32_t d = 0; d < found->gpu_count; d++) /* all GPUs of the name, which have one type */
         if (strcmp(found->gpus[d].name, gpu->name) == 0 && found->gpus[d].free_bytes < least)
             least = found->gpus[d].free_bytes;
-    const struct node node = {.device_count = count,
+    const struct hardware_node node = {.device_count = count,
                               .host_bytes = told(found, (double)found->host_bytes, "what can be had, by the kernel"),
                               .host_cores = found->cores,
                               .pcie = pcie};
@@ -207,7 +207,7 @@ static enum status build_part(const struct detected *found, uint32_t first, uint
     return place_devices(found, first, pcie, texts, out, err);
 }
 
-static uint32_t run_length(const struct detected *found, uint32_t first)
+static uint32_t run_length(const struct hardware_detected *found, uint32_t first)
 {
     uint32_t count = 1;
     while (first + count < found->gpu_count &&
@@ -216,14 +216,14 @@ static uint32_t run_length(const struct detected *found, uint32_t first)
     return count;
 }
 
-static enum status name_parts(const struct detected *found, char *name, size_t size, uint32_t *parts,
+static enum status name_parts(const struct hardware_detected *found, char *name, size_t size, uint32_t *parts,
                               struct error *err)
 {
     size_t used = 0;
     *parts = 0;
     name[0] = '\0';
     for (uint32_t first = 0, count; first < found->gpu_count; first += count, ++*parts) {
-        const struct gpu *known = find_gpu(&found->gpus[first]);
+        const struct hardware_gpu *known = find_gpu(&found->gpus[first]);
         count = run_length(found, first);
         if (*parts == HARDWARE_PARTS_MAX)
             return error_set(err, STATUS_LIMIT, "GPUs of more than %d kinds in turn", (int)HARDWARE_PARTS_MAX);
@@ -236,7 +236,7 @@ static enum status name_parts(const struct detected *found, char *name, size_t s
     return STATUS_OK;
 }
 
-static enum status build_gpus(const struct detected *found, bool *grouped, struct hardware *out, struct error *err)
+static enum status build_gpus(const struct hardware_detected *found, bool *grouped, struct hardware *out, struct error *err)
 {
     struct hardware parts[HARDWARE_PARTS_MAX] = {{.name = NULL}};
     char name[1024];
@@ -259,12 +259,12 @@ static enum status build_gpus(const struct detected *found, bool *grouped, struc
 
 /* --- public --------------------------------------------------------------------------------------- */
 
-enum status hardware_from_detected(const struct detected *told_of, struct hardware *out, struct error *err)
+enum status hardware_from_detected(const struct hardware_detected *told_of, struct hardware *out, struct error *err)
 {
     char note[512];
     bool grouped = true;
-    struct detected copy = *told_of;
-    const struct detected *found = &copy;
+    struct hardware_detected copy = *told_of;
+    const struct hardware_detected *found = &copy;
     TRY(arena_string(&out->arena, told_of->as_of, &copy.as_of, err));
     TRY(arena_string(&out->arena, told_of->cpu, &copy.cpu, err));
     TRY(found->gpu_count > 0 ? build_gpus(found, &grouped, out, err) : build_host(found, out, err));

@@ -12,7 +12,7 @@
 
 #include "models/hardware/hardware.h"
 
-struct detected_gpu {
+struct hardware_detected_gpu {
     const char *name;          /* as the driver prints it */
     uint64_t total_bytes, free_bytes;
     double fp32_flops_per_s;   /* multiprocessors times operations per cycle times clock; 0: unknown */
@@ -20,13 +20,13 @@ struct detected_gpu {
     uint32_t pcie, lanes;      /* generation and width of its PCIe link; 0: unknown */
 };
 
-struct detected {
+struct hardware_detected {
     const char *cpu;
     uint32_t cores;            /* usable cores; at least 1 */
     uint64_t host_bytes;       /* available host memory */
     double clock_hz;           /* of a core; 0: unknown */
     uint32_t flops_per_cycle;  /* fp32 operations of a core per cycle, with its widest instructions */
-    const struct detected_gpu *gpus;
+    const struct hardware_detected_gpu *gpus;
     uint32_t gpu_count;        /* 0: the host is the device */
     const bool *reaches;       /* (gpu_count, gpu_count): true if `row` fetched data directly from `column` */
     const char *as_of;         /* date of the values */
@@ -38,6 +38,6 @@ struct detected {
  * network, and the machine's note says so. The caller zeroes *out, and releases it also after an error.
  * Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
  */
-MUST_CHECK enum status hardware_from_detected(const struct detected *found, struct hardware *out, struct error *err);
+MUST_CHECK enum status hardware_from_detected(const struct hardware_detected *found, struct hardware *out, struct error *err);
 
 #endif

@@ -70,25 +70,25 @@ static enum status build_host(struct hardware *out, struct error *err)
     out->name = host_name;
     out->backend = "host";
     out->note = "measure your own machine: this one stands in for it";
-    out->host_bytes = sourced_assumed(16 * GIB, 0, "of 24 GiB");
+    out->host_bytes = sourced_assumed(16 * HW_GIB, 0, "of 24 GiB");
     out->host_cores = out->threads = 2;
     out->types[0] = (struct device_type){
         .name = host_name,
-        .memory_bytes = sourced_assumed(8 * GIB, 0, "a part of host memory"),
-        .usable_bytes = sourced_assumed(8 * GIB, 0, "a part of host memory"),
-        .peak_fp32 = sourced_measured(0.4 * TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
-        .memory_bandwidth = sourced_measured(29 * GB, 0.05, "triad on both cores"),
+        .memory_bytes = sourced_assumed(8 * HW_GIB, 0, "a part of host memory"),
+        .usable_bytes = sourced_assumed(8 * HW_GIB, 0, "a part of host memory"),
+        .peak_fp32 = sourced_measured(0.4 * HW_TFLOP, 0.04, "AVX-512 multiply-adds on both cores"),
+        .memory_bandwidth = sourced_measured(29 * HW_GB, 0.05, "triad on both cores"),
         .matmul_efficiency = sourced_measured(0.82, 0.05, "oneDNN's sgemm over the shapes of GPT-2"),
         .memory_efficiency = sourced_assumed(0.9, 0.1, "of the triad"),
         .launch_latency = sourced_assumed(2e-6, 0.5, "waking a team of threads"),
     };
     out->links[0] = (struct hardware_link){
         .name = "memory",
-        .bandwidth = sourced_measured(11.4 * GB, 0.05, "memcpy of 1 GiB by one thread"),
+        .bandwidth = sourced_measured(11.4 * HW_GB, 0.05, "memcpy of 1 GiB by one thread"),
         .latency = sourced_assumed(2e-6, 0.5, "waking a thread"),
         .duplex = true,
     };
-    out->devices[0].memory_bytes = (uint64_t)(8 * GIB);
+    out->devices[0].memory_bytes = (uint64_t)(8 * HW_GIB);
     out->devices[0].path_count = 1;
     out->type_count = out->link_count = out->device_count = 1;
     return STATUS_OK;
@@ -107,9 +107,9 @@ static bool is_all_but_memory(const char *name, const char *full)
 }
 
 /* Finds a device that is sold with only one size of memory. */
-static const struct gpu *find_short(const char *name)
+static const struct hardware_gpu *find_short(const char *name)
 {
-    const struct gpu *found = NULL;
+    const struct hardware_gpu *found = NULL;
     for (uint32_t i = 0; catalogue_gpu(i); i++) {
         if (!is_all_but_memory(name, catalogue_gpu(i)->name)) continue;
         if (found) return NULL;
@@ -118,7 +118,7 @@ static const struct gpu *find_short(const char *name)
     return found;
 }
 
-static const struct gpu *find_gpu(const char *name)
+static const struct hardware_gpu *find_gpu(const char *name)
 {
     for (uint32_t i = 0; catalogue_gpu(i); i++)
         if (strcmp(catalogue_gpu(i)->name, name) == 0 || strcmp(catalogue_gpu(i)->driver_name, name) == 0)
@@ -129,12 +129,12 @@ static const struct gpu *find_gpu(const char *name)
 static const char cloud_prefix[] = "aws:", cloud_summary[] = "AWS: ";
 
 /* Finds a node; only AWS's nodes may have the prefix "aws:". */
-static const struct node *find_node(const char *name)
+static const struct hardware_node *find_node(const char *name)
 {
     bool cloud = strncmp(name, cloud_prefix, strlen(cloud_prefix)) == 0;
     if (cloud) name += strlen(cloud_prefix);
     for (uint32_t i = 0; catalogue_node(i); i++) {
-        const struct node *node = catalogue_node(i);
+        const struct hardware_node *node = catalogue_node(i);
         if (strcmp(node->name, name) != 0) continue;
         if (!cloud || strncmp(node->summary, cloud_summary, strlen(cloud_summary) - 2) == 0) return node;
     }
@@ -285,7 +285,7 @@ static enum status check_count(const char *text, uint64_t count, uint32_t most, 
 /* The kind of a part of a machine; all parts of a machine are of one kind. */
 enum part_kind { PART_ALONE, PART_DEVICES, PART_NODES };
 
-static enum status find_nodes(const char *text, const struct node *node, uint64_t count, double oversubscription,
+static enum status find_nodes(const char *text, const struct hardware_node *node, uint64_t count, double oversubscription,
                               bool joins, struct hardware *out, struct error *err)
 {
     if (joins && node->nic_count == 0)
@@ -321,10 +321,10 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
     if (find_gpu(name)) {
         if (kind == PART_NODES) return fail_kind(text, kind, err);
         TRY(check_count(text, count, DEVICES_MAX, "devices", err));
-        const struct node node = {.device_count = (uint32_t)count,
-                                  .host_bytes = sourced_assumed(128 * GIB * (double)count, 0,
-                                                                "128 GiB for each device"),
-                                  .host_cores = 16 * (uint32_t)count};
+        const struct hardware_node node = {.device_count = (uint32_t)count,
+                                           .host_bytes = sourced_assumed(128 * HW_GIB * (double)count, 0,
+                                                                         "128 GiB for each device"),
+                                           .host_cores = 16 * (uint32_t)count};
         return hardware_build(find_gpu(name), &node, 1, 1, false, out, err);
     }
     double oversubscription = cut_oversubscription(name);
@@ -332,7 +332,7 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
         return error_set(err, STATUS_BAD_INPUT, "'%.100s': uplinks have no such share of their NICs' rates (expected 1:1 to "
                          "1000000:1)", text);
     complete_name(name);
-    const struct node *node = find_node(name);
+    const struct hardware_node *node = find_node(name);
     if (node && kind == PART_DEVICES) return fail_kind(text, kind, err);
     if (!node) return fail_unknown(name, err);
     return find_nodes(text, node, count, oversubscription, kind == PART_NODES, out, err);

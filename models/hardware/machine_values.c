@@ -131,7 +131,7 @@ static enum status meet_profiles(const struct walk *w, uint32_t index, struct de
     TRY(own(w, type->profiles, type->profile_count, sizeof *type->profiles, &table, err));
     struct compute_profile *owned = table;
     for (uint32_t p = 0; p < type->profile_count; p++) {
-        struct interference *interference = &owned[p].interference;
+        struct hardware_interference *interference = &owned[p].interference;
         for (uint32_t k = 0; k < KERNEL_COUNT; k++) TRY(meet_kernel(w, index, k, &owned[p].kernels[k], err));
         meet_sourced(w, MACHINE_COMPUTE_BY_COMPUTE, index, &interference->compute_by_compute);
         meet_sourced(w, MACHINE_COMPUTE_BY_COPY, index, &interference->compute_by_copy);

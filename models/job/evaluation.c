@@ -21,7 +21,7 @@ uint64_t evaluation_count(const struct job *job)
     return end / every - first / every + (end % every != 0);
 }
 
-uint64_t evaluation_best(const struct evaluated *all, uint64_t count)
+uint64_t evaluation_best(const struct evaluation_progress *all, uint64_t count)
 {
     uint64_t best = EVALUATION_NONE;
     for (uint64_t i = 0; i < count; i++)

@@ -13,13 +13,13 @@ bool evaluation_follows(const struct job *job, uint64_t minibatch);
 uint64_t evaluation_count(const struct job *job);
 
 /* The mean loss of a job's held-out minibatches. */
-struct evaluated {
+struct evaluation_progress {
     uint64_t step; /* since the training began, from 1 */
     double loss;   /* may be NaN or infinite */
 };
 
 /* Returns the index of the first evaluation with the lowest finite loss, or EVALUATION_NONE. */
 #define EVALUATION_NONE UINT64_MAX
-uint64_t evaluation_best(const struct evaluated *all, uint64_t count);
+uint64_t evaluation_best(const struct evaluation_progress *all, uint64_t count);
 
 #endif

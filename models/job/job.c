@@ -150,14 +150,14 @@ static const json_t *giver(const struct draft *draft, const char *key)
 enum { FILE_KINDS = OPTIMIZER_MOMENTUM };
 static_assert(FILE_KINDS + 1 == OPTIMIZER_COUNT, "momentum comes after the kinds of files");
 
-size_t optimizer_file_kind(const struct optimizer *optimizer)
+size_t optimizer_file_kind(const struct job_optimizer *optimizer)
 {
     return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;
 }
 
 /* Resets inherited values that the kind does not use: momentum belongs only to sgd, and sgd without momentum has no
  * moments. */
-static void set_kind(struct optimizer *out, size_t named)
+static void set_kind(struct job_optimizer *out, size_t named)
 {
     out->kind = named == OPTIMIZER_SGD && out->momentum > 0 ? OPTIMIZER_MOMENTUM : (uint32_t)named;
     if (optimizer_moments(out->kind) == 0) out->moments = PRECISION_FP32;
@@ -191,7 +191,7 @@ static enum status read_schedule(struct json_object *o, struct rate_schedule *ou
     return json_object_close(&inner, err);
 }
 
-static enum status read_optimizer(struct json_object *o, struct optimizer *out, struct error *err)
+static enum status read_optimizer(struct json_object *o, struct job_optimizer *out, struct error *err)
 {
     size_t kind = optimizer_file_kind(out), decay = out->decay;
     uint32_t moments = out->moments;
@@ -241,7 +241,7 @@ static enum status read_optimizer(struct json_object *o, struct optimizer *out, 
 
 static enum status read_evaluation(struct json_object *o, struct draft *draft, struct error *err)
 {
-    struct evaluation *out = &draft->job.evaluation;
+    struct job_evaluation *out = &draft->job.evaluation;
     const json_t *value = NULL;
     size_t format = out->data_format;
     TRY(json_take_object(o, "evaluate", JSON_OPTIONAL, &value, err));
@@ -521,7 +521,7 @@ static enum status check_parallel(const struct draft *draft, struct error *err)
 static enum status check_evaluation(const struct draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
-    const struct evaluation *e = &job->evaluation;
+    const struct job_evaluation *e = &job->evaluation;
     if (job->keep_best && (e->every == 0 || !draft->weights_out))
         return json_fail_key(draft->in, giver(draft, "keep"), "keep", err,
                              "'keep' is 'best' but there is no '%s'",

@@ -41,7 +41,7 @@
  *   weights_in    none                           safetensors, relative to the jobs file
  *   weights_out   none                           likewise; "{name}" in it stands for the job's name
  *   evaluate      none                           {"every": n, "minibatches": m, "data", "data_format"}:
- *                                                the loss on held-out data, see struct evaluation
+ *                                                the loss on held-out data, see struct job_evaluation
  *   keep          "last"                         or "best": also the weights of the best evaluation
  *   parallel      none                           several devices at once, see models/job/parallel.h
  *   devices       none                           devices reserved for the job while it runs, [2, 3]; for a parallel
@@ -93,7 +93,7 @@ struct rate_schedule {
     double floor;    /* in [0, 1]: share of the rate at which linear and cosine end */
 };
 
-struct optimizer {
+struct job_optimizer {
     uint32_t kind; /* enum optimizer_kind; in files momentum is "sgd" with "momentum" above 0 */
     double learning_rate, weight_decay;
     uint32_t decay; /* enum decay_rule */
@@ -125,7 +125,7 @@ enum { DATA_BYTE_VOCABULARY_MAX = 512 }; /* larger vocabularies hold words; byte
  * change nothing. An evaluation always uses the same samples, spread evenly over the held-out data and independent of
  * the job's seed. Losses of different evaluations, and of jobs with the same data, are therefore comparable.
  */
-struct evaluation {
+struct job_evaluation {
     uint64_t every;       /* steps between evaluations; 0: no evaluations, other fields are unused */
     uint64_t minibatches; /* per evaluation, of the training's minibatch size; default 8 */
     const char *data;     /* absolute path; NULL: the last tenth of the training data, which is then excluded from
@@ -144,14 +144,14 @@ struct job {
     uint64_t first_minibatch; /* number of the first minibatch; batches and steps count from it */
     uint32_t precision;   /* enum precision of the training */
     uint32_t gradients;   /* enum precision of weight gradients in a parallel job */
-    struct optimizer optimizer;
+    struct job_optimizer optimizer;
     uint64_t seed;
     const char *data;     /* absolute path; NULL for DATA_NONE */
     uint32_t data_format;
     bool byte_tokens;     /* for texts: bytes are tokens for every vocabulary */
     const char *weights_in;  /* safetensors to start from; NULL: initialised from the seed */
     const char *weights_out; /* safetensors written at the end; NULL: none */
-    struct evaluation evaluation;
+    struct job_evaluation evaluation;
     bool keep_best;            /* also write the weights of the best evaluation ... */
     const char *weights_best;  /* ... to this path: weights_out with ".best" before its ending; else NULL */
     struct parallel parallel;  /* all 0: the job runs on one device at a time */
@@ -245,10 +245,10 @@ MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *
 /* Writes jobs. Paths are relative to `folder` (base/files/path.h), or unchanged if it is NULL. */
 void job_set_write(const struct job *jobs, uint32_t count, const char *folder, struct json_out *out, const char *key);
 /* Returns the kind as named in files: sgd for sgd with momentum. */
-size_t optimizer_file_kind(const struct optimizer *optimizer);
+size_t optimizer_file_kind(const struct job_optimizer *optimizer);
 
 /* Writes the keys of a job's object "optimizer"; the caller may add further keys. */
-void optimizer_write_keys(const struct optimizer *optimizer, struct json_out *out);
+void optimizer_write_keys(const struct job_optimizer *optimizer, struct json_out *out);
 void job_set_release(struct job_set *set);
 
 #endif

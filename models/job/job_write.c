@@ -33,7 +33,7 @@ static void write_network(const struct network *network, const char *folder, str
     network_write(&named, out, "network");
 }
 
-static void write_evaluation(const struct evaluation *e, const char *folder, struct json_out *out)
+static void write_evaluation(const struct job_evaluation *e, const char *folder, struct json_out *out)
 {
     if (e->every == 0) return;
     json_out_object_begin(out, "evaluate", true);
@@ -46,7 +46,7 @@ static void write_evaluation(const struct evaluation *e, const char *folder, str
     json_out_object_end(out);
 }
 
-void optimizer_write_keys(const struct optimizer *o, struct json_out *out)
+void optimizer_write_keys(const struct job_optimizer *o, struct json_out *out)
 {
     json_out_string(out, "kind", optimizer_names[optimizer_file_kind(o)]);
     json_out_double(out, "lr", o->learning_rate);

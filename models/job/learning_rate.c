@@ -36,9 +36,9 @@ double learning_rate_at(const struct job *job, uint64_t step)
     return job->optimizer.learning_rate * (schedule->floor + (1 - schedule->floor) * rest);
 }
 
-struct optimizer optimizer_at(const struct job *job, uint64_t minibatch)
+struct job_optimizer optimizer_at(const struct job *job, uint64_t minibatch)
 {
-    struct optimizer optimizer = job->optimizer;
+    struct job_optimizer optimizer = job->optimizer;
     optimizer.learning_rate = learning_rate_at(job, minibatch + 1);
     return optimizer;
 }

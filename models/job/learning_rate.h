@@ -25,6 +25,6 @@ double learning_rate_at(const struct job *job, uint64_t step);
 
 /* Returns the job's optimizer with the learning rate of this minibatch's step. `minibatch` counts from 0 since the
  * training began. */
-struct optimizer optimizer_at(const struct job *job, uint64_t minibatch);
+struct job_optimizer optimizer_at(const struct job *job, uint64_t minibatch);
 
 #endif

@@ -151,7 +151,7 @@ static inline bool pipeline_is_asynchronous(uint32_t schedule)
 }
 
 /* Activations of a layer that are kept between its passes. */
-enum recompute {
+enum parallel_recompute {
     RECOMPUTE_NONE,      /* all */
     RECOMPUTE_SELECTIVE, /* all except those inside attention, which are recomputed */
     RECOMPUTE_FULL,      /* only the layer's input */
@@ -204,7 +204,7 @@ struct parallel {
     uint32_t chunks;                 /* chunks of layers per stage, at least 1 */
     uint32_t buckets;                /* consecutive runs of a stage; 0 and 1: one */
     uint32_t schedule;               /* enum pipeline_schedule */
-    uint32_t recompute;              /* enum recompute */
+    uint32_t recompute;              /* enum parallel_recompute */
     bool sequence;                   /* split norms and dropouts along the sequence in tensor groups */
     uint32_t zero;                   /* enum zero_level */
     uint32_t first_device;
@@ -425,7 +425,7 @@ struct parallel_layers {
 };
 struct parallel_layers parallel_layers(const struct job *job, uint32_t run);
 
-/* Returns the recomputation (enum recompute) of layers that are a run or a part of one. */
+/* Returns the recomputation (enum parallel_recompute) of layers that are a run or a part of one. */
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers);
 
 /* Reads the object "parallel" into *out; keys that are absent leave *out untouched. */

@@ -43,7 +43,7 @@ static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t la
 /* --- kernels ---------------------------------------------------------------------------------- */
 
 /* Adds a slice's attention to the j tokens before its i tokens, head by head: two products, four backward. */
-static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass, uint64_t times)
+static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass, uint64_t times)
 {
     bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
     uint64_t i = job->parallel.slice_length, j = job->parallel.slice_begin, d = job->network.head_width;
@@ -61,7 +61,7 @@ static void add_context(struct work_list *list, const struct job *job, uint64_t 
     }
 }
 
-static void add_pass(struct work_list *list, const struct job *job, uint64_t layer, enum pass pass,
+static void add_pass(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass,
                      uint64_t times)
 {
     struct work_item items[LAYER_WORK_MAX];
@@ -80,12 +80,12 @@ static void add_pass(struct work_list *list, const struct job *job, uint64_t lay
 static void add_layers(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
-    static const enum pass passes[] = {[PARALLEL_FORWARD] = PASS_FORWARD,
-                                       [PARALLEL_BACKWARD] = PASS_BACKWARD,
-                                       [PARALLEL_INPUT] = PASS_INPUT,
-                                       [PARALLEL_WEIGHT] = PASS_WEIGHT};
+    static const enum network_pass passes[] = {[PARALLEL_FORWARD] = PASS_FORWARD,
+                                               [PARALLEL_BACKWARD] = PASS_BACKWARD,
+                                               [PARALLEL_INPUT] = PASS_INPUT,
+                                               [PARALLEL_WEIGHT] = PASS_WEIGHT};
     uint32_t recompute = parallel_recompute(job, layers);
-    enum pass again = recompute_repeats(recompute) ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
+    enum network_pass again = recompute_repeats(recompute) ? PASS_FORWARD : PASS_RECOMPUTE_CORE;
     bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     uint64_t end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {

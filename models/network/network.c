@@ -104,7 +104,7 @@ uint64_t network_profile_share(const struct network *network, uint64_t figure, u
     return (uint64_t)llround((double)figure * (double)microbatch / (double)network->profile_samples);
 }
 
-double rope_frequency(const struct rope *rope, uint64_t pair, uint64_t head_width)
+double rope_frequency(const struct network_rope *rope, uint64_t pair, uint64_t head_width)
 {
     const double turn = 6.283185307179586;
     double frequency = pow(rope->theta, -2.0 * (double)pair / (double)head_width);

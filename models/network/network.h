@@ -88,7 +88,7 @@ enum rope_kind {
                     original_positions / high_factor are unchanged, those in between are interpolated */
     ROPE_KIND_COUNT
 };
-struct rope {
+struct network_rope {
     uint32_t kind; /* enum rope_kind */
     double theta;
     double factor;                  /* linear, llama3 */
@@ -97,7 +97,7 @@ struct rope {
 };
 
 /* Returns the radians per position of pair `pair` in heads of width `head_width`. */
-double rope_frequency(const struct rope *rope, uint64_t pair, uint64_t head_width);
+double rope_frequency(const struct network_rope *rope, uint64_t pair, uint64_t head_width);
 
 struct network {
     char name[128];     /* "gpt2", or the path of the config.json */
@@ -130,7 +130,7 @@ struct network {
     bool gated;         /* t5: the feed-forward part has a gate */
     bool gelu_tanh;     /* GELU's tanh form ("gelu_new"); false: the exact form */
     double initializer_range;
-    struct rope rope;   /* llama */
+    struct network_rope rope; /* llama */
     bool has_padding;   /* bert, llama: lookups of `padding_token` add no gradient to its row, as in
                            torch.nn.Embedding */
     uint64_t padding_token; /* padding_idx; a tied head still adds gradients to the row */
@@ -310,7 +310,7 @@ static inline bool network_is_limited(const struct network *network)
 
 /* --- work ----------------------------------------------------------------------------------- */
 
-enum pass {
+enum network_pass {
     PASS_FORWARD,
     PASS_BACKWARD, /* only gradients: recomputation and update are separate passes */
     PASS_UPDATE,
@@ -351,7 +351,7 @@ enum { LAYER_WORK_MAX = 64 };
  * pass, which also makes its gradient; both passes list the products with the token table piece by piece. Returns the
  * number of items.
  */
-uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
+uint32_t network_layer_work(const struct network *network, uint64_t layer, enum network_pass pass,
                             uint64_t microbatch, uint64_t sequence, struct state_format format,
                             struct work_item out[LAYER_WORK_MAX]);
 
@@ -376,7 +376,7 @@ struct layer_share {
 
 /* Writes the kernels of a pass over a layer on one member, as network_layer_work(), except that the logits of all
  * rows exist at once. PASS_UPDATE is not supported: updates are not split by layers. */
-uint32_t network_slice_work(const struct network *network, uint64_t layer, enum pass pass,
+uint32_t network_slice_work(const struct network *network, uint64_t layer, enum network_pass pass,
                             uint64_t microbatch, uint64_t sequence, struct layer_share share,
                             struct work_item out[LAYER_WORK_MAX]);
 

@@ -22,7 +22,7 @@ static_assert(ARRAY_COUNT(rope_kinds) == ROPE_KIND_COUNT, "a name per kind of ro
 static const double theta_max = 1e15, rope_factor_max = 1e6;
 
 /* "rope_scaling" of transformers 4 or "rope_parameters" of 5, which has rope_theta inside. */
-static enum status parse_rope(const struct json_input *in, const json_t *value, struct rope *rope,
+static enum status parse_rope(const struct json_input *in, const json_t *value, struct network_rope *rope,
                               struct error *err)
 {
     struct json_object o;
@@ -54,11 +54,11 @@ static enum status parse_rope(const struct json_input *in, const json_t *value, 
                          rope->high_factor, rope->low_factor);
 }
 
-static enum status read_rope(struct json_object *o, double theta, struct rope *rope, struct error *err)
+static enum status read_rope(struct json_object *o, double theta, struct network_rope *rope, struct error *err)
 {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
     double rotated = 1;
-    *rope = (struct rope){.kind = ROPE_DEFAULT, .theta = theta};
+    *rope = (struct network_rope){.kind = ROPE_DEFAULT, .theta = theta};
     TRY(json_take_double(o, "partial_rotary_factor", JSON_OPTIONAL, 0, 1, &rotated, err));
     if (rotated < 1)
         return json_fail_key(o->input, o->value, "partial_rotary_factor", err,
@@ -215,7 +215,7 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
 
 void config_write_llama(const struct network *n, struct json_out *out)
 {
-    const struct rope *rope = &n->rope;
+    const struct network_rope *rope = &n->rope;
     json_out_u64(out, "hidden_size", n->width);
     json_out_u64(out, "num_hidden_layers", n->blocks);
     json_out_u64(out, "num_attention_heads", n->heads);

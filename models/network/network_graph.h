@@ -132,7 +132,7 @@ struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t l
 uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint64_t samples);
 
 /* Adds the kernels of a pass to a list; PASS_UPDATE adds none. */
-void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum pass pass, uint64_t samples,
+void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum network_pass pass, uint64_t samples,
                       struct work_list *list);
 
 /* Writes the tensors of an operation and returns their number. With `named`, names consist of the layer's name, a

@@ -154,7 +154,7 @@ static void backward_input(struct work *w, uint32_t op)
     }
 }
 
-void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum pass pass, uint64_t samples,
+void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum network_pass pass, uint64_t samples,
                       struct work_list *list)
 {
     struct work w = {graph, samples, list, PART_INPUT | PART_WEIGHT};

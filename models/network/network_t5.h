@@ -37,12 +37,12 @@
 
 /* Squares whose areas add up to the area of a rectangle. */
 enum { SQUARES_MAX = 12 };
-struct square {
+struct network_square {
     uint64_t side, count;
 };
 
 /* Cuts a rectangle of a x b into squares and returns the number of sizes. a and b are not 0. */
-uint32_t network_squares(uint64_t a, uint64_t b, struct square out[SQUARES_MAX]);
+uint32_t network_squares(uint64_t a, uint64_t b, struct network_square out[SQUARES_MAX]);
 
 /* Returns the decoder's tokens per sample for an encoder with `sequence` tokens; 0 when there is no encoder. */
 uint64_t network_decoder_tokens(const struct network *network, uint64_t sequence);

@@ -258,7 +258,7 @@ static uint32_t block_linears(const struct network *n, struct sizes s,
 
 static void cross_core(const struct network *n, struct sizes s, enum kernel kernel, struct list *list)
 {
-    struct square squares[SQUARES_MAX];
+    struct network_square squares[SQUARES_MAX];
     uint32_t count = s.seen > 0 ? network_squares(s.tokens, s.seen, squares) : 0;
     for (uint32_t i = 0; i < count; i++)
         add(list, kernel, s.batch * n->heads * squares[i].count, squares[i].side, n->head_width);
@@ -516,7 +516,7 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 /* --- any layer ------------------------------------------------------------------------------ */
 
 /* Adds a profile's work; half of its backward pass counts for weight gradients. */
-static void opaque_work(const struct network *network, uint64_t layer, enum pass pass, uint64_t microbatch,
+static void opaque_work(const struct network *network, uint64_t layer, enum network_pass pass, uint64_t microbatch,
                         struct list *list)
 {
     const struct layer_profile *profile = &network->profile[layer];
@@ -558,7 +558,7 @@ static void update_work(const struct network *network, uint64_t layer, struct st
         add(list, optimizer_kernel(format), parameters, format.weights != PRECISION_FP32, 0);
 }
 
-static void pass_work(const struct network *network, uint64_t layer, enum pass pass, struct sizes s,
+static void pass_work(const struct network *network, uint64_t layer, enum network_pass pass, struct sizes s,
                       struct list *list)
 {
     typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
@@ -587,7 +587,7 @@ static void pass_work(const struct network *network, uint64_t layer, enum pass p
     if (work) work(network, s, list);
 }
 
-uint32_t network_layer_work(const struct network *network, uint64_t layer, enum pass pass,
+uint32_t network_layer_work(const struct network *network, uint64_t layer, enum network_pass pass,
                             uint64_t microbatch, uint64_t sequence, struct state_format format,
                             struct work_item out[LAYER_WORK_MAX])
 {
@@ -629,7 +629,7 @@ struct network network_slice(const struct network *network, uint32_t members)
     return slice;
 }
 
-uint32_t network_slice_work(const struct network *network, uint64_t layer, enum pass pass,
+uint32_t network_slice_work(const struct network *network, uint64_t layer, enum network_pass pass,
                             uint64_t microbatch, uint64_t sequence, struct layer_share share,
                             struct work_item out[LAYER_WORK_MAX])
 {

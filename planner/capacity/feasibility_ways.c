@@ -37,26 +37,31 @@ static void add_alone(struct list *list, const char *name, struct feasibility_wa
 
 static void add_resident(struct list *list, const char *const names[2], uint32_t devices)
 {
-    const uint32_t kept[] = {ACTIVATIONS_KEEP, ACTIVATIONS_KEEP_INPUTS}, last[] = {LAST_HOLDS_ALL, LAST_HOLDS_INPUTS};
+    const uint32_t kept[] = {ACTIVATIONS_KEEP, ACTIVATIONS_KEEP_INPUTS},
+                   last[] = {PLANNER_LAST_HOLDS_ALL, PLANNER_LAST_HOLDS_INPUTS};
     for (uint32_t i = 0; i < 2; i++)
         add_alone(list, names[i],
-                  (struct feasibility_way){.devices = devices, .policy = policy_model_parallel.name, .optimizer = PLACE_DEVICE,
-                                           .storage = STORAGE_NONE, .activations = kept[i], .last = last[i]});
+                  (struct feasibility_way){.devices = devices,
+                                           .policy = policy_model_parallel.name,
+                                           .optimizer = PLANNER_PLACE_DEVICE,
+                                           .storage = PLANNER_STORAGE_NONE,
+                                           .activations = kept[i],
+                                           .last = last[i]});
 }
 
 static void add_spilled(struct list *list)
 {
     bool cpu = hardware_has_cpu(list->hardware);
-    struct feasibility_way way = {.devices = 1, .policy = policy_sharded_lrtf.name, .optimizer = PLACE_DEVICE,
-                                  .storage = STORAGE_NONE, .activations = PLANNER_AUTO};
+    struct feasibility_way way = {.devices = 1, .policy = policy_sharded_lrtf.name, .optimizer = PLANNER_PLACE_DEVICE,
+                                  .storage = PLANNER_STORAGE_NONE, .activations = PLANNER_AUTO};
     add_alone(list, "spilled", way);
     if (cpu) {
-        way.optimizer = PLACE_CPU;
+        way.optimizer = PLANNER_PLACE_CPU;
         add_alone(list, "spilled-cpu", way);
     }
     if (!hardware_has_storage(list->hardware)) return;
-    way.optimizer = cpu ? PLACE_CPU : PLACE_DEVICE;
-    way.storage = STORAGE_ALL;
+    way.optimizer = cpu ? PLANNER_PLACE_CPU : PLANNER_PLACE_DEVICE;
+    way.storage = PLANNER_STORAGE_ALL;
     add_alone(list, "spilled-storage", way);
 }
 

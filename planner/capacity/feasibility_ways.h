@@ -41,7 +41,7 @@ struct feasibility_way {
 /* Are states on the devices from beginning to end? */
 static inline bool feasibility_way_stays(const struct feasibility_way *way)
 {
-    return way->last != LAST_AUTO || parallel_is_set(&way->parallel);
+    return way->last != PLANNER_LAST_AUTO || parallel_is_set(&way->parallel);
 }
 
 /* Those that this job can go on this machine, were there memory enough. Its minibatch has to have a microbatch for each

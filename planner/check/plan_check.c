@@ -81,33 +81,33 @@ enum status check_fail(struct checker *c, const char *rule, const char *format, 
     return error_set(c->err, STATUS_CHECK, "%s%s: %s", place, rule, message);
 }
 
-uint32_t check_job_thing(const struct checker *c, uint32_t job, enum job_thing thing)
+uint32_t check_job_thing(const struct checker *c, uint32_t job, enum check_job_thing thing)
 {
-    return c->plan->shard_count * SHARD_THINGS + job * JOB_THINGS + (uint32_t)thing;
+    return c->plan->shard_count * CHECK_SHARD_THINGS + job * CHECK_JOB_THINGS + (uint32_t)thing;
 }
 
 const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t version,
                              char text[PLAN_TEXT_BYTES])
 {
-    static const char *const shard_names[SHARD_THINGS] = {
+    static const char *const shard_names[CHECK_SHARD_THINGS] = {
         "state",       "boundary", "unfinished boundary",          "boundary gradient",
         "activations", "gradient", "unfinished boundary gradient", "reduced gradient",
         "updated shares", "weights", "sum of gradients", "encoded gradient",
         "joined gradient"};
-    static const char *const job_names[JOB_THINGS] = {"batch", "loss", "table gradient", "norms"};
+    static const char *const job_names[CHECK_JOB_THINGS] = {"batch", "loss", "table gradient", "norms"};
     const struct plan *plan = c->plan;
-    uint32_t shard = thing / SHARD_THINGS;
-    const char *held_out = version & HELD_OUT_VERSION ? "held-out " : "";
-    version &= ~HELD_OUT_VERSION;
+    uint32_t shard = thing / CHECK_SHARD_THINGS;
+    const char *held_out = version & CHECK_HELD_OUT_VERSION ? "held-out " : "";
+    version &= ~CHECK_HELD_OUT_VERSION;
     if (shard >= plan->shard_count) {
-        uint32_t rest = thing - plan->shard_count * SHARD_THINGS;
+        uint32_t rest = thing - plan->shard_count * CHECK_SHARD_THINGS;
         snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s, %sminibatch %" PRIu64,
-                 job_names[rest % JOB_THINGS], plan->jobs.jobs[rest / JOB_THINGS].name, held_out,
+                 job_names[rest % CHECK_JOB_THINGS], plan->jobs.jobs[rest / CHECK_JOB_THINGS].name, held_out,
                  version);
         return text;
     }
-    uint32_t job = plan->shards[shard].job, kind = thing % SHARD_THINGS;
-    bool steps = kind == THING_STATE || kind == THING_UPDATED_SHARES || kind == THING_WEIGHTS;
+    uint32_t job = plan->shards[shard].job, kind = thing % CHECK_SHARD_THINGS;
+    bool steps = kind == CHECK_THING_STATE || kind == CHECK_THING_UPDATED_SHARES || kind == CHECK_THING_WEIGHTS;
     const char *counted = steps ? "version" : check_is_parallel(c, job) ? "microbatch" : "minibatch";
     snprintf(text, PLAN_TEXT_BYTES, "%s of %.100s shard %u, %s%s %" PRIu64, shard_names[kind],
              plan->jobs.jobs[job].name, shard - plan->job_first_shard[job], held_out, counted, version);
@@ -125,27 +125,27 @@ static enum status check_shards(struct checker *c, uint32_t job)
     bool parallel = parallel_is_set(&about->parallel);
     struct error own = {0};
     if (parallel_check(about, &own) != STATUS_OK)
-        return check_fail(c, RULE_FORM, "%s: %s", about->name, own.text);
+        return check_fail(c, CHECK_RULE_FORM, "%s: %s", about->name, own.text);
     if (parallel && end - first != parallel_runs(&about->parallel))
-        return check_fail(c, RULE_LAYERS, "%s has %u shards (expected %u runs of layers)", about->name,
+        return check_fail(c, CHECK_RULE_LAYERS, "%s has %u shards (expected %u runs of layers)", about->name,
                           end - first, parallel_runs(&about->parallel));
     for (uint32_t s = first; s < end; s++) {
         const struct plan_shard *shard = &plan->shards[s];
         if (shard->job != job)
-            return check_fail(c, RULE_FORM, "shard %u of the plan belongs to job %u (expected %u)",
+            return check_fail(c, CHECK_RULE_FORM, "shard %u of the plan belongs to job %u (expected %u)",
                               s, shard->job, job);
         if (shard->first_layer != layer)
-            return check_fail(c, RULE_LAYERS,
+            return check_fail(c, CHECK_RULE_LAYERS,
                               "%s shard %u begins at layer %" PRIu64 " (expected %" PRIu64 ")",
                               about->name, s - first, shard->first_layer, layer);
         if (shard->layer_count == 0 || shard->layer_count > layers - layer)
-            return check_fail(c, RULE_LAYERS,
+            return check_fail(c, CHECK_RULE_LAYERS,
                               "%s shard %u has %" PRIu64 " layers (expected 1 to %" PRIu64 ")",
                               about->name, s - first, shard->layer_count, layers - layer);
         if (parallel) {
             struct parallel_layers run = parallel_layers(about, s - first);
             if (run.first != layer || run.count != shard->layer_count || shard->inputs_only)
-                return check_fail(c, RULE_LAYERS, "%s shard %u has %" PRIu64 " layers (expected %" PRIu64 ")",
+                return check_fail(c, CHECK_RULE_LAYERS, "%s shard %u has %" PRIu64 " layers (expected %" PRIu64 ")",
                                   about->name, s - first, shard->layer_count, run.count);
             layer += shard->layer_count;
             continue;
@@ -153,17 +153,17 @@ static enum status check_shards(struct checker *c, uint32_t job)
         bool embedding = network_layer_kind(&about->network, layer) == LAYER_EMBEDDING;
         bool inputs = !embedding && (plan_activations_way(plan->job_activations[job]) & UNIT_INPUTS);
         if (shard->inputs_only != inputs && (embedding || s + 1 < end))
-            return check_fail(c, RULE_FORM, "%s shard %u holds %s (expected %s)", about->name,
+            return check_fail(c, CHECK_RULE_FORM, "%s shard %u holds %s (expected %s)", about->name,
                               s - first, shard->inputs_only ? "inputs only" : "all activations",
                               inputs ? "inputs only" : "all activations");
         layer += shard->layer_count;
     }
     if (layer != layers)
-        return check_fail(c, RULE_LAYERS, "the shards of %s end at layer %" PRIu64 " of %" PRIu64,
+        return check_fail(c, CHECK_RULE_LAYERS, "the shards of %s end at layer %" PRIu64 " of %" PRIu64,
                           about->name, layer, layers);
     bool embedding = network_layer_kind(&about->network, 0) == LAYER_EMBEDDING;
     if (embedding && !parallel && (end - first < 2 || plan->shards[first].layer_count != 1))
-        return check_fail(c, RULE_LAYERS, "%s has its embedding together with other layers",
+        return check_fail(c, CHECK_RULE_LAYERS, "%s has its embedding together with other layers",
                           about->name);
     return STATUS_OK;
 }
@@ -174,7 +174,7 @@ static void fill_shard_facts(struct checker *c, const struct job *job, uint32_t 
     const struct network *network = &job->network;
     uint64_t first = shard->first_layer, end = first + shard->layer_count;
     bool embedding = network_layer_kind(network, first) == LAYER_EMBEDDING;
-    struct shard_facts *f = &c->shards[global];
+    struct check_shard_facts *f = &c->shards[global];
     f->state = job_state(job, first, shard->layer_count);
     f->gradient_bytes = memory_parameter_bytes(network, first, shard->layer_count);
     f->gradient_used_bytes = embedding ? network_layer_parameters(network, first) * sizeof(float)
@@ -198,7 +198,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
 {
     const struct job *job = &c->plan->jobs.jobs[index];
     const struct network *network = &job->network;
-    struct job_facts *f = &c->jobs[index];
+    struct check_job_facts *f = &c->jobs[index];
     f->first_shard = c->plan->job_first_shard[index];
     f->shard_count = c->plan->job_first_shard[index + 1] - f->first_shard;
     f->text = network_layer_kind(network, 0) == LAYER_EMBEDDING;
@@ -218,16 +218,16 @@ static void fill_job_facts(struct checker *c, uint32_t index)
 static enum status check_jobs(struct checker *c)
 {
     const struct plan *plan = c->plan;
-    if (plan->jobs.count == 0) return check_fail(c, RULE_FORM, "a plan without jobs");
+    if (plan->jobs.count == 0) return check_fail(c, CHECK_RULE_FORM, "a plan without jobs");
     if (plan->job_first_shard[0] != 0 ||
         plan->job_first_shard[plan->jobs.count] != plan->shard_count)
-        return check_fail(c, RULE_FORM, "the shards of the jobs are not those of the plan");
+        return check_fail(c, CHECK_RULE_FORM, "the shards of the jobs are not those of the plan");
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         if (plan->job_first_shard[j] > plan->job_first_shard[j + 1] ||
             plan->job_first_shard[j + 1] > plan->shard_count)
-            return check_fail(c, RULE_FORM, "the shards of the jobs are not in order");
+            return check_fail(c, CHECK_RULE_FORM, "the shards of the jobs are not in order");
         if (plan->job_activations[j] >= ACTIVATIONS_COUNT)
-            return check_fail(c, RULE_FORM, "%s treats activations in no known way",
+            return check_fail(c, CHECK_RULE_FORM, "%s treats activations in no known way",
                               plan->jobs.jobs[j].name);
         TRY(check_shards(c, j));
         fill_job_facts(c, j);
@@ -268,26 +268,26 @@ static enum status check_buffer(struct checker *c, uint32_t index)
     const struct plan_buffer *b = &c->plan->buffers[index];
     char text[PLAN_TEXT_BYTES];
     if (b->kind >= BUFFER_KIND_COUNT || b->job >= c->plan->jobs.count)
-        return check_fail(c, RULE_FORM, "buffer %u is of kind %u and job %u", index, b->kind,
+        return check_fail(c, CHECK_RULE_FORM, "buffer %u is of kind %u and job %u", index, b->kind,
                           b->job);
-    const struct job_facts *job = &c->jobs[b->job];
+    const struct check_job_facts *job = &c->jobs[b->job];
     if (b->on_device ? !buffer_rules[b->kind].device : !buffer_rules[b->kind].host)
-        return check_fail(c, RULE_FORM, "%s is no buffer of %s", plan_buffer_text(c->plan, index, text),
+        return check_fail(c, CHECK_RULE_FORM, "%s is no buffer of %s", plan_buffer_text(c->plan, index, text),
                           b->on_device ? "a device" : "the host");
     bool of_shard = buffer_rules[b->kind].of_shard &&
                     (b->on_device || !buffer_rules[b->kind].host_of_job || check_is_parallel(c, b->job));
     if (!of_shard && b->shard != PLAN_NONE)
-        return check_fail(c, RULE_FORM, "%s belongs to a shard (expected to the job)",
+        return check_fail(c, CHECK_RULE_FORM, "%s belongs to a shard (expected to the job)",
                           plan_buffer_text(c->plan, index, text));
     if (of_shard &&
         (b->shard >= job->shard_count || (buffer_rules[b->kind].not_first_shard && b->shard == 0)))
-        return check_fail(c, RULE_FORM, "%s belongs to none of its %u shards",
+        return check_fail(c, CHECK_RULE_FORM, "%s belongs to none of its %u shards",
                           plan_buffer_text(c->plan, index, text), job->shard_count);
     if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
-        const struct shard_facts *f = &c->shards[job->first_shard + b->shard];
+        const struct check_shard_facts *f = &c->shards[job->first_shard + b->shard];
         uint64_t expected = check_is_parallel(c, b->job) ? check_offloaded_bytes(c, b->job, b->shard) : f->state.bytes;
         if (b->bytes != expected)
-            return check_fail(c, RULE_MEMORY,
+            return check_fail(c, CHECK_RULE_MEMORY,
                               "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                               plan_buffer_text(c->plan, index, text),
                               b->kind == BUFFER_STORED ? "storage" : "the host", b->bytes, expected);
@@ -317,7 +317,7 @@ static enum status check_names_differ(struct checker *c)
         for (; cells[at] != 0; at = (at + 1) & (capacity - 1)) {
             if (!same_name(&plan->buffers[cells[at] - 1], b)) continue;
             char text[PLAN_TEXT_BYTES];
-            status = check_fail(c, RULE_FORM, "buffers %u and %u are both the %s on %s",
+            status = check_fail(c, CHECK_RULE_FORM, "buffers %u and %u are both the %s on %s",
                                 cells[at] - 1, i, plan_buffer_text(plan, i, text),
                                 b->on_device ? "a device" : "the host");
             break;
@@ -343,9 +343,9 @@ static enum status check_slots(struct checker *c)
         const struct plan_slot *slot = &c->plan->slots[i];
         uint64_t end;
         if (!size_add(slot->offset_bytes, slot->bytes, &end))
-            return check_fail(c, RULE_FORM, "slot %u ends beyond 2^64 bytes", i);
+            return check_fail(c, CHECK_RULE_FORM, "slot %u ends beyond 2^64 bytes", i);
         if (slot->offset_bytes % MEMORY_ALIGNMENT != 0)
-            return check_fail(c, RULE_FORM,
+            return check_fail(c, CHECK_RULE_FORM,
                               "slot %u begins at byte %" PRIu64 ", not at a multiple of %d", i,
                               slot->offset_bytes, MEMORY_ALIGNMENT);
     }
@@ -357,10 +357,10 @@ static enum status check_works(struct checker *c)
     const struct plan *plan = c->plan;
     for (uint32_t w = 0; w < plan->work_count; w++)
         if (!check_in_table(plan->works[w].first_item, plan->works[w].item_count, plan->item_count))
-            return check_fail(c, RULE_FORM, "work %u has items that do not exist", w);
+            return check_fail(c, CHECK_RULE_FORM, "work %u has items that do not exist", w);
     for (uint32_t i = 0; i < plan->item_count; i++)
         if (plan->items[i].kernel >= KERNEL_COUNT || plan->items[i].count == 0)
-            return check_fail(c, RULE_FORM, "work item %u has kernel %u, %u times", i,
+            return check_fail(c, CHECK_RULE_FORM, "work item %u has kernel %u, %u times", i,
                               plan->items[i].kernel, plan->items[i].count);
     return STATUS_OK;
 }
@@ -379,10 +379,10 @@ static enum status check_gang_instance(struct checker *c, const struct plan_inst
     bool of_gang = instance->gang != PLAN_NONE, fetches = instance->peer != PLAN_NONE;
     if ((of_gang && instance->gang >= gangs) || (fetches && instance->peer >= gangs) ||
         (of_gang && instance->device != plan->gang_devices[plan->gangs[instance->gang].first]))
-        return check_fail(c, RULE_FORM, "instance %u is on gang %u, device %u, peer %u (there are %u)", index,
+        return check_fail(c, CHECK_RULE_FORM, "instance %u is on gang %u, device %u, peer %u (there are %u)", index,
                           instance->gang, instance->device, instance->peer, gangs);
     if (!check_is_parallel(c, plan->units[instance->unit].job))
-        return check_fail(c, RULE_FORM, "instance %u of %s is on a gang, and the job is not parallel", index,
+        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s is on a gang, and the job is not parallel", index,
                           plan->jobs.jobs[plan->units[instance->unit].job].name);
     return check_parallel_place(c, instance, index);
 }
@@ -401,13 +401,13 @@ static enum status check_gangs(struct checker *c)
             size = gang->extents[a] > plan->hardware.device_count ? 0 : size * gang->extents[a];
         if (size == 0 || size > plan->hardware.device_count ||
             !check_in_table(gang->first, size, plan->gang_device_count)) {
-            status = check_fail(c, RULE_FORM, "gang %u is of devices that do not exist", g);
+            status = check_fail(c, CHECK_RULE_FORM, "gang %u is of devices that do not exist", g);
             break;
         }
         for (uint32_t i = 0; i < size && !status; i++) {
             uint32_t device = plan->gang_devices[gang->first + i];
             if (device >= plan->hardware.device_count || seen[device] == g + 1)
-                status = check_fail(c, RULE_FORM, "gang %u has device %u%s", g, device,
+                status = check_fail(c, CHECK_RULE_FORM, "gang %u has device %u%s", g, device,
                                     device < plan->hardware.device_count ? " twice" : ", which does not exist");
             else
                 seen[device] = g + 1;
@@ -421,33 +421,33 @@ static enum status check_instances(struct checker *c)
 {
     const struct plan *plan = c->plan;
     if (plan->choice_count > plan->instance_count)
-        return check_fail(c, RULE_FORM, "%u choices of %u instances", plan->choice_count, plan->instance_count);
+        return check_fail(c, CHECK_RULE_FORM, "%u choices of %u instances", plan->choice_count, plan->instance_count);
     for (uint32_t i = 0; i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         if (instance->unit >= plan->unit_count ||
             instance->device >= plan->hardware.device_count)
-            return check_fail(c, RULE_FORM, "instance %u is of unit %u on device %u", i,
+            return check_fail(c, CHECK_RULE_FORM, "instance %u is of unit %u on device %u", i,
                               instance->unit, instance->device);
         if (instance->gang != PLAN_NONE || check_is_parallel(c, plan->units[instance->unit].job)) {
             TRY(check_gang_instance(c, instance, i));
         } else if (instance->peer != PLAN_NONE && (instance->peer >= plan->hardware.device_count ||
                                             !fetches(plan, &plan->units[instance->unit])))
-            return check_fail(c, RULE_FORM, "instance %u has peer %u%s", i, instance->peer,
+            return check_fail(c, CHECK_RULE_FORM, "instance %u has peer %u%s", i, instance->peer,
                               instance->peer < plan->hardware.device_count
                                   ? ", but its unit copies nothing between devices" : "");
         TRY(check_reservation_place(c, instance, i));
         uint32_t count = plan->units[instance->unit].acquire_count;
         if (count > 0 && !check_in_table(instance->layout, count, plan->layout_count))
-            return check_fail(c, RULE_FORM, "instance %u has slots that do not exist", i);
+            return check_fail(c, CHECK_RULE_FORM, "instance %u has slots that do not exist", i);
         for (uint32_t a = 0; a < count; a++)
             if (plan->layouts[instance->layout + a] >= plan->slot_count)
-                return check_fail(c, RULE_FORM, "instance %u has slots that do not exist", i);
+                return check_fail(c, CHECK_RULE_FORM, "instance %u has slots that do not exist", i);
     }
     for (uint32_t s = 0; s < plan->segment_count; s++) {
         const struct plan_segment *segment = &plan->segments[s];
         if (segment->repeat_count == 0 || segment->instance_count == 0 ||
             !check_in_table(segment->first_instance, segment->instance_count, plan_first_choice(plan)))
-            return check_fail(c, RULE_FORM, "segment %u repeats %u instances %u times", s,
+            return check_fail(c, CHECK_RULE_FORM, "segment %u repeats %u instances %u times", s,
                               segment->instance_count, segment->repeat_count);
     }
     return STATUS_OK;
@@ -457,16 +457,16 @@ static enum status check_tables(struct checker *c)
 {
     const struct plan *plan = c->plan;
     if (plan->hardware.device_count == 0)
-        return check_fail(c, RULE_FORM, "a plan without devices");
+        return check_fail(c, CHECK_RULE_FORM, "a plan without devices");
     if (plan->seed > INT64_MAX)
-        return check_fail(c, RULE_FORM, "seed %" PRIu64 " (limit is 2^63 - 1: JSON integers)",
+        return check_fail(c, CHECK_RULE_FORM, "seed %" PRIu64 " (limit is 2^63 - 1: JSON integers)",
                           plan->seed);
     if (plan->bound_kind >= BOUND_KIND_COUNT)
-        return check_fail(c, RULE_FORM, "a bound of kind %u", plan->bound_kind);
+        return check_fail(c, CHECK_RULE_FORM, "a bound of kind %u", plan->bound_kind);
     if (plan->order.kind >= PLAN_ORDER_COUNT)
-        return check_fail(c, RULE_FORM, "an order's bound of kind %u", plan->order.kind);
+        return check_fail(c, CHECK_RULE_FORM, "an order's bound of kind %u", plan->order.kind);
     if (plan->order.bound_s > plan->estimated_makespan_s * (1 + 1e-9))
-        return check_fail(c, RULE_FORM, "an order of %g s where none is said to be below %g s (%s)",
+        return check_fail(c, CHECK_RULE_FORM, "an order of %g s where none is said to be below %g s (%s)",
                           plan->estimated_makespan_s, plan->order.bound_s,
                           plan_order_names[plan->order.kind]);
     TRY(check_gangs(c));

@@ -41,19 +41,19 @@ static enum status acquire(struct checker *c, struct held *held, uint32_t buffer
     const struct plan_slot *slot = &plan->slots[slot_index];
     char text[PLAN_TEXT_BYTES], other[PLAN_TEXT_BYTES];
     if (find(held, buffer) < held->count)
-        return check_fail(c, RULE_LIFETIMES, "a choice acquires the %s twice", plan_buffer_text(plan, buffer, text));
+        return check_fail(c, CHECK_RULE_LIFETIMES, "a choice acquires the %s twice", plan_buffer_text(plan, buffer, text));
     if (slot->bytes < plan->buffers[buffer].bytes)
-        return check_fail(c, RULE_MEMORY, "a choice has slot %u of %" PRIu64 " bytes, the %s %" PRIu64, slot_index,
+        return check_fail(c, CHECK_RULE_MEMORY, "a choice has slot %u of %" PRIu64 " bytes, the %s %" PRIu64, slot_index,
                           slot->bytes, plan_buffer_text(plan, buffer, text), plan->buffers[buffer].bytes);
     if (plan->buffers[buffer].on_device &&
         slot->offset_bytes + slot->bytes > plan->hardware.devices[device].memory_bytes)
-        return check_fail(c, RULE_MEMORY, "slot %u of a choice ends at byte %" PRIu64 ", device %u at %" PRIu64,
+        return check_fail(c, CHECK_RULE_MEMORY, "slot %u of a choice ends at byte %" PRIu64 ", device %u at %" PRIu64,
                           slot_index, slot->offset_bytes + slot->bytes, device,
                           plan->hardware.devices[device].memory_bytes);
     for (uint32_t i = 0; i < held->count; i++)
         if (plan->buffers[held->buffers[i]].on_device == plan->buffers[buffer].on_device &&
             overlap(slot, &plan->slots[held->slots[i]]))
-            return check_fail(c, RULE_MEMORY, "slots %u and %u of a choice on device %u overlap (%s, %s)", slot_index,
+            return check_fail(c, CHECK_RULE_MEMORY, "slots %u and %u of a choice on device %u overlap (%s, %s)", slot_index,
                               held->slots[i], device, plan_buffer_text(plan, buffer, text),
                               plan_buffer_text(plan, held->buffers[i], other));
     held->buffers[held->count] = buffer;
@@ -73,14 +73,14 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
         c->op = &plan->ops[o];
         const struct plan_access *accesses = plan->accesses + c->op->first_access;
         if (c->op->after_count > 0)
-            return check_fail(c, RULE_WAITING, "names an operation to wait for, and has choices");
+            return check_fail(c, CHECK_RULE_WAITING, "names an operation to wait for, and has choices");
         for (uint32_t a = 0; a < c->op->access_count; a++) {
             uint32_t buffer = accesses[a].buffer;
             if (!plan_buffer_lives(&plan->buffers[buffer])) continue;
             if (accesses[a].flags & ACCESS_ACQUIRE)
                 TRY(acquire(c, held, buffer, *layout++, choice->device));
             else if (find(held, buffer) == held->count)
-                return check_fail(c, RULE_LIFETIMES, "uses the %s from another instance, and has choices",
+                return check_fail(c, CHECK_RULE_LIFETIMES, "uses the %s from another instance, and has choices",
                                   plan_buffer_text(plan, buffer, text));
         }
         for (uint32_t a = 0; a < c->op->access_count; a++) {
@@ -93,7 +93,7 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
     }
     c->op = NULL;
     if (held->count > 0)
-        return check_fail(c, RULE_LIFETIMES, "leaves the %s on the device, and has choices",
+        return check_fail(c, CHECK_RULE_LIFETIMES, "leaves the %s on the device, and has choices",
                           plan_buffer_text(plan, held->buffers[0], text));
     c->unit = NULL;
     return STATUS_OK;
@@ -112,7 +112,7 @@ static enum status check_all_there(struct checker *c, bool *there)
             c->unit = &plan->units[plan->instances[i].unit];
             if (plan->hardware.devices[d].host == plan->hardware.devices[plan->instances[i].device].host &&
                 !there[plan->instances[i].unit * devices + d])
-                return check_fail(c, RULE_FORM, "there are choices, and none for it on device %u", d);
+                return check_fail(c, CHECK_RULE_FORM, "there are choices, and none for it on device %u", d);
         }
     c->unit = NULL;
     return STATUS_OK;
@@ -122,7 +122,7 @@ enum status check_choices(struct checker *c)
 {
     const struct plan *plan = c->plan;
     if (plan->choice_count == 0) return STATUS_OK;
-    if (plan->gang_count > 0) return check_fail(c, RULE_FORM, "choices in a plan with gangs");
+    if (plan->gang_count > 0) return check_fail(c, CHECK_RULE_FORM, "choices in a plan with gangs");
     uint32_t most = 0;
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].acquire_count > most) most = plan->units[u].acquire_count;
@@ -134,7 +134,7 @@ enum status check_choices(struct checker *c)
         status = error_memory(c->err, "checking a plan", most * sizeof *held.slots);
     for (uint32_t i = plan_first_choice(plan); i < plan->instance_count && status == STATUS_OK; i++) {
         const struct plan_instance *choice = &plan->instances[i];
-        if (choice->peer != PLAN_NONE) status = check_fail(c, RULE_FORM, "choice %u has a peer", i);
+        if (choice->peer != PLAN_NONE) status = check_fail(c, CHECK_RULE_FORM, "choice %u has a peer", i);
         else status = check_choice(c, choice, &held);
     }
     if (status == STATUS_OK) status = check_all_there(c, there);

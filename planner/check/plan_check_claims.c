@@ -43,60 +43,60 @@
 #include "planner/check/plan_checker.h"
 #include "planner/plan_work.h"
 
-enum operand {
-    OPERAND_STATE,
-    OPERAND_PARAMETERS,
-    OPERAND_GRADIENT,
-    OPERAND_NORMS,
-    OPERAND_TABLE,
-    OPERAND_TABLE_GRADIENT,
-    OPERAND_BATCH,
-    OPERAND_LOSS,
-    OPERAND_INPUT,
-    OPERAND_OUTPUT,
-    OPERAND_OUTPUT_GRADIENT,
-    OPERAND_INPUT_GRADIENT,
-    OPERAND_ACTIVATIONS,
-    OPERAND_WORKSPACE,
-    OPERAND_COUNT
+enum check_operand {
+    CHECK_OPERAND_STATE,
+    CHECK_OPERAND_PARAMETERS,
+    CHECK_OPERAND_GRADIENT,
+    CHECK_OPERAND_NORMS,
+    CHECK_OPERAND_TABLE,
+    CHECK_OPERAND_TABLE_GRADIENT,
+    CHECK_OPERAND_BATCH,
+    CHECK_OPERAND_LOSS,
+    CHECK_OPERAND_INPUT,
+    CHECK_OPERAND_OUTPUT,
+    CHECK_OPERAND_OUTPUT_GRADIENT,
+    CHECK_OPERAND_INPUT_GRADIENT,
+    CHECK_OPERAND_ACTIVATIONS,
+    CHECK_OPERAND_WORKSPACE,
+    CHECK_OPERAND_COUNT
 };
 
 #define R ACCESS_READ
 #define W ACCESS_WRITE
-static const uint32_t operand_flags[OPERAND_COUNT][PLAN_EVALUATE + 1] = {
-    [OPERAND_STATE] = {[PLAN_FORWARD] = R,
-                       [PLAN_LOSS] = R | W,
-                       [PLAN_BACKWARD] = R | W,
-                       [PLAN_UPDATE] = R | W,
-                       [PLAN_EVALUATE] = R},
-    [OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R,
-                            [PLAN_LOSS] = R,
-                            [PLAN_BACKWARD] = R,
-                            [PLAN_EVALUATE] = R},
-    [OPERAND_GRADIENT] = {[PLAN_LOSS] = W,
-                          [PLAN_BACKWARD] = W,
-                          [PLAN_UPDATE] = R,
-                          [PLAN_NORM] = R},
-    [OPERAND_NORMS] = {[PLAN_UPDATE] = R, [PLAN_NORM] = W},
-    [OPERAND_TABLE] = {[PLAN_LOSS] = R, [PLAN_EVALUATE] = R},
-    [OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
-    [OPERAND_BATCH] = {[PLAN_FORWARD] = R,
-                       [PLAN_LOSS] = R,
-                       [PLAN_BACKWARD] = R,
-                       [PLAN_EVALUATE] = R},
-    [OPERAND_LOSS] = {[PLAN_LOSS] = W, [PLAN_EVALUATE] = W},
-    [OPERAND_INPUT] = {[PLAN_FORWARD] = R,
-                       [PLAN_LOSS] = R,
-                       [PLAN_BACKWARD] = R,
-                       [PLAN_EVALUATE] = R},
-    [OPERAND_OUTPUT] = {[PLAN_FORWARD] = W, [PLAN_EVALUATE] = W},
-    [OPERAND_OUTPUT_GRADIENT] = {[PLAN_BACKWARD] = R},
-    [OPERAND_INPUT_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W},
-    [OPERAND_ACTIVATIONS] = {[PLAN_FORWARD] = W, [PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
-    [OPERAND_WORKSPACE] = {[PLAN_FORWARD] = W,
-                           [PLAN_LOSS] = W,
-                           [PLAN_BACKWARD] = W,
-                           [PLAN_EVALUATE] = W},
+static const uint32_t operand_flags[CHECK_OPERAND_COUNT][PLAN_EVALUATE + 1] = {
+    [CHECK_OPERAND_STATE] = {[PLAN_FORWARD] = R,
+                             [PLAN_LOSS] = R | W,
+                             [PLAN_BACKWARD] = R | W,
+                             [PLAN_UPDATE] = R | W,
+                             [PLAN_EVALUATE] = R},
+    [CHECK_OPERAND_PARAMETERS] = {[PLAN_FORWARD] = R,
+                                  [PLAN_LOSS] = R,
+                                  [PLAN_BACKWARD] = R,
+                                  [PLAN_EVALUATE] = R},
+    [CHECK_OPERAND_GRADIENT] = {[PLAN_LOSS] = W,
+                                [PLAN_BACKWARD] = W,
+                                [PLAN_UPDATE] = R,
+                                [PLAN_NORM] = R},
+    [CHECK_OPERAND_NORMS] = {[PLAN_UPDATE] = R, [PLAN_NORM] = W},
+    [CHECK_OPERAND_TABLE] = {[PLAN_LOSS] = R, [PLAN_EVALUATE] = R},
+    [CHECK_OPERAND_TABLE_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
+    [CHECK_OPERAND_BATCH] = {[PLAN_FORWARD] = R,
+                             [PLAN_LOSS] = R,
+                             [PLAN_BACKWARD] = R,
+                             [PLAN_EVALUATE] = R},
+    [CHECK_OPERAND_LOSS] = {[PLAN_LOSS] = W, [PLAN_EVALUATE] = W},
+    [CHECK_OPERAND_INPUT] = {[PLAN_FORWARD] = R,
+                             [PLAN_LOSS] = R,
+                             [PLAN_BACKWARD] = R,
+                             [PLAN_EVALUATE] = R},
+    [CHECK_OPERAND_OUTPUT] = {[PLAN_FORWARD] = W, [PLAN_EVALUATE] = W},
+    [CHECK_OPERAND_OUTPUT_GRADIENT] = {[PLAN_BACKWARD] = R},
+    [CHECK_OPERAND_INPUT_GRADIENT] = {[PLAN_LOSS] = W, [PLAN_BACKWARD] = W},
+    [CHECK_OPERAND_ACTIVATIONS] = {[PLAN_FORWARD] = W, [PLAN_LOSS] = W, [PLAN_BACKWARD] = R},
+    [CHECK_OPERAND_WORKSPACE] = {[PLAN_FORWARD] = W,
+                                 [PLAN_LOSS] = W,
+                                 [PLAN_BACKWARD] = W,
+                                 [PLAN_EVALUATE] = W},
 };
 #undef R
 #undef W
@@ -106,22 +106,22 @@ struct view {
     const struct plan_unit *unit;
     const struct plan_op *op;
     const struct job *job;
-    const struct job_facts *job_facts;
-    const struct shard_facts *shard_facts;
+    const struct check_job_facts *job_facts;
+    const struct check_shard_facts *shard_facts;
     uint32_t shard, global;    /* within the job; in the plan */
     bool last, embedding;
     bool kept;                 /* activations outlive the forward pass */
     bool inputs;               /* of them, only the inputs of layers */
     bool gradients_out;        /* the gradients of the parameters outlive the backward pass */
-    uint64_t first_row, row_count; /* of a slice; 0, 0: not sliced */
+    uint64_t first_row, row_count;                           /* of a slice; 0, 0: not sliced */
     struct state_layout rows;  /* the state of a slice */
-    const struct plan_access *operands[OPERAND_COUNT]; /* NULL: not accessed */
+    const struct plan_access *operands[CHECK_OPERAND_COUNT]; /* NULL: not accessed */
 };
 
 /* --- claims --------------------------------------------------------------------------------- */
 
 enum status check_add_claim(struct checker *c, const struct plan_access *access,
-                            struct claim claim)
+                            struct check_claim claim)
 {
     if (claim.bytes == 0) return STATUS_OK;
     TRY(array_reserve(&c->claims, &c->claim_capacity, c->claim_count, sizeof *c->claims,
@@ -137,16 +137,16 @@ static bool is_held_out(const struct view *v)
 }
 
 /* The whole of a thing of this minibatch. */
-static enum status claim_whole(struct checker *c, const struct view *v, enum operand operand,
+static enum status claim_whole(struct checker *c, const struct view *v, enum check_operand operand,
                                uint32_t thing, uint64_t bytes, bool makes)
 {
     const struct plan_access *access = v->operands[operand];
     if (!access) return STATUS_OK;
     return check_add_claim(c, access,
-                           (struct claim){.thing = thing,
-                                          .makes = makes,
-                                          .held_out = is_held_out(v),
-                                          .bytes = bytes});
+                           (struct check_claim){.thing = thing,
+                                                .makes = makes,
+                                                .held_out = is_held_out(v),
+                                                .bytes = bytes});
 }
 
 /* Claims the data that passes read, or the whole state; for a slice its rows, which as PARAMETERS begin the buffer.
@@ -154,13 +154,13 @@ static enum status claim_whole(struct checker *c, const struct view *v, enum ope
 static enum status claim_state(struct checker *c, const struct view *v,
                                const struct plan_access *access, bool whole, bool makes)
 {
-    const struct shard_facts *f = v->shard_facts;
+    const struct check_shard_facts *f = v->shard_facts;
     bool sliced = v->row_count > 0;
     for (uint32_t part = 0; part < (whole ? STATE_PARTS : STATE_WEIGHTS + 1); part++) {
         uint64_t before = v->first_row * f->state.parts[part].row_bytes;
         uint64_t in_slice = whole ? v->rows.parts[part].offset_bytes : 0;
-        struct claim claim = {
-            .thing = check_shard_thing(v->global, THING_STATE),
+        struct check_claim claim = {
+            .thing = check_shard_thing(v->global, CHECK_THING_STATE),
             .makes = makes,
             .version_delta = makes || is_held_out(v) ? 1 : 0,
             .offset_bytes = sliced ? in_slice : f->state.parts[part].offset_bytes,
@@ -175,20 +175,20 @@ static enum status claim_state(struct checker *c, const struct view *v,
 /* The first slice of an embedding makes an unfinished boundary, the last one finishes it. */
 static enum status claim_output(struct checker *c, const struct view *v)
 {
-    const struct plan_access *access = v->operands[OPERAND_OUTPUT];
-    uint32_t boundary = check_shard_thing(v->global + 1, THING_BOUNDARY);
+    const struct plan_access *access = v->operands[CHECK_OPERAND_OUTPUT];
+    uint32_t boundary = check_shard_thing(v->global + 1, CHECK_THING_BOUNDARY);
     uint64_t bytes = v->shard_facts->output_bytes;
     if (!access) return STATUS_OK;
-    if (v->row_count == 0) return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
+    if (v->row_count == 0) return claim_whole(c, v, CHECK_OPERAND_OUTPUT, boundary, bytes, true);
 
     uint64_t next_row = v->op->first_row + v->op->row_count;
-    struct claim partial = {.thing = check_shard_thing(v->global + 1, THING_PARTIAL),
-                            .held_out = is_held_out(v),
-                            .bytes = bytes,
-                            .thing_offset = v->op->first_row};
+    struct check_claim partial = {.thing = check_shard_thing(v->global + 1, CHECK_THING_PARTIAL),
+                                  .held_out = is_held_out(v),
+                                  .bytes = bytes,
+                                  .thing_offset = v->op->first_row};
     if (v->op->first_row > 0) TRY(check_add_claim(c, access, partial));
     if (next_row == v->job_facts->rows)
-        return claim_whole(c, v, OPERAND_OUTPUT, boundary, bytes, true);
+        return claim_whole(c, v, CHECK_OPERAND_OUTPUT, boundary, bytes, true);
     partial.thing_offset = next_row;
     partial.makes = true;
     return check_add_claim(c, access, partial);
@@ -212,26 +212,26 @@ static uint64_t table_gradient_bytes(const struct view *v)
 
 static enum status claim_table(struct checker *c, const struct view *v)
 {
-    if (!v->operands[OPERAND_TABLE]) return STATUS_OK;
-    struct claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, THING_STATE),
-                          .version_delta = is_held_out(v) ? 1 : 0,
-                          .bytes = v->job_facts->table_bytes};
-    return check_add_claim(c, v->operands[OPERAND_TABLE], claim);
+    if (!v->operands[CHECK_OPERAND_TABLE]) return STATUS_OK;
+    struct check_claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, CHECK_THING_STATE),
+                                .version_delta = is_held_out(v) ? 1 : 0,
+                                .bytes = v->job_facts->table_bytes};
+    return check_add_claim(c, v->operands[CHECK_OPERAND_TABLE], claim);
 }
 
 /* Claims norms: a NORM makes its shard's of this minibatch; an UPDATE finds all of them. */
 static enum status claim_norms(struct checker *c, const struct view *v)
 {
     bool makes = v->op->pass == PLAN_NORM;
-    if (!v->operands[OPERAND_NORMS]) return STATUS_OK;
-    struct claim claim = {.thing = check_job_thing(c, v->unit->job, THING_NORMS),
-                          .makes = makes,
-                          .bytes = v->job_facts->norm_bytes};
+    if (!v->operands[CHECK_OPERAND_NORMS]) return STATUS_OK;
+    struct check_claim claim = {.thing = check_job_thing(c, v->unit->job, CHECK_THING_NORMS),
+                                .makes = makes,
+                                .bytes = v->job_facts->norm_bytes};
     if (makes) {
         claim.bytes = v->shard_facts->norm_bytes;
         claim.offset_bytes = claim.thing_offset = v->shard_facts->norm_offset;
     }
-    return check_add_claim(c, v->operands[OPERAND_NORMS], claim);
+    return check_add_claim(c, v->operands[CHECK_OPERAND_NORMS], claim);
 }
 
 static enum status claim_all(struct checker *c, const struct view *v)
@@ -239,39 +239,39 @@ static enum status claim_all(struct checker *c, const struct view *v)
     uint32_t pass = v->op->pass, job = v->unit->job;
     bool back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
     bool updates = pass == PLAN_UPDATE || (back && !v->gradients_out);
-    const struct plan_access *state = v->operands[OPERAND_STATE];
-    const struct plan_access *parameters = v->operands[OPERAND_PARAMETERS];
+    const struct plan_access *state = v->operands[CHECK_OPERAND_STATE];
+    const struct plan_access *parameters = v->operands[CHECK_OPERAND_PARAMETERS];
     if (state) TRY(claim_state(c, v, state, updates, false));
     if (state && updates) TRY(claim_state(c, v, state, true, true));
     if (parameters) TRY(claim_state(c, v, parameters, false, false));
-    TRY(claim_whole(c, v, OPERAND_GRADIENT,
-                    check_shard_thing(v->global, THING_PARAMETER_GRADIENT),
+    TRY(claim_whole(c, v, CHECK_OPERAND_GRADIENT,
+                    check_shard_thing(v->global, CHECK_THING_PARAMETER_GRADIENT),
                     v->shard_facts->gradient_used_bytes, back));
     TRY(claim_norms(c, v));
     TRY(claim_table(c, v));
-    if (v->operands[OPERAND_TABLE_GRADIENT]) {
-        struct claim claim = {.thing = check_job_thing(c, job, THING_TABLE_GRADIENT),
-                              .makes = pass == PLAN_LOSS,
-                              .bytes = table_gradient_bytes(v),
-                              .thing_offset = gradient_bytes_before(v)};
-        TRY(check_add_claim(c, v->operands[OPERAND_TABLE_GRADIENT], claim));
+    if (v->operands[CHECK_OPERAND_TABLE_GRADIENT]) {
+        struct check_claim claim = {.thing = check_job_thing(c, job, CHECK_THING_TABLE_GRADIENT),
+                                    .makes = pass == PLAN_LOSS,
+                                    .bytes = table_gradient_bytes(v),
+                                    .thing_offset = gradient_bytes_before(v)};
+        TRY(check_add_claim(c, v->operands[CHECK_OPERAND_TABLE_GRADIENT], claim));
     }
-    TRY(claim_whole(c, v, OPERAND_BATCH, check_job_thing(c, job, THING_BATCH),
+    TRY(claim_whole(c, v, CHECK_OPERAND_BATCH, check_job_thing(c, job, CHECK_THING_BATCH),
                     v->job_facts->batch_bytes, false));
-    TRY(claim_whole(c, v, OPERAND_LOSS, check_job_thing(c, job, THING_LOSS), sizeof(double),
+    TRY(claim_whole(c, v, CHECK_OPERAND_LOSS, check_job_thing(c, job, CHECK_THING_LOSS), sizeof(double),
                     true));
-    TRY(claim_whole(c, v, OPERAND_INPUT, check_shard_thing(v->global, THING_BOUNDARY),
+    TRY(claim_whole(c, v, CHECK_OPERAND_INPUT, check_shard_thing(v->global, CHECK_THING_BOUNDARY),
                     v->shard_facts->input_bytes, false));
     TRY(claim_output(c, v));
-    TRY(claim_whole(c, v, OPERAND_OUTPUT_GRADIENT,
-                    check_shard_thing(v->global + 1, THING_GRADIENT),
+    TRY(claim_whole(c, v, CHECK_OPERAND_OUTPUT_GRADIENT,
+                    check_shard_thing(v->global + 1, CHECK_THING_GRADIENT),
                     v->shard_facts->output_bytes, false));
-    TRY(claim_whole(c, v, OPERAND_INPUT_GRADIENT, check_shard_thing(v->global, THING_GRADIENT),
+    TRY(claim_whole(c, v, CHECK_OPERAND_INPUT_GRADIENT, check_shard_thing(v->global, CHECK_THING_GRADIENT),
                     v->shard_facts->input_bytes, true));
-    const struct plan_access *activations = v->operands[OPERAND_ACTIVATIONS];
+    const struct plan_access *activations = v->operands[CHECK_OPERAND_ACTIVATIONS];
     bool scratch = activations && pass != PLAN_FORWARD && !(activations->flags & ACCESS_READ);
     if (scratch) return STATUS_OK;
-    return claim_whole(c, v, OPERAND_ACTIVATIONS, check_shard_thing(v->global, THING_ACTIVATIONS),
+    return claim_whole(c, v, CHECK_OPERAND_ACTIVATIONS, check_shard_thing(v->global, CHECK_THING_ACTIVATIONS),
                        v->shard_facts->activation_bytes, pass == PLAN_FORWARD);
 }
 
@@ -283,29 +283,29 @@ static bool with_loss(const struct view *v)
 
 /* --- operands ------------------------------------------------------------------------------- */
 
-/* Returns the operand that this buffer is for this computation; OPERAND_COUNT: none. */
-static enum operand operand_of(const struct view *v, const struct plan_buffer *b)
+/* Returns the operand that this buffer is for this computation; CHECK_OPERAND_COUNT: none. */
+static enum check_operand operand_of(const struct view *v, const struct plan_buffer *b)
 {
     bool own = b->shard == v->shard, next = b->shard == v->shard + 1;
     switch (b->kind) {
     case BUFFER_STATE:
-        if (own) return OPERAND_STATE;
+        if (own) return CHECK_OPERAND_STATE;
         /* the head of a resident job reads the embedding's own table */
-        return b->shard == 0 && with_loss(v) ? OPERAND_TABLE : OPERAND_COUNT;
-    case BUFFER_STAGED: return own ? OPERAND_STATE : OPERAND_COUNT;
-    case BUFFER_PARAMETERS: return own ? OPERAND_PARAMETERS : OPERAND_COUNT;
-    case BUFFER_GRADIENT: return own || !b->on_device ? OPERAND_GRADIENT : OPERAND_COUNT;
-    case BUFFER_NORMS: return OPERAND_NORMS;
-    case BUFFER_TABLE: return OPERAND_TABLE;
-    case BUFFER_TABLE_GRADIENT: return OPERAND_TABLE_GRADIENT;
-    case BUFFER_BATCH: return OPERAND_BATCH;
-    case BUFFER_LOSS: return OPERAND_LOSS;
-    case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERAND_COUNT;
+        return b->shard == 0 && with_loss(v) ? CHECK_OPERAND_TABLE : CHECK_OPERAND_COUNT;
+    case BUFFER_STAGED: return own ? CHECK_OPERAND_STATE : CHECK_OPERAND_COUNT;
+    case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_PARAMETERS : CHECK_OPERAND_COUNT;
+    case BUFFER_GRADIENT: return own || !b->on_device ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_COUNT;
+    case BUFFER_NORMS: return CHECK_OPERAND_NORMS;
+    case BUFFER_TABLE: return CHECK_OPERAND_TABLE;
+    case BUFFER_TABLE_GRADIENT: return CHECK_OPERAND_TABLE_GRADIENT;
+    case BUFFER_BATCH: return CHECK_OPERAND_BATCH;
+    case BUFFER_LOSS: return CHECK_OPERAND_LOSS;
+    case BUFFER_BOUNDARY: return own ? CHECK_OPERAND_INPUT : next ? CHECK_OPERAND_OUTPUT : CHECK_OPERAND_COUNT;
     case BUFFER_BOUNDARY_GRADIENT:
-        return own ? OPERAND_INPUT_GRADIENT : next ? OPERAND_OUTPUT_GRADIENT : OPERAND_COUNT;
-    case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERAND_COUNT;
-    case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERAND_COUNT;
-    default: return OPERAND_COUNT;
+        return own ? CHECK_OPERAND_INPUT_GRADIENT : next ? CHECK_OPERAND_OUTPUT_GRADIENT : CHECK_OPERAND_COUNT;
+    case BUFFER_ACTIVATIONS: return own ? CHECK_OPERAND_ACTIVATIONS : CHECK_OPERAND_COUNT;
+    case BUFFER_WORKSPACE: return own ? CHECK_OPERAND_WORKSPACE : CHECK_OPERAND_COUNT;
+    default: return CHECK_OPERAND_COUNT;
     }
 }
 
@@ -331,47 +331,47 @@ static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
 }
 
 /* Bytes that this computation needs of an operand; 0: it does not need it. */
-static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum operand operand)
+static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum check_operand operand)
 {
-    const struct shard_facts *f = v->shard_facts;
+    const struct check_shard_facts *f = v->shard_facts;
     uint32_t pass = v->op->pass;
     bool sliced = v->row_count > 0, back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
     bool forward = pass == PLAN_FORWARD || pass == PLAN_EVALUATE;
     bool steps = pass == PLAN_UPDATE || pass == PLAN_NORM;
-    if (steps && operand > OPERAND_NORMS) return 0;
+    if (steps && operand > CHECK_OPERAND_NORMS) return 0;
     switch (operand) {
-    case OPERAND_STATE:
-        if (forward && !v->operands[OPERAND_STATE]) return 0;
+    case CHECK_OPERAND_STATE:
+        if (forward && !v->operands[CHECK_OPERAND_STATE]) return 0;
         if (v->gradients_out || pass == PLAN_NORM) return 0;
         return sliced ? v->rows.bytes : f->state.bytes;
-    case OPERAND_PARAMETERS:
-        if (v->operands[OPERAND_STATE] || !(forward || v->gradients_out)) return 0;
+    case CHECK_OPERAND_PARAMETERS:
+        if (v->operands[CHECK_OPERAND_STATE] || !(forward || v->gradients_out)) return 0;
         if (v->embedding && back) return 0;
         return (sliced ? &v->rows : &f->state)->parts[STATE_WEIGHTS].bytes;
-    case OPERAND_GRADIENT:
+    case CHECK_OPERAND_GRADIENT:
         return v->gradients_out || steps ? f->gradient_bytes : 0;
-    case OPERAND_NORMS: return steps ? v->job_facts->norm_bytes : 0;
-    case OPERAND_TABLE: return with_loss(v) ? v->job_facts->table_bytes : 0;
-    case OPERAND_TABLE_GRADIENT:
+    case CHECK_OPERAND_NORMS: return steps ? v->job_facts->norm_bytes : 0;
+    case CHECK_OPERAND_TABLE: return with_loss(v) ? v->job_facts->table_bytes : 0;
+    case CHECK_OPERAND_TABLE_GRADIENT:
         if (pass == PLAN_LOSS) return v->job_facts->table_gradient_bytes;
         return pass == PLAN_BACKWARD && v->embedding ? table_gradient_bytes(v) : 0;
-    case OPERAND_BATCH:
+    case CHECK_OPERAND_BATCH:
         return v->embedding || with_loss(v) ? v->job_facts->batch_bytes : 0;
-    case OPERAND_LOSS: return with_loss(v) && v->job_facts->text ? sizeof(double) : 0;
-    case OPERAND_INPUT: return f->input_bytes;
-    case OPERAND_OUTPUT: return forward ? f->output_bytes : 0;
-    case OPERAND_OUTPUT_GRADIENT: return pass == PLAN_BACKWARD ? f->output_bytes : 0;
-    case OPERAND_INPUT_GRADIENT: return back ? f->input_bytes : 0;
-    case OPERAND_ACTIVATIONS: return v->operands[OPERAND_ACTIVATIONS] ? f->activation_bytes : 0;
-    case OPERAND_WORKSPACE: return workspace_bytes(c, v);
-    case OPERAND_COUNT: break;
+    case CHECK_OPERAND_LOSS: return with_loss(v) && v->job_facts->text ? sizeof(double) : 0;
+    case CHECK_OPERAND_INPUT: return f->input_bytes;
+    case CHECK_OPERAND_OUTPUT: return forward ? f->output_bytes : 0;
+    case CHECK_OPERAND_OUTPUT_GRADIENT: return pass == PLAN_BACKWARD ? f->output_bytes : 0;
+    case CHECK_OPERAND_INPUT_GRADIENT: return back ? f->input_bytes : 0;
+    case CHECK_OPERAND_ACTIVATIONS: return v->operands[CHECK_OPERAND_ACTIVATIONS] ? f->activation_bytes : 0;
+    case CHECK_OPERAND_WORKSPACE: return workspace_bytes(c, v);
+    case CHECK_OPERAND_COUNT: break;
     }
     return 0;
 }
 
-static const char *operand_text(enum operand operand)
+static const char *operand_text(enum check_operand operand)
 {
-    static const char *const names[OPERAND_COUNT] = {
+    static const char *const names[CHECK_OPERAND_COUNT] = {
         "its state",    "its parameters", "the gradient of its parameters", "the norms",
         "the token table",                "the table gradient",
         "the batch",    "the loss",       "its boundary",            "the next boundary",
@@ -382,40 +382,40 @@ static const char *operand_text(enum operand operand)
 }
 
 static enum status check_operand_flags(struct checker *c, const struct view *v,
-                                       enum operand operand)
+                                       enum check_operand operand)
 {
     const struct plan_access *access = v->operands[operand];
     char text[PLAN_TEXT_BYTES];
     uint32_t found = access->flags & (ACCESS_READ | ACCESS_WRITE);
     uint32_t expected = operand_flags[operand][v->op->pass];
-    if (operand == OPERAND_STATE && v->gradients_out) expected = 0;
-    if (operand == OPERAND_NORMS && !job_clips(v->job)) expected = 0;
-    if ((operand == OPERAND_TABLE || operand == OPERAND_LOSS) && !with_loss(v)) expected = 0;
-    if (operand == OPERAND_OUTPUT && v->row_count > 0 && v->op->first_row > 0)
+    if (operand == CHECK_OPERAND_STATE && v->gradients_out) expected = 0;
+    if (operand == CHECK_OPERAND_NORMS && !job_clips(v->job)) expected = 0;
+    if ((operand == CHECK_OPERAND_TABLE || operand == CHECK_OPERAND_LOSS) && !with_loss(v)) expected = 0;
+    if (operand == CHECK_OPERAND_OUTPUT && v->row_count > 0 && v->op->first_row > 0)
         expected = ACCESS_READ | ACCESS_WRITE; /* a slice adds to what others left */
-    if (operand == OPERAND_ACTIVATIONS && v->op->pass == PLAN_BACKWARD && found == ACCESS_WRITE)
+    if (operand == CHECK_OPERAND_ACTIVATIONS && v->op->pass == PLAN_BACKWARD && found == ACCESS_WRITE)
         expected = ACCESS_WRITE;
     if (expected == 0)
-        return check_fail(c, RULE_FORM, "accesses the %s, which it has no use for",
+        return check_fail(c, CHECK_RULE_FORM, "accesses the %s, which it has no use for",
                           check_access_text(c, access, text));
     if (found == expected) return STATUS_OK;
     static const char *const words[] = {"nothing", "reads", "writes", "changes"};
-    return check_fail(c, RULE_FORM, "%s the %s (expected: %s it)", words[found],
+    return check_fail(c, CHECK_RULE_FORM, "%s the %s (expected: %s it)", words[found],
                       check_access_text(c, access, text), words[expected]);
 }
 
 static enum status check_operands(struct checker *c, const struct view *v)
 {
     char text[PLAN_TEXT_BYTES];
-    for (enum operand operand = 0; operand < OPERAND_COUNT; operand++) {
+    for (enum check_operand operand = 0; operand < CHECK_OPERAND_COUNT; operand++) {
         const struct plan_access *access = v->operands[operand];
         if (access) TRY(check_operand_flags(c, v, operand));
         uint64_t needed = needed_bytes(c, v, operand);
         if (!access && needed > 0)
-            return check_fail(c, RULE_TRAINING, "does not access %s (%" PRIu64 " bytes)",
+            return check_fail(c, CHECK_RULE_TRAINING, "does not access %s (%" PRIu64 " bytes)",
                               operand_text(operand), needed);
         if (access && check_buffer_of(c, access)->bytes < needed)
-            return check_fail(c, RULE_MEMORY,
+            return check_fail(c, CHECK_RULE_MEMORY,
                               "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                               check_access_text(c, access, text),
                               check_buffer_of(c, access)->bytes, needed);
@@ -430,16 +430,16 @@ static enum status find_operands(struct checker *c, struct view *v)
     for (uint32_t a = 0; a < v->op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
-        enum operand operand = operand_of(v, b);
-        if (operand == OPERAND_COUNT)
-            return check_fail(c, RULE_FORM, "accesses the %s, which it has no use for",
+        enum check_operand operand = operand_of(v, b);
+        if (operand == CHECK_OPERAND_COUNT)
+            return check_fail(c, CHECK_RULE_FORM, "accesses the %s, which it has no use for",
                               check_access_text(c, access, text));
         if (v->operands[operand])
-            return check_fail(c, RULE_FORM, "accesses two buffers for %s", operand_text(operand));
-        bool by_rows = operand == OPERAND_STATE || operand == OPERAND_PARAMETERS ||
-                       (operand == OPERAND_TABLE_GRADIENT && v->embedding);
+            return check_fail(c, CHECK_RULE_FORM, "accesses two buffers for %s", operand_text(operand));
+        bool by_rows = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_PARAMETERS ||
+                       (operand == CHECK_OPERAND_TABLE_GRADIENT && v->embedding);
         if (by_rows && b->variant != sliced_variant)
-            return check_fail(c, RULE_FORM, "accesses the %s (expected variant %u)",
+            return check_fail(c, CHECK_RULE_FORM, "accesses the %s (expected variant %u)",
                               check_access_text(c, access, text), sliced_variant);
         v->operands[operand] = access;
     }
@@ -472,14 +472,14 @@ static enum status check_work(struct checker *c, const struct view *v)
         found_count = plan->works[v->op->work].item_count;
     }
     if (found_count != count)
-        return check_fail(c, RULE_WORK, "%u kinds of kernels (expected %u)", found_count, count);
+        return check_fail(c, CHECK_RULE_WORK, "%u kinds of kernels (expected %u)", found_count, count);
     for (uint32_t i = 0; i < count; i++) {
         const struct work_item *f = &found[i], *e = &expected[i];
         if (f->kernel == e->kernel && f->count == e->count && f->m == e->m && f->n == e->n &&
             f->k == e->k)
             continue;
         char found_text[WORK_TEXT_BYTES], expected_text[WORK_TEXT_BYTES];
-        return check_fail(c, RULE_WORK, "%s (expected %s)", work_text(f, found_text),
+        return check_fail(c, CHECK_RULE_WORK, "%s (expected %s)", work_text(f, found_text),
                           work_text(e, expected_text));
     }
     return STATUS_OK;
@@ -492,15 +492,15 @@ static enum status check_slice(struct checker *c, struct view *v)
     const struct plan_op *op = v->op;
     if (op->row_count == 0) {
         if (op->first_row != 0 || op->slice != 0)
-            return check_fail(c, RULE_FORM, "slice %u from row %" PRIu64 " without rows",
+            return check_fail(c, CHECK_RULE_FORM, "slice %u from row %" PRIu64 " without rows",
                               op->slice, op->first_row);
         return STATUS_OK;
     }
     uint64_t rows = v->job_facts->rows;
     if (!v->embedding || rows == 0)
-        return check_fail(c, RULE_FORM, "a slice of something that is not cut by rows");
+        return check_fail(c, CHECK_RULE_FORM, "a slice of something that is not cut by rows");
     if (op->first_row >= rows || op->row_count > rows - op->first_row || op->slice == UINT32_MAX)
-        return check_fail(c, RULE_FORM,
+        return check_fail(c, CHECK_RULE_FORM,
                           "rows %" PRIu64 " to %" PRIu64 " (its embedding has %" PRIu64 ")",
                           op->first_row, op->first_row + op->row_count, rows);
     v->first_row = op->first_row;
@@ -544,7 +544,7 @@ enum status check_training_op(struct checker *c)
     v.embedding = v.shard == 0 && v.job_facts->text;
     bool trains = v.op->pass == PLAN_FORWARD || v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
     if (trains && v.last != (v.op->pass == PLAN_LOSS))
-        return check_fail(c, RULE_TRAINING, "only the last shard computes the loss");
+        return check_fail(c, CHECK_RULE_TRAINING, "only the last shard computes the loss");
     TRY(check_slice(c, &v));
     uint32_t activations = c->plan->job_activations[v.unit->job];
     v.inputs = c->plan->shards[v.global].inputs_only && (trains || v.last);
@@ -556,7 +556,7 @@ enum status check_training_op(struct checker *c)
     v.gradients_out = leaves_gradient(c, &v);
     bool back = v.op->pass == PLAN_LOSS || v.op->pass == PLAN_BACKWARD;
     if (back && job_clips(v.job) && !v.gradients_out)
-        return check_fail(c, RULE_TRAINING, "makes a step before the norm of all gradients is known");
+        return check_fail(c, CHECK_RULE_TRAINING, "makes a step before the norm of all gradients is known");
     TRY(find_operands(c, &v));
     TRY(check_operands(c, &v));
     TRY(check_work(c, &v));

@@ -33,16 +33,18 @@ static enum status check_range(struct checker *c, uint32_t job, uint64_t used)
     const char *name = c->plan->jobs.jobs[job].name;
     uint64_t end;
     if (!size_add(range->offset_bytes, range->bytes, &end))
-        return check_fail(c, RULE_MEMORY, "the range of %s in host memory ends beyond 2^64 bytes", name);
+        return check_fail(c, CHECK_RULE_MEMORY, "the range of %s in host memory ends beyond 2^64 bytes", name);
     if (range->bytes == 0) return STATUS_OK;
     if (range->offset_bytes % PLAN_HOST_ALIGNMENT != 0)
-        return check_fail(c, RULE_MEMORY, "the range of %s begins at byte %" PRIu64 " of host memory, not at a multiple of %d",
-                          name, range->offset_bytes, PLAN_HOST_ALIGNMENT);
+        return check_fail(c, CHECK_RULE_MEMORY,
+                          "the range of %s begins at byte %" PRIu64 " of host memory, not at a multiple of %d", name,
+                          range->offset_bytes, PLAN_HOST_ALIGNMENT);
     if (check_is_parallel(c, job))
-        return check_fail(c, RULE_FORM, "%s is parallel and has a range of host memory", name);
+        return check_fail(c, CHECK_RULE_FORM, "%s is parallel and has a range of host memory", name);
     if (used > range->bytes)
-        return check_fail(c, RULE_MEMORY, "%s has a range of %" PRIu64 " bytes of host memory, and its buffers take %" PRIu64,
-                          name, range->bytes, used);
+        return check_fail(c, CHECK_RULE_MEMORY,
+                          "%s has a range of %" PRIu64 " bytes of host memory, and its buffers take %" PRIu64, name,
+                          range->bytes, used);
     return STATUS_OK;
 }
 
@@ -59,11 +61,11 @@ enum status check_ranges(struct checker *c)
         char text[PLAN_TEXT_BYTES];
         if (buffer->on_device || plan->host_ranges[buffer->job].bytes == 0) continue;
         if (!in_host_memory(buffer))
-            status = check_fail(c, RULE_FORM, "the %s, of a job that has a range of host memory",
+            status = check_fail(c, CHECK_RULE_FORM, "the %s, of a job that has a range of host memory",
                                 plan_buffer_text(plan, b, text));
         else if (bytes > UINT64_MAX - PLAN_HOST_ALIGNMENT ||
                  !size_add(*sum, size_align(bytes, PLAN_HOST_ALIGNMENT), sum))
-            status = check_fail(c, RULE_MEMORY, "the %s is too large", plan_buffer_text(plan, b, text));
+            status = check_fail(c, CHECK_RULE_MEMORY, "the %s is too large", plan_buffer_text(plan, b, text));
     }
     for (uint32_t j = 0; j < plan->jobs.count && !status; j++) status = check_range(c, j, used[j]);
     free(used);
@@ -126,7 +128,7 @@ static enum status note_again(struct summing *s, uint32_t buffer, size_t entry, 
     uint32_t host = plan->hardware.devices[device].host;
     char text[PLAN_TEXT_BYTES];
     if (!each_host_has_its_own(s, &plan->buffers[buffer]))
-        return check_fail(s->c, RULE_MEMORY, "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32
+        return check_fail(s->c, CHECK_RULE_MEMORY, "the %s is on node %" PRIu32 ", and device %" PRIu32 " of node %" PRIu32
                           " uses it", plan_buffer_text(plan, buffer, text), s->host_of[entry] - 1, device, host);
     for (size_t i = 0; i < s->again_count; i++)
         if (s->again[i].entry == entry && s->again[i].host == host) return STATUS_OK;
@@ -242,11 +244,12 @@ static enum status compare_sums(struct summing *s)
         add_to(s, &s->sums[h].memory, s->sums[h].range_end);
         if (hosts > 1) snprintf(node, sizeof node, " of node %" PRIu32, h);
         if (s->sums[h].memory > hardware_host_bytes(hardware))
-            return check_fail(s->c, RULE_MEMORY, "the host buffers%s are %" PRIu64 " bytes (host memory is %" PRIu64 ")", node,
-                              s->sums[h].memory, hardware_host_bytes(hardware));
+            return check_fail(s->c, CHECK_RULE_MEMORY, "the host buffers%s are %" PRIu64 " bytes (host memory is %" PRIu64 ")",
+                              node, s->sums[h].memory, hardware_host_bytes(hardware));
         if (s->sums[h].stored > hardware_storage_bytes(hardware))
-            return check_fail(s->c, RULE_MEMORY, "the stored states%s are %" PRIu64 " bytes (the storage has %" PRIu64 ")",
-                              node, s->sums[h].stored, hardware_storage_bytes(hardware));
+            return check_fail(s->c, CHECK_RULE_MEMORY,
+                              "the stored states%s are %" PRIu64 " bytes (the storage has %" PRIu64 ")", node,
+                              s->sums[h].stored, hardware_storage_bytes(hardware));
     }
     return s->too_much ? error_set(s->c->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
@@ -299,24 +302,25 @@ enum status check_file_op(struct checker *c)
     const struct plan_op *op = c->op;
     const struct plan_access *state = &c->plan->accesses[op->first_access], *kept = state + 1;
     uint32_t job = c->unit->job, global = c->jobs[job].first_shard + c->unit->shard;
-    const struct shard_facts *f = &c->shards[global];
+    const struct check_shard_facts *f = &c->shards[global];
     bool opens = op->pass == PLAN_OPEN, keeps = c->plan->jobs.jobs[job].keep_best && !opens;
     const struct plan_buffer *b = check_buffer_of(c, state);
     if (op->pass != c->unit->pass || c->unit->op_count != 1 || op->work != PLAN_NONE || op->row_count > 0)
-        return check_fail(c, RULE_FORM, "a %s in a unit that is about more", plan_pass_names[op->pass]);
+        return check_fail(c, CHECK_RULE_FORM, "a %s in a unit that is about more", plan_pass_names[op->pass]);
     if (op->access_count != (keeps ? 2u : 1u) || b->kind != BUFFER_STATE || b->on_device || b->shard != c->unit->shard ||
         state->flags != (opens ? ACCESS_WRITE : ACCESS_READ))
-        return check_fail(c, RULE_FORM, "%s something else than the shard's state on the host", opens ? "opens" : "closes");
+        return check_fail(c, CHECK_RULE_FORM, "%s something else than the shard's state on the host",
+                          opens ? "opens" : "closes");
     if (keeps && (check_buffer_of(c, kept)->kind != BUFFER_KEPT || check_buffer_of(c, kept)->shard != c->unit->shard ||
                   kept->flags != ACCESS_READ))
-        return check_fail(c, RULE_FORM, "closes something else than the shard's best weights");
+        return check_fail(c, CHECK_RULE_FORM, "closes something else than the shard's best weights");
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         uint64_t first = f->state.parts[part].offset_bytes;
         TRY(check_add_claim(c, state,
-                            (struct claim){.thing = check_shard_thing(global, THING_STATE), .makes = opens,
-                                           .offset_bytes = first,
-                                           .bytes = opens ? f->state.parts[part].bytes : f->used_bytes[part],
-                                           .thing_offset = first}));
+                            (struct check_claim){.thing = check_shard_thing(global, CHECK_THING_STATE), .makes = opens,
+                                                 .offset_bytes = first,
+                                                 .bytes = opens ? f->state.parts[part].bytes : f->used_bytes[part],
+                                                 .thing_offset = first}));
     }
     return STATUS_OK;
 }
@@ -335,7 +339,7 @@ static enum status begin_job(struct check_walk *r, uint32_t job)
     for (uint32_t i = 0; i < r->under_way_count; i++) {
         uint32_t other = r->under_way[i];
         if (r->jobs[other].host != host || !ranges_overlap(&plan->host_ranges[job], &plan->host_ranges[other])) continue;
-        return check_fail(r->c, RULE_MEMORY, "%s takes host memory that %s has", plan->jobs.jobs[job].name,
+        return check_fail(r->c, CHECK_RULE_MEMORY, "%s takes host memory that %s has", plan->jobs.jobs[job].name,
                           plan->jobs.jobs[other].name);
     }
     r->jobs[job].host = host;
@@ -354,26 +358,27 @@ enum status check_range_turn(struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
     uint32_t job = unit->job, shards = r->c->jobs[job].shard_count;
-    struct job_progress *progress = &r->jobs[job];
+    struct check_job_progress *progress = &r->jobs[job];
     const char *name = r->plan->jobs.jobs[job].name;
     bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
     if (!r->plan->host_ranges || r->plan->host_ranges[job].bytes == 0)
-        return files ? check_fail(r->c, RULE_FORM, "%s has no range of host memory", name) : STATUS_OK;
+        return files ? check_fail(r->c, CHECK_RULE_FORM, "%s has no range of host memory", name) : STATUS_OK;
     if (unit->pass == PLAN_OPEN) {
         if (unit->shard != progress->opened)
-            return check_fail(r->c, RULE_TRAINING, "opens shard %u of %s (expected each once, in order)", unit->shard, name);
+            return check_fail(r->c, CHECK_RULE_TRAINING, "opens shard %u of %s (expected each once, in order)", unit->shard,
+                              name);
         return progress->opened++ == 0 ? begin_job(r, job) : STATUS_OK;
     }
     if (progress->opened < shards)
-        return check_fail(r->c, RULE_TRAINING, "%s is not in host memory yet (%u of %u shards are)", name, progress->opened,
-                          shards);
+        return check_fail(r->c, CHECK_RULE_TRAINING, "%s is not in host memory yet (%u of %u shards are)", name,
+                          progress->opened, shards);
     if (unit->pass == PLAN_CLOSE) {
         if (unit->shard != progress->closed || progress->position > 0 ||
             progress->minibatch != r->plan->jobs.jobs[job].minibatches)
-            return check_fail(r->c, RULE_TRAINING, "closes shard %u of %s (expected each once, in order, at its end)",
+            return check_fail(r->c, CHECK_RULE_TRAINING, "closes shard %u of %s (expected each once, in order, at its end)",
                               unit->shard, name);
         if (++progress->closed == shards) end_job(r, job);
         return STATUS_OK;
     }
-    return progress->closed > 0 ? check_fail(r->c, RULE_TRAINING, "%s is in its files again", name) : STATUS_OK;
+    return progress->closed > 0 ? check_fail(r->c, CHECK_RULE_TRAINING, "%s is in its files again", name) : STATUS_OK;
 }

@@ -33,7 +33,7 @@ static const char *place_text(const struct check_walk *r, uint32_t place, char t
     return text;
 }
 
-static struct live_cell *live_cell(struct check_walk *r, const struct plan_access *access)
+static struct check_live_cell *live_cell(struct check_walk *r, const struct plan_access *access)
 {
     assert(plan_buffer_lives(&r->plan->buffers[access->buffer]));
     size_t row = (size_t)place_of(r, access) * r->device_buffer_count;
@@ -41,7 +41,7 @@ static struct live_cell *live_cell(struct check_walk *r, const struct plan_acces
 }
 
 /* Returns the index of a range that begins at `first`: after all ranges that begin before it. */
-static size_t range_place(const struct range_list *list, uint64_t first)
+static size_t range_place(const struct check_range_list *list, uint64_t first)
 {
     size_t low = 0, high = list->count;
     while (low < high) {
@@ -54,14 +54,14 @@ static size_t range_place(const struct range_list *list, uint64_t first)
     return low;
 }
 
-static void erase_range(struct range_list *list, size_t at)
+static void erase_range(struct check_range_list *list, size_t at)
 {
     list->count--;
     memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
 }
 
 /* Takes released ranges within [first, end) out of the list. Returns the index of a range that begins at `first`. */
-static size_t make_way(struct range_list *list, uint64_t first, uint64_t end)
+static size_t make_way(struct check_range_list *list, uint64_t first, uint64_t end)
 {
     size_t at = range_place(list, first);
     if (at > 0 && list->ranges[at - 1].end > first && list->ranges[at - 1].live == PLAN_NONE) erase_range(list, --at);
@@ -70,17 +70,17 @@ static size_t make_way(struct range_list *list, uint64_t first, uint64_t end)
 }
 
 /* Where the range that begins at `first` is, or belongs: mostly where it was the last time. */
-static size_t find_range(const struct range_list *list, uint64_t first, uint32_t hint)
+static size_t find_range(const struct check_range_list *list, uint64_t first, uint32_t hint)
 {
     return hint < list->count && list->ranges[hint].first == first ? hint : range_place(list, first);
 }
 
 /* The usual case: the same slot again. */
-static bool replace_range(struct range_list *list, struct range added, uint32_t *hint)
+static bool replace_range(struct check_range_list *list, struct check_range added, uint32_t *hint)
 {
     size_t at = find_range(list, added.first, *hint);
     if (at == list->count) return false;
-    struct range *known = &list->ranges[at];
+    struct check_range *known = &list->ranges[at];
     if (known->live != PLAN_NONE || known->first != added.first || known->end != added.end) return false;
     *known = added;
     list->live_count++;
@@ -88,18 +88,18 @@ static bool replace_range(struct range_list *list, struct range added, uint32_t 
     return true;
 }
 
-static enum status insert_range(struct check_walk *r, struct range added, uint32_t *hint)
+static enum status insert_range(struct check_walk *r, struct check_range added, uint32_t *hint)
 {
     char text[PLAN_TEXT_BYTES], other_text[PLAN_TEXT_BYTES], where[32];
     uint32_t place = r->lives[added.live].device;
-    struct range_list *list = &r->ranges[place];
+    struct check_range_list *list = &r->ranges[place];
     if (replace_range(list, added, hint)) return STATUS_OK;
     size_t at = make_way(list, added.first, added.end);
-    const struct range *other = NULL;
+    const struct check_range *other = NULL;
     if (at < list->count && list->ranges[at].first < added.end) other = &list->ranges[at];
     if (at > 0 && list->ranges[at - 1].end > added.first) other = &list->ranges[at - 1];
     if (other)
-        return check_fail(r->c, RULE_MEMORY,
+        return check_fail(r->c, CHECK_RULE_MEMORY,
                           "the %s at bytes %" PRIu64 " to %" PRIu64 " of %s overlaps the %s "
                           "at %" PRIu64 " to %" PRIu64,
                           plan_buffer_text(r->plan, r->lives[added.live].buffer, text), added.first,
@@ -118,7 +118,7 @@ static enum status insert_range(struct check_walk *r, struct range added, uint32
 
 static void remove_range(struct check_walk *r, uint32_t index, uint64_t first, uint32_t hint)
 {
-    struct range_list *list = &r->ranges[r->lives[index].device];
+    struct check_range_list *list = &r->ranges[r->lives[index].device];
     size_t at = find_range(list, first, hint);
     assert(at < list->count && list->ranges[at].first == first && list->ranges[at].live == index);
     list->ranges[at].live = PLAN_NONE;
@@ -137,7 +137,7 @@ static enum status allocate_live(struct check_walk *r, uint32_t *out)
     TRY(array_reserve(&r->lives, &r->live_capacity, r->live_count, sizeof *r->lives,
                       PLAN_ACCESSES_MAX, "live buffers", r->c->err));
     *out = (uint32_t)r->live_count++;
-    r->lives[*out] = (struct live){0};
+    r->lives[*out] = (struct check_live){0};
     return STATUS_OK;
 }
 
@@ -149,23 +149,23 @@ enum status check_acquire(struct check_walk *r, const struct plan_access *access
     uint32_t slot_index = plan->layouts[r->instance->layout + r->acquire++];
     const struct plan_slot *slot = &plan->slots[slot_index];
     uint64_t end = slot->offset_bytes + slot->bytes;
-    struct live_cell *cell = live_cell(r, access);
+    struct check_live_cell *cell = live_cell(r, access);
     if (cell->live != NOT_LIVE)
-        return check_fail(r->c, RULE_LIFETIMES, "acquires the %s, which is live on %s",
+        return check_fail(r->c, CHECK_RULE_LIFETIMES, "acquires the %s, which is live on %s",
                           plan_buffer_text(r->plan, buffer, text), place_text(r, place, where));
     if (slot->bytes < plan->buffers[buffer].bytes)
-        return check_fail(r->c, RULE_MEMORY,
+        return check_fail(r->c, CHECK_RULE_MEMORY,
                           "slot %u has %" PRIu64 " bytes, the %s %" PRIu64, slot_index, slot->bytes,
                           plan_buffer_text(r->plan, buffer, text), plan->buffers[buffer].bytes);
     if (plan->buffers[buffer].on_device) {
         uint32_t device = r->smallest[place];
         if (end > plan->hardware.devices[device].memory_bytes)
-            return check_fail(r->c, RULE_MEMORY,
+            return check_fail(r->c, CHECK_RULE_MEMORY,
                               "slot %u ends at byte %" PRIu64 ", device %u at %" PRIu64, slot_index,
                               end, device, plan->hardware.devices[device].memory_bytes);
     }
     TRY(allocate_live(r, &index));
-    struct live *live = &r->lives[index];
+    struct check_live *live = &r->lives[index];
     live->buffer = buffer;
     live->device = place;
     live->slot = slot_index;
@@ -173,12 +173,12 @@ enum status check_acquire(struct check_walk *r, const struct plan_access *access
     cell->live = index + 1;
     r->live_now++;
     if (slot->bytes == 0) return STATUS_OK;
-    return insert_range(r, (struct range){slot->offset_bytes, end, index}, &cell->range);
+    return insert_range(r, (struct check_range){slot->offset_bytes, end, index}, &cell->range);
 }
 
 void check_release(struct check_walk *r, const struct plan_access *access)
 {
-    struct live_cell *cell = live_cell(r, access);
+    struct check_live_cell *cell = live_cell(r, access);
     uint32_t index = cell->live - 1;
     const struct plan_slot *slot = &r->plan->slots[r->lives[index].slot];
     if (slot->bytes > 0) remove_range(r, index, slot->offset_bytes, cell->range);
@@ -195,9 +195,9 @@ enum status check_is_live(struct check_walk *r, const struct plan_access *access
         *out = &r->hosts[r->index_of[access->buffer] + r->rank];
         return STATUS_OK;
     }
-    const struct live_cell *cell = live_cell(r, access);
+    const struct check_live_cell *cell = live_cell(r, access);
     if (cell->live == NOT_LIVE)
-        return check_fail(r->c, RULE_LIFETIMES, "accesses the %s, which is not live on %s",
+        return check_fail(r->c, CHECK_RULE_LIFETIMES, "accesses the %s, which is not live on %s",
                           check_access_text(r->c, access, text), place_text(r, place_of(r, access), where));
     *out = &r->lives[cell->live - 1].contents;
     return STATUS_OK;
@@ -205,7 +205,7 @@ enum status check_is_live(struct check_walk *r, const struct plan_access *access
 
 uint32_t check_live_on(const struct check_walk *r, uint32_t device)
 {
-    const struct range_list *list = &r->ranges[device];
+    const struct check_range_list *list = &r->ranges[device];
     for (size_t i = 0; list->live_count > 0 && i < list->count; i++)
         if (list->ranges[i].live != PLAN_NONE) return r->lives[list->ranges[i].live].buffer;
     return PLAN_NONE;
@@ -217,8 +217,8 @@ enum status check_nothing_lives(struct check_walk *r)
     size_t cells = (size_t)r->places * r->device_buffer_count, at = 0;
     while (at < cells && r->live_at[at].live == NOT_LIVE) at++;
     assert(at < cells);
-    const struct live *live = &r->lives[r->live_at[at].live - 1];
+    const struct check_live *live = &r->lives[r->live_at[at].live - 1];
     char text[PLAN_TEXT_BYTES], where[32];
-    return check_fail(r->c, RULE_LIFETIMES, "the %s is live on %s at the end",
+    return check_fail(r->c, CHECK_RULE_LIFETIMES, "the %s is live on %s at the end",
                       plan_buffer_text(r->plan, live->buffer, text), place_text(r, live->device, where));
 }

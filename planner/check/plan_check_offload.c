@@ -72,17 +72,17 @@ bool check_is_offload_op(const struct checker *c)
 /* --- claims --------------------------------------------------------------------------------- */
 
 static enum status claim(struct checker *c, const struct shares *s, const struct plan_access *access,
-                         enum shard_thing thing, enum claim_clock clock, bool makes, uint64_t bytes)
+                         enum check_shard_thing thing, enum check_claim_clock clock, bool makes, uint64_t bytes)
 {
     return check_add_claim(c, access,
-                           (struct claim){.thing = check_shard_thing(s->global, thing), .clock = clock, .makes = makes,
-                                          .bytes = bytes});
+                           (struct check_claim){.thing = check_shard_thing(s->global, thing), .clock = clock, .makes = makes,
+                                                .bytes = bytes});
 }
 
 /* Returns the thing that has arrived of a microbatch. */
-static enum shard_thing arrived(const struct shares *s)
+static enum check_shard_thing arrived(const struct shares *s)
 {
-    return parallel_splits(s->parallel, ZERO_GRADIENTS) ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
+    return parallel_splits(s->parallel, ZERO_GRADIENTS) ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
 }
 
 /* --- steps ---------------------------------------------------------------------------------- */
@@ -97,15 +97,15 @@ static enum status check_step_access(struct checker *c, const struct shares *s, 
     char text[PLAN_TEXT_BYTES];
     *state = b->kind == home;
     if (b->on_device || b->shard != s->run || access->offset_bytes != 0 || (!*state && b->kind != BUFFER_GRADIENT))
-        return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+        return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
     if (!*state && b->variant != 0)
-        return check_fail(c, RULE_FORM, "steps by the %s", check_access_text(c, access, text));
+        return check_fail(c, CHECK_RULE_FORM, "steps by the %s", check_access_text(c, access, text));
     if (flags != (*state ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
-        return check_fail(c, RULE_FORM, "%s the %s", *state ? "does not change" : "writes",
+        return check_fail(c, CHECK_RULE_FORM, "%s the %s", *state ? "does not change" : "writes",
                           check_access_text(c, access, text));
     wanted = *state ? s->host.weight_bytes + s->host.state_bytes : s->step_bytes;
     if (b->bytes >= wanted) return STATUS_OK;
-    return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+    return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                       check_access_text(c, access, text), b->bytes, wanted);
 }
 
@@ -115,7 +115,7 @@ static enum status check_step(struct checker *c, const struct shares *s)
     const struct plan_op *op = c->op;
     bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
     bool joined = parallel_joins_on_hosts(s->parallel);
-    enum shard_thing gradient = sums ? THING_GRADIENT_SUM : joined ? THING_REDUCED_GRADIENT : arrived(s);
+    enum check_shard_thing gradient = sums ? CHECK_THING_GRADIENT_SUM : joined ? CHECK_THING_REDUCED_GRADIENT : arrived(s);
     uint64_t bytes = s->host.weight_bytes + s->host.state_bytes;
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
@@ -123,19 +123,22 @@ static enum status check_step(struct checker *c, const struct shares *s)
         bool state;
         TRY(check_step_access(c, s, access, &state));
         if (found[state])
-            return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+            return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
         found[state] = true;
         if (state) {
-            TRY(claim(c, s, access, THING_STATE, CLOCK_STEP, false, bytes));
+            TRY(claim(c, s, access, CHECK_THING_STATE, CHECK_CLOCK_STEP, false, bytes));
             TRY(check_add_claim(c, access,
-                                (struct claim){.thing = check_shard_thing(s->global, THING_STATE), .clock = CLOCK_STEP,
-                                               .makes = true, .version_delta = 1, .bytes = bytes}));
+                                (struct check_claim){.thing = check_shard_thing(s->global, CHECK_THING_STATE),
+                                                     .clock = CHECK_CLOCK_STEP,
+                                                     .makes = true,
+                                                     .version_delta = 1,
+                                                     .bytes = bytes}));
         } else {
-            TRY(claim(c, s, access, gradient, sums ? CLOCK_SUM : CLOCK_MICROBATCH, false, s->step_bytes));
+            TRY(claim(c, s, access, gradient, sums ? CHECK_CLOCK_SUM : CHECK_CLOCK_MICROBATCH, false, s->step_bytes));
         }
     }
     if (found[0] && found[1]) return STATUS_OK;
-    return check_fail(c, RULE_FORM, "lacks the %s on the host", found[1] ? "gradient" : "state");
+    return check_fail(c, CHECK_RULE_FORM, "lacks the %s on the host", found[1] ? "gradient" : "state");
 }
 
 /* --- sums ----------------------------------------------------------------------------------- */
@@ -155,22 +158,22 @@ static enum status check_sum(struct checker *c, const struct shares *s)
         if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant > 1 ||
             access->offset_bytes != 0 || found[b->variant] ||
             flags != (b->variant == 0 ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
-            return check_fail(c, RULE_FORM, "adds up the %s", check_access_text(c, access, text));
+            return check_fail(c, CHECK_RULE_FORM, "adds up the %s", check_access_text(c, access, text));
         if (b->bytes < bytes)
-            return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+            return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                               check_access_text(c, access, text), b->bytes, bytes);
         found[b->variant] = true;
         if (b->variant == 1) {
-            TRY(claim(c, s, access, arrived(s), CLOCK_MICROBATCH, false, bytes));
+            TRY(claim(c, s, access, arrived(s), CHECK_CLOCK_MICROBATCH, false, bytes));
             continue;
         }
-        TRY(claim(c, s, access, THING_GRADIENT_SUM, CLOCK_SUM, false, bytes));
+        TRY(claim(c, s, access, CHECK_THING_GRADIENT_SUM, CHECK_CLOCK_SUM, false, bytes));
         TRY(check_add_claim(c, access,
-                            (struct claim){.thing = check_shard_thing(s->global, THING_GRADIENT_SUM),
-                                           .clock = CLOCK_SUM, .makes = true, .version_delta = 1, .bytes = bytes}));
+                            (struct check_claim){.thing = check_shard_thing(s->global, CHECK_THING_GRADIENT_SUM),
+                                                 .clock = CHECK_CLOCK_SUM, .makes = true, .version_delta = 1, .bytes = bytes}));
     }
     if (found[0] && found[1]) return STATUS_OK;
-    return check_fail(c, RULE_FORM, "adds nothing to a sum of gradients");
+    return check_fail(c, CHECK_RULE_FORM, "adds nothing to a sum of gradients");
 }
 
 /* The host's computations. */
@@ -178,10 +181,10 @@ static enum status check_host_compute(struct checker *c, const struct shares *s)
 {
     const struct plan_op *op = c->op;
     if (op->stream != STREAM_CPU)
-        return check_fail(c, RULE_FORM, "a computation on the %s stream (expected %s: its states are offloaded)",
+        return check_fail(c, CHECK_RULE_FORM, "a computation on the %s stream (expected %s: its states are offloaded)",
                           plan_stream_names[op->stream], plan_stream_names[STREAM_CPU]);
     if (op->pass != c->unit->pass || op->slice != 0 || op->row_count != 0 || op->first_row != 0)
-        return check_fail(c, RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[op->pass],
+        return check_fail(c, CHECK_RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[op->pass],
                           plan_pass_names[c->unit->pass]);
     return op->pass == PLAN_UPDATE ? check_step(c, s) : check_sum(c, s);
 }
@@ -200,21 +203,21 @@ static enum status check_exchange(struct checker *c, const struct shares *s)
     uint64_t whole = reduces ? s->whole.gradient_bytes : s->whole.weight_bytes;
     char text[PLAN_TEXT_BYTES];
     if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
-        return check_fail(c, RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
+        return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
                           op->axes, op->access_count, plan_stream_names[op->stream]);
     if (b->kind != kind || !b->on_device || b->shard != s->run || access->offset_bytes != 0 ||
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE) ||
         (reduces && b->variant == 0))
-        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+        return check_fail(c, CHECK_RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
     if (b->bytes < whole)
-        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+        return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                           check_access_text(c, access, text), b->bytes, whole);
     if (reduces) {
-        TRY(claim(c, s, access, THING_PARAMETER_GRADIENT, CLOCK_MICROBATCH, false, whole));
-        return claim(c, s, access, THING_REDUCED_GRADIENT, CLOCK_MICROBATCH, true, s->host.gradient_bytes);
+        TRY(claim(c, s, access, CHECK_THING_PARAMETER_GRADIENT, CHECK_CLOCK_MICROBATCH, false, whole));
+        return claim(c, s, access, CHECK_THING_REDUCED_GRADIENT, CHECK_CLOCK_MICROBATCH, true, s->host.gradient_bytes);
     }
-    TRY(claim(c, s, access, THING_STATE, CLOCK_STEP, false, s->host.weight_bytes));
-    return claim(c, s, access, pass == PLAN_GATHER ? THING_WEIGHTS : THING_STATE, CLOCK_STEP, true, whole);
+    TRY(claim(c, s, access, CHECK_THING_STATE, CHECK_CLOCK_STEP, false, s->host.weight_bytes));
+    return claim(c, s, access, pass == PLAN_GATHER ? CHECK_THING_WEIGHTS : CHECK_THING_STATE, CHECK_CLOCK_STEP, true, whole);
 }
 
 /* Hosts that have all of it whole: in place, what arrived of each rank becomes the sum of all. */
@@ -226,17 +229,17 @@ static enum status check_join(struct checker *c, const struct shares *s)
     uint64_t bytes = s->host.gradient_bytes;
     char text[PLAN_TEXT_BYTES];
     if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
-        return check_fail(c, RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
+        return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
                           op->axes, op->access_count, plan_stream_names[op->stream]);
     if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant != 0 ||
         access->offset_bytes != 0 ||
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE))
-        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+        return check_fail(c, CHECK_RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
     if (b->bytes < bytes)
-        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+        return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                           check_access_text(c, access, text), b->bytes, bytes);
-    TRY(claim(c, s, access, arrived(s), CLOCK_MICROBATCH, false, bytes));
-    return claim(c, s, access, THING_REDUCED_GRADIENT, CLOCK_MICROBATCH, true, bytes);
+    TRY(claim(c, s, access, arrived(s), CHECK_CLOCK_MICROBATCH, false, bytes));
+    return claim(c, s, access, CHECK_THING_REDUCED_GRADIENT, CHECK_CLOCK_MICROBATCH, true, bytes);
 }
 
 enum status check_offload_op(struct checker *c)

@@ -58,7 +58,7 @@ static enum status fail_order(struct check_walk *r, uint32_t job)
 {
     uint32_t shard, pass;
     expected_unit(r, job, &shard, &pass);
-    return check_fail(r->c, RULE_TRAINING, "expected %s of %s shard %u, minibatch %" PRIu64,
+    return check_fail(r->c, CHECK_RULE_TRAINING, "expected %s of %s shard %u, minibatch %" PRIu64,
                       plan_pass_names[pass], r->plan->jobs.jobs[job].name, shard,
                       r->jobs[job].minibatch);
 }
@@ -68,18 +68,18 @@ static enum status fail_order(struct check_walk *r, uint32_t job)
 static enum status begin_training_unit(struct check_walk *r, uint32_t job)
 {
     const struct plan_unit *unit = r->c->unit;
-    struct job_progress *progress = &r->jobs[job];
+    struct check_job_progress *progress = &r->jobs[job];
     uint32_t shard, pass;
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
     if (progress->minibatch >= minibatches)
-        return check_fail(r->c, RULE_TRAINING,
+        return check_fail(r->c, CHECK_RULE_TRAINING,
                           "%s begins minibatch %" PRIu64 " (expected only %" PRIu64 ")",
                           r->plan->jobs.jobs[job].name, progress->minibatch, minibatches);
     expected_unit(r, job, &shard, &pass);
     if (unit->pass != pass || unit->shard != shard) return fail_order(r, job);
     bool ends = progress->position + 1 == positions_of(r, job);
     if (unit->ends_minibatch != ends)
-        return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch"
+        return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
     if (pass == PLAN_EVALUATE && shard == 0) progress->held_out++;
     return STATUS_OK;
@@ -91,7 +91,7 @@ static enum status move_unit(struct check_walk *r, uint32_t job, bool in_time, u
     uint8_t *moved = &r->moved[r->c->jobs[job].first_shard + unit->shard];
     if (!in_time) return fail_order(r, job);
     if (*moved & flag)
-        return check_fail(r->c, RULE_TRAINING, "a second %s of shard %u",
+        return check_fail(r->c, CHECK_RULE_TRAINING, "a second %s of shard %u",
                           plan_pass_names[unit->pass], unit->shard);
     *moved |= flag;
     return STATUS_OK;
@@ -101,23 +101,23 @@ enum status check_unit_begins(struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
     uint32_t job = unit->job;
-    struct job_progress *progress = &r->jobs[job];
+    struct check_job_progress *progress = &r->jobs[job];
     if (check_is_parallel(r->c, job)) return STATUS_OK;
     uint64_t minibatches = r->plan->jobs.jobs[job].minibatches;
     bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
     bool outside = files || unit->pass == PLAN_LOAD || unit->pass == PLAN_STORE || unit->pass == PLAN_BATCH;
     if (outside && unit->ends_minibatch)
-        return check_fail(r->c, RULE_FORM, "ends the minibatch too early");
+        return check_fail(r->c, CHECK_RULE_FORM, "ends the minibatch too early");
     switch (unit->pass) {
     case PLAN_OPEN:
     case PLAN_CLOSE: return STATUS_OK; /* check_range_turn() knows */
     case PLAN_LOAD:
-        return move_unit(r, job, progress->minibatch == 0 && progress->position == 0, LOADED);
+        return move_unit(r, job, progress->minibatch == 0 && progress->position == 0, CHECK_LOADED);
     case PLAN_STORE:
-        return move_unit(r, job, progress->minibatch == minibatches, STORED);
+        return move_unit(r, job, progress->minibatch == minibatches, CHECK_STORED);
     case PLAN_BATCH:
         if (progress->position != 0 || progress->batch_made || progress->minibatch >= minibatches)
-            return check_fail(r->c, RULE_TRAINING, "no batch is expected here");
+            return check_fail(r->c, CHECK_RULE_TRAINING, "no batch is expected here");
         progress->batch_made = true;
         return STATUS_OK;
     default: return begin_training_unit(r, job);
@@ -131,16 +131,16 @@ enum status check_unit_begins(struct check_walk *r)
 static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
 {
     if (!r->c->jobs[job].text) return STATUS_OK;
-    const struct job_progress *progress = &r->jobs[job];
+    const struct check_job_progress *progress = &r->jobs[job];
     uint64_t version = held_out ? progress->held_out : progress->minibatch;
     uint32_t loss = held_out ? progress->held_out_loss : progress->loss;
     struct buffer_extent wanted = {.end = sizeof(double),
-                                   .thing = check_job_thing(r->c, job, THING_LOSS),
-                                   .version = version | (held_out ? HELD_OUT_VERSION : 0)};
+                                   .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
+                                   .version = version | (held_out ? CHECK_HELD_OUT_VERSION : 0)};
     const struct buffer_extent *found;
     if (loss != PLAN_NONE && buffer_contents_hold(&r->hosts[r->index_of[loss]], &wanted, &found))
         return STATUS_OK;
-    return check_fail(r->c, RULE_TRAINING, "the loss of %sminibatch %" PRIu64 " is not on the host",
+    return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of %sminibatch %" PRIu64 " is not on the host",
                       held_out ? "held-out " : "", version);
 }
 
@@ -176,7 +176,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     progress->reduced += unit->pass == PLAN_REDUCE;
     bool ends = ends_parallel_minibatch(r);
     if (ends != unit->ends_minibatch)
-        return check_fail(r->c, RULE_FORM, ends ? "does not end the minibatch"
+        return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
     r->jobs[unit->job].minibatch += ends;
     return STATUS_OK;
@@ -185,7 +185,7 @@ static enum status end_parallel_unit(struct check_walk *r)
 enum status check_unit_ends(struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;
-    struct job_progress *progress = &r->jobs[unit->job];
+    struct check_job_progress *progress = &r->jobs[unit->job];
     r->c->op = NULL;
     if (check_is_parallel(r->c, unit->job)) return end_parallel_unit(r);
     bool last = unit->shard + 1 == r->c->jobs[unit->job].shard_count;
@@ -205,7 +205,7 @@ enum status check_unit_ends(struct check_walk *r)
 enum status check_job_done(struct check_walk *r, uint32_t job)
 {
     const struct job *about = &r->plan->jobs.jobs[job];
-    const struct job_progress *progress = &r->jobs[job];
+    const struct check_job_progress *progress = &r->jobs[job];
     uint32_t first = r->c->jobs[job].first_shard;
     for (uint32_t s = 0; check_is_parallel(r->c, job) && s < r->c->jobs[job].shard_count; s++)
         for (uint32_t t = 0; t < r->first_turn[first + s + 1] - r->first_turn[first + s]; t++)
@@ -213,15 +213,15 @@ enum status check_job_done(struct check_walk *r, uint32_t job)
     if (progress->position > 0) {
         uint32_t shard, pass;
         expected_unit(r, job, &shard, &pass);
-        return check_fail(r->c, RULE_TRAINING,
+        return check_fail(r->c, CHECK_RULE_TRAINING,
                           "%s ends in minibatch %" PRIu64 ", before %s of shard %u", about->name,
                           progress->minibatch, plan_pass_names[pass], shard);
     }
     if (plan_has_range(r->plan, job) && progress->closed < r->c->jobs[job].shard_count)
-        return check_fail(r->c, RULE_TRAINING, "%s is in host memory at the end (%u of %u shards are closed)", about->name,
-                          progress->closed, r->c->jobs[job].shard_count);
+        return check_fail(r->c, CHECK_RULE_TRAINING, "%s is in host memory at the end (%u of %u shards are closed)",
+                          about->name, progress->closed, r->c->jobs[job].shard_count);
     if (progress->minibatch != about->minibatches)
-        return check_fail(r->c, RULE_TRAINING,
+        return check_fail(r->c, CHECK_RULE_TRAINING,
                           "%s ends after %" PRIu64 " of %" PRIu64 " minibatches", about->name,
                           progress->minibatch, about->minibatches);
     return STATUS_OK;

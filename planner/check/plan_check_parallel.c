@@ -67,7 +67,7 @@ enum use { USE_NONE, USE_READ, USE_MAKE, USE_CHANGE };
 #define R USE_READ
 #define W USE_MAKE
 #define RW USE_CHANGE
-static const uint8_t uses[PLAN_PASS_COUNT][OPERANDS] = {
+static const uint8_t uses[PLAN_PASS_COUNT][CHECK_OPERANDS] = {
     /*                        state gradient in out activations out' in' workspace */
     [PLAN_LOAD]            = {W,  W,  0, 0, 0, 0, 0, 0},
     [PLAN_STORE]           = {R,  R,  0, 0, 0, 0, 0, 0},
@@ -79,9 +79,9 @@ static const uint8_t uses[PLAN_PASS_COUNT][OPERANDS] = {
     [PLAN_REDUCE]          = {0,  RW, 0, 0, 0, 0, 0, 0}, /* of compressed gradients */
 };
 /* For a backward unit with three computations. */
-static const uint8_t first_of_three[OPERANDS] = {R, 0, R, 0, R, R, 0, W};
-static const uint8_t second_of_three[OPERANDS] = {0, RW, R, 0, R, R, 0, 0};
-static const uint8_t third_of_three[OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
+static const uint8_t first_of_three[CHECK_OPERANDS] = {R, 0, R, 0, R, R, 0, W};
+static const uint8_t second_of_three[CHECK_OPERANDS] = {0, RW, R, 0, R, R, 0, 0};
+static const uint8_t third_of_three[CHECK_OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
 #undef R
 #undef W
 #undef RW
@@ -108,18 +108,18 @@ static bool passes(const struct check_parallel_view *v)
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
 }
 
-static enum use use_of(const struct check_parallel_view *v, enum operand operand)
+static enum use use_of(const struct check_parallel_view *v, enum check_operand operand)
 {
     static const uint8_t *const threes[] = {first_of_three, second_of_three, third_of_three};
     const uint8_t *own = v->part > 0 ? threes[v->part - 1] : uses[v->op->pass];
     bool apart = (v->gathers || v->versions > 0) && passes(v), scatters = v->scatters && passes(v);
     bool many = v->versions > 1 && v->unit->pass == PLAN_UPDATE;
     switch (operand) {
-    case OPERAND_STATE: return apart ? USE_NONE : own[OPERAND_STATE];
-    case OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[OPERAND_STATE] : USE_NONE;
-    case OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
-    case OPERAND_GRADIENT: return scatters ? USE_NONE : own[OPERAND_GRADIENT];
-    case OPERAND_WHOLE_GRADIENT: return scatters && own[OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
+    case CHECK_OPERAND_STATE: return apart ? USE_NONE : own[CHECK_OPERAND_STATE];
+    case CHECK_OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
+    case CHECK_OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
+    case CHECK_OPERAND_GRADIENT: return scatters ? USE_NONE : own[CHECK_OPERAND_GRADIENT];
+    case CHECK_OPERAND_WHOLE_GRADIENT: return scatters && own[CHECK_OPERAND_GRADIENT] ? USE_MAKE : USE_NONE;
     default: return own[operand];
     }
 }
@@ -128,54 +128,56 @@ static enum use use_of(const struct check_parallel_view *v, enum operand operand
 
 struct meaning {
     uint32_t thing; /* NOTHING: it is not followed */
-    enum claim_clock clock;
+    enum check_claim_clock clock;
 };
 #define NOTHING UINT32_MAX
 
 /* Returns the contents of an operand before the operation (found) or after it. */
-static struct meaning meaning_of(const struct check_parallel_view *v, enum operand operand, bool found, uint32_t part)
+static struct meaning meaning_of(const struct check_parallel_view *v, enum check_operand operand, bool found, uint32_t part)
 {
     const struct parallel *p = &v->job->parallel;
     bool parts = p->tensor > 1, update = v->op->pass == PLAN_UPDATE;
     uint32_t own = v->global, next = own + 1;
     switch (operand) {
-    case OPERAND_STATE: {
+    case CHECK_OPERAND_STATE: {
         bool shares = update && !found && !v->gathers && parallel_splits(p, ZERO_STATES);
-        return (struct meaning){check_shard_thing(own, shares ? THING_UPDATED_SHARES : THING_STATE), CLOCK_STEP};
+        return (struct meaning){check_shard_thing(own, shares ? CHECK_THING_UPDATED_SHARES : CHECK_THING_STATE),
+                                CHECK_CLOCK_STEP};
     }
-    case OPERAND_WEIGHTS:
-    case OPERAND_NEXT_WEIGHTS: {
+    case CHECK_OPERAND_WEIGHTS:
+    case CHECK_OPERAND_NEXT_WEIGHTS: {
         bool copied = p->offload == OFFLOAD_WEIGHTS && !parallel_splits(p, ZERO_WEIGHTS); /* nothing gathered */
-        return (struct meaning){check_shard_thing(own, copied ? THING_STATE : THING_WEIGHTS), CLOCK_STEP};
+        return (struct meaning){check_shard_thing(own, copied ? CHECK_THING_STATE : CHECK_THING_WEIGHTS), CHECK_CLOCK_STEP};
     }
-    case OPERAND_GRADIENT: {
+    case CHECK_OPERAND_GRADIENT: {
         if (v->op->pass == PLAN_REDUCE && !found)
-            return (struct meaning){check_shard_thing(own, THING_ENCODED_GRADIENT), CLOCK_SUM};
+            return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_SUM};
         bool reduced = v->scatters || (update && found && v->ranks > 1);
         if (update && found && parallel_joins_run(v->job, v->run))
-            return (struct meaning){check_shard_thing(own, THING_JOINED_GRADIENT), CLOCK_SUM};
+            return (struct meaning){check_shard_thing(own, CHECK_THING_JOINED_GRADIENT), CHECK_CLOCK_SUM};
         return (struct meaning){
-            check_shard_thing(own, reduced ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT), CLOCK_SUM};
+            check_shard_thing(own, reduced ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT), CHECK_CLOCK_SUM};
     }
-    case OPERAND_WHOLE_GRADIENT:
-        return (struct meaning){check_shard_thing(own, THING_PARAMETER_GRADIENT), CLOCK_MICROBATCH};
-    case OPERAND_INPUT: return (struct meaning){check_shard_thing(own, THING_BOUNDARY), CLOCK_MICROBATCH};
-    case OPERAND_OUTPUT:
-        return (struct meaning){check_shard_thing(next, parts ? THING_PARTIAL : THING_BOUNDARY), CLOCK_MICROBATCH};
-    case OPERAND_ACTIVATIONS:
-        return (struct meaning){check_shard_thing(own, THING_ACTIVATIONS), CLOCK_MICROBATCH};
-    case OPERAND_OUTPUT_GRADIENT:
-        return (struct meaning){check_shard_thing(next, THING_GRADIENT), CLOCK_MICROBATCH};
-    case OPERAND_INPUT_GRADIENT: {
+    case CHECK_OPERAND_WHOLE_GRADIENT:
+        return (struct meaning){check_shard_thing(own, CHECK_THING_PARAMETER_GRADIENT), CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_INPUT: return (struct meaning){check_shard_thing(own, CHECK_THING_BOUNDARY), CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_OUTPUT:
+        return (struct meaning){check_shard_thing(next, parts ? CHECK_THING_PARTIAL : CHECK_THING_BOUNDARY),
+                                CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_ACTIVATIONS:
+        return (struct meaning){check_shard_thing(own, CHECK_THING_ACTIVATIONS), CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_OUTPUT_GRADIENT:
+        return (struct meaning){check_shard_thing(next, CHECK_THING_GRADIENT), CHECK_CLOCK_MICROBATCH};
+    case CHECK_OPERAND_INPUT_GRADIENT: {
         bool whole = !parts || part == 3;
-        return (struct meaning){check_shard_thing(own, whole ? THING_GRADIENT : THING_PARTIAL_GRADIENT),
-                                CLOCK_MICROBATCH};
+        return (struct meaning){check_shard_thing(own, whole ? CHECK_THING_GRADIENT : CHECK_THING_PARTIAL_GRADIENT),
+                                CHECK_CLOCK_MICROBATCH};
     }
-    case OPERAND_WORKSPACE:
-        if (part == 1) return (struct meaning){check_shard_thing(own, THING_PARTIAL_GRADIENT), CLOCK_MICROBATCH};
-        if (part == 3) return (struct meaning){check_shard_thing(own, THING_GRADIENT), CLOCK_MICROBATCH};
-        return (struct meaning){NOTHING, CLOCK_MINIBATCH};
-    default: return (struct meaning){NOTHING, CLOCK_MINIBATCH};
+    case CHECK_OPERAND_WORKSPACE:
+        if (part == 1) return (struct meaning){check_shard_thing(own, CHECK_THING_PARTIAL_GRADIENT), CHECK_CLOCK_MICROBATCH};
+        if (part == 3) return (struct meaning){check_shard_thing(own, CHECK_THING_GRADIENT), CHECK_CLOCK_MICROBATCH};
+        return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
+    default: return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
     }
 }
 
@@ -184,21 +186,21 @@ static enum status add_claim(struct checker *c, const struct plan_access *access
 {
     if (meaning.thing == NOTHING) return STATUS_OK;
     return check_add_claim(c, access,
-                           (struct claim){.thing = meaning.thing, .clock = meaning.clock, .makes = makes,
-                                          .version_delta = delta, .bytes = bytes});
+                           (struct check_claim){.thing = meaning.thing, .clock = meaning.clock, .makes = makes,
+                                                .version_delta = delta, .bytes = bytes});
 }
 
 /* Claims an operand as found and left. A sum has one microbatch more after a pass, a state one step more after an
  * update; the states that LOAD makes are from before the first step. */
-static enum status claim_operand(struct checker *c, const struct check_parallel_view *v, enum operand operand,
+static enum status claim_operand(struct checker *c, const struct check_parallel_view *v, enum check_operand operand,
                                  const struct plan_access *access, enum use use)
 {
     uint32_t part = v->part, delta = 0;
     uint64_t bytes = check_operand_bytes(c, v, operand);
     bool update = v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_REDUCE; /* adds no microbatch to a sum */
-    bool steps = operand == OPERAND_STATE || operand == OPERAND_WEIGHTS;
+    bool steps = operand == CHECK_OPERAND_STATE || operand == CHECK_OPERAND_WEIGHTS;
     if (use == USE_CHANGE && (steps || !update)) delta = 1;
-    if (operand == OPERAND_NEXT_WEIGHTS) delta = 1;
+    if (operand == CHECK_OPERAND_NEXT_WEIGHTS) delta = 1;
     if (use != USE_MAKE) TRY(add_claim(c, access, meaning_of(v, operand, true, part), false, bytes, 0));
     if (use != USE_READ) TRY(add_claim(c, access, meaning_of(v, operand, false, part), true, bytes, delta));
     return STATUS_OK;
@@ -230,11 +232,11 @@ static enum status check_work(struct checker *c, const struct check_parallel_vie
     uint32_t count = idle ? 0 : parallel_work(v->slice, v->layers, pass, wanted);
     const struct plan_work *work = v->op->work == PLAN_NONE ? NULL : &plan->works[v->op->work];
     if (count != (work ? work->item_count : 0))
-        return check_fail(c, RULE_WORK, "has %u kernels (expected %u)", work ? work->item_count : 0, count);
+        return check_fail(c, CHECK_RULE_WORK, "has %u kernels (expected %u)", work ? work->item_count : 0, count);
     for (uint32_t i = 0; i < count; i++) {
         const struct work_item *a = &plan->items[work->first_item + i], *b = &wanted[i];
         if (a->kernel != b->kernel || a->count != b->count || a->m != b->m || a->n != b->n || a->k != b->k)
-            return check_fail(c, RULE_WORK,
+            return check_fail(c, CHECK_RULE_WORK,
                               "kernel %u is %u %s of %" PRIu64 " x %" PRIu64 " x %" PRIu64 " (expected %u %s of %"
                               PRIu64 " x %" PRIu64 " x %" PRIu64 ")",
                               i, a->count, kernel_names[a->kernel], a->m, a->n, a->k, b->count,
@@ -250,48 +252,48 @@ static enum status check_pass(struct checker *c, const struct check_parallel_vie
     static const uint32_t three[] = {PLAN_BACKWARD_INPUT, PLAN_BACKWARD_WEIGHT, PLAN_BACKWARD};
     uint32_t wanted = part > 0 ? three[part - 1] : own;
     if (v->op->stream != STREAM_COMPUTE)
-        return check_fail(c, RULE_FORM, "a computation on the %s stream", plan_stream_names[v->op->stream]);
+        return check_fail(c, CHECK_RULE_FORM, "a computation on the %s stream", plan_stream_names[v->op->stream]);
     if (pass != wanted)
-        return check_fail(c, RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[pass],
+        return check_fail(c, CHECK_RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[pass],
                           plan_pass_names[own]);
     if (v->op->row_count != 0 || v->op->first_row != 0)
-        return check_fail(c, RULE_FORM, "a slice of a run of layers");
+        return check_fail(c, CHECK_RULE_FORM, "a slice of a run of layers");
     if (v->op->slice >= (passes(v) ? parallel_slices(&v->job->parallel) : 1) ||
         v->op->slice != check_parallel_slice_of(c->plan, v->unit))
-        return check_fail(c, RULE_FORM, "slice %u in a unit that is about slice %u of %u", v->op->slice,
+        return check_fail(c, CHECK_RULE_FORM, "slice %u in a unit that is about slice %u of %u", v->op->slice,
                           check_parallel_slice_of(c->plan, v->unit), parallel_slices(&v->job->parallel));
     return STATUS_OK;
 }
 
 static enum status check_compute(struct checker *c, const struct check_parallel_view *v)
 {
-    const struct plan_access *found[OPERANDS] = {NULL};
-    enum use wanted[OPERANDS];
+    const struct plan_access *found[CHECK_OPERANDS] = {NULL};
+    enum use wanted[CHECK_OPERANDS];
     TRY(check_pass(c, v));
-    for (enum operand o = 0; o < OPERANDS; o++) wanted[o] = use_of(v, o);
+    for (enum check_operand o = 0; o < CHECK_OPERANDS; o++) wanted[o] = use_of(v, o);
     for (uint32_t a = 0; a < v->op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[v->op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
-        enum operand operand = check_operand_of(v, b);
+        enum check_operand operand = check_operand_of(v, b);
         char text[PLAN_TEXT_BYTES];
         uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
-        if (operand == OPERAND_WEIGHTS && wanted[OPERAND_NEXT_WEIGHTS] && flags == ACCESS_WRITE)
-            operand = OPERAND_NEXT_WEIGHTS;
+        if (operand == CHECK_OPERAND_WEIGHTS && wanted[CHECK_OPERAND_NEXT_WEIGHTS] && flags == ACCESS_WRITE)
+            operand = CHECK_OPERAND_NEXT_WEIGHTS;
         static const uint32_t expected[] = {0, ACCESS_READ, ACCESS_WRITE, ACCESS_READ | ACCESS_WRITE};
-        if (operand == OPERANDS || !b->on_device || !wanted[operand] || found[operand] || access->offset_bytes)
-            return check_fail(c, RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
+        if (operand == CHECK_OPERANDS || !b->on_device || !wanted[operand] || found[operand] || access->offset_bytes)
+            return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
         if (flags != expected[wanted[operand]])
-            return check_fail(c, RULE_FORM, "%s the %s", flags == ACCESS_READ ? "only reads" : "writes",
+            return check_fail(c, CHECK_RULE_FORM, "%s the %s", flags == ACCESS_READ ? "only reads" : "writes",
                               check_access_text(c, access, text));
         if (b->bytes < check_operand_bytes(c, v, operand))
-            return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+            return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                               check_access_text(c, access, text), b->bytes, check_operand_bytes(c, v, operand));
         found[operand] = access;
     }
-    for (uint32_t o = 0; o < OPERANDS; o++) {
-        if (!wanted[o] || !check_operand_exists(v, (enum operand)o)) continue;
-        if (!found[o]) return check_fail(c, RULE_FORM, "lacks the %s", check_operand_names[o]);
-        TRY(claim_operand(c, v, (enum operand)o, found[o], wanted[o]));
+    for (uint32_t o = 0; o < CHECK_OPERANDS; o++) {
+        if (!wanted[o] || !check_operand_exists(v, (enum check_operand)o)) continue;
+        if (!found[o]) return check_fail(c, CHECK_RULE_FORM, "lacks the %s", check_operand_names[o]);
+        TRY(claim_operand(c, v, (enum check_operand)o, found[o], wanted[o]));
     }
     return check_work(c, v);
 }
@@ -311,15 +313,15 @@ static bool is_last_on(const struct checker *c, const struct check_parallel_view
 
 /* Data-parallel ranks, in place: gradients of a minibatch, or weights that each has updated a share of. */
 static enum status claim_shared(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
-                                enum operand operand)
+                                enum check_operand operand)
 {
-    bool gradient = operand == OPERAND_GRADIENT;
-    enum claim_clock clock = gradient ? CLOCK_SUM : CLOCK_STEP;
+    bool gradient = operand == CHECK_OPERAND_GRADIENT;
+    enum check_claim_clock clock = gradient ? CHECK_CLOCK_SUM : CHECK_CLOCK_STEP;
     uint32_t delta = gradient ? 0 : 1;
     bool encoded = compression_is_set(&v->job->compression[COMPRESSED_GRADIENTS]);
-    uint32_t sum = encoded ? THING_ENCODED_GRADIENT : THING_PARAMETER_GRADIENT;
-    uint32_t found = check_shard_thing(v->global, gradient ? (enum shard_thing)sum : THING_UPDATED_SHARES);
-    uint32_t left = check_shard_thing(v->global, gradient ? THING_REDUCED_GRADIENT : THING_STATE);
+    uint32_t sum = encoded ? CHECK_THING_ENCODED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
+    uint32_t found = check_shard_thing(v->global, gradient ? (enum check_shard_thing)sum : CHECK_THING_UPDATED_SHARES);
+    uint32_t left = check_shard_thing(v->global, gradient ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_STATE);
     uint64_t bytes = check_operand_bytes(c, v, operand);
     TRY(add_claim(c, access, (struct meaning){found, clock}, false, bytes, delta));
     return add_claim(c, access, (struct meaning){left, clock}, true, bytes, delta);
@@ -327,9 +329,9 @@ static enum status claim_shared(struct checker *c, const struct check_parallel_v
 
 /* Data-parallel ranks, from shares to whole weights or from a whole gradient to shares. */
 static enum status claim_moved(struct checker *c, const struct check_parallel_view *v, const struct plan_access *ends,
-                               enum operand from, enum operand to)
+                               enum check_operand from, enum check_operand to)
 {
-    bool gathers = to == OPERAND_WEIGHTS;
+    bool gathers = to == CHECK_OPERAND_WEIGHTS;
     TRY(add_claim(c, &ends[0], meaning_of(v, from, true, 0), false, check_operand_bytes(c, v, from), 0));
     if (!gathers) TRY(add_claim(c, &ends[1], meaning_of(v, to, true, 0), false, check_operand_bytes(c, v, to), 0));
     return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to), gathers ? 0 : 1);
@@ -337,21 +339,22 @@ static enum status claim_moved(struct checker *c, const struct check_parallel_vi
 
 /* Members of tensor groups: what an operand holds, and what the last collective on it leaves. */
 static enum status claim_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
-                                enum operand operand)
+                                enum check_operand operand)
 {
     uint32_t own = v->global, found = NOTHING, left = NOTHING;
-    enum claim_clock clock = CLOCK_MICROBATCH;
-    if (operand == OPERAND_OUTPUT) {
-        found = check_shard_thing(own + 1, THING_PARTIAL);
-        left = check_shard_thing(own + 1, THING_BOUNDARY);
-    } else if (operand == OPERAND_INPUT_GRADIENT || (operand == OPERAND_WORKSPACE && v->unit->pass == PLAN_BACKWARD)) {
-        found = check_shard_thing(own, THING_PARTIAL_GRADIENT);
-        left = check_shard_thing(own, THING_GRADIENT);
+    enum check_claim_clock clock = CHECK_CLOCK_MICROBATCH;
+    if (operand == CHECK_OPERAND_OUTPUT) {
+        found = check_shard_thing(own + 1, CHECK_THING_PARTIAL);
+        left = check_shard_thing(own + 1, CHECK_THING_BOUNDARY);
+    } else if (operand == CHECK_OPERAND_INPUT_GRADIENT ||
+               (operand == CHECK_OPERAND_WORKSPACE && v->unit->pass == PLAN_BACKWARD)) {
+        found = check_shard_thing(own, CHECK_THING_PARTIAL_GRADIENT);
+        left = check_shard_thing(own, CHECK_THING_GRADIENT);
     }
     uint64_t bytes = check_operand_bytes(c, v, operand), part = bytes;
-    if (v->job->parallel.scatter && (operand == OPERAND_INPUT || operand == OPERAND_OUTPUT_GRADIENT)) {
-        bool boundary = operand == OPERAND_INPUT;
-        found = left = check_shard_thing(boundary ? own : own + 1, boundary ? THING_BOUNDARY : THING_GRADIENT);
+    if (v->job->parallel.scatter && (operand == CHECK_OPERAND_INPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT)) {
+        bool boundary = operand == CHECK_OPERAND_INPUT;
+        found = left = check_shard_thing(boundary ? own : own + 1, boundary ? CHECK_THING_BOUNDARY : CHECK_THING_GRADIENT);
         part = bytes / v->job->parallel.tensor;
     }
     TRY(add_claim(c, access, (struct meaning){found, clock}, false, part, 0));
@@ -360,26 +363,27 @@ static enum status claim_joined(struct checker *c, const struct check_parallel_v
 
 /* The access of a collective to an operand. */
 static enum status check_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
-                                enum operand operand, uint32_t wanted)
+                                enum check_operand operand, uint32_t wanted)
 {
     const struct plan_buffer *b = check_buffer_of(c, access);
     char text[PLAN_TEXT_BYTES];
-    if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != wanted || operand == OPERANDS ||
+    if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != wanted || operand == CHECK_OPERANDS ||
         check_operand_of(v, b) != operand || !b->on_device || access->offset_bytes != 0)
-        return check_fail(c, RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
+        return check_fail(c, CHECK_RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
     if (b->bytes < check_operand_bytes(c, v, operand))
-        return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+        return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                           check_access_text(c, access, text), b->bytes, check_operand_bytes(c, v, operand));
     return STATUS_OK;
 }
 
 /* From one operand to another. */
-static enum status check_moved(struct checker *c, const struct check_parallel_view *v, enum operand from, enum operand to)
+static enum status check_moved(struct checker *c, const struct check_parallel_view *v, enum check_operand from,
+                               enum check_operand to)
 {
     const struct plan_access *ends = &c->plan->accesses[v->op->first_access];
-    uint32_t change = to == OPERAND_WEIGHTS ? ACCESS_WRITE : ACCESS_READ | ACCESS_WRITE;
+    uint32_t change = to == CHECK_OPERAND_WEIGHTS ? ACCESS_WRITE : ACCESS_READ | ACCESS_WRITE;
     if (v->op->access_count != 2)
-        return check_fail(c, RULE_FORM, "a %s with %u ends", plan_pass_names[v->unit->pass], v->op->access_count);
+        return check_fail(c, CHECK_RULE_FORM, "a %s with %u ends", plan_pass_names[v->unit->pass], v->op->access_count);
     TRY(check_joined(c, v, &ends[0], from, ACCESS_READ));
     TRY(check_joined(c, v, &ends[1], to, change));
     return claim_moved(c, v, ends, from, to);
@@ -392,7 +396,7 @@ static enum status check_ends(struct checker *c, const struct check_parallel_vie
     const struct plan_access *accesses = &c->plan->accesses[op->first_access];
     char text[PLAN_TEXT_BYTES];
     if (op->access_count != 2 || op->stream != STREAM_DATA || v->unit->pass != PLAN_JOIN)
-        return check_fail(c, RULE_FORM, "a collective over the ends on %u buffers, in a %s on the %s stream",
+        return check_fail(c, CHECK_RULE_FORM, "a collective over the ends on %u buffers, in a %s on the %s stream",
                           op->access_count, plan_pass_names[v->unit->pass], plan_stream_names[op->stream]);
     for (uint32_t end = 0; end < 2; end++) {
         uint32_t run = end == 0 ? 0 : v->runs - 1, global = v->global - v->run + run;
@@ -400,12 +404,12 @@ static enum status check_ends(struct checker *c, const struct check_parallel_vie
         uint64_t bytes = parallel_state(v->job, parallel_layers(v->job, run)).gradient_bytes;
         if (accesses[end].flags != (ACCESS_READ | ACCESS_WRITE) || b->kind != BUFFER_GRADIENT || b->shard != run ||
             b->variant != 0 || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
-            return check_fail(c, RULE_FORM, "a collective over the ends on the %s",
+            return check_fail(c, CHECK_RULE_FORM, "a collective over the ends on the %s",
                               check_access_text(c, &accesses[end], text));
         uint32_t ranks = parallel_replicas(&v->job->parallel, end == 0 ? 0 : v->job->parallel.pipeline - 1);
-        uint32_t found = ranks > 1 ? THING_REDUCED_GRADIENT : THING_PARAMETER_GRADIENT;
-        struct meaning of = {check_shard_thing(global, (enum shard_thing)found), CLOCK_SUM};
-        struct meaning joined = {check_shard_thing(global, THING_JOINED_GRADIENT), CLOCK_SUM};
+        uint32_t found = ranks > 1 ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
+        struct meaning of = {check_shard_thing(global, (enum check_shard_thing)found), CHECK_CLOCK_SUM};
+        struct meaning joined = {check_shard_thing(global, CHECK_THING_JOINED_GRADIENT), CHECK_CLOCK_SUM};
         TRY(add_claim(c, &accesses[end], of, false, bytes, 0));
         TRY(add_claim(c, &accesses[end], joined, true, bytes, 0));
     }
@@ -416,21 +420,21 @@ static enum status check_collective(struct checker *c, const struct check_parall
 {
     const struct plan_op *op = v->op;
     const struct plan_access *access = &c->plan->accesses[op->first_access];
-    enum operand operand = check_operand_of(v, check_buffer_of(c, access));
+    enum check_operand operand = check_operand_of(v, check_buffer_of(c, access));
     bool data = op->axes == 1u << AXIS_DATA;
     bool stream = op->stream == STREAM_COMPUTE || op->stream == STREAM_GROUP || op->stream == STREAM_DATA;
     if (op->axes != 1u << AXIS_TENSOR && op->axes != 1u << AXIS_DATA && op->axes != 1u << AXIS_ENDS)
-        return check_fail(c, RULE_FORM, "a collective over axes 0x%x", op->axes);
+        return check_fail(c, CHECK_RULE_FORM, "a collective over axes 0x%x", op->axes);
     if (op->collective >= COLLECTIVE_KIND_COUNT || op->rounds == 0 || op->bytes == 0 || !stream)
-        return check_fail(c, RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
+        return check_fail(c, CHECK_RULE_FORM, "%u collectives of kind %u and %" PRIu64 " bytes on the %s stream",
                           op->rounds, op->collective, op->bytes, plan_stream_names[op->stream]);
     if (op->axes == 1u << AXIS_ENDS) return check_ends(c, v);
-    if (data && v->unit->pass == PLAN_GATHER) return check_moved(c, v, OPERAND_STATE, OPERAND_WEIGHTS);
+    if (data && v->unit->pass == PLAN_GATHER) return check_moved(c, v, CHECK_OPERAND_STATE, CHECK_OPERAND_WEIGHTS);
     if (data && v->unit->pass == PLAN_REDUCE && v->scatters)
-        return check_moved(c, v, OPERAND_WHOLE_GRADIENT, OPERAND_GRADIENT);
+        return check_moved(c, v, CHECK_OPERAND_WHOLE_GRADIENT, CHECK_OPERAND_GRADIENT);
     TRY(check_joined(c, v, access, operand, ACCESS_READ | ACCESS_WRITE));
-    if (op->access_count != 1) return check_fail(c, RULE_FORM, "a collective on %u buffers", op->access_count);
-    bool shared = operand == OPERAND_GRADIENT || operand == OPERAND_STATE;
+    if (op->access_count != 1) return check_fail(c, CHECK_RULE_FORM, "a collective on %u buffers", op->access_count);
+    bool shared = operand == CHECK_OPERAND_GRADIENT || operand == CHECK_OPERAND_STATE;
     return data && shared ? claim_shared(c, v, access, operand) : claim_joined(c, v, access, operand);
 }
 
@@ -439,7 +443,7 @@ enum status check_parallel_op(struct checker *c)
     struct job room;
     struct check_parallel_view v = check_parallel_view(c, &room);
     v.part = part_of_three(c, &v);
-    if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, RULE_FORM, "pass %u", v.op->pass);
+    if (v.op->pass >= PLAN_PASS_COUNT) return check_fail(c, CHECK_RULE_FORM, "pass %u", v.op->pass);
     if (check_is_offload_op(c)) {
         TRY(check_offload_op(c));
         return v.op->kind == OP_COMPUTE ? check_work(c, &v) : STATUS_OK;

@@ -112,19 +112,19 @@ enum status check_parallel_place(struct checker *c, const struct plan_instance *
     if (unit->pass == PLAN_JOIN) {
         if (instance->gang != PLAN_NONE && instance->peer == PLAN_NONE && is_ends(c, unit->job, instance->gang))
             return STATUS_OK;
-        return check_fail(c, RULE_FORM, "instance %u of %s is not on the devices of the first and the last stage", index,
+        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s is not on the devices of the first and the last stage", index,
                           job->name);
     }
     if (instance->gang == PLAN_NONE || !is_on_stage_of(c, unit->job, instance->gang, unit->shard, is_pass(unit->pass)))
-        return check_fail(c, RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
+        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s shard %u is not on the devices of stage %u", index,
                           job->name, unit->shard, stage);
     if ((from == PLAN_NONE) != (instance->peer == PLAN_NONE))
-        return check_fail(c, RULE_FORM, "instance %u of %s shard %u %s", index, job->name, unit->shard,
+        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s shard %u %s", index, job->name, unit->shard,
                           from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
                                             : "copies between devices and has no peer");
     if (from == PLAN_NONE) return STATUS_OK;
     if (from >= parallel_runs(p) || !is_on_stage_of(c, unit->job, instance->peer, from, true))
-        return check_fail(c, RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
+        return check_fail(c, CHECK_RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
                           index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
     return STATUS_OK;
 }
@@ -157,13 +157,13 @@ struct check_versions check_parallel_versions(const struct job *job, struct chec
     bool adds = pass == PLAN_REDUCE && microbatches; /* to a share */
     bool whole = !adds && (pass == PLAN_UPDATE || pass == PLAN_REDUCE || pass == PLAN_JOIN);
     uint64_t before = pass == PLAN_REDUCE ? progress->reduced : pass == PLAN_UPDATE ? progress->updates * m : n;
-    struct check_versions versions = {.counts = {[CLOCK_STEP] = true, [CLOCK_SUM] = !whole}};
-    versions.of[CLOCK_STEP] = resident ? progress->updates : n / m > stale ? n / m - stale : 0;
-    versions.of[CLOCK_SUM] = adds       ? progress->reduced
+    struct check_versions versions = {.counts = {[CHECK_CLOCK_STEP] = true, [CHECK_CLOCK_SUM] = !whole}};
+    versions.of[CHECK_CLOCK_STEP] = resident ? progress->updates : n / m > stale ? n / m - stale : 0;
+    versions.of[CHECK_CLOCK_SUM] = adds       ? progress->reduced
                              : whole    ? (progress->updates + 1) * m
                              : resident ? progress->updates * m
                                         : n;
-    versions.of[CLOCK_MICROBATCH] = versions.of[CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
+    versions.of[CHECK_CLOCK_MICROBATCH] = versions.of[CHECK_CLOCK_MINIBATCH] = microbatch_of(job, rank, pass, before, m);
     return versions;
 }
 
@@ -181,7 +181,7 @@ enum status check_parallel_slice(struct checker *c, const struct job *job, const
     if ((!forward && !back) || job->parallel.slices <= 1) return STATUS_OK;
     uint32_t wanted = parallel_slice_of_pass(&job->parallel, forward ? progress->forward : progress->backward, back);
     if (found == wanted) return STATUS_OK;
-    return check_fail(c, RULE_TRAINING, "passes over slice %u (expected slice %u)", found, wanted);
+    return check_fail(c, CHECK_RULE_TRAINING, "passes over slice %u (expected slice %u)", found, wanted);
 }
 
 enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
@@ -194,11 +194,11 @@ enum status check_parallel_done(struct checker *c, const struct job *job, struct
     bool gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0;
     if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||
         progress->updates != updates)
-        return check_fail(c, RULE_TRAINING,
+        return check_fail(c, CHECK_RULE_TRAINING,
                           "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
                           " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
                           job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
     if (progress->gathered == (gathers ? 2 * wanted : 0)) return STATUS_OK;
-    return check_fail(c, RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
+    return check_fail(c, CHECK_RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
                       ")", job->name, run, progress->gathered, gathers ? 2 * wanted : 0);
 }

@@ -49,7 +49,7 @@ static enum status check_fetched(struct checker *c, const struct check_parallel_
     const struct parallel *p = &v->job->parallel;
     bool forward = v->unit->pass == PLAN_FORWARD;
     bool back = v->unit->pass == PLAN_BACKWARD || v->unit->pass == PLAN_BACKWARD_INPUT;
-    enum operand operand = forward ? OPERAND_INPUT : OPERAND_OUTPUT_GRADIENT;
+    enum check_operand operand = forward ? CHECK_OPERAND_INPUT : CHECK_OPERAND_OUTPUT_GRADIENT;
     uint32_t from = forward ? v->run - 1 : v->run + 1;
     if ((!forward && !back) || !check_operand_exists(v, operand)) return STATUS_OK;
     if (parallel_place(p, from).stage == parallel_place(p, v->run).stage) return STATUS_OK;
@@ -57,7 +57,7 @@ static enum status check_fetched(struct checker *c, const struct check_parallel_
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
         if (op->kind == OP_COPY && op->bytes != part)
-            return check_fail(c, RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")", op->bytes,
+            return check_fail(c, CHECK_RULE_WORK, "fetches %" PRIu64 " bytes of the %s (expected %" PRIu64 ")", op->bytes,
                               check_operand_names[operand], part);
     }
     if (p->scatter) want(wanted, COLLECTIVE_ALL_GATHER, 1, whole);
@@ -75,13 +75,13 @@ static enum status check_axis(struct checker *c, uint32_t axis, const struct wan
         const struct parallel_collective *w = &wanted->of[i];
         uint64_t rounds = sum_collectives(c, axis, w->kind, w->bytes);
         if (rounds != w->count)
-            return check_fail(c, RULE_WORK,
+            return check_fail(c, CHECK_RULE_WORK,
                               "%" PRIu64 " times %s of %" PRIu64 " bytes over the %s group (expected %u)", rounds,
                               collective_kind_names[w->kind], w->bytes, plan_axis_names[axis], w->count);
         found += rounds;
     }
     if (found == all) return STATUS_OK;
-    return check_fail(c, RULE_WORK, "%" PRIu64 " collectives over the %s group (expected %" PRIu64 ")", all,
+    return check_fail(c, CHECK_RULE_WORK, "%" PRIu64 " collectives over the %s group (expected %" PRIu64 ")", all,
                       plan_axis_names[axis], found);
 }
 
@@ -101,7 +101,7 @@ enum status check_parallel_unit(struct checker *c)
         computes += c->plan->ops[v.unit->first_op + o].kind == OP_COMPUTE &&
                     !check_holds_place(c, o);
     if (computes != expected && !(computes == 3 && v.unit->pass == PLAN_BACKWARD))
-        return check_fail(c, RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
+        return check_fail(c, CHECK_RULE_TRAINING, "computes its pass %u times (expected %u)", computes, expected);
     switch (v.unit->pass) {
     case PLAN_FORWARD: want_pass(&v, PARALLEL_FORWARD, &tensor); break;
     case PLAN_BACKWARD:
@@ -122,7 +122,7 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_REFRESH:
         if (v.job->parallel.offload != OFFLOAD_STATES)
-            return check_fail(c, RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
+            return check_fail(c, CHECK_RULE_FORM, "resident weights are refreshed (expected only where states are offloaded)");
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
         break;
     case PLAN_JOIN:
@@ -130,7 +130,7 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_LOAD:
     case PLAN_STORE: break;
-    default: return check_fail(c, RULE_FORM, "a parallel job has no such unit");
+    default: return check_fail(c, CHECK_RULE_FORM, "a parallel job has no such unit");
     }
     TRY(check_fetched(c, &v, &tensor));
     TRY(check_axis(c, AXIS_TENSOR, &tensor));

@@ -7,7 +7,7 @@
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
 
-const char *const check_operand_names[OPERANDS] = {
+const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
     "next version of the weights"};
@@ -19,7 +19,7 @@ static uint32_t slice_of(const struct checker *c)
     return slice < parallel_slices(&c->plan->jobs.jobs[c->unit->job].parallel) ? slice : 0;
 }
 
-static struct rank_state whole_of(const struct job *job, struct parallel_layers layers, struct shard_facts *facts)
+static struct rank_state whole_of(const struct job *job, struct parallel_layers layers, struct check_shard_facts *facts)
 {
     if (!facts->whole_known) facts->whole = parallel_whole_state(job, layers);
     facts->whole_known = true;
@@ -65,52 +65,53 @@ bool check_holds_place(const struct checker *c, uint32_t index)
     return place->flags == (ACCESS_WRITE | ACCESS_ACQUIRE) && place->buffer == to->buffer;
 }
 
-bool check_operand_exists(const struct check_parallel_view *v, enum operand operand)
+bool check_operand_exists(const struct check_parallel_view *v, enum check_operand operand)
 {
-    if (operand == OPERAND_INPUT || operand == OPERAND_INPUT_GRADIENT) return v->run > 0;
-    if (operand == OPERAND_OUTPUT || operand == OPERAND_OUTPUT_GRADIENT) return v->run + 1 < v->runs;
-    if (operand == OPERAND_GRADIENT) return !v->drains;
+    if (operand == CHECK_OPERAND_INPUT || operand == CHECK_OPERAND_INPUT_GRADIENT) return v->run > 0;
+    if (operand == CHECK_OPERAND_OUTPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT) return v->run + 1 < v->runs;
+    if (operand == CHECK_OPERAND_GRADIENT) return !v->drains;
     return true;
 }
 
-enum operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b)
+enum check_operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b)
 {
     bool own = b->shard == v->run, next = b->shard == v->run + 1;
     switch (b->kind) {
-    case BUFFER_STATE: return own ? OPERAND_STATE : OPERANDS;
-    case BUFFER_PARAMETERS: return own ? OPERAND_WEIGHTS : OPERANDS;
-    case BUFFER_GRADIENT: return !own ? OPERANDS : b->variant == 0 ? OPERAND_GRADIENT : OPERAND_WHOLE_GRADIENT;
-    case BUFFER_ACTIVATIONS: return own ? OPERAND_ACTIVATIONS : OPERANDS;
-    case BUFFER_WORKSPACE: return own ? OPERAND_WORKSPACE : OPERANDS;
-    case BUFFER_BOUNDARY: return own ? OPERAND_INPUT : next ? OPERAND_OUTPUT : OPERANDS;
+    case BUFFER_STATE: return own ? CHECK_OPERAND_STATE : CHECK_OPERANDS;
+    case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_WEIGHTS : CHECK_OPERANDS;
+    case BUFFER_GRADIENT:
+        return !own ? CHECK_OPERANDS : b->variant == 0 ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_WHOLE_GRADIENT;
+    case BUFFER_ACTIVATIONS: return own ? CHECK_OPERAND_ACTIVATIONS : CHECK_OPERANDS;
+    case BUFFER_WORKSPACE: return own ? CHECK_OPERAND_WORKSPACE : CHECK_OPERANDS;
+    case BUFFER_BOUNDARY: return own ? CHECK_OPERAND_INPUT : next ? CHECK_OPERAND_OUTPUT : CHECK_OPERANDS;
     case BUFFER_BOUNDARY_GRADIENT:
-        return own ? OPERAND_INPUT_GRADIENT : next ? OPERAND_OUTPUT_GRADIENT : OPERANDS;
-    default: return OPERANDS;
+        return own ? CHECK_OPERAND_INPUT_GRADIENT : next ? CHECK_OPERAND_OUTPUT_GRADIENT : CHECK_OPERANDS;
+    default: return CHECK_OPERANDS;
     }
 }
 
 /* The boundaries before the first run and after the last have no bytes. */
-static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[OPERANDS])
+static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[CHECK_OPERANDS])
 {
     struct rank_state state = parallel_state(v->job, v->layers);
     uint64_t first = v->layers.first, last = first + v->layers.count - 1;
-    bytes[OPERAND_STATE] = (v->versions > 0 ? 0 : state.weight_bytes) + state.state_bytes;
-    bytes[OPERAND_GRADIENT] = state.gradient_bytes;
-    bytes[OPERAND_WEIGHTS] = bytes[OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
+    bytes[CHECK_OPERAND_STATE] = (v->versions > 0 ? 0 : state.weight_bytes) + state.state_bytes;
+    bytes[CHECK_OPERAND_GRADIENT] = state.gradient_bytes;
+    bytes[CHECK_OPERAND_WEIGHTS] = bytes[CHECK_OPERAND_NEXT_WEIGHTS] = v->versions > 0 ? state.weight_bytes
                                                                           : v->whole.weight_bytes;
-    bytes[OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
-    bytes[OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->slice, v->layers, false);
-    bytes[OPERAND_WORKSPACE] = parallel_workspace_bytes(v->slice, v->layers);
+    bytes[CHECK_OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
+    bytes[CHECK_OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->slice, v->layers, false);
+    bytes[CHECK_OPERAND_WORKSPACE] = parallel_workspace_bytes(v->slice, v->layers);
     if (v->run > 0)
-        bytes[OPERAND_INPUT] = bytes[OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
+        bytes[CHECK_OPERAND_INPUT] = bytes[CHECK_OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
     if (v->run + 1 < v->runs)
-        bytes[OPERAND_OUTPUT] = bytes[OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
+        bytes[CHECK_OPERAND_OUTPUT] = bytes[CHECK_OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
 }
 
-uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum operand operand)
+uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand)
 {
-    struct shard_facts *facts = &c->shards[v->global];
-    static_assert(OPERANDS <= ARRAY_COUNT(facts->parallel_bytes), "room for each");
+    struct check_shard_facts *facts = &c->shards[v->global];
+    static_assert(CHECK_OPERANDS <= ARRAY_COUNT(facts->parallel_bytes), "room for each");
     if (!facts->parallel_known || v->job->parallel.slices > 1) find_bytes(v, facts->parallel_bytes);
     facts->parallel_known = true;
     return facts->parallel_bytes[operand];

@@ -7,21 +7,21 @@
 #include "models/job/parallel_memory.h"
 #include "planner/check/plan_checker.h"
 
-enum operand {
-    OPERAND_STATE,
-    OPERAND_GRADIENT,
-    OPERAND_INPUT,            /* boundary of the run of layers */
-    OPERAND_OUTPUT,           /* boundary of the next run */
-    OPERAND_ACTIVATIONS,
-    OPERAND_OUTPUT_GRADIENT,  /* gradient of the next run's boundary */
-    OPERAND_INPUT_GRADIENT,
-    OPERAND_WORKSPACE,
-    OPERAND_WEIGHTS,          /* whole weights, where ranks have shares: in place of the state ... */
-    OPERAND_WHOLE_GRADIENT,   /* ... and whole gradient, in place of the share. Or a version of the weights ... */
-    OPERAND_NEXT_WEIGHTS,     /* ... and the next version, which an update makes */
-    OPERANDS
+enum check_operand {
+    CHECK_OPERAND_STATE,
+    CHECK_OPERAND_GRADIENT,
+    CHECK_OPERAND_INPUT,      /* boundary of the run of layers */
+    CHECK_OPERAND_OUTPUT,     /* boundary of the next run */
+    CHECK_OPERAND_ACTIVATIONS,
+    CHECK_OPERAND_OUTPUT_GRADIENT, /* gradient of the next run's boundary */
+    CHECK_OPERAND_INPUT_GRADIENT,
+    CHECK_OPERAND_WORKSPACE,
+    CHECK_OPERAND_WEIGHTS,    /* whole weights, where ranks have shares: in place of the state ... */
+    CHECK_OPERAND_WHOLE_GRADIENT, /* ... and whole gradient, in place of the share. Or a version of the weights ... */
+    CHECK_OPERAND_NEXT_WEIGHTS, /* ... and the next version, which an update makes */
+    CHECK_OPERANDS
 };
-extern const char *const check_operand_names[OPERANDS];
+extern const char *const check_operand_names[CHECK_OPERANDS];
 
 struct check_parallel_view {
     const struct plan_unit *unit;
@@ -46,10 +46,10 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
  * the place of the data that the next operation fetches (`blocking`). Neither operation needs an earlier check. */
 bool check_holds_place(const struct checker *c, uint32_t index);
 
-/* Returns whether the run has the operand. Returns the operand that a buffer is, or OPERANDS. Returns its least bytes;
+/* Returns whether the run has the operand. Returns the operand that a buffer is, or CHECK_OPERANDS. Returns its least bytes;
  * 0: no fixed size. */
-bool check_operand_exists(const struct check_parallel_view *v, enum operand operand);
-enum operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b);
-uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum operand operand);
+bool check_operand_exists(const struct check_parallel_view *v, enum check_operand operand);
+enum check_operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b);
+uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand);
 
 #endif

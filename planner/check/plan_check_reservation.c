@@ -24,23 +24,23 @@ static enum status check_reservation(struct checker *c, uint32_t index, uint32_t
     const struct plan_reservation *reservation = &plan->reservations[index];
     if (reservation->device_count == 0 ||
         !check_in_table(reservation->first_device, reservation->device_count, plan->reservation_device_count))
-        return check_fail(c, RULE_RESERVATIONS, "reservation %u is of %u devices that do not exist", index,
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u is of %u devices that do not exist", index,
                           reservation->device_count);
     for (uint32_t i = 0; i < reservation->device_count; i++) {
         uint32_t device = plan->reservation_devices[reservation->first_device + i];
         if (device >= plan->hardware.device_count || seen[device] == index + 1)
-            return check_fail(c, RULE_RESERVATIONS, "reservation %u has device %u%s", index, device,
+            return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u has device %u%s", index, device,
                               device < plan->hardware.device_count ? " twice" : ", which does not exist");
         seen[device] = index + 1;
     }
     if (reservation->follows != PLAN_NONE && reservation->follows >= index)
-        return check_fail(c, RULE_RESERVATIONS, "reservation %u follows reservation %u (expected an earlier one)", index,
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u follows reservation %u (expected an earlier one)", index,
                           reservation->follows);
     if (!(reservation->begin_s >= 0) || !(reservation->end_s >= reservation->begin_s))
-        return check_fail(c, RULE_RESERVATIONS, "reservation %u is expected from %g s to %g s", index, reservation->begin_s,
-                          reservation->end_s);
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u is expected from %g s to %g s", index,
+                          reservation->begin_s, reservation->end_s);
     if (!(reservation->restart_s >= 0) || reservation->restart_s > (reservation->end_s - reservation->begin_s) * (1 + 1e-9))
-        return check_fail(c, RULE_RESERVATIONS, "reservation %u of %g s restarts for %g s", index,
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "reservation %u of %g s restarts for %g s", index,
                           reservation->end_s - reservation->begin_s, reservation->restart_s);
     return STATUS_OK;
 }
@@ -50,11 +50,12 @@ static enum status check_reservation_of_job(struct checker *c, uint32_t job)
     const struct plan *plan = c->plan;
     const struct job *about = &plan->jobs.jobs[job];
     if (plan->job_reservation[job] >= plan->reservation_count)
-        return check_fail(c, RULE_RESERVATIONS, "%s is in none of the %u reservations", about->name, plan->reservation_count);
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "%s is in none of the %u reservations", about->name,
+                          plan->reservation_count);
     const struct plan_reservation *reservation = &plan->reservations[plan->job_reservation[job]];
     uint64_t needed = about->parallel.first_device + parallel_devices(&about->parallel);
     if (parallel_is_set(&about->parallel) && needed > reservation->device_count)
-        return check_fail(c, RULE_RESERVATIONS, "%s runs on %" PRIu64 " devices, and its reservation has %u", about->name,
+        return check_fail(c, CHECK_RULE_RESERVATIONS, "%s runs on %" PRIu64 " devices, and its reservation has %u", about->name,
                           needed, reservation->device_count);
     return STATUS_OK;
 }
@@ -88,7 +89,7 @@ enum status check_reservation_place(struct checker *c, const struct plan_instanc
     uint32_t reservation = plan->job_reservation[job];
     bool peer = instance->peer != PLAN_NONE && !has_device(plan, reservation, instance->peer);
     if (!peer && has_device(plan, reservation, instance->device)) return STATUS_OK;
-    return check_fail(c, RULE_RESERVATIONS, "instance %u of %s %s device %u, which is not of reservation %u", index,
+    return check_fail(c, CHECK_RULE_RESERVATIONS, "instance %u of %s %s device %u, which is not of reservation %u", index,
                       plan->jobs.jobs[job].name, peer ? "copies from" : "runs on",
                       peer ? instance->peer : instance->device, reservation);
 }
@@ -100,11 +101,11 @@ static enum status hand_over_device(struct check_walk *r, uint32_t reservation, 
     char text[PLAN_TEXT_BYTES];
     uint32_t holder = r->holders[device], left = check_live_on(r, device);
     if (left != PLAN_NONE)
-        return check_fail(r->c, RULE_RESERVATIONS, "reservation %u begins with the %s on device %u", reservation,
+        return check_fail(r->c, CHECK_RULE_RESERVATIONS, "reservation %u begins with the %s on device %u", reservation,
                           plan_buffer_text(r->plan, left, text), device);
-    if (holder != PLAN_NONE) r->reservation_states[holder] = RESERVATION_OVER;
+    if (holder != PLAN_NONE) r->reservation_states[holder] = CHECK_RESERVATION_OVER;
     if (holder != PLAN_NONE && holder > reservation)
-        return check_fail(r->c, RULE_RESERVATIONS,
+        return check_fail(r->c, CHECK_RULE_RESERVATIONS,
                           "reservation %u takes device %u after reservation %u (expected in their order)", reservation, device,
                           holder);
     r->holders[device] = reservation;
@@ -114,13 +115,13 @@ static enum status hand_over_device(struct check_walk *r, uint32_t reservation, 
 static enum status begin_reservation(struct check_walk *r, uint32_t reservation)
 {
     const struct plan_reservation *about = &r->plan->reservations[reservation];
-    if (about->follows != PLAN_NONE && r->reservation_states[about->follows] == RESERVATION_TO_COME)
-        return check_fail(r->c, RULE_RESERVATIONS, "reservation %u begins before reservation %u, which it follows",
+    if (about->follows != PLAN_NONE && r->reservation_states[about->follows] == CHECK_RESERVATION_TO_COME)
+        return check_fail(r->c, CHECK_RULE_RESERVATIONS, "reservation %u begins before reservation %u, which it follows",
                           reservation, about->follows);
-    if (about->follows != PLAN_NONE) r->reservation_states[about->follows] = RESERVATION_OVER;
+    if (about->follows != PLAN_NONE) r->reservation_states[about->follows] = CHECK_RESERVATION_OVER;
     for (uint32_t i = 0; i < about->device_count; i++)
         TRY(hand_over_device(r, reservation, plan_reservation_devices(r->plan, reservation)[i]));
-    r->reservation_states[reservation] = RESERVATION_RUNS;
+    r->reservation_states[reservation] = CHECK_RESERVATION_RUNS;
     return STATUS_OK;
 }
 
@@ -128,7 +129,8 @@ enum status check_reservation_turn(struct check_walk *r)
 {
     if (r->plan->reservation_count == 0) return STATUS_OK;
     uint32_t reservation = r->plan->job_reservation[r->c->unit->job];
-    if (r->reservation_states[reservation] == RESERVATION_RUNS) return STATUS_OK;
-    if (r->reservation_states[reservation] == RESERVATION_TO_COME) return begin_reservation(r, reservation);
-    return check_fail(r->c, RULE_RESERVATIONS, "reservation %u continues after a later reservation has begun", reservation);
+    if (r->reservation_states[reservation] == CHECK_RESERVATION_RUNS) return STATUS_OK;
+    if (r->reservation_states[reservation] == CHECK_RESERVATION_TO_COME) return begin_reservation(r, reservation);
+    return check_fail(r->c, CHECK_RULE_RESERVATIONS, "reservation %u continues after a later reservation has begun",
+                      reservation);
 }

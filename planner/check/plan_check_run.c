@@ -35,7 +35,7 @@ static enum status copy(struct check_walk *r)
     if (!buffer_contents_copy(r->contents[0], from->offset_bytes, op->bytes, r->contents[1], to->offset_bytes, &complete))
         return check_no_memory(r);
     if (complete) return STATUS_OK;
-    return check_fail(r->c, RULE_LIFETIMES, "copies unwritten bytes from the %s",
+    return check_fail(r->c, CHECK_RULE_LIFETIMES, "copies unwritten bytes from the %s",
                       plan_buffer_text(r->plan, from->buffer, text));
 }
 
@@ -46,14 +46,14 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     check_thing_text(r->c, wanted->thing, wanted->version, wanted_text);
     plan_buffer_text(r->plan, buffer, text);
     if (!found)
-        return check_fail(r->c, RULE_LIFETIMES,
+        return check_fail(r->c, CHECK_RULE_LIFETIMES,
                           "reads unwritten bytes of the %s (expected %s)", text,
                           wanted_text);
     check_thing_text(r->c, found->thing, found->version, found_text);
     if (found->thing == wanted->thing && found->version == wanted->version)
-        return check_fail(r->c, RULE_TRAINING, "finds other bytes of %s than expected",
+        return check_fail(r->c, CHECK_RULE_TRAINING, "finds other bytes of %s than expected",
                           wanted_text);
-    return check_fail(r->c, RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
+    return check_fail(r->c, CHECK_RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
 /* For a parallel job: all operations of an instance have the same versions. */
@@ -73,20 +73,20 @@ static enum status claims(struct check_walk *r)
 {
     const struct checker *c = r->c;
     const struct plan_op *op = c->op;
-    const struct job_progress *progress = &r->jobs[c->unit->job];
+    const struct check_job_progress *progress = &r->jobs[c->unit->job];
     uint64_t minibatch = progress->minibatch;
     bool parallel = check_is_parallel(c, c->unit->job);
     if (parallel) find_versions(r);
-    const struct claim_list *list = &c->claims_of[op - r->plan->ops];
+    const struct check_claim_list *list = &c->claims_of[op - r->plan->ops];
     for (uint32_t i = 0; i < list->count; i++) {
-        const struct claim *claim = &c->claims[list->first + i];
+        const struct check_claim *claim = &c->claims[list->first + i];
         const struct plan_access *access = &r->plan->accesses[op->first_access + claim->access];
         if (claim->access < r->own_first || claim->access >= r->own_end) continue;
         struct buffer_contents *contents = r->contents[claim->access];
         struct buffer_extent extent = {.first = claim->offset_bytes,
                                        .end = claim->offset_bytes + claim->bytes,
                                        .thing_offset = claim->thing_offset,
-                                       .version = claim->held_out ? HELD_OUT_VERSION | progress->held_out
+                                       .version = claim->held_out ? CHECK_HELD_OUT_VERSION | progress->held_out
                                                                   : minibatch + claim->version_delta,
                                        .thing = claim->thing};
         const struct buffer_extent *found;
@@ -118,7 +118,7 @@ static enum status check_after(struct check_walk *r, const struct plan_after *af
     const struct checker *c = r->c;
     uint32_t own_op = (uint32_t)(c->op - r->plan->ops) - c->unit->first_op;
     if (after->instances > c->position)
-        return check_fail(r->c, RULE_WAITING,
+        return check_fail(r->c, CHECK_RULE_WAITING,
                           "waits for an operation %u instances back (there are %" PRIu64 ")",
                           after->instances, c->position);
     uint64_t position = c->position - after->instances;
@@ -128,11 +128,11 @@ static enum status check_after(struct check_walk *r, const struct plan_after *af
                      (position - r->segment_start[s]) % segment->instance_count;
     const struct plan_unit *unit = &r->plan->units[r->plan->instances[index].unit];
     if (after->op >= unit->op_count)
-        return check_fail(r->c, RULE_WAITING,
+        return check_fail(r->c, CHECK_RULE_WAITING,
                           "waits for operation %u of instance %" PRIu64 " (it has %u)", after->op,
                           position, unit->op_count);
     if (after->instances == 0 && after->op >= own_op)
-        return check_fail(r->c, RULE_WAITING,
+        return check_fail(r->c, CHECK_RULE_WAITING,
                           "waits for operation %u of its own instance (deadlock)", after->op);
     return STATUS_OK;
 }
@@ -144,7 +144,7 @@ static enum status check_link(struct check_walk *r, uint32_t device, uint32_t pe
     bool parallel = r->instance->gang != PLAN_NONE;
     if (hardware_p2p_pair(&r->plan->hardware, peer, device)) return STATUS_OK;
     if (parallel && hardware_reaches(&r->plan->hardware, peer, device)) return STATUS_OK;
-    return check_fail(r->c, RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
+    return check_fail(r->c, CHECK_RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
 }
 
 /* A copy between devices must have a peer that the device reaches at every place: straight, or staged through host memory
@@ -155,7 +155,7 @@ static enum status check_peer(struct check_walk *r)
     const struct plan_instance *instance = r->instance;
     if (r->c->op->stream != STREAM_P2P) return STATUS_OK;
     if (r->peer == PLAN_NONE)
-        return check_fail(r->c, RULE_FORM, "a copy between devices in an instance without a peer");
+        return check_fail(r->c, CHECK_RULE_FORM, "a copy between devices in an instance without a peer");
     if (!r->one_place) return check_link(r, r->device, r->peer);
     if (plan_gang_peers_note(&r->peers[instance->gang], instance->peer)) return STATUS_OK;
     const struct plan_gang *own = &plan->gangs[instance->gang], *from = &plan->gangs[instance->peer];
@@ -260,13 +260,13 @@ static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
     struct buffer_extent wanted = {.end = b->bytes,
-                                   .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard, THING_STATE),
+                                   .thing = check_shard_thing(r->c->jobs[b->job].first_shard + b->shard, CHECK_THING_STATE),
                                    .version = r->jobs[b->job].minibatch};
     for (uint32_t i = 0; b->bytes > 0 && i < (r->one_place ? 1 : plan_buffer_ranks(r->plan, b)); i++) {
         const struct buffer_extent *found;
         char text[PLAN_TEXT_BYTES];
         if (buffer_contents_hold(&r->hosts[r->index_of[buffer] + i], &wanted, &found)) continue;
-        return check_fail(r->c, RULE_TRAINING, "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
+        return check_fail(r->c, CHECK_RULE_TRAINING, "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
                           b->kind == BUFFER_STORED ? "storage" : "the host", found ? found->version : 0,
                           plan_buffer_text(r->plan, buffer, text), wanted.version);
     }
@@ -278,7 +278,7 @@ static enum status check_final_state(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
     uint32_t global = r->c->jobs[b->job].first_shard + b->shard;
-    const struct shard_facts *f = &r->c->shards[global];
+    const struct check_shard_facts *f = &r->c->shards[global];
     if (check_is_parallel(r->c, b->job)) return check_final_shares(r, buffer);
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         uint64_t first = f->state.parts[part].offset_bytes;
@@ -286,12 +286,12 @@ static enum status check_final_state(struct check_walk *r, uint32_t buffer)
         struct buffer_extent wanted = {.first = first,
                                        .end = first + f->used_bytes[part],
                                        .thing_offset = first,
-                                       .thing = check_shard_thing(global, THING_STATE),
+                                       .thing = check_shard_thing(global, CHECK_THING_STATE),
                                        .version = r->jobs[b->job].minibatch};
         const struct buffer_extent *found;
         char text[PLAN_TEXT_BYTES];
         if (buffer_contents_hold(&r->hosts[r->index_of[buffer]], &wanted, &found)) continue;
-        return check_fail(r->c, RULE_TRAINING,
+        return check_fail(r->c, CHECK_RULE_TRAINING,
                           "at the end %s has version %" PRIu64 " of the %s (expected %" PRIu64 ")",
                           b->kind == BUFFER_STORED ? "storage" : "the host",
                           found ? found->version : 0, plan_buffer_text(r->plan, buffer, text),
@@ -314,15 +314,15 @@ static enum status check_end(struct check_walk *r)
         char text[PLAN_TEXT_BYTES];
         if (!keeps_state(buffer)) continue;
         uint8_t *flags = &r->moved[r->c->jobs[buffer->job].first_shard + buffer->shard];
-        if (*flags & FOUND)
-            return check_fail(r->c, RULE_TRAINING, "the %s is there twice, in host memory and on "
+        if (*flags & CHECK_FOUND)
+            return check_fail(r->c, CHECK_RULE_TRAINING, "the %s is there twice, in host memory and on "
                               "storage", plan_buffer_text(r->plan, b, text));
-        *flags |= FOUND;
+        *flags |= CHECK_FOUND;
         TRY(check_final_state(r, b));
         states++;
     }
     if (states != spilled)
-        return check_fail(r->c, RULE_TRAINING, "the host has the states of %u shards of %u", states, spilled);
+        return check_fail(r->c, CHECK_RULE_TRAINING, "the host has the states of %u shards of %u", states, spilled);
     return STATUS_OK;
 }
 
@@ -334,7 +334,7 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     const struct plan_buffer *buffer = &r->plan->buffers[b];
     const struct job *job = &r->plan->jobs.jobs[buffer->job];
     uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
-    struct buffer_extent extent = {.end = buffer->bytes, .thing = check_shard_thing(global, THING_GRADIENT_SUM)};
+    struct buffer_extent extent = {.end = buffer->bytes, .thing = check_shard_thing(global, CHECK_THING_GRADIENT_SUM)};
     bool sum = buffer->kind == BUFFER_GRADIENT && check_is_parallel(r->c, buffer->job) && parallel_sums_on_host(job);
     for (uint32_t i = 0; sum && extent.end > 0 && i < plan_buffer_ranks(r->plan, buffer); i++)
         if (!buffer_contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
@@ -358,7 +358,7 @@ static enum status fill_hosts(struct check_walk *r)
         if (!keeps_state(buffer) || plan_has_range(r->plan, buffer->job)) continue;
         uint32_t global = r->c->jobs[buffer->job].first_shard + buffer->shard;
         struct buffer_extent extent = {.end = buffer->bytes,
-                                       .thing = check_shard_thing(global, THING_STATE)};
+                                       .thing = check_shard_thing(global, CHECK_THING_STATE)};
         for (uint32_t i = 0; extent.end > 0 && i < plan_buffer_ranks(r->plan, buffer); i++)
             if (!buffer_contents_put(&r->hosts[r->index_of[b] + i], &extent)) return check_no_memory(r);
     }

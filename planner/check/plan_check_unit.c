@@ -19,24 +19,24 @@
 static enum status check_batch_op(struct checker *c)
 {
     const struct plan_op *op = c->op;
-    const struct job_facts *job = &c->jobs[c->unit->job];
+    const struct check_job_facts *job = &c->jobs[c->unit->job];
     const struct plan_access *access = &c->plan->accesses[op->first_access];
-    if (!job->text) return check_fail(c, RULE_FORM, "a batch for a job that has none");
+    if (!job->text) return check_fail(c, CHECK_RULE_FORM, "a batch for a job that has none");
     if (op->access_count != 1 || check_buffer_of(c, access)->kind != BUFFER_BATCH ||
         access->flags != ACCESS_WRITE || check_buffer_of(c, access)->on_device)
-        return check_fail(c, RULE_FORM, "a batch is written only to the host's batch buffer");
+        return check_fail(c, CHECK_RULE_FORM, "a batch is written only to the host's batch buffer");
     if (op->row_count != 0 || op->first_row != 0 || op->slice != 0)
-        return check_fail(c, RULE_FORM, "a slice of a batch");
+        return check_fail(c, CHECK_RULE_FORM, "a slice of a batch");
     if (op->work != PLAN_NONE && c->plan->works[op->work].item_count > 0)
-        return check_fail(c, RULE_WORK, "a batch with kernels");
+        return check_fail(c, CHECK_RULE_WORK, "a batch with kernels");
     if (check_buffer_of(c, access)->bytes < job->batch_bytes)
-        return check_fail(c, RULE_MEMORY,
+        return check_fail(c, CHECK_RULE_MEMORY,
                           "the batch buffer has %" PRIu64 " bytes (expected %" PRIu64 ")",
                           check_buffer_of(c, access)->bytes, job->batch_bytes);
-    struct claim claim = {.thing = check_job_thing(c, c->unit->job, THING_BATCH),
-                          .makes = true,
-                          .held_out = c->unit->pass == PLAN_EVALUATE,
-                          .bytes = job->batch_bytes};
+    struct check_claim claim = {.thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
+                                .makes = true,
+                                .held_out = c->unit->pass == PLAN_EVALUATE,
+                                .bytes = job->batch_bytes};
     return check_add_claim(c, access, claim);
 }
 
@@ -45,12 +45,12 @@ static enum status check_keep_op(struct checker *c)
 {
     const struct plan_op *op = c->op;
     uint32_t job = c->unit->job, global = c->jobs[job].first_shard + c->unit->shard;
-    const struct shard_facts *f = &c->shards[global];
+    const struct check_shard_facts *f = &c->shards[global];
     uint32_t found[BUFFER_KIND_COUNT] = {0};
     if (!c->plan->jobs.jobs[job].keep_best)
-        return check_fail(c, RULE_TRAINING, "keeps weights of a job that keeps none");
+        return check_fail(c, CHECK_RULE_TRAINING, "keeps weights of a job that keeps none");
     if (op->work != PLAN_NONE && c->plan->works[op->work].item_count > 0)
-        return check_fail(c, RULE_WORK, "a keep with kernels");
+        return check_fail(c, CHECK_RULE_WORK, "a keep with kernels");
     for (uint32_t a = 0; a < op->access_count; a++) {
         const struct plan_access *access = &c->plan->accesses[op->first_access + a];
         const struct plan_buffer *b = check_buffer_of(c, access);
@@ -61,28 +61,28 @@ static enum status check_keep_op(struct checker *c)
                     access->flags == (b->kind == BUFFER_KEPT ? ACCESS_WRITE : ACCESS_READ);
         if (!fits || found[b->kind]++ > 0 ||
             (b->kind != BUFFER_STATE && b->kind != BUFFER_LOSS && b->kind != BUFFER_KEPT))
-            return check_fail(c, RULE_FORM, "keeps weights with the %s",
+            return check_fail(c, CHECK_RULE_FORM, "keeps weights with the %s",
                               check_access_text(c, access, text));
         if (b->kind == BUFFER_KEPT && b->bytes < f->gradient_bytes)
-            return check_fail(c, RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
+            return check_fail(c, CHECK_RULE_MEMORY, "the %s has %" PRIu64 " bytes (expected %" PRIu64 ")",
                               check_access_text(c, access, text), b->bytes,
                               f->gradient_bytes);
         for (uint32_t part = 0; part <= STATE_MASTER && b->kind == BUFFER_STATE; part++)
             TRY(check_add_claim(
                 c, access,
-                (struct claim){.thing = check_shard_thing(global, THING_STATE),
-                               .version_delta = 1,
-                               .offset_bytes = f->state.parts[part].offset_bytes,
-                               .bytes = f->used_bytes[part],
-                               .thing_offset = f->state.parts[part].offset_bytes}));
+                (struct check_claim){.thing = check_shard_thing(global, CHECK_THING_STATE),
+                                     .version_delta = 1,
+                                     .offset_bytes = f->state.parts[part].offset_bytes,
+                                     .bytes = f->used_bytes[part],
+                                     .thing_offset = f->state.parts[part].offset_bytes}));
         if (b->kind == BUFFER_LOSS)
             TRY(check_add_claim(c, access,
-                                (struct claim){.thing = check_job_thing(c, job, THING_LOSS),
-                                               .held_out = true,
-                                               .bytes = sizeof(double)}));
+                                (struct check_claim){.thing = check_job_thing(c, job, CHECK_THING_LOSS),
+                                                     .held_out = true,
+                                                     .bytes = sizeof(double)}));
     }
     if (!found[BUFFER_STATE] || !found[BUFFER_LOSS] || !found[BUFFER_KEPT])
-        return check_fail(c, RULE_FORM, "keeps weights without state, loss or a place for them");
+        return check_fail(c, CHECK_RULE_FORM, "keeps weights without state, loss or a place for them");
     return STATUS_OK;
 }
 
@@ -106,12 +106,12 @@ static enum status check_compute(struct checker *c)
 {
     const struct plan_op *op = c->op;
     if (op->work != PLAN_NONE && op->work >= c->plan->work_count)
-        return check_fail(c, RULE_FORM, "work %u does not exist", op->work);
+        return check_fail(c, CHECK_RULE_FORM, "work %u does not exist", op->work);
     for (uint32_t a = 0; a < op->access_count; a++)
         if (c->plan->accesses[op->first_access + a].offset_bytes != 0)
-            return check_fail(c, RULE_FORM, "a computation accesses a buffer from its middle");
+            return check_fail(c, CHECK_RULE_FORM, "a computation accesses a buffer from its middle");
     if (!stream_fits(c))
-        return check_fail(c, RULE_FORM, "a computation on the %s stream",
+        return check_fail(c, CHECK_RULE_FORM, "a computation on the %s stream",
                           plan_stream_names[op->stream]);
     if (op->pass == PLAN_BATCH) return check_batch_op(c);
     if (op->pass == PLAN_KEEP) return check_keep_op(c);
@@ -121,16 +121,16 @@ static enum status check_compute(struct checker *c)
         char text[PLAN_TEXT_BYTES];
         bool on_device = check_buffer_of(c, access)->on_device;
         if (on_device != (op->stream == STREAM_COMPUTE))
-            return check_fail(c, RULE_FORM, "computes with the %s on the %s",
+            return check_fail(c, CHECK_RULE_FORM, "computes with the %s on the %s",
                               check_access_text(c, access, text), on_device ? "device" : "host");
     }
     bool clips = job_clips(&c->plan->jobs.jobs[c->unit->job]);
     bool ends = op->pass == (clips ? PLAN_NORM : PLAN_UPDATE) &&
                 (c->unit->pass == PLAN_BACKWARD || c->unit->pass == PLAN_LOSS);
     if (op->pass == PLAN_NORM && !clips)
-        return check_fail(c, RULE_FORM, "a norm for a job that does not clip");
+        return check_fail(c, CHECK_RULE_FORM, "a norm for a job that does not clip");
     if (op->pass != c->unit->pass && !ends)
-        return check_fail(c, RULE_FORM, "a %s in a unit that is about %s",
+        return check_fail(c, CHECK_RULE_FORM, "a %s in a unit that is about %s",
                           plan_pass_names[op->pass], plan_pass_names[c->unit->pass]);
     return check_training_op(c);
 }
@@ -158,7 +158,7 @@ static enum status check_storage_copy(struct checker *c, const struct plan_buffe
     const struct plan_buffer *stored = reads ? from : to, *staged = reads ? to : from;
     if (stored->kind != BUFFER_STORED || staged->kind != BUFFER_STAGED ||
         stored->shard != staged->shard)
-        return check_fail(c, RULE_FORM, "a copy on the %s stream of something else than a state",
+        return check_fail(c, CHECK_RULE_FORM, "a copy on the %s stream of something else than a state",
                           plan_stream_names[c->op->stream]);
     return STATUS_OK;
 }
@@ -170,9 +170,9 @@ static enum status check_copy_end(struct checker *c, const struct plan_access *a
     char text[PLAN_TEXT_BYTES];
     uint64_t end;
     if ((access->flags & (ACCESS_READ | ACCESS_WRITE)) != expected)
-        return check_fail(c, RULE_FORM, "a copy reads its source and writes its destination");
+        return check_fail(c, CHECK_RULE_FORM, "a copy reads its source and writes its destination");
     if (!size_add(access->offset_bytes, c->op->bytes, &end) || end > b->bytes)
-        return check_fail(c, RULE_FORM,
+        return check_fail(c, CHECK_RULE_FORM,
                           "copies %" PRIu64 " bytes at %" PRIu64 " of the %s (it has %" PRIu64 ")",
                           c->op->bytes, access->offset_bytes, check_access_text(c, access, text),
                           b->bytes);
@@ -186,20 +186,20 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
 {
     char from_text[PLAN_TEXT_BYTES], to_text[PLAN_TEXT_BYTES];
     if (from->buffer != to->buffer)
-        return check_fail(c, RULE_FORM, "copies the %s of a device to the %s of another",
+        return check_fail(c, CHECK_RULE_FORM, "copies the %s of a device to the %s of another",
                           check_access_text(c, from, from_text), check_access_text(c, to, to_text));
     const struct plan_buffer *b = check_buffer_of(c, from);
     if (!b->on_device || (b->kind != BUFFER_BOUNDARY && b->kind != BUFFER_BOUNDARY_GRADIENT))
-        return check_fail(c, RULE_FORM, "a copy between devices of the %s%s (expected a boundary or its "
+        return check_fail(c, CHECK_RULE_FORM, "a copy between devices of the %s%s (expected a boundary or its "
                           "gradient)", check_access_text(c, from, from_text),
                           b->on_device ? "" : " on the host");
     bool held = c->plan->jobs.jobs[c->unit->job].parallel.blocking; /* its place was acquired by the previous operation */
     if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | (held ? 0 : ACCESS_ACQUIRE)))
-        return check_fail(c, RULE_FORM, "a copy between devices releases its source and %s its destination",
+        return check_fail(c, CHECK_RULE_FORM, "a copy between devices releases its source and %s its destination",
                           held ? "writes" : "acquires");
     uint32_t index = (uint32_t)(c->op - &c->plan->ops[c->unit->first_op]);
     if (held && (index == 0 || !check_holds_place(c, index - 1)))
-        return check_fail(c, RULE_FORM, "a copy between devices that blocks nothing (expected its place acquired before "
+        return check_fail(c, CHECK_RULE_FORM, "a copy between devices that blocks nothing (expected its place acquired before "
                           "it on the compute stream)");
     return STATUS_OK;
 }
@@ -209,23 +209,23 @@ static enum status check_copy(struct checker *c)
     const struct plan_op *op = c->op;
     char from_text[PLAN_TEXT_BYTES], to_text[PLAN_TEXT_BYTES];
     if (op->access_count != 2)
-        return check_fail(c, RULE_FORM, "a copy with %u ends", op->access_count);
+        return check_fail(c, CHECK_RULE_FORM, "a copy with %u ends", op->access_count);
     const struct plan_access *from = &c->plan->accesses[op->first_access], *to = from + 1;
     const struct plan_buffer *source = check_buffer_of(c, from), *target = check_buffer_of(c, to);
     bool to_device = op->stream == STREAM_H2D;
     if (!plan_stream_copies(op->stream))
-        return check_fail(c, RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
+        return check_fail(c, CHECK_RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
     TRY(check_copy_end(c, from, ACCESS_READ));
     TRY(check_copy_end(c, to, ACCESS_WRITE));
     if (op->stream == STREAM_READ || op->stream == STREAM_WRITE)
         return check_storage_copy(c, source, target);
     if (op->stream == STREAM_P2P) return check_p2p_copy(c, from, to);
     if (source->on_device == to_device || target->on_device != to_device)
-        return check_fail(c, RULE_FORM, "a copy on the %s stream from the %s to the %s",
+        return check_fail(c, CHECK_RULE_FORM, "a copy on the %s stream from the %s to the %s",
                           plan_stream_names[op->stream], source->on_device ? "device" : "host",
                           target->on_device ? "device" : "host");
     if (!kinds_agree(source, target))
-        return check_fail(c, RULE_FORM, "copies the %s to the %s",
+        return check_fail(c, CHECK_RULE_FORM, "copies the %s to the %s",
                           check_access_text(c, from, from_text), check_access_text(c, to, to_text));
     return STATUS_OK;
 }
@@ -238,17 +238,17 @@ static enum status check_access(struct checker *c, const struct plan_access *acc
     const struct plan_buffer *b = check_buffer_of(c, access);
     const uint32_t known = ACCESS_READ | ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE;
     if ((access->flags & ~known) || !(access->flags & (ACCESS_READ | ACCESS_WRITE)))
-        return check_fail(c, RULE_FORM, "access 0x%x of the %s", access->flags,
+        return check_fail(c, CHECK_RULE_FORM, "access 0x%x of the %s", access->flags,
                           check_access_text(c, access, text));
     if (b->job != c->unit->job)
-        return check_fail(c, RULE_FORM, "accesses the %s, of another job",
+        return check_fail(c, CHECK_RULE_FORM, "accesses the %s, of another job",
                           check_access_text(c, access, text));
     if (!plan_buffer_lives(b) && (access->flags & (ACCESS_ACQUIRE | ACCESS_RELEASE)))
-        return check_fail(c, RULE_FORM, "acquires or releases the %s on the host",
+        return check_fail(c, CHECK_RULE_FORM, "acquires or releases the %s on the host",
                           check_access_text(c, access, text));
     if ((access->flags & ACCESS_ACQUIRE) &&
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != ACCESS_WRITE)
-        return check_fail(c, RULE_FORM, "reads the %s, which it acquires",
+        return check_fail(c, CHECK_RULE_FORM, "reads the %s, which it acquires",
                           check_access_text(c, access, text));
     return STATUS_OK;
 }
@@ -259,19 +259,19 @@ static enum status check_op(struct checker *c)
     const struct plan_op *op = c->op;
     if (!check_in_table(op->first_access, op->access_count, plan->access_count) ||
         !check_in_table(op->first_after, op->after_count, plan->after_count))
-        return check_fail(c, RULE_FORM, "accesses or orderings that do not exist");
+        return check_fail(c, CHECK_RULE_FORM, "accesses or orderings that do not exist");
     if (op->access_count == 0 || op->access_count > CHECK_ACCESSES_MAX)
-        return check_fail(c, RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
+        return check_fail(c, CHECK_RULE_FORM, "%u accesses (expected 1 to %d)", op->access_count,
                           CHECK_ACCESSES_MAX);
     bool parallel = check_is_parallel(c, c->unit->job);
     if (op->kind >= OP_KIND_COUNT || !plan_has_stream(plan, op->stream) ||
         (op->kind == OP_COLLECTIVE && !parallel) ||
         (op->kind == OP_COMPUTE && !parallel && op->pass > PLAN_KEEP && op->pass != PLAN_OPEN && op->pass != PLAN_CLOSE))
-        return check_fail(c, RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
+        return check_fail(c, CHECK_RULE_FORM, "kind %u on stream %u, pass %u", op->kind, op->stream,
                           op->pass);
     for (uint32_t a = 0; a < op->access_count; a++)
         if (plan->accesses[op->first_access + a].buffer >= plan->buffer_count)
-            return check_fail(c, RULE_FORM, "buffer %u does not exist",
+            return check_fail(c, CHECK_RULE_FORM, "buffer %u does not exist",
                               plan->accesses[op->first_access + a].buffer);
     c->op_readable = true;
     for (uint32_t a = 0; a < op->access_count; a++) {
@@ -281,13 +281,13 @@ static enum status check_op(struct checker *c)
         for (uint32_t other = 0; other < a; other++)
             if (plan->accesses[op->first_access + other].buffer == access->buffer &&
                 op->stream != STREAM_P2P)
-                return check_fail(c, RULE_FORM, "accesses the %s twice",
+                return check_fail(c, CHECK_RULE_FORM, "accesses the %s twice",
                                   check_access_text(c, access, text));
     }
     if (parallel && op->after_count > 0)
-        return check_fail(c, RULE_WAITING, "an ordering in a parallel job");
+        return check_fail(c, CHECK_RULE_WAITING, "an ordering in a parallel job");
     if (parallel && op->kind == OP_COPY && op->stream != STREAM_P2P && !check_offload_copies(c))
-        return check_fail(c, RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
+        return check_fail(c, CHECK_RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
     if (op->kind == OP_COPY) return check_copy(c);
     return parallel ? check_parallel_op(c) : check_compute(c);
 }
@@ -298,13 +298,13 @@ static enum status check_unit_head(struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
     if (unit->job >= c->plan->jobs.count || unit->pass >= PLAN_PASS_COUNT)
-        return check_fail(c, RULE_FORM, "job %u and pass %u", unit->job, unit->pass);
+        return check_fail(c, CHECK_RULE_FORM, "job %u and pass %u", unit->job, unit->pass);
     uint32_t shards = c->jobs[unit->job].shard_count;
     bool shardless = unit->pass == PLAN_BATCH && unit->shard == PLAN_NONE;
     if (unit->shard >= shards && !shardless)
-        return check_fail(c, RULE_FORM, "shard %u does not exist (there are %u)", unit->shard,
+        return check_fail(c, CHECK_RULE_FORM, "shard %u does not exist (there are %u)", unit->shard,
                           shards);
-    if (unit->op_count == 0) return check_fail(c, RULE_FORM, "a unit without operations");
+    if (unit->op_count == 0) return check_fail(c, CHECK_RULE_FORM, "a unit without operations");
     return STATUS_OK;
 }
 
@@ -312,13 +312,13 @@ static enum status check_unit_head(struct checker *c)
 static enum status check_computes(struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
-    const struct job_facts *job = &c->jobs[unit->job];
+    const struct check_job_facts *job = &c->jobs[unit->job];
     uint32_t whole = 0, slices = 0, batches = 0, keeps = 0;
     uint64_t next_row = 0;
     bool files = unit->pass == PLAN_OPEN || unit->pass == PLAN_CLOSE;
     if (files && (unit->op_count != 1 || c->plan->ops[unit->first_op].kind != OP_COMPUTE ||
                   c->plan->ops[unit->first_op].pass != unit->pass))
-        return check_fail(c, RULE_FORM, "a unit that is about %s and does something else", plan_pass_names[unit->pass]);
+        return check_fail(c, CHECK_RULE_FORM, "a unit that is about %s and does something else", plan_pass_names[unit->pass]);
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
@@ -332,7 +332,7 @@ static enum status check_computes(struct checker *c)
             whole++;
         } else {
             if (op->first_row != next_row || op->slice != slices)
-                return check_fail(c, RULE_TRAINING,
+                return check_fail(c, CHECK_RULE_TRAINING,
                                   "slice %u begins at row %" PRIu64 " (expected slice %u at row "
                                   "%" PRIu64 ")",
                                   op->slice, op->first_row, slices, next_row);
@@ -342,15 +342,15 @@ static enum status check_computes(struct checker *c)
     }
     bool computes = unit->pass <= PLAN_BACKWARD || unit->pass == PLAN_EVALUATE;
     if (slices > 0 && next_row != job->rows)
-        return check_fail(c, RULE_TRAINING, "its slices end at row %" PRIu64 " of %" PRIu64,
+        return check_fail(c, CHECK_RULE_TRAINING, "its slices end at row %" PRIu64 " of %" PRIu64,
                           next_row, job->rows);
     if (whole + (slices > 0) != (computes ? 1 : 0))
-        return check_fail(c, RULE_TRAINING, "%u computations (expected %u)",
+        return check_fail(c, CHECK_RULE_TRAINING, "%u computations (expected %u)",
                           whole + (slices > 0), computes ? 1 : 0);
     if (batches > 1 || (unit->pass == PLAN_BATCH && batches == 0))
-        return check_fail(c, RULE_TRAINING, "%u batches (expected 1)", batches);
+        return check_fail(c, CHECK_RULE_TRAINING, "%u batches (expected 1)", batches);
     if (keeps != (unit->pass == PLAN_KEEP ? 1 : 0))
-        return check_fail(c, RULE_TRAINING, "keeps its weights %u times", keeps);
+        return check_fail(c, CHECK_RULE_TRAINING, "keeps its weights %u times", keeps);
     return STATUS_OK;
 }
 
@@ -368,12 +368,12 @@ static enum status check_staged(struct checker *c, uint32_t buffer)
             if (access->buffer != buffer) continue;
             bool begins = access->flags & ACCESS_ACQUIRE;
             if (begins == (before != NULL))
-                return check_fail(c, RULE_LIFETIMES, "accesses the %s, which is %s in this unit",
+                return check_fail(c, CHECK_RULE_LIFETIMES, "accesses the %s, which is %s in this unit",
                                   plan_buffer_text(plan, buffer, text),
                                   before ? "live already" : "not live");
             if (before && before->stream != c->op->stream &&
                 !((flags_before | access->flags) & ACCESS_WRITE))
-                return check_fail(c, RULE_WAITING,
+                return check_fail(c, CHECK_RULE_WAITING,
                                   "reads the %s while another stream uses it, and neither waits for the "
                                   "other", plan_buffer_text(plan, buffer, text));
             before = access->flags & ACCESS_RELEASE ? NULL : c->op;
@@ -382,7 +382,7 @@ static enum status check_staged(struct checker *c, uint32_t buffer)
     }
     c->op = NULL;
     if (!before) return STATUS_OK;
-    return check_fail(c, RULE_LIFETIMES, "the %s is live at its end",
+    return check_fail(c, CHECK_RULE_LIFETIMES, "the %s is live at its end",
                       plan_buffer_text(plan, buffer, text));
 }
 
@@ -408,7 +408,7 @@ static enum status check_unit(struct checker *c)
     for (uint32_t o = 0; o < c->unit->op_count; o++) {
         c->op = &plan->ops[c->unit->first_op + o];
         c->op_readable = false;
-        struct claim_list *claims = &c->claims_of[c->unit->first_op + o];
+        struct check_claim_list *claims = &c->claims_of[c->unit->first_op + o];
         claims->first = (uint32_t)c->claim_count;
         TRY(check_op(c));
         claims->count = (uint32_t)c->claim_count - claims->first;
@@ -417,7 +417,7 @@ static enum status check_unit(struct checker *c)
     }
     c->op = NULL;
     if (acquires != c->unit->acquire_count)
-        return check_fail(c, RULE_FORM, "acquires %u buffers, not %u", acquires,
+        return check_fail(c, CHECK_RULE_FORM, "acquires %u buffers, not %u", acquires,
                           c->unit->acquire_count);
     TRY(check_all_staged(c));
     return check_is_parallel(c, c->unit->job) ? check_parallel_unit(c) : check_computes(c);
@@ -462,7 +462,7 @@ enum status check_units(struct checker *c)
         c->unit = &plan->units[u];
         c->op = NULL;
         if (c->unit->first_op != next_op || c->unit->op_count > plan->op_count - next_op)
-            return check_fail(c, RULE_FORM,
+            return check_fail(c, CHECK_RULE_FORM,
                               "its operations do not follow those of the unit before");
         next_op += c->unit->op_count;
         if (is_known(c)) continue;

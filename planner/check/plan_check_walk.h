@@ -10,29 +10,29 @@
 #include "planner/plan_gang.h"
 
 /* A live buffer and its slot. */
-struct live {
+struct check_live {
     uint32_t buffer, device, slot;
     uint32_t next_free; /* next of the unused entries */
     struct buffer_contents contents;
 };
 
 /* The bytes of a live buffer, or of a released one. */
-struct range {
+struct check_range {
     uint64_t first, end;
     uint32_t live; /* PLAN_NONE: released */
 };
-struct range_list {
-    struct range *ranges; /* ascending, disjoint */
+struct check_range_list {
+    struct check_range *ranges; /* ascending, disjoint */
     size_t count, capacity, live_count;
 };
 
 /* A buffer at a place. */
-struct live_cell {
+struct check_live_cell {
     uint32_t live;  /* index into lives + 1, or 0: not live there */
     uint32_t range; /* last known index of its range in the place's list */
 };
 
-struct job_progress {
+struct check_job_progress {
     uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and beyond for the units that follow */
     uint64_t held_out;  /* held-out minibatches begun */
     uint64_t minibatch; /* completed minibatches */
@@ -43,7 +43,7 @@ struct job_progress {
 };
 
 /* Facts about a shard's state: it was brought to a device, brought back, found on the host. */
-enum { LOADED = 1, STORED = 2, FOUND = 4 };
+enum { CHECK_LOADED = 1, CHECK_STORED = 2, CHECK_FOUND = 4 };
 
 struct check_walk {
     struct checker *c;
@@ -52,16 +52,16 @@ struct check_walk {
                                  that are acquired and released */
     uint32_t host_count, device_buffer_count;
     struct buffer_contents *hosts;
-    struct live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged buffers,
+    struct check_live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged buffers,
                                   and, where ranks of gangs have such arenas, the arena of each device */
     uint32_t places;
-    struct live *lives;
+    struct check_live *lives;
     size_t live_count, live_capacity;
     uint32_t live_free;       /* PLAN_NONE: none */
     uint64_t live_now;
-    struct range_list *ranges; /* per such place */
-    struct job_progress *jobs;
-    uint8_t *moved;           /* per shard: LOADED, STORED, FOUND */
+    struct check_range_list *ranges; /* per such place */
+    struct check_job_progress *jobs;
+    uint8_t *moved;           /* per shard: CHECK_LOADED, CHECK_STORED, CHECK_FOUND */
     uint64_t *segment_start;  /* position of each segment's first instance */
     struct check_parallel_progress *parallel; /* of parallel jobs: per shard, and per replica that takes turns */
     uint32_t *first_turn;     /* per shard: its first entry; shards + 1 */
@@ -91,7 +91,7 @@ static inline enum status check_no_memory(struct check_walk *r)
 }
 
 /* Checks that the walk's unit may run: its reservation has its devices, and took them over empty. */
-enum { RESERVATION_TO_COME, RESERVATION_RUNS, RESERVATION_OVER };
+enum { CHECK_RESERVATION_TO_COME, CHECK_RESERVATION_RUNS, CHECK_RESERVATION_OVER };
 MUST_CHECK enum status check_reservation_turn(struct check_walk *r);
 
 /* Checks that the job of the walk's unit is in host memory, or that the unit opens or closes it. */

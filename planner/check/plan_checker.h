@@ -11,17 +11,17 @@
 #include "planner/plan.h"
 
 /* The rules of plan_check.h, by their names in messages. */
-#define RULE_FORM "form"
-#define RULE_MEMORY "memory"
-#define RULE_LIFETIMES "lifetimes"
-#define RULE_WAITING "waiting"
-#define RULE_TRAINING "training"
-#define RULE_LAYERS "layers"
-#define RULE_WORK "work"
-#define RULE_RESERVATIONS "reservations"
+#define CHECK_RULE_FORM "form"
+#define CHECK_RULE_MEMORY "memory"
+#define CHECK_RULE_LIFETIMES "lifetimes"
+#define CHECK_RULE_WAITING "waiting"
+#define CHECK_RULE_TRAINING "training"
+#define CHECK_RULE_LAYERS "layers"
+#define CHECK_RULE_WORK "work"
+#define CHECK_RULE_RESERVATIONS "reservations"
 
 /* Facts about a job, by models/. */
-struct job_facts {
+struct check_job_facts {
     uint32_t first_shard, shard_count;
     bool text;            /* it has an embedding, and therefore batches and a loss */
     uint64_t table_bytes; /* bytes of the tied token table as it is read; 0: none */
@@ -33,7 +33,7 @@ struct job_facts {
 };
 
 /* Bytes of a shard's buffers. */
-struct shard_facts {
+struct check_shard_facts {
     struct state_layout state;         /* models/job/memory.h */
     uint64_t used_bytes[STATE_PARTS];  /* of each part: an embedding's is padded at its end */
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
@@ -51,33 +51,33 @@ struct shard_facts {
 
 /*
  * Things that buffers hold, each with a version. The version of a shard's state counts its updates; all other things
- * have the version of their minibatch. The numbers of a shard's things begin at shard * SHARD_THINGS, the numbers of a
+ * have the version of their minibatch. The numbers of a shard's things begin at shard * CHECK_SHARD_THINGS, the numbers of a
  * job's things after all shards' numbers.
  */
-enum shard_thing {
-    THING_STATE,
-    THING_BOUNDARY,
-    THING_PARTIAL, /* a boundary with only some slices of the embedding added */
-    THING_GRADIENT,
-    THING_ACTIVATIONS,
-    THING_PARAMETER_GRADIENT,
-    THING_PARTIAL_GRADIENT, /* of a boundary: parts not yet summed over a tensor group; parallel jobs */
-    THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
-    THING_UPDATED_SHARES,   /* a state of which each rank has updated a share of the weights; likewise */
-    THING_WEIGHTS,          /* weights gathered from the shares of all ranks; likewise */
-    THING_GRADIENT_SUM,     /* gradient summed on the host; likewise */
-    THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
-    THING_JOINED_GRADIENT,  /* over the first and the last stage too, where these share a table; likewise */
-    SHARD_THINGS
+enum check_shard_thing {
+    CHECK_THING_STATE,
+    CHECK_THING_BOUNDARY,
+    CHECK_THING_PARTIAL, /* a boundary with only some slices of the embedding added */
+    CHECK_THING_GRADIENT,
+    CHECK_THING_ACTIVATIONS,
+    CHECK_THING_PARAMETER_GRADIENT,
+    CHECK_THING_PARTIAL_GRADIENT, /* of a boundary: parts not yet summed over a tensor group; parallel jobs */
+    CHECK_THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
+    CHECK_THING_UPDATED_SHARES, /* a state of which each rank has updated a share of the weights; likewise */
+    CHECK_THING_WEIGHTS,    /* weights gathered from the shares of all ranks; likewise */
+    CHECK_THING_GRADIENT_SUM, /* gradient summed on the host; likewise */
+    CHECK_THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
+    CHECK_THING_JOINED_GRADIENT, /* over the first and the last stage too, where these share a table; likewise */
+    CHECK_SHARD_THINGS
 };
 
 /* The unit of versions of parallel jobs, for the n-th pass over a run. Other jobs have minibatches. */
-enum claim_clock {
-    CLOCK_MINIBATCH,
-    CLOCK_MICROBATCH, /* n */
-    CLOCK_STEP,       /* updates before its minibatch, less the staleness of the schedule */
-    CLOCK_SUM,        /* microbatches in a gradient before it */
-    CLOCK_COUNT
+enum check_claim_clock {
+    CHECK_CLOCK_MINIBATCH,
+    CHECK_CLOCK_MICROBATCH, /* n */
+    CHECK_CLOCK_STEP, /* updates before its minibatch, less the staleness of the schedule */
+    CHECK_CLOCK_SUM,  /* microbatches in a gradient before it */
+    CHECK_CLOCK_COUNT
 };
 
 /* Numbers of passes over a run. */
@@ -86,26 +86,26 @@ struct check_parallel_progress {
     uint64_t gathered, reduced;
 };
 /* Parameters of kept weights are not followed, because no operation of a plan reads them. */
-enum job_thing { THING_BATCH, THING_LOSS, THING_TABLE_GRADIENT, THING_NORMS, JOB_THINGS };
+enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS, CHECK_JOB_THINGS };
 
 /*
  * A claim: the contents that a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer.
  * They are bytes of a thing from thing_offset on, of the version of the job's minibatch + version_delta, or of its last
  * held-out minibatch, whose versions are separate from all others. A partial boundary's thing_offset is its next row.
  */
-#define HELD_OUT_VERSION (UINT64_C(1) << 63)
-struct claim {
+#define CHECK_HELD_OUT_VERSION (UINT64_C(1) << 63)
+struct check_claim {
     uint32_t access; /* of the operation */
     uint32_t thing;
     uint32_t version_delta;
-    uint8_t clock;  /* enum claim_clock, not CLOCK_COUNT */
+    uint8_t clock;  /* enum check_claim_clock, not CHECK_CLOCK_COUNT */
     bool makes;
     bool held_out;
     uint64_t offset_bytes, bytes, thing_offset;
 };
 
 /* Claims of an operation; operations of alike units share them. */
-struct claim_list {
+struct check_claim_list {
     uint32_t first, count;
 };
 
@@ -114,11 +114,11 @@ enum { CHECK_ACCESSES_MAX = 16 }; /* most accesses of an operation: a computatio
 struct checker {
     const struct plan *plan;
     struct error *err;
-    struct job_facts *jobs;
-    struct shard_facts *shards;
-    struct claim *claims;
+    struct check_job_facts *jobs;
+    struct check_shard_facts *shards;
+    struct check_claim *claims;
     size_t claim_count, claim_capacity;
-    struct claim_list *claims_of; /* per operation */
+    struct check_claim_list *claims_of; /* per operation */
 
     /* position, for messages */
     bool in_order;         /* in an instance; else in a unit as such */
@@ -132,10 +132,10 @@ struct checker {
 enum status check_fail(struct checker *c, const char *rule, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
-uint32_t check_job_thing(const struct checker *c, uint32_t job, enum job_thing thing);
-static inline uint32_t check_shard_thing(uint32_t global_shard, enum shard_thing thing)
+uint32_t check_job_thing(const struct checker *c, uint32_t job, enum check_job_thing thing);
+static inline uint32_t check_shard_thing(uint32_t global_shard, enum check_shard_thing thing)
 {
-    return global_shard * SHARD_THINGS + (uint32_t)thing;
+    return global_shard * CHECK_SHARD_THINGS + (uint32_t)thing;
 }
 
 /* Returns the name of a thing that a buffer holds or should hold: "state of job-1 shard 3, version 4". */
@@ -160,7 +160,7 @@ static inline const char *check_access_text(const struct checker *c,
 
 /* Appends to the claims of the current operation. A claim of 0 bytes is dropped. */
 MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_access *access,
-                                       struct claim claim);
+                                       struct check_claim claim);
 
 /* Checks operands and work of the current operation and makes its claims: forward, loss, backward or update. */
 MUST_CHECK enum status check_training_op(struct checker *c);
@@ -189,15 +189,15 @@ struct check_rank {
     uint32_t run, turn;
 };
 struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
-/* The versions of a unit's claims at present, by enum claim_clock; valid where `counts` is set. A claim's version_delta
+/* The versions of a unit's claims at present, by enum check_claim_clock; valid where `counts` is set. A claim's version_delta
  * is added. */
 struct check_versions {
-    uint64_t of[CLOCK_COUNT];
-    bool counts[CLOCK_COUNT];
+    uint64_t of[CHECK_CLOCK_COUNT];
+    bool counts[CHECK_CLOCK_COUNT];
 };
 struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,
                                               const struct check_parallel_progress *progress, uint32_t pass);
-static inline uint64_t check_version_of(const struct check_versions *versions, const struct claim *claim)
+static inline uint64_t check_version_of(const struct check_versions *versions, const struct check_claim *claim)
 {
     return versions->of[claim->clock] + (versions->counts[claim->clock] ? claim->version_delta : 0);
 }

@@ -73,11 +73,11 @@ static enum status read_shards(struct plan_reader *r)
     struct plan *plan = r->plan;
     struct shards_read read = {0};
     size_t count, inner;
-    TRY(plan_reader_count(r, TABLE_SHARDS, &count, &inner));
-    TRY(plan_reader_limit(r, r->tables[TABLE_SHARDS], count, PLAN_SHARDS_MAX, "shards"));
+    TRY(plan_reader_count(r, PLAN_TABLE_SHARDS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SHARDS], count, PLAN_SHARDS_MAX, "shards"));
     TRY(ARENA_NEW(&r->plan->arena, count, plan->shards, r->err));
     TRY(ARENA_NEW(&r->plan->arena, (size_t)plan->jobs.count + 1, plan->job_first_shard, r->err));
-    TRY(plan_reader_each(r, TABLE_SHARDS, read_shard, &read));
+    TRY(plan_reader_each(r, PLAN_TABLE_SHARDS, read_shard, &read));
     while (read.job < plan->jobs.count) plan->job_first_shard[++read.job] = (uint32_t)count;
     plan->shard_count = (uint32_t)count;
     return STATUS_OK;
@@ -116,12 +116,12 @@ static enum status read_works(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
     size_t count, item_count;
-    TRY(plan_reader_count(r, TABLE_WORKS, &count, &item_count));
-    TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], count, PLAN_OPS_MAX, "works"));
-    TRY(plan_reader_limit(r, r->tables[TABLE_WORKS], item_count, PLAN_ITEMS_MAX, "work items"));
+    TRY(plan_reader_count(r, PLAN_TABLE_WORKS, &count, &item_count));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_WORKS], count, PLAN_OPS_MAX, "works"));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_WORKS], item_count, PLAN_ITEMS_MAX, "work items"));
     TRY(ARENA_NEW(&r->plan->arena, count, plan->works, r->err));
     TRY(ARENA_NEW(&r->plan->arena, item_count, plan->items, r->err));
-    return plan_reader_each(r, TABLE_WORKS, read_work, NULL);
+    return plan_reader_each(r, PLAN_TABLE_WORKS, read_work, NULL);
 }
 
 static enum status read_buffer(struct plan_reader *r, const json_t *row, void *context)
@@ -153,10 +153,10 @@ static enum status read_buffers(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
     size_t count, inner;
-    TRY(plan_reader_count(r, TABLE_BUFFERS, &count, &inner));
-    TRY(plan_reader_limit(r, r->tables[TABLE_BUFFERS], count, PLAN_BUFFERS_MAX, "buffers"));
+    TRY(plan_reader_count(r, PLAN_TABLE_BUFFERS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_BUFFERS], count, PLAN_BUFFERS_MAX, "buffers"));
     TRY(ARENA_NEW(&r->plan->arena, count, plan->buffers, r->err));
-    return plan_reader_each(r, TABLE_BUFFERS, read_buffer, NULL);
+    return plan_reader_each(r, PLAN_TABLE_BUFFERS, read_buffer, NULL);
 }
 
 static enum status read_slot(struct plan_reader *r, const json_t *row, void *context)
@@ -174,10 +174,10 @@ static enum status read_slots(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
     size_t count, inner;
-    TRY(plan_reader_count(r, TABLE_SLOTS, &count, &inner));
-    TRY(plan_reader_limit(r, r->tables[TABLE_SLOTS], count, PLAN_SLOTS_MAX, "slots"));
+    TRY(plan_reader_count(r, PLAN_TABLE_SLOTS, &count, &inner));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SLOTS], count, PLAN_SLOTS_MAX, "slots"));
     TRY(ARENA_NEW(&r->plan->arena, count, plan->slots, r->err));
-    return plan_reader_each(r, TABLE_SLOTS, read_slot, NULL);
+    return plan_reader_each(r, PLAN_TABLE_SLOTS, read_slot, NULL);
 }
 
 /* --- gangs ---------------------------------------------------------------------------------- */
@@ -442,7 +442,7 @@ static enum status each_segment(struct plan_reader *r, struct segment_sizes *siz
 {
     struct json_element element;
     bool more;
-    TRY(json_stream_begin(r->file, TABLE_SEGMENTS, r->err));
+    TRY(json_stream_begin(r->file, PLAN_TABLE_SEGMENTS, r->err));
     for (size_t s = 0;; s++) {
         struct json_stream *segment = NULL;
         TRY(json_stream_next(r->file, &element, &more, r->err));
@@ -460,19 +460,19 @@ static enum status read_segments(struct plan_reader *r)
     struct plan *plan = r->plan;
     struct segment_sizes sizes = {0};
     size_t choice_count, choice_slots;
-    TRY(plan_reader_count(r, TABLE_CHOICES, &choice_count, &choice_slots));
+    TRY(plan_reader_count(r, PLAN_TABLE_CHOICES, &choice_count, &choice_slots));
     TRY(each_segment(r, &sizes));
     sizes.instances += choice_count;
     sizes.slots += choice_slots;
-    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.segments, PLAN_SEGMENTS_MAX, "segments"));
-    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.instances, PLAN_INSTANCES_MAX, "instances"));
-    TRY(plan_reader_limit(r, r->tables[TABLE_SEGMENTS], sizes.slots, PLAN_ACCESSES_MAX, "slots of instances"));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SEGMENTS], sizes.segments, PLAN_SEGMENTS_MAX, "segments"));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SEGMENTS], sizes.instances, PLAN_INSTANCES_MAX, "instances"));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_SEGMENTS], sizes.slots, PLAN_ACCESSES_MAX, "slots of instances"));
     TRY(ARENA_NEW(&r->plan->arena, sizes.segments, plan->segments, r->err));
     TRY(ARENA_NEW(&r->plan->arena, sizes.instances, plan->instances, r->err));
     TRY(ARENA_NEW(&r->plan->arena, sizes.slots, plan->layouts, r->err));
     TRY(each_segment(r, NULL));
     plan->segment_count = (uint32_t)sizes.segments;
-    TRY(json_stream_begin(r->file, TABLE_CHOICES, r->err));
+    TRY(json_stream_begin(r->file, PLAN_TABLE_CHOICES, r->err));
     TRY(read_instances(r, r->file));
     plan->choice_count = (uint32_t)choice_count;
     return STATUS_OK;
@@ -559,16 +559,18 @@ static enum status read_machine_and_jobs(struct plan_reader *r, struct json_obje
     return STATUS_OK;
 }
 
-static const char *const table_keys[TABLE_COUNT + 1] = {
-    [TABLE_SHARDS] = "shards", [TABLE_WORKS] = "works", [TABLE_BUFFERS] = "buffers", [TABLE_SLOTS] = "slots",
-    [TABLE_UNITS] = "units", [TABLE_SEGMENTS] = "segments", [TABLE_CHOICES] = "choices",
+static const char *const table_keys[PLAN_TABLE_COUNT + 1] = {
+    [PLAN_TABLE_SHARDS] = "shards",   [PLAN_TABLE_WORKS] = "works", [PLAN_TABLE_BUFFERS] = "buffers",
+    [PLAN_TABLE_SLOTS] = "slots",     [PLAN_TABLE_UNITS] = "units", [PLAN_TABLE_SEGMENTS] = "segments",
+    [PLAN_TABLE_CHOICES] = "choices",
 };
 
 /* Finds the tables in the head, where they have no elements. */
 static enum status find_tables(struct plan_reader *r, struct json_object *root)
 {
-    for (size_t t = 0; t < TABLE_COUNT; t++) {
-        TRY(json_take_array(root, table_keys[t], t == TABLE_CHOICES ? JSON_OPTIONAL : JSON_REQUIRED, &r->tables[t], r->err));
+    for (size_t t = 0; t < PLAN_TABLE_COUNT; t++) {
+        TRY(json_take_array(root, table_keys[t], t == PLAN_TABLE_CHOICES ? JSON_OPTIONAL : JSON_REQUIRED, &r->tables[t],
+                            r->err));
         if (json_array_size(r->tables[t]) > 0)
             return json_fail_key(r->in, root->value, table_keys[t], r->err, "the key '%s' is written with escapes",
                                  table_keys[t]);

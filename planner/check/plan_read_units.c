@@ -247,14 +247,14 @@ enum status plan_reader_units(struct plan_reader *r)
 {
     struct plan *plan = r->plan;
     struct unit_sizes sizes = {0};
-    TRY(plan_reader_each(r, TABLE_UNITS, count_unit, &sizes));
-    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.units, PLAN_UNITS_MAX, "units"));
-    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.ops, PLAN_OPS_MAX, "operations"));
-    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.accesses, PLAN_ACCESSES_MAX, "accesses"));
-    TRY(plan_reader_limit(r, r->tables[TABLE_UNITS], sizes.afters, PLAN_ACCESSES_MAX, "orderings"));
+    TRY(plan_reader_each(r, PLAN_TABLE_UNITS, count_unit, &sizes));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_UNITS], sizes.units, PLAN_UNITS_MAX, "units"));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_UNITS], sizes.ops, PLAN_OPS_MAX, "operations"));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_UNITS], sizes.accesses, PLAN_ACCESSES_MAX, "accesses"));
+    TRY(plan_reader_limit(r, r->tables[PLAN_TABLE_UNITS], sizes.afters, PLAN_ACCESSES_MAX, "orderings"));
     TRY(ARENA_NEW(&r->plan->arena, sizes.units, plan->units, r->err));
     TRY(ARENA_NEW(&r->plan->arena, sizes.ops, plan->ops, r->err));
     TRY(ARENA_NEW(&r->plan->arena, sizes.accesses, plan->accesses, r->err));
     TRY(ARENA_NEW(&r->plan->arena, sizes.afters, plan->afters, r->err));
-    return plan_reader_each(r, TABLE_UNITS, read_unit, NULL);
+    return plan_reader_each(r, PLAN_TABLE_UNITS, read_unit, NULL);
 }

@@ -9,16 +9,16 @@
 #include "planner/plan.h"
 
 /* The long arrays of a plan's file. */
-enum plan_table { TABLE_SHARDS, TABLE_WORKS, TABLE_BUFFERS, TABLE_SLOTS, TABLE_UNITS, TABLE_SEGMENTS, TABLE_CHOICES, TABLE_COUNT };
+enum plan_table { PLAN_TABLE_SHARDS, PLAN_TABLE_WORKS, PLAN_TABLE_BUFFERS, PLAN_TABLE_SLOTS, PLAN_TABLE_UNITS, PLAN_TABLE_SEGMENTS, PLAN_TABLE_CHOICES, PLAN_TABLE_COUNT };
 
 struct plan_reader {
     const struct json_input *in; /* the head of the file, or an element of a table while it is read */
     struct plan *plan; /* being filled */
     struct error *err;
     struct json_stream *file;
-    const char *folder; /* folder that relative paths refer to */
-    const json_t *tables[TABLE_COUNT]; /* in the head, without elements; NULL: missing */
-    uint64_t element; /* its number, while an element is read */
+    const char *folder;                     /* folder that relative paths refer to */
+    const json_t *tables[PLAN_TABLE_COUNT]; /* in the head, without elements; NULL: missing */
+    uint64_t element;                       /* its number, while an element is read */
 };
 
 /* --- elements of rows ------------------------------------------------------------------------ */

@@ -23,7 +23,7 @@ struct turns {
 };
 
 /* Like planner/parallel/parallel_job_layout.c: the last run stays where it is larger than all others. */
-static bool find_places(const struct choose_problem *p, const char *choices, struct turns *out)
+static bool find_places(const struct parallel_job_choice_problem *p, const char *choices, struct turns *out)
 {
     uint64_t each = 1, own = 0, work = 0;
     out->count = 0;
@@ -48,7 +48,7 @@ static bool find_places(const struct choose_problem *p, const char *choices, str
 /* --- the clock -------------------------------------------------------------------------------- */
 
 struct clock {
-    const struct choose_problem *problem;
+    const struct parallel_job_choice_problem *problem;
     const char *choices;
     struct turns turns;
     double compute_s, up_s, down_s;            /* when each stream is free */
@@ -74,7 +74,7 @@ static void fetch_next(struct clock *c)
 {
     if (c->fetched == c->fetching_count) return;
     uint32_t at = c->fetched++, step = c->fetching[at], r = run_of(c, step);
-    const struct choose_run *run = &c->problem->runs[r];
+    const struct parallel_job_choice_run *run = &c->problem->runs[r];
     if (at >= c->problem->slots) c->up_s = fmax(c->up_s, c->passed_s[c->fetching[at - c->problem->slots]]);
     c->up_s += run->weights_s;
     if (step >= c->problem->count && leaves(c, r)) {
@@ -86,7 +86,7 @@ static void fetch_next(struct clock *c)
 
 static void pass_forward(struct clock *c, uint32_t step)
 {
-    const struct choose_run *run = &c->problem->runs[step];
+    const struct parallel_job_choice_run *run = &c->problem->runs[step];
     uint32_t turn = c->turns.of[step];
     double begin_s = fmax(c->compute_s, c->ready_s[step]);
     if (turn < c->turns.count && turn >= c->turns.places)
@@ -98,14 +98,14 @@ static void pass_forward(struct clock *c, uint32_t step)
 static void pass_back(struct clock *c, uint32_t step)
 {
     uint32_t r = run_of(c, step), at = step - c->problem->count;
-    const struct choose_run *run = &c->problem->runs[r];
+    const struct parallel_job_choice_run *run = &c->problem->runs[r];
     double begin_s = fmax(c->compute_s, c->ready_s[step]);
     if (at >= GRADIENT_SLOTS) begin_s = fmax(begin_s, c->drained_s[at - GRADIENT_SLOTS]);
     c->compute_s = c->passed_s[step] = c->back_s[r] = begin_s + run->backward_s[is_again(c->choices, r)];
     c->down_s = c->drained_s[at] = fmax(c->down_s, c->compute_s) + run->down_s;
 }
 
-double choose_clock_s(const struct choose_problem *problem, const char *choices, bool *fits)
+double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *problem, const char *choices, bool *fits)
 {
     struct clock c = {.problem = problem, .choices = choices};
     uint32_t steps = 2 * problem->count;
@@ -127,7 +127,7 @@ double choose_clock_s(const struct choose_problem *problem, const char *choices,
 /* --- the search ------------------------------------------------------------------------------- */
 
 struct search {
-    const struct choose_problem *problem;
+    const struct parallel_job_choice_problem *problem;
     uint32_t may[RUNS_MAX], may_count; /* runs that have something to compute again */
     char best[RUNS_MAX];
     double best_s;
@@ -138,7 +138,7 @@ struct search {
 static bool try_choices(struct search *s, const char *choices)
 {
     bool fits;
-    double seconds = choose_clock_s(s->problem, choices, &fits);
+    double seconds = parallel_job_choice_clock_s(s->problem, choices, &fits);
     if (!fits || (s->any && seconds >= s->best_s)) return false;
     memcpy(s->best, choices, s->problem->count);
     s->best_s = seconds;
@@ -207,12 +207,12 @@ static void search_all(struct search *s)
     }
 }
 
-bool choose_best(const struct choose_problem *problem, char *choices, double *best_s, bool *exact)
+bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s, bool *exact)
 {
     struct search s = {.problem = problem};
     for (uint32_t r = 0; r < problem->count; r++)
         if (problem->runs[r].kept_bytes[1] < problem->runs[r].kept_bytes[0]) s.may[s.may_count++] = r;
-    *exact = s.may_count <= CHOOSE_EXACT;
+    *exact = s.may_count <= PARALLEL_JOB_CHOICE_EXACT;
     if (*exact) try_all(&s);
     else search_all(&s);
     if (!s.any) return false;
@@ -274,10 +274,10 @@ static uint64_t fixed_bytes(const struct parallel_job *again)
     return bytes - parallel_job_range_bytes(work);
 }
 
-static struct choose_run run_like(const struct parallel_job *s, const struct parallel_job *const of[2], uint32_t r)
+static struct parallel_job_choice_run run_like(const struct parallel_job *s, const struct parallel_job *const of[2], uint32_t r)
 {
-    struct choose_run run = {.forward_s = of[0]->times.runs[r].pass_s[PIPELINE_FORWARD],
-                             .gathers = of[0]->of[r].gathers};
+    struct parallel_job_choice_run run = {.forward_s = of[0]->times.runs[r].pass_s[PIPELINE_FORWARD],
+                                          .gathers = of[0]->of[r].gathers};
     for (int again = 0; again < 2; again++) {
         const struct parallel_job_run *like = &of[again]->of[r];
         run.backward_s[again] = of[again]->times.runs[r].pass_s[PIPELINE_BACKWARD];
@@ -301,12 +301,12 @@ static enum status choose(struct parallel_job *s, struct job *job, struct arena 
     TRY(measure(s, &alike[1], PARALLEL_AGAIN, arena, &of[1], err));
     uint64_t have = hardware_least_memory(&s->plan->hardware, s->parallel->first_device, parallel_devices(s->parallel));
     uint64_t fixed = fixed_bytes(&of[1]);
-    struct choose_problem problem = {.count = s->runs, .slots = s->parallel->prefetch + 1,
-                                     .have_bytes = have > fixed ? have - fixed : 0};
+    struct parallel_job_choice_problem problem = {.count = s->runs, .slots = s->parallel->prefetch + 1,
+                                                  .have_bytes = have > fixed ? have - fixed : 0};
     TRY(ARENA_NEW(arena, s->runs, problem.runs, err));
     for (uint32_t r = 0; r < s->runs; r++)
         problem.runs[r] = run_like(s, (const struct parallel_job *const[]){&of[0], &of[1]}, r);
-    if (!choose_best(&problem, job->parallel.choices, &best_s, &exact))
+    if (!parallel_job_choice_best(&problem, job->parallel.choices, &best_s, &exact))
         memset(job->parallel.choices, PARALLEL_SWAPPED, s->runs);
     job->parallel.chosen = s->runs;
     return STATUS_OK;

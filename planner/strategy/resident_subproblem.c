@@ -15,10 +15,10 @@ static const double near_enough = 1.02;
 bool resident_allowed(const struct planner_options *o)
 {
     bool stays = o->activations == PLANNER_AUTO || plan_activations_stay(o->activations);
-    bool place = o->optimizer == PLANNER_AUTO || o->optimizer == PLACE_DEVICE;
-    return o->resident && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place &&
-           !o->mixed && o->storage == STORAGE_AUTO && o->cuts == CUTS_GREEDY && o->shards <= 1 && o->weight_buffers == 0 &&
-           !o->no_double_buffer && !o->no_persistence && o->last == LAST_AUTO;
+    bool place = o->optimizer == PLANNER_AUTO || o->optimizer == PLANNER_PLACE_DEVICE;
+    return o->resident && !o->policy && !o->live && !o->instance && !o->timetable && !o->swap && stays && place && !o->mixed &&
+           o->storage == PLANNER_STORAGE_AUTO && o->cuts == PLANNER_CUTS_GREEDY && o->shards <= 1 && o->weight_buffers == 0 &&
+           !o->no_double_buffer && !o->no_persistence && o->last == PLANNER_LAST_AUTO;
 }
 
 static bool any_clips(const struct job *jobs, const struct subproblem *subproblem)
@@ -41,7 +41,7 @@ static struct planner_options options_beside(const struct subproblem *subproblem
     own.resident = false;
     if (company->busy_devices <= subproblem->device_count) return own;
     own.contention = company->contention;
-    if (own.optimizer == PLANNER_AUTO && !clips) own.optimizer = PLACE_DEVICE;
+    if (own.optimizer == PLANNER_AUTO && !clips) own.optimizer = PLANNER_PLACE_DEVICE;
     return own;
 }
 

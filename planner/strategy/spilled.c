@@ -44,7 +44,7 @@ static enum status check_clipping(const struct policy *policy, const struct hard
         return error_set(err, STATUS_INFEASIBLE,
                          "policy '%s' keeps states on the devices, and the optimizer of job '%s' "
                          "clips ('clip'), which is done on the host", policy->name, name);
-    if (options->optimizer == PLACE_DEVICE)
+    if (options->optimizer == PLANNER_PLACE_DEVICE)
         return error_set(err, STATUS_BAD_INPUT,
                          "the optimizer of job '%s' clips ('clip'), which is done on the host "
                          "(expected --optimizer auto, cpu or split)", name);
@@ -61,7 +61,7 @@ static enum status partition_for(const struct policy *policy, const struct hardw
                                  const struct planner_options *options, struct partition *out,
                                  struct error *err)
 {
-    bool cpu = options->optimizer == PLACE_CPU || options->optimizer == PLACE_SPLIT;
+    bool cpu = options->optimizer == PLANNER_PLACE_CPU || options->optimizer == PLANNER_PLACE_SPLIT;
     if (cpu && policy->resident)
         return error_set(err, STATUS_BAD_INPUT,
                          "policy '%s' keeps states on the devices, and their optimizers with them "
@@ -140,7 +140,7 @@ static enum status describe(struct plan *plan, const struct policy *policy,
                             const struct plan_order *order, struct error *err)
 {
     struct bound bound;
-    bool cpu = options->optimizer != PLACE_DEVICE && hardware_has_cpu(&plan->hardware);
+    bool cpu = options->optimizer != PLANNER_PLACE_DEVICE && hardware_has_cpu(&plan->hardware);
     bound_makespan(&plan->hardware, &plan->jobs, cpu, &bound);
     plan->seed = options->seed;
     plan->double_buffer = !partition->resident && partition->weight_buffer_count > 1;
@@ -168,7 +168,7 @@ static enum status share_host(const struct hardware *hardware, const struct job_
     uint32_t hosts = partition->resident ? 1 : partition->interleaved ? node_assignment_count(hardware, jobs) : 1;
     TRY(storage_choose(hardware, jobs, footprints, options, partition, err));
     if (!may_take_turns(hardware, partition)) return STATUS_OK;
-    if (options->host != HOST_TURNS && !host_states_exceed(hardware, jobs, hosts)) return STATUS_OK;
+    if (options->host != PLANNER_HOST_TURNS && !host_states_exceed(hardware, jobs, hosts)) return STATUS_OK;
     return host_take_turns(hardware, jobs, footprints, partition, err);
 }
 
@@ -249,6 +249,6 @@ enum status spilled_plan(struct hardware *hardware, struct job_set *jobs, const 
     out->hardware = (struct hardware){0};
     out->jobs = (struct job_set){0};
     plan_release(out);
-    turns.host = HOST_TURNS;
+    turns.host = PLANNER_HOST_TURNS;
     return plan_by_policy(&machine, &all, &turns, &short_of_memory, out, err);
 }

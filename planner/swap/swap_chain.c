@@ -19,7 +19,7 @@ static const double ticks_of_computation = 1e6;
 
 /* --- sizes ----------------------------------------------------------------------------------- */
 
-static uint64_t padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
+static uint64_t padded(uint64_t bytes) { return size_align(bytes, PARTITION_ARENA_ALIGNMENT); }
 
 static bool is_last(const struct swap_job *j, uint32_t l) { return l + 1 == j->layer_count; }
 

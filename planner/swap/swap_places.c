@@ -117,13 +117,13 @@ static int by_start(const void *left, const void *right)
 
 static uint64_t range_end(const struct swap_range *r)
 {
-    return r->offset + size_align(r->bytes, ARENA_ALIGNMENT);
+    return r->offset + size_align(r->bytes, PARTITION_ARENA_ALIGNMENT);
 }
 
 /* In the lowest gap; laid: those that have a place, by offset. */
 static void lay(struct swap_range *range, struct swap_range **laid, uint32_t count, uint64_t base)
 {
-    uint64_t bytes = size_align(range->bytes, ARENA_ALIGNMENT);
+    uint64_t bytes = size_align(range->bytes, PARTITION_ARENA_ALIGNMENT);
     uint32_t at = 0;
     range->offset = base;
     for (uint32_t i = 0; i < count; i++) {
@@ -155,7 +155,7 @@ static uint64_t most_held(struct swap_range **of, uint32_t count)
         uint64_t held = 0;
         for (uint32_t k = 0; k < count; k++)
             if (of[k]->from <= of[i]->from && of[i]->from < of[k]->to)
-                held += size_align(of[k]->bytes, ARENA_ALIGNMENT);
+                held += size_align(of[k]->bytes, PARTITION_ARENA_ALIGNMENT);
         most = max_u64(most, held);
     }
     return most;

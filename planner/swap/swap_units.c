@@ -21,7 +21,7 @@ enum { LAST_USE = ACCESS_READ | ACCESS_RELEASE };
 struct unit {
     const struct swap_writing *w;
     struct emitter *e;
-    struct shard_view v;
+    struct emit_shard_view v;
     enum chain_choice choice;
     uint64_t work_offset;
 };
@@ -33,19 +33,19 @@ static struct unit begin(const struct swap_writing *w, uint32_t shard, enum plan
     const struct swap_job *job = w->job;
     struct emitter *e = w->emitter;
     struct unit u = {.w = w, .e = e, .choice = (enum chain_choice)w->choices[shard]};
-    u.v = (struct shard_view){.job = job->job,
-                              .footprint = &job->layers[shard].bytes,
-                              .job_index = job->index,
-                              .shard = shard,
-                              .global = e->partition->job_first_shard[job->index] + shard,
-                              .shard_count = job->layer_count,
-                              .embedding = shard == 0 && job_has_embedding(job->job),
-                              .last = shard + 1 == job->layer_count,
-                              .resident = true,
-                              .persistent = true,
-                              .pass = pass};
+    u.v = (struct emit_shard_view){.job = job->job,
+                                   .footprint = &job->layers[shard].bytes,
+                                   .job_index = job->index,
+                                   .shard = shard,
+                                   .global = e->partition->job_first_shard[job->index] + shard,
+                                   .shard_count = job->layer_count,
+                                   .embedding = shard == 0 && job_has_embedding(job->job),
+                                   .last = shard + 1 == job->layer_count,
+                                   .resident = true,
+                                   .persistent = true,
+                                   .pass = pass};
     e->acquire_count = 0;
-    e->current = (struct unit_slots){0};
+    e->current = (struct emit_unit_slots){0};
     plan_builder_unit_begin(e->builder, job->index, shard, pass, ends);
     return u;
 }
@@ -54,12 +54,12 @@ static struct unit begin(const struct swap_writing *w, uint32_t shard, enum plan
 static void end(const struct unit *u)
 {
     struct emitter *e = u->e;
-    uint32_t slots[ACCESSES_MAX], count = (uint32_t)e->acquire_count;
+    uint32_t slots[EMIT_ACCESSES_MAX], count = (uint32_t)e->acquire_count;
     uint32_t unit = plan_builder_unit_end(e->builder);
     if (e->status) return;
     for (uint32_t i = 0; i < count; i++) {
-        const struct acquire *a = &e->acquires[i];
-        uint64_t base = a->area == AREA_WORKSPACE ? u->work_offset : 0;
+        const struct emit_acquire *a = &e->acquires[i];
+        uint64_t base = a->area == EMIT_AREA_WORKSPACE ? u->work_offset : 0;
         slots[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
     plan_builder_instance(e->builder, unit, u->w->job->device, slots, count);
@@ -86,7 +86,7 @@ static uint32_t here(const struct unit *u, uint32_t kind, uint32_t shard, uint64
 static void use_new(const struct unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
 {
     if (range->bytes == 0) return;
-    emit_use_new(u->e, here(u, kind, shard, range->bytes), 0, AREA_KEEP, range->offset, range->bytes);
+    emit_use_new(u->e, here(u, kind, shard, range->bytes), 0, EMIT_AREA_KEEP, range->offset, range->bytes);
 }
 
 static void use(const struct unit *u, uint32_t kind, uint32_t shard, uint64_t bytes, uint32_t flags)
@@ -100,7 +100,7 @@ static void fetch(const struct unit *u, uint32_t kind, uint32_t shard, const str
     uint64_t bytes = range->bytes;
     if (bytes == 0) return;
     uint32_t host = name(u, kind, shard, false, bytes), device = here(u, kind, shard, bytes);
-    emit_slot(u->e, AREA_KEEP, range->offset, bytes);
+    emit_slot(u->e, EMIT_AREA_KEEP, range->offset, bytes);
     emit_copy(u->e, STREAM_H2D, host, 0, 0, device, 0, ACCESS_ACQUIRE, bytes);
 }
 

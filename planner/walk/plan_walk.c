@@ -125,13 +125,13 @@ static void end_waits(struct plan_walk *w)
 /* --- host buffers --------------------------------------------------------------------------- */
 
 /* The reader's entry for `stream`, made if need be. NULL: no memory. */
-static struct host_reader *host_reader_for(struct plan_walk *w, struct host_buffer *host,
-                                           uint32_t stream)
+static struct walk_host_reader *host_reader_for(struct plan_walk *w, struct walk_host_buffer *host,
+                                                uint32_t stream)
 {
     for (uint32_t i = 0; i < host->reader_count; i++)
         if (host->readers[i].stream == stream) return &host->readers[i];
-    if (host->reader_count < HOST_READERS_INLINE) {
-        struct host_reader *reader = &host->readers[host->reader_count++];
+    if (host->reader_count < WALK_HOST_READERS_INLINE) {
+        struct walk_host_reader *reader = &host->readers[host->reader_count++];
         reader->stream = stream;
         return reader;
     }
@@ -151,12 +151,12 @@ static struct host_reader *host_reader_for(struct plan_walk *w, struct host_buff
         }
         index = w->reader_count++;
     }
-    w->readers[index] = (struct host_reader){.stream = stream, .next = host->more};
+    w->readers[index] = (struct walk_host_reader){.stream = stream, .next = host->more};
     host->more = index;
     return &w->readers[index];
 }
 
-static void host_forget_readers(struct plan_walk *w, struct host_buffer *host)
+static void host_forget_readers(struct plan_walk *w, struct walk_host_buffer *host)
 {
     host->reader_count = 0;
     while (host->more != PLAN_NONE) {
@@ -167,12 +167,12 @@ static void host_forget_readers(struct plan_walk *w, struct host_buffer *host)
     }
 }
 
-static void use_host_buffer(struct plan_walk *w, struct host_buffer *host, uint32_t flags)
+static void use_host_buffer(struct plan_walk *w, struct walk_host_buffer *host, uint32_t flags)
 {
     uint64_t now = w->at.number + 1;
     if (!(flags & ACCESS_WRITE)) {
         wait_for(w, host->writer_stream, host->writer);
-        struct host_reader *reader = host_reader_for(w, host, w->stream);
+        struct walk_host_reader *reader = host_reader_for(w, host, w->stream);
         if (reader)
             reader->number = now;
         else
@@ -193,7 +193,7 @@ static void use_host_buffer(struct plan_walk *w, struct host_buffer *host, uint3
 
 /* Fills in slot and address of `use`. */
 static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
-                              struct host_buffer *host, const uint32_t *layout)
+                              struct walk_host_buffer *host, const uint32_t *layout)
 {
     if (use->flags & ACCESS_ACQUIRE) {
         host->slot = layout[w->at.acquire + w->acquired++];
@@ -204,7 +204,7 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
         uint32_t i = plan_freed_find(list, slot->offset_bytes, &host->hint);
         for (; i < list->count && list->ranges[i].first < end; i++) {
             const uint64_t *users = list->users[list->ranges[i].users].users;
-            wait_for(w, (uint32_t)users[RELEASED_ON], users[RELEASED_BY]);
+            wait_for(w, (uint32_t)users[WALK_RELEASED_ON], users[WALK_RELEASED_BY]);
         }
     }
     use->slot = host->slot;
@@ -212,12 +212,12 @@ static void use_staged_buffer(struct plan_walk *w, struct plan_place_use *use,
     use_host_buffer(w, host, use->flags);
 }
 
-static void release_staged_buffer(struct plan_walk *w, struct host_buffer *host)
+static void release_staged_buffer(struct plan_walk *w, struct walk_host_buffer *host)
 {
     const struct plan_slot *slot = &w->plan->slots[host->slot];
     uint32_t row = w->staged_row;
     uint64_t first = slot->offset_bytes, end = first + slot->bytes;
-    struct plan_freed_users users = {.users = {[RELEASED_BY] = w->at.number + 1, [RELEASED_ON] = w->stream}};
+    struct plan_freed_users users = {.users = {[WALK_RELEASED_BY] = w->at.number + 1, [WALK_RELEASED_ON] = w->stream}};
     if (!plan_freed_paint(&w->freed[row], first, end, &users, &host->hint)) w->failed = true;
     host_forget_readers(w, host);
     host->writer = 0;
@@ -252,11 +252,11 @@ static uint32_t live_take(struct plan_walk *w)
         }
         index = w->live_count++;
     }
-    w->lives[index] = (struct live){0};
+    w->lives[index] = (struct walk_live){0};
     return index;
 }
 
-static void use_live(struct plan_walk *w, struct live *live, uint32_t flags, uint32_t kind)
+static void use_live(struct plan_walk *w, struct walk_live *live, uint32_t flags, uint32_t kind)
 {
     uint64_t now = w->at.number + 1;
     if (!(flags & ACCESS_WRITE)) {
@@ -285,7 +285,7 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
                               uint32_t device, uint32_t kind, const uint32_t *layout)
 {
     uint64_t at = cell_of(w, index, device);
-    struct cell *cell = &w->cells[at];
+    struct walk_cell *cell = &w->cells[at];
     assert(kind < PLAN_LOCAL_STREAMS);
     if (use->flags & ACCESS_ACQUIRE) {
         uint32_t taken = live_take(w);
@@ -302,7 +302,7 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
                        slot->offset_bytes + slot->bytes, &cell->hint);
     }
     assert(cell->live != 0);
-    struct live *live = &w->lives[cell->live - 1];
+    struct walk_live *live = &w->lives[cell->live - 1];
     use->slot = live->slot;
     use->life = cell->live - 1;
     use->address += w->plan->slots[live->slot].offset_bytes;
@@ -313,9 +313,9 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
 static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                             uint32_t peer)
 {
-    const struct cell *cell = &w->cells[cell_of(w, index, peer)];
+    const struct walk_cell *cell = &w->cells[cell_of(w, index, peer)];
     assert(cell->live != 0);
-    const struct live *live = &w->lives[cell->live - 1];
+    const struct walk_live *live = &w->lives[cell->live - 1];
     uint32_t first_stream = peer * w->local_count;
     use->slot = live->slot;
     use->life = cell->live - 1;
@@ -325,9 +325,9 @@ static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uin
 
 static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t device, bool fetched)
 {
-    struct cell *cell = &w->cells[cell_of(w, index, device)];
+    struct walk_cell *cell = &w->cells[cell_of(w, index, device)];
     uint32_t record = cell->live - 1;
-    struct live *live = &w->lives[record];
+    struct walk_live *live = &w->lives[record];
     const struct plan_slot *slot = &w->plan->slots[live->slot];
     uint64_t first = slot->offset_bytes, end = first + slot->bytes, any_reader = 0;
     struct plan_freed_users by = {.fetched = 0};
@@ -369,7 +369,7 @@ static void wait_for_after(struct plan_walk *w, const struct plan_after *after)
     uint64_t inside = position - w->segment_positions[s];
     uint32_t index = segment->first_instance + (uint32_t)(inside % segment->instance_count);
     uint64_t number = w->segment_numbers[s] +
-                      inside / segment->instance_count * segment_ops(w, s) +
+                      inside / segment->instance_count * walk_segment_ops(w, s) +
                       w->ops_before[index] - w->ops_before[segment->first_instance] + after->op;
     const struct plan_instance *instance = &w->plan->instances[index];
     const struct plan_unit *unit = &w->plan->units[instance->unit];
@@ -417,23 +417,23 @@ static bool is_last_shard(const struct plan *plan, const struct plan_unit *unit)
            plan->job_first_shard[unit->job + 1];
 }
 
-static const struct members *members_of(const struct plan_walk *w, const struct plan_instance *instance,
-                                        const struct plan_op *op)
+static const struct walk_members *members_of(const struct plan_walk *w, const struct plan_instance *instance,
+                                             const struct plan_op *op)
 {
     uint32_t axes = op->kind == OP_COLLECTIVE ? op->axes : 0;
-    return &w->members[(size_t)instance->gang * AXES_SETS + axes];
+    return &w->members[(size_t)instance->gang * WALK_AXES_SETS + axes];
 }
 
 uint32_t plan_walk_members(const struct plan_walk *walk, const struct plan_instance *instance,
                            const struct plan_op *op)
 {
     if (instance->gang != PLAN_NONE) return members_of(walk, instance, op)->count;
-    return device_for(walk, instance->device) == instance->device;
+    return walk_device_for(walk, instance->device) == instance->device;
 }
 
 uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang)
 {
-    const struct members *members = &walk->members[(size_t)gang * AXES_SETS];
+    const struct walk_members *members = &walk->members[(size_t)gang * WALK_AXES_SETS];
     return members->count == 1 ? members->of[0].device : PLAN_NONE;
 }
 
@@ -442,7 +442,7 @@ struct step {
     const struct plan_instance *instance;
     const struct plan_unit *unit;
     const struct plan_op *op;
-    const struct members *members; /* NULL: it is one device's */
+    const struct walk_members *members; /* NULL: it is one device's */
 };
 
 /* To the next operation of the instance that some device does, over all others. False at its end: then
@@ -450,13 +450,13 @@ struct step {
 static inline bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance, struct step *out)
 {
     const struct plan *plan = w->plan;
-    struct cursor *at = &w->at;
+    struct walk_cursor *at = &w->at;
     const struct plan_unit *unit = &plan->units[instance->unit];
     bool single = instance->gang == PLAN_NONE;
     for (; at->op < unit->op_count; at->op++, at->member = 0) {
         const struct plan_op *op = &plan->ops[unit->first_op + at->op];
-        const struct members *members = single ? NULL : members_of(w, instance, op);
-        if (at->member < (members ? members->count : device_for(w, instance->device) == instance->device)) {
+        const struct walk_members *members = single ? NULL : members_of(w, instance, op);
+        if (at->member < (members ? members->count : walk_device_for(w, instance->device) == instance->device)) {
             *out = (struct step){instance, unit, op, members};
             return true;
         }
@@ -474,7 +474,7 @@ static inline bool next_of_instance(struct plan_walk *w, const struct plan_insta
 static inline bool next_step(struct plan_walk *w, struct step *out)
 {
     const struct plan *plan = w->plan;
-    struct cursor *at = &w->at;
+    struct walk_cursor *at = &w->at;
     if (w->open) {
         if (w->pushed && next_of_instance(w, w->pushed, out)) return true;
         w->pushed = NULL;
@@ -499,15 +499,15 @@ static inline bool next_step(struct plan_walk *w, struct step *out)
 
 /* At one of those devices. */
 static inline struct plan_walk_member member_at(const struct plan_walk *w, const struct plan_instance *instance,
-                                                const struct members *members, uint32_t at)
+                                                const struct walk_members *members, uint32_t at)
 {
     const struct plan *plan = w->plan;
     uint32_t peer = instance->peer;
     if (!members)
-        return (struct plan_walk_member){device_for(w, instance->device),
-                                         peer == PLAN_NONE ? PLAN_NONE : device_for(w, peer), 0};
-    const struct member *member = &members->of[at];
-    if (peer != PLAN_NONE) peer = device_for(w, plan->gang_devices[plan->gangs[peer].first + member->place]);
+        return (struct plan_walk_member){walk_device_for(w, instance->device),
+                                         peer == PLAN_NONE ? PLAN_NONE : walk_device_for(w, peer), 0};
+    const struct walk_member *member = &members->of[at];
+    if (peer != PLAN_NONE) peer = walk_device_for(w, plan->gang_devices[plan->gangs[peer].first + member->place]);
     return (struct plan_walk_member){member->device, peer, member->place};
 }
 
@@ -536,15 +536,15 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         released |= use->flags & ACCESS_RELEASE;
         if (op->stream == STREAM_P2P && i == 0) {
             use->place = 1 + w->peer;
-            fetch_from_peer(w, use, place & ~ON_DEVICE, w->peer);
-        } else if (place & ON_DEVICE) {
+            fetch_from_peer(w, use, place & ~WALK_ON_DEVICE, w->peer);
+        } else if (place & WALK_ON_DEVICE) {
             use->place = 1 + w->device;
-            use_device_buffer(w, use, place & ~ON_DEVICE, w->device, op->stream,
+            use_device_buffer(w, use, place & ~WALK_ON_DEVICE, w->device, op->stream,
                               plan->layouts + instance->layout);
             if (w->failed) return;
-        } else if (place & STAGED) {
+        } else if (place & WALK_STAGED) {
             use->place = 0;
-            use_staged_buffer(w, use, &w->hosts[(place & ~STAGED) + w->rank],
+            use_staged_buffer(w, use, &w->hosts[(place & ~WALK_STAGED) + w->rank],
                               plan->layouts + instance->layout);
         } else {
             bool stored = plan->buffers[use->buffer].kind == BUFFER_STORED;
@@ -558,10 +558,10 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
         if (!(accesses[i].flags & ACCESS_RELEASE)) continue;
         uint32_t place = w->place_of[accesses[i].buffer];
         bool fetched = op->stream == STREAM_P2P && i == 0;
-        if (place & STAGED)
-            release_staged_buffer(w, &w->hosts[(place & ~STAGED) + w->rank]);
+        if (place & WALK_STAGED)
+            release_staged_buffer(w, &w->hosts[(place & ~WALK_STAGED) + w->rank]);
         else
-            release_device_buffer(w, place & ~ON_DEVICE, fetched ? w->peer : w->device, fetched);
+            release_device_buffer(w, place & ~WALK_ON_DEVICE, fetched ? w->peer : w->device, fetched);
     }
 }
 
@@ -601,7 +601,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     out->gang = instance->gang;
     out->join_count = 1;
     if (op->kind == OP_COLLECTIVE) {
-        const struct member *joins = &step.members->of[walk->at.member];
+        const struct walk_member *joins = &step.members->of[walk->at.member];
         out->group = joins->group;
         out->join_count = joins->join_count;
         out->join_at = joins->join_at;

@@ -28,7 +28,7 @@ static bool number_device_buffers(struct plan_walk *w)
     for (uint32_t s = 0; s <= plan->shard_count; s++) next[s + 1] += next[s];
     w->device_buffer_count = next[plan->shard_count + 1];
     for (uint32_t b = 0; b < plan->buffer_count; b++)
-        if (plan->buffers[b].on_device) w->place_of[b] = next[shard_of(plan, &plan->buffers[b])]++ | ON_DEVICE;
+        if (plan->buffers[b].on_device) w->place_of[b] = next[shard_of(plan, &plan->buffers[b])]++ | WALK_ON_DEVICE;
     free(next);
     return true;
 }
@@ -40,7 +40,7 @@ static void number_places(struct plan_walk *w)
         const struct plan_buffer *buffer = &w->plan->buffers[b];
         if (!buffer->on_device) w->place_of[b] = w->host_count;
         if (!buffer->on_device) w->host_count += plan_buffer_ranks(w->plan, buffer);
-        if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= STAGED;
+        if (buffer->kind == BUFFER_STAGED) w->place_of[b] |= WALK_STAGED;
         staged |= buffer->kind == BUFFER_STAGED && parallel_is_set(&w->plan->jobs.jobs[buffer->job].parallel);
     }
     w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + hardware_host_count(&w->plan->hardware);
@@ -50,18 +50,18 @@ static void number_places(struct plan_walk *w)
  * member, because that group then does the same. `seen`: per device, true for devices that stand for a member of an
  * earlier group. */
 static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
-                      uint32_t size, bool *seen, struct members *out)
+                      uint32_t size, bool *seen, struct walk_members *out)
 {
     const uint32_t *devices = w->plan->gang_devices + gang->first;
     uint32_t begun = out->count;
-    if (seen[device_for(w, devices[places[0]])]) return;
+    if (seen[walk_device_for(w, devices[places[0]])]) return;
     for (uint32_t i = 0; i < size; i++) {
-        uint32_t device = device_for(w, devices[places[i]]);
+        uint32_t device = walk_device_for(w, devices[places[i]]);
         bool *before = &seen[device];
         if (*before) continue;
         *before = true;
-        out->of[out->count] = (struct member){.place = places[i], .device = device, .group = group,
-                                              .join_at = out->count - begun};
+        out->of[out->count] = (struct walk_member){.place = places[i], .device = device, .group = group,
+                                                   .join_at = out->count - begun};
         out->count++;
     }
     for (uint32_t k = begun; k < out->count; k++) out->of[k].join_count = out->count - begun;
@@ -71,12 +71,12 @@ static bool list_gang(struct plan_walk *w, uint32_t index, uint32_t axes, uint32
 {
     const struct plan_gang *gang = &w->plan->gangs[index];
     uint32_t size = plan_gang_size(gang), joined = plan_gang_group_size(gang, axes);
-    struct members *members = &w->members[index * AXES_SETS + axes];
+    struct walk_members *members = &w->members[index * WALK_AXES_SETS + axes];
     members->of = alloc_zeroed(size, sizeof *members->of);
     if (!members->of) return false;
     plan_gang_order(gang, axes, places);
     for (uint32_t i = 0; i < size; i += joined) add_group(w, gang, i / joined, places + i, joined, seen, members);
-    for (uint32_t i = 0; i < size; i++) seen[device_for(w, w->plan->gang_devices[gang->first + i])] = false;
+    for (uint32_t i = 0; i < size; i++) seen[walk_device_for(w, w->plan->gang_devices[gang->first + i])] = false;
     return true;
 }
 
@@ -85,11 +85,11 @@ static bool list_members(struct plan_walk *w)
     const struct plan *plan = w->plan;
     bool complete = true;
     if (plan->gang_count == 0) return true;
-    w->members = alloc_zeroed((size_t)plan->gang_count * AXES_SETS, sizeof *w->members);
+    w->members = alloc_zeroed((size_t)plan->gang_count * WALK_AXES_SETS, sizeof *w->members);
     uint32_t *places = alloc_zeroed(plan->hardware.device_count, sizeof *places);
     bool *seen = alloc_zeroed(plan->hardware.device_count, sizeof *seen);
     for (uint32_t g = 0; g < plan->gang_count; g++)
-        for (uint32_t axes = 0; axes < AXES_SETS; axes++)
+        for (uint32_t axes = 0; axes < WALK_AXES_SETS; axes++)
             complete = complete && w->members && places && seen && list_gang(w, g, axes, places, seen);
     free(places);
     free(seen);
@@ -115,7 +115,7 @@ static void sum_operations(struct plan_walk *w)
         w->segment_positions[s] = position;
         w->segment_numbers[s] = number;
         position += (uint64_t)segment->instance_count * segment->repeat_count;
-        number += segment_ops(w, s) * segment->repeat_count;
+        number += walk_segment_ops(w, s) * segment->repeat_count;
     }
 }
 
@@ -182,7 +182,7 @@ void plan_walk_destroy(struct plan_walk *walk)
 {
     if (!walk) return;
     for (uint32_t a = 0; walk->freed && a < walk->arenas; a++) plan_freed_release(&walk->freed[a]);
-    for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * AXES_SETS; m++)
+    for (size_t m = 0; walk->members && m < (size_t)walk->plan->gang_count * WALK_AXES_SETS; m++)
         free(walk->members[m].of);
     free(walk->members);
     reservation_ends_destroy(walk->reservations);
@@ -222,7 +222,7 @@ void plan_walk_rewind(struct plan_walk *walk)
     memset(walk->held_out, 0, plan->jobs.count * sizeof *walk->held_out);
     if (walk->reservations) reservation_ends_clear(walk->reservations);
     if (walk->ranges) range_users_clear(walk->ranges);
-    walk->at = (struct cursor){0};
+    walk->at = (struct walk_cursor){0};
     walk->pushed = NULL;
     if (walk->skipped && walk->ops_before) sum_operations(walk);
     walk->skipped = false;

@@ -36,7 +36,7 @@ void plan_walk_skip(struct plan_walk *walk, uint32_t repeats)
     count_minibatches(walk, segment, repeats);
     for (uint32_t s = walk->at.segment + 1; walk->ops_before && s < plan->segment_count; s++) {
         walk->segment_positions[s] -= (uint64_t)repeats * segment->instance_count;
-        walk->segment_numbers[s] -= repeats * segment_ops(walk, walk->at.segment);
+        walk->segment_numbers[s] -= repeats * walk_segment_ops(walk, walk->at.segment);
     }
     walk->at.repeat += repeats;
     walk->skipped = true;

@@ -12,18 +12,18 @@
 #include "planner/walk/plan_walk_reservation.h"
 #include "planner/walk/plan_walk_range.h"
 
-enum { HOST_READERS_INLINE = 2 };
+enum { WALK_HOST_READERS_INLINE = 2 };
 
 /* In place_of: an index of device buffers, not of host buffers; staged ones are host buffers. */
-#define ON_DEVICE 0x80000000u
-#define STAGED 0x40000000u
-static_assert(PLAN_BUFFERS_MAX <= STAGED, "an index leaves the flags free");
-enum { RELEASED_BY, RELEASED_ON }; /* users of a staged buffer's freed range */
+#define WALK_ON_DEVICE 0x80000000u
+#define WALK_STAGED 0x40000000u
+static_assert(PLAN_BUFFERS_MAX <= WALK_STAGED, "an index leaves the flags free");
+enum { WALK_RELEASED_BY, WALK_RELEASED_ON }; /* users of a staged buffer's freed range */
 
 /* In all records a time is an operation's number + 1; 0: none. */
 
 /* A device buffer from ACQUIRE to RELEASE. */
-struct live {
+struct walk_live {
     uint64_t writer;
     uint64_t readers[PLAN_LOCAL_STREAMS]; /* since the writer */
     uint64_t cell;                        /* its place in cells */
@@ -33,28 +33,28 @@ struct live {
 };
 
 /* A device buffer on a device. */
-struct cell {
+struct walk_cell {
     uint32_t live; /* its record + 1; 0: not live there */
     uint32_t hint; /* index in `freed` of its slot's beginning, as of the last use */
 };
 
-struct host_reader {
+struct walk_host_reader {
     uint64_t number;
     uint32_t stream;
     uint32_t next; /* in the pool; PLAN_NONE at the end */
 };
-struct host_buffer {
+struct walk_host_buffer {
     uint64_t writer;
     uint32_t writer_stream;
     uint32_t reader_count; /* in `readers` */
-    struct host_reader readers[HOST_READERS_INLINE];
+    struct walk_host_reader readers[WALK_HOST_READERS_INLINE];
     uint32_t more;         /* the rest, in the pool; PLAN_NONE: none */
     uint32_t slot;         /* slot of a live staged buffer ... */
     uint32_t hint;         /* ... and index in `freed` of its beginning, as of the last use */
 };
 
 /* The position of the walk. */
-struct cursor {
+struct walk_cursor {
     uint32_t segment, repeat, index; /* index: instance of the segment */
     uint32_t op, acquire;            /* next operation of the instance, next entry of its layout */
     uint32_t member;                 /* of the gang, in the list of devices that do the operation */
@@ -64,27 +64,27 @@ struct cursor {
 };
 
 /* A device of a gang that does an operation: its place in the gang, and in the group of a collective. */
-struct member {
+struct walk_member {
     uint32_t place, device;
     uint32_t group, join_count, join_at;
 };
-struct members {
-    struct member *of;
+struct walk_members {
+    struct walk_member *of;
     uint32_t count;
 };
-enum { AXES_SETS = 1 << AXIS_COUNT }; /* set 0: not a collective */
+enum { WALK_AXES_SETS = 1 << AXIS_COUNT }; /* set 0: not a collective */
 
 struct plan_walk {
     const struct plan *plan;
-    const uint32_t *stands_for; /* NULL: each for itself */
-    struct members *members;    /* [gang][set of axes] */
+    const uint32_t *stands_for;            /* NULL: each for itself */
+    struct walk_members *members; /* [gang][set of axes] */
     struct reservation_ends *reservations;  /* NULL without reservations */
-    struct range_users *ranges; /* NULL without ranges of host memory */
+    struct range_users *ranges;            /* NULL without ranges of host memory */
     uint32_t device, peer;      /* of the current operation ... */
     uint32_t rank, staged_row;  /* ... its place in its gang, and the list of its staged buffers */
     uint32_t acquired;          /* buffers acquired, by it or the last one */
     uint32_t use_count;         /* its uses */
-    struct cursor at;
+    struct walk_cursor at;
     bool open;                  /* without a plan order ... */
     const struct plan_instance *pushed; /* ... instances come here; NULL: none */
     bool skipped;               /* some repetitions were skipped; segment_positions and segment_numbers account for them */
@@ -92,15 +92,15 @@ struct plan_walk {
     uint64_t *minibatches; /* completed, per job */
     uint64_t *held_out;    /* completed held-out minibatches, per job */
 
-    uint32_t *place_of;    /* per buffer: index of its kind of place, | ON_DEVICE or STAGED */
+    uint32_t *place_of;    /* per buffer: index of its kind of place, | WALK_ON_DEVICE or WALK_STAGED */
     uint32_t host_count, device_buffer_count;
-    struct host_buffer *hosts;
-    struct cell *cells;    /* [device][device buffer] */
-    struct live *lives;
+    struct walk_host_buffer *hosts;
+    struct walk_cell *cells; /* [device][device buffer] */
+    struct walk_live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
     struct plan_freed_list *freed;                 /* per device, then of staged buffers by host, then of gangs' ranks */
     uint32_t arenas;                               /* length of `freed` */
-    struct host_reader *readers;                   /* pool */
+    struct walk_host_reader *readers;              /* pool */
     uint32_t reader_count, reader_capacity, reader_free;
 
     uint64_t *ops_before;        /* prefix sums over `instances`; NULL without afters */
@@ -118,14 +118,14 @@ struct plan_walk {
     struct plan_place_use *uses; /* the most that an operation has */
 };
 
-static inline uint64_t segment_ops(const struct plan_walk *w, uint32_t segment)
+static inline uint64_t walk_segment_ops(const struct plan_walk *w, uint32_t segment)
 {
     const struct plan_segment *s = &w->plan->segments[segment];
     return w->ops_before[s->first_instance + s->instance_count] -
            w->ops_before[s->first_instance];
 }
 
-static inline uint32_t device_for(const struct plan_walk *w, uint32_t device)
+static inline uint32_t walk_device_for(const struct plan_walk *w, uint32_t device)
 {
     return w->stands_for ? w->stands_for[device] : device;
 }

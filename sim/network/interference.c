@@ -77,7 +77,7 @@ struct sim_interference {
 static void read_law(struct device_state *device, const struct compute_profile *profile)
 {
     if (!profile) return;
-    const struct interference *law = &profile->interference;
+    const struct hardware_interference *law = &profile->interference;
     device->law.compute_by_compute = law->compute_by_compute.value;
     device->law.compute_by_collective = law->compute_by_collective.value;
     device->law.reference = law->copy_reference_rate.value;

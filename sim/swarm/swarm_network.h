@@ -12,7 +12,7 @@ struct swarm_network {
     uint32_t stages;        /* number of stages, with equal numbers of blocks if possible; embedding and head are in the
                                first and the last */
     uint32_t precision;     /* enum precision of everything but gradients and optimizer (models/job/parallel.h) */
-    uint32_t recompute;     /* enum recompute */
+    uint32_t recompute;     /* enum parallel_recompute */
     uint32_t gradient_bits; /* of each averaged gradient; 0: 32 */
     uint32_t boundary_bits; /* of each activation between stages; 0: of the precision. Compression takes no time */
 };

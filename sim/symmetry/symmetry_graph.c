@@ -123,7 +123,7 @@ static bool interferes(const struct hardware *hardware)
     for (uint32_t d = 0; d < hardware->device_count; d++) {
         const struct compute_profile *profile = hardware_profile(hardware, d);
         if (!profile) continue;
-        const struct interference *slows = &profile->interference;
+        const struct hardware_interference *slows = &profile->interference;
         if (slows->compute_by_compute.value > 0 || slows->compute_by_copy.value > 0 ||
             slows->compute_by_collective.value > 0 || slows->copy_by_compute.value > 0 || slows->copy_by_copy.value > 0)
             return true;

@@ -161,7 +161,7 @@ static void timed_embed_forward(const struct kernels *k, float *x, const float *
 static void timed_embed_update(const struct kernels *k, const struct kernel_parameters *rows,
                                const float *head, const float *dx, const int32_t *tokens,
                                int64_t stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                               int64_t first, int64_t count, const struct optimizer *optimizer,
+                               int64_t first, int64_t count, const struct job_optimizer *optimizer,
                                uint64_t step, float *scratch)
 {
     (void)k;
@@ -245,7 +245,7 @@ static void timed_loss(const struct kernels *k, double *loss, float *logits,
 }
 
 static void timed_update(const struct kernels *k, const struct kernel_parameters *parameters,
-                         const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                         const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                          uint64_t step)
 {
     (void)k;

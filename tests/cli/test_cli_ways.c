@@ -253,7 +253,7 @@ static void optimal_is_one_thing(void **state)
         struct error err = {0}, why = {0};
         begin(key, 0, &c);
         struct planner_options options = options_of(key);
-        options.optimizer = below(key, 20, 3) == 0 ? PLACE_DEVICE : PLANNER_AUTO;
+        options.optimizer = below(key, 20, 3) == 0 ? PLANNER_PLACE_DEVICE : PLANNER_AUTO;
         struct cli_field *all = new_field(), *optimal = new_field(), *again = new_field();
         const struct cli_ways_options how = {.fixed = &options, .every_policy = true, .thorough = true};
         enum status status = cli_ways(&c.source, &how, all, &err);

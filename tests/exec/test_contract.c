@@ -123,7 +123,7 @@ static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t m
  * does. */
 static bool keeps_best(const struct planner_options *options, uint64_t host_bytes)
 {
-    return options->storage == STORAGE_NONE || (options->storage != STORAGE_ALL && host_bytes == 0);
+    return options->storage == PLANNER_STORAGE_NONE || (options->storage != PLANNER_STORAGE_ALL && host_bytes == 0);
 }
 
 /* Plan and run; false when nothing fits. host_bytes 0: plenty. */
@@ -147,7 +147,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     jobs.jobs[2].microbatches = 3; /* 0 and 2 are alike but for their samples and seeds */
     for (uint32_t j = 0; j < JOBS; j++) {
         jobs.jobs[j].evaluation =
-            (struct evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE};
+            (struct job_evaluation){.every = EVERY, .minibatches = 1 + j, .data_format = DATA_NONE};
         jobs.jobs[j].keep_best = j > 0 && keeps_best(options, host_bytes);
         jobs.jobs[j].optimizer.clip = subject->clip[j];
         jobs.jobs[j].precision = subject->weights[j];
@@ -239,7 +239,7 @@ static void check_clipping(const struct subject *subject, const struct planner_o
 
 /* What the draws of all subjects covered. */
 static struct coverage {
-    uint32_t place[PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored, direct;
+    uint32_t place[PLANNER_PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored, direct;
     uint32_t losses[2], mixed, turns;
 } covered;
 
@@ -254,8 +254,8 @@ static uint32_t check_turns(const struct subject *subject, const struct outcome 
                                           .seed = draw >> 1,
                                           .no_persistence = random_below(draw, 1, 2) == 0,
                                           .activations = PLANNER_AUTO,
-                                          .optimizer = clips_at_all(subject) ? PLANNER_AUTO : PLACE_DEVICE,
-                                          .storage = STORAGE_NONE,
+                                          .optimizer = clips_at_all(subject) ? PLANNER_AUTO : PLANNER_PLACE_DEVICE,
+                                          .storage = PLANNER_STORAGE_NONE,
                                           .shards = (uint32_t)random_below(draw, 2, 6)};
         struct outcome outcome;
         struct shape shape;
@@ -278,13 +278,13 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
     const uint64_t sizes[] = {4000000, 1200000, 500000, 250000, 180000};
     struct outcome alone;
     struct shape shape;
-    uint32_t ran = 0, shards_most = 0, by_place[PLACE_COUNT] = {0}, losses[2] = {0};
+    uint32_t ran = 0, shards_most = 0, by_place[PLANNER_PLACE_COUNT] = {0}, losses[2] = {0};
     uint32_t turn = (uint32_t)random_below(seed, 0, 97), by_mode[ACTIVATIONS_COUNT] = {0};
     uint32_t all_stored = 0, some_stored = 0;
     bool clips = clips_at_all(subject);
     struct planner_options resident = {.policy = clips ? "spill-sequential" : "model-parallel",
                                        .activations = PLANNER_AUTO,
-                                       .optimizer = clips ? PLACE_CPU : PLACE_DEVICE};
+                                       .optimizer = clips ? PLANNER_PLACE_CPU : PLANNER_PLACE_DEVICE};
     assert_true(outcome_of(subject, 1, 1 << 24, 0, &resident, 0, &alone, &shape));
     assert_int_equal(shape.stored_bytes, 0);
     for (uint32_t j = 0; j < JOBS; j++)
@@ -309,18 +309,18 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                     .no_persistence = random_below(draw, 4, 2) == 0,
                     .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
                     .mixed = random_below(draw, 8, 2) == 0,
-                    .optimizer = (uint32_t)random_below(draw, 3, PLACE_COUNT),
-                    .storage = random_below(draw, 6, 2) == 0 ? STORAGE_ALL : STORAGE_AUTO,
+                    .optimizer = (uint32_t)random_below(draw, 3, PLANNER_PLACE_COUNT),
+                    .storage = random_below(draw, 6, 2) == 0 ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO,
                     .shards = (uint32_t)random_below(draw, 2, 6)};
-                if (policy_at(p)->resident) options.optimizer = PLACE_DEVICE;
-                if (clips && options.optimizer == PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
+                if (policy_at(p)->resident) options.optimizer = PLANNER_PLACE_DEVICE;
+                if (clips && options.optimizer == PLANNER_PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
                 if (policy_at(p)->resident && plan_activations_spill(mode))
                     options.activations = PLANNER_AUTO;
                 /* of AUTO, a third has too little host memory for all states */
                 uint64_t host_bytes = random_below(draw, 7, 3) == 0 ? 1250000 : 0;
-                if (options.storage == STORAGE_ALL) host_bytes = 0;
+                if (options.storage == PLANNER_STORAGE_ALL) host_bytes = 0;
                 struct outcome outcome;
-                if (options.optimizer < PLACE_COUNT) by_place[options.optimizer]++;
+                if (options.optimizer < PLANNER_PLACE_COUNT) by_place[options.optimizer]++;
                 if (!outcome_of(subject, devices, sizes[m], host_bytes, &options, draw, &outcome,
                                 &shape))
                     continue;
@@ -358,7 +358,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                                               .activations = ran % 2 ? ACTIVATIONS_RECOMPUTE
                                                                      : ACTIVATIONS_SPILL,
                                               .mixed = true,
-                                              .optimizer = PLACE_DEVICE,
+                                              .optimizer = PLANNER_PLACE_DEVICE,
                                               .shards = 5};
         struct outcome outcome;
         if (!outcome_of(subject, 1, memory, 0, &mixed, memory, &outcome, &shape)) break;
@@ -373,7 +373,7 @@ static void check_same_bits(const struct subject *subject, size_t size_step, uin
                   "inputs, all states on storage in %u of them, some in %u: the same bits\n",
                   subject->config, ran, shards_most, losses[0], losses[1], all_stored, some_stored);
     for (uint32_t i = 0; i < 2; i++) covered.losses[i] += losses[i];
-    for (uint32_t place = 0; place < PLACE_COUNT; place++) covered.place[place] += by_place[place];
+    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++) covered.place[place] += by_place[place];
     for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) covered.mode[mode] += by_mode[mode];
     covered.all_stored += all_stored;
     covered.some_stored += some_stored;
@@ -389,7 +389,7 @@ static void test_same_bits(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(subjects); i++)
         check_same_bits(&subjects[i], i == 0 ? 1 : 2, random_mix(seed + i)); /* it takes a while */
     for (uint32_t i = 0; i < 2; i++) assert_true(covered.losses[i] > 0);
-    for (uint32_t place = 0; place < PLACE_COUNT; place++) assert_true(covered.place[place] >= 9);
+    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++) assert_true(covered.place[place] >= 9);
     for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) assert_true(covered.mode[mode] >= 3);
     assert_true(covered.all_stored > 0 && covered.some_stored > 0);
     print_message("%u plans in which some shards of a job keep their activations\n", covered.mixed);

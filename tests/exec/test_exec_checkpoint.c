@@ -34,7 +34,7 @@ enum { STEPS = 4, KEEP = 2 };
 static const struct checkpoint_origin origin = {"host", "a library 1.2", 3};
 static double losses[64];
 /* Of a job that is evaluated after every step: the best is step 2, which is soon too old. */
-static struct evaluated evaluations[] = {{1, 5.25}, {2, 1.5}, {3, NAN}, {4, 2.125}, {5, 1.5}};
+static struct evaluation_progress evaluations[] = {{1, 5.25}, {2, 1.5}, {3, NAN}, {4, 2.125}, {5, 1.5}};
 
 static struct checkpoint_history history_of(const struct job *job, uint64_t step)
 {
@@ -69,7 +69,7 @@ static struct job tiny_job(void)
 static struct job evaluated_job(void)
 {
     struct job job = tiny_job();
-    job.evaluation = (struct evaluation){.every = 1, .minibatches = 3, .data_format = DATA_NONE};
+    job.evaluation = (struct job_evaluation){.every = 1, .minibatches = 3, .data_format = DATA_NONE};
     return job;
 }
 
@@ -219,7 +219,7 @@ static void test_the_best(void **state)
     struct trainer trainer;
     struct error err = {0};
     struct checkpoint_found found = {0};
-    struct evaluated read[5];
+    struct evaluation_progress read[5];
     struct checkpoint_history history = {
         .losses = (double[5]){0}, .evaluations = read, .evaluation_count = 5};
     init(&trainer, &job, 1);
@@ -379,17 +379,17 @@ static void test_another_optimizer(void **state)
     struct support_disk disk;
     struct trainer trainer, other;
     struct error err = {0};
-    job.optimizer = (struct optimizer){.kind = OPTIMIZER_MOMENTUM,
-                                       .learning_rate = 0.1,
-                                       .weight_decay = 0.03,
-                                       .momentum = 0.9,
-                                       .schedule = {.kind = RATE_COSINE, .warmup = 7, .floor = 0.2}};
+    job.optimizer = (struct job_optimizer){.kind = OPTIMIZER_MOMENTUM,
+                                           .learning_rate = 0.1,
+                                           .weight_decay = 0.03,
+                                           .momentum = 0.9,
+                                           .schedule = {.kind = RATE_COSINE, .warmup = 7, .floor = 0.2}};
     init(&trainer, &job, 1);
     support_disk_init(&disk);
     assert_int_equal(write_steps(&disk.disk, &trainer, 5, 5, &err), 5);
     init(&other, &job, 1);
     struct job *const j = &other.job;
-    struct optimizer *const o = &j->optimizer;
+    struct job_optimizer *const o = &j->optimizer;
     static const char expected[] = "its optimizer is";
     o->learning_rate = 0.2, check_other(&disk.disk, &other, expected), *j = job;
     o->weight_decay = 0.2, check_other(&disk.disk, &other, expected), *j = job;

@@ -126,7 +126,7 @@ static void far_embed_update(const struct kernels *k, const struct kernel_parame
                              const float *head_gradient, const float *dx, const int32_t *tokens,
                              int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                              int64_t first_row, int64_t row_count,
-                             const struct optimizer *optimizer, uint64_t step, float *scratch)
+                             const struct job_optimizer *optimizer, uint64_t step, float *scratch)
 {
     (void)k;
     enter();
@@ -229,7 +229,7 @@ static void far_loss(const struct kernels *k, double *loss, float *logits, const
 }
 
 static void far_update(const struct kernels *k, const struct kernel_parameters *parameters,
-                       const float *g, int64_t n, const struct optimizer *optimizer, bool decays,
+                       const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                        uint64_t step)
 {
     (void)k;
@@ -262,7 +262,7 @@ static void far_rms_norm_backward(const struct kernels *kernels, float *dx, floa
 }
 
 static void far_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
-                     int64_t h, int64_t kv, int64_t d, const struct rope *rope, bool back)
+                     int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back)
 {
     (void)kernels;
     enter();

@@ -550,7 +550,7 @@ static void test_held_out(void **state)
         text[i] = (unsigned char)(i < 360 ? i % 100 : 100 + i - 360);
     write_file(text, sizeof text);
     struct job job = job_of(DATA_TEXT, 256);
-    job.evaluation = (struct evaluation){.every = 1, .minibatches = 4, .data_format = DATA_NONE};
+    job.evaluation = (struct job_evaluation){.every = 1, .minibatches = 4, .data_format = DATA_NONE};
     struct data_source *training = open_good(&job), *held_out = NULL, *other = NULL;
     struct error err = {0};
     assert_int_equal(data_open_held_out(&job, &held_out, &err), STATUS_OK);
@@ -601,7 +601,7 @@ static void test_held_out_none(void **state)
 {
     (void)state;
     struct job job = job_of(DATA_NONE, 1000);
-    job.evaluation = (struct evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
+    job.evaluation = (struct job_evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
     int32_t trained[3 * 6], held[3 * 6], other[3 * 6];
     struct data_source *training = open_good(&job), *held_out = NULL, *again = NULL;
     struct error err = {0};
@@ -627,7 +627,7 @@ static void test_held_out_images(void **state)
         file[i] = (unsigned char)(i % 6 == 0 ? i / 6 : i % 6 == 1 ? 0 : 40 * (i / 6) % 200);
     write_file(file, sizeof file);
     struct job job = image_job(DATA_IMAGES, 1, 2, 10);
-    job.evaluation = (struct evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
+    job.evaluation = (struct job_evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
     struct data_source *training = open_good(&job), *held_out = NULL;
     struct error err = {0};
     int32_t batch[3 + 3 * 4];
@@ -672,7 +672,7 @@ static void test_held_out_masks(void **state)
     for (uint64_t i = 0; i < sizeof text; i++) text[i] = (unsigned char)token(i);
     write_file(text, sizeof text);
     struct job job = masked_job(DATA_TEXT, 300);
-    job.evaluation = (struct evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
+    job.evaluation = (struct job_evaluation){.every = 1, .minibatches = 2, .data_format = DATA_NONE};
     struct data_source *sources[2] = {0};
     struct error err = {0};
     int32_t *batches[2];

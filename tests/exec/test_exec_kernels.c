@@ -20,12 +20,12 @@ static struct kernels *one, *two;
 
 /* --- numbers too small ------------------------------------------------------------------------ */
 
-static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
-                                       .learning_rate = 0.0123,
-                                       .weight_decay = 0.07,
-                                       .beta1 = 0.87,
-                                       .beta2 = 0.963,
-                                       .epsilon = 3e-7};
+static const struct job_optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                           .learning_rate = 0.0123,
+                                           .weight_decay = 0.07,
+                                           .beta1 = 0.87,
+                                           .beta2 = 0.963,
+                                           .epsilon = 3e-7};
 
 /* Second moments below 2^-126 become zero, on each thread of a team. */
 static void test_subnormals(void **state)
@@ -70,7 +70,7 @@ static void test_update_scaled(void **state)
 {
     (void)state;
     static const int64_t counts[] = {1, 65, 4097, 50021};
-    static const struct optimizer kinds[] = {
+    static const struct job_optimizer kinds[] = {
         {.kind = OPTIMIZER_SGD, .learning_rate = 0.013, .weight_decay = 0.07},
         {.kind = OPTIMIZER_ADAMW, .learning_rate = 0.013, .weight_decay = 0.07, .beta1 = 0.87,
          .beta2 = 0.963, .epsilon = 3e-7},

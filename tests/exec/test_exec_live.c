@@ -66,7 +66,7 @@ static enum status make_plan(const struct setting *setting, const uint64_t *firs
         jobs.jobs[j].minibatches -= first[j];
     }
     if (setting->evaluated) {
-        jobs.jobs[0].evaluation = (struct evaluation){.every = 2, .minibatches = 2, .data_format = DATA_NONE};
+        jobs.jobs[0].evaluation = (struct job_evaluation){.every = 2, .minibatches = 2, .data_format = DATA_NONE};
         jobs.jobs[0].keep_best = true;
     }
     jobs.jobs[jobs.count - 1].optimizer.clip = setting->clip;
@@ -77,7 +77,7 @@ static enum status make_plan(const struct setting *setting, const uint64_t *firs
         .shards = setting->shards,
         .weight_buffers = setting->weight_buffers,
         .activations = PLANNER_AUTO,
-        .storage = setting->stored ? STORAGE_ALL : STORAGE_NONE,
+        .storage = setting->stored ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_NONE,
     };
     *plan = (struct plan){0};
     const enum status status = planner_plan(&hardware, &jobs, &options, plan, &err);
@@ -179,7 +179,7 @@ static void test_any_policy_gives_the_same_bits(void **state)
     static const struct setting settings[] = {
         {.devices = 2, .jobs = 3, .shards = 4, .minibatches = 3, .device_bytes = 400000},
         {.devices = 1, .jobs = 2, .shards = 3, .minibatches = 4},
-        {.devices = 3, .jobs = 4, .shards = 3, .minibatches = 3, .optimizer = PLACE_CPU},
+        {.devices = 3, .jobs = 4, .shards = 3, .minibatches = 3, .optimizer = PLANNER_PLACE_CPU},
         {.devices = 2, .jobs = 3, .shards = 4, .minibatches = 3, .optimizer = PLANNER_AUTO, .clip = 0.25,
          .evaluated = true},
         {.devices = 2, .jobs = 3, .shards = 4, .minibatches = 3, .stored = true, .weight_buffers = 3},
@@ -223,7 +223,7 @@ static void test_random_workloads(void **state)
             .shards = 2 + (uint32_t)random_below(key, 2, 4),
             .minibatches = 2 + (uint32_t)random_below(key, 3, 2),
             .device_bytes = random_below(key, 4, 2) ? 0 : 300000 + random_below(key, 5, 900000),
-            .optimizer = random_below(key, 6, 2) ? PLACE_DEVICE : PLANNER_AUTO,
+            .optimizer = random_below(key, 6, 2) ? PLANNER_PLACE_DEVICE : PLANNER_AUTO,
             .weight_buffers = (uint32_t)random_below(key, 7, 5),
             .clip = 0,
             .stored = random_below(key, 8, 4) == 0,

@@ -271,12 +271,12 @@ static struct job golden_job(void)
     n->positions = 16;
     n->norm_epsilon = 1e-5;
     n->tied_head = false;
-    n->rope = (struct rope){.kind = ROPE_LLAMA3,
-                            .theta = 100,
-                            .factor = 4,
-                            .low_factor = 0.25,
-                            .high_factor = 1.5,
-                            .original_positions = 12};
+    n->rope = (struct network_rope){.kind = ROPE_LLAMA3,
+                                    .theta = 100,
+                                    .factor = 4,
+                                    .low_factor = 0.25,
+                                    .high_factor = 1.5,
+                                    .original_positions = 12};
     return job;
 }
 

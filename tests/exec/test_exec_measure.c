@@ -152,7 +152,7 @@ static void check_profile(const struct hardware *hardware, const struct compute_
                         (a->m == b->m && a->n == b->n && a->k < b->k));
         }
     }
-    const struct interference *const i = &profile->interference;
+    const struct hardware_interference *const i = &profile->interference;
     assert_true(i->copy_reference_rate.value > 1e6);
     assert_true(i->compute_by_compute.value >= 0 && i->compute_by_copy.value >= 0);
     assert_true(i->copy_by_compute.value >= 0 && i->copy_by_copy.value >= 0);

@@ -78,14 +78,14 @@ static void test_parts_are_the_whole(void **state)
     double worst = 0, least = 1;
     for (size_t c = 0; c < ARRAY_COUNT(configs); c++) {
         double whole[2][STEPS], larger[2][STEPS];
-        train(configs[c], 1, 0.5, PLACE_DEVICE, whole);
+        train(configs[c], 1, 0.5, PLANNER_PLACE_DEVICE, whole);
         /* gradients that were off by a tenth would show in sgd's losses */
-        train(configs[c], 1, 0.55, PLACE_DEVICE, larger);
+        train(configs[c], 1, 0.55, PLANNER_PLACE_DEVICE, larger);
         least = fmin(least, fabs(larger[1][STEPS - 1] / whole[1][STEPS - 1] - 1));
         for (uint64_t parts = 2; parts <= SAMPLES; parts++) {
             if (SAMPLES % parts) continue;
             double losses[2][STEPS];
-            train(configs[c], parts, 0.5, (uint32_t)parts % PLACE_COUNT, losses);
+            train(configs[c], parts, 0.5, (uint32_t)parts % PLANNER_PLACE_COUNT, losses);
             for (uint32_t j = 0; j < 2; j++)
                 for (uint32_t i = 0; i < STEPS; i++)
                     worst = fmax(worst, fabs(losses[j][i] - whole[j][i]) / whole[j][i]);

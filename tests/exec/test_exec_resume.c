@@ -47,18 +47,18 @@ struct setting {
 
 /* All jobs spilled whole, in slices, resident, on two devices, and what is between. */
 static const struct setting settings[] = {
-    {"spill-sequential", 1, 3, 0, ACTIVATIONS_RECOMPUTE, STORAGE_NONE},
-    {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, STORAGE_NONE},
-    {"sharded-lrtf", 2, 4, 1200000, ACTIVATIONS_SPILL, STORAGE_NONE},
-    {"sharded-lrtf-cached", 1, 3, 0, PLANNER_AUTO, STORAGE_NONE},
-    {"sharded-lrtf-cached", 2, 4, 1200000, PLANNER_AUTO, STORAGE_NONE},
-    {"model-parallel", 2, 2, 0, PLANNER_AUTO, STORAGE_NONE},
-    {"shard-parallel", 2, 3, 0, ACTIVATIONS_KEEP, STORAGE_NONE},
-    {"random", 2, 2, 1200000, ACTIVATIONS_SPILL_INPUTS, STORAGE_NONE},
-    {"random", 2, 2, 0, PLANNER_AUTO, STORAGE_NONE},
-    {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, STORAGE_ALL},
-    {"sharded-lrtf", 2, 4, 1200000, ACTIVATIONS_SPILL, STORAGE_ALL},
-    {"model-parallel", 2, 2, 0, PLANNER_AUTO, STORAGE_ALL},
+    {"spill-sequential", 1, 3, 0, ACTIVATIONS_RECOMPUTE, PLANNER_STORAGE_NONE},
+    {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, PLANNER_STORAGE_NONE},
+    {"sharded-lrtf", 2, 4, 1200000, ACTIVATIONS_SPILL, PLANNER_STORAGE_NONE},
+    {"sharded-lrtf-cached", 1, 3, 0, PLANNER_AUTO, PLANNER_STORAGE_NONE},
+    {"sharded-lrtf-cached", 2, 4, 1200000, PLANNER_AUTO, PLANNER_STORAGE_NONE},
+    {"model-parallel", 2, 2, 0, PLANNER_AUTO, PLANNER_STORAGE_NONE},
+    {"shard-parallel", 2, 3, 0, ACTIVATIONS_KEEP, PLANNER_STORAGE_NONE},
+    {"random", 2, 2, 1200000, ACTIVATIONS_SPILL_INPUTS, PLANNER_STORAGE_NONE},
+    {"random", 2, 2, 0, PLANNER_AUTO, PLANNER_STORAGE_NONE},
+    {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, PLANNER_STORAGE_ALL},
+    {"sharded-lrtf", 2, 4, 1200000, ACTIVATIONS_SPILL, PLANNER_STORAGE_ALL},
+    {"model-parallel", 2, 2, 0, PLANNER_AUTO, PLANNER_STORAGE_ALL},
 };
 
 /* Both jobs clip, and are spilled where settings would have them stay. */
@@ -80,19 +80,19 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
     hardware.storage.read_rate.value = hardware.storage.write_rate.value = 1e9;
     test_gpt_jobs(&jobs, JOBS, BLOCKS, WIDTH, VOCABULARY, steps);
     jobs.jobs[1].evaluation =
-        (struct evaluation){.every = EVERY, .minibatches = 2, .data_format = DATA_NONE};
+        (struct job_evaluation){.every = EVERY, .minibatches = 2, .data_format = DATA_NONE};
     jobs.jobs[1].keep_best = true;
     jobs.jobs[1].optimizer.learning_rate = 6; /* its losses go up and down */
     for (uint32_t j = 0; j < JOBS && clipped; j++) jobs.jobs[j].optimizer.clip = 0.6 + j;
     for (uint32_t j = 0; j < JOBS && rounded; j++) {
         jobs.jobs[j].precision = PRECISION_BF16_WEIGHTS;
         if (j > 0) continue;
-        jobs.jobs[j].optimizer = (struct optimizer){.kind = OPTIMIZER_ADAMW,
-                                                    .learning_rate = 1e-3,
-                                                    .beta1 = 0.9,
-                                                    .beta2 = 0.99,
-                                                    .epsilon = 1e-8,
-                                                    .moments = PRECISION_BF16};
+        jobs.jobs[j].optimizer = (struct job_optimizer){.kind = OPTIMIZER_ADAMW,
+                                                        .learning_rate = 1e-3,
+                                                        .beta1 = 0.9,
+                                                        .beta2 = 0.99,
+                                                        .epsilon = 1e-8,
+                                                        .moments = PRECISION_BF16};
     }
     for (uint32_t j = 0; j < JOBS && first; j++) {
         jobs.jobs[j].first_minibatch = first[j];
@@ -105,7 +105,7 @@ static bool make_plan(const struct setting *setting, uint64_t steps, const uint6
         .shards = setting->shards,
         .storage = setting->storage,
         .activations = another ? PLANNER_AUTO : setting->activations,
-        .optimizer = clipped ? PLANNER_AUTO : PLACE_DEVICE};
+        .optimizer = clipped ? PLANNER_AUTO : PLANNER_PLACE_DEVICE};
     *plan = (struct plan){0};
     enum status status = planner_plan(&hardware, &jobs, &options, plan, &err);
     if (status == STATUS_OK) status = plan_check(plan, &err);
@@ -119,7 +119,7 @@ struct outcome {
     uint64_t minibatches[JOBS], checkpoints[JOBS], fingerprints[JOBS], skipped[JOBS];
     double losses[JOBS][LONG];
     uint64_t evaluation_count, best_step, kept_fingerprint; /* of job 1 */
-    struct evaluated evaluations[LONG];
+    struct evaluation_progress evaluations[LONG];
     char failures[JOBS][512], checkpoint_failures[JOBS][512];
     bool stopped;
     uint32_t failed;

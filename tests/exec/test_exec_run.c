@@ -72,11 +72,11 @@ static enum status make_plan(const struct setting *setting, struct plan *plan)
     const struct planner_options options = {
         .policy = setting->policy,
         .seed = 5,
-        .optimizer = setting->clip > 0 ? PLANNER_AUTO : PLACE_DEVICE,
+        .optimizer = setting->clip > 0 ? PLANNER_AUTO : PLANNER_PLACE_DEVICE,
         .shards = setting->shards,
         .no_double_buffer = setting->no_double_buffer,
         .activations = setting->activations,
-        .storage = setting->stored ? STORAGE_ALL : STORAGE_NONE,
+        .storage = setting->stored ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_NONE,
     };
     *plan = (struct plan){0};
     enum status status = planner_plan(&hardware, &jobs, &options, plan, &err);

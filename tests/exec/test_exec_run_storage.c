@@ -63,7 +63,7 @@ static void make_plan(bool resident, struct plan *plan)
     const struct planner_options options = {.policy = resident ? "model-parallel" : "sharded-lrtf",
                                             .activations = PLANNER_AUTO,
                                             .optimizer = PLANNER_AUTO,
-                                            .storage = STORAGE_ALL,
+                                            .storage = PLANNER_STORAGE_ALL,
                                             .shards = 4};
     *plan = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, plan, &err) != STATUS_OK) fail_msg("%s", err.text);

@@ -122,7 +122,7 @@ static void look(const uint8_t *data, size_t size, const struct checkpoint_subje
     struct checkpoint_found found = {0};
     struct error err = {0};
     double losses[2];
-    struct evaluated evaluations[2];
+    struct evaluation_progress evaluations[2];
     struct checkpoint_history history = {
         .losses = losses, .evaluations = evaluations, .evaluation_count = 2};
     if (checkpoint_find(&one.disk, "folder", subject, &found, &err) != STATUS_OK) {

@@ -28,7 +28,7 @@ static void ask(const struct network *n)
         for (uint32_t t = 0; t < count; t++) elements += tensors[t].elements;
         assert(elements == network_layer_parameters(n, layers[i]));
         for (uint32_t pass = 0; pass < PASS_COUNT; pass++) {
-            count = network_layer_work(n, layers[i], (enum pass)pass, 2, 3, adamw, items);
+            count = network_layer_work(n, layers[i], (enum network_pass)pass, 2, 3, adamw, items);
             assert(work_flops(items, count) >= 0);
         }
         assert(memory_activation_bytes(n, layers[i], 1, 2, 3, PRECISION_FP32) < sane);

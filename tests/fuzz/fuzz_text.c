@@ -98,19 +98,20 @@ static json_t *document(void)
     return made;
 }
 
-static bool find_name(const void *context, const char *name, struct value *out)
+static bool find_name(const void *context, const char *name, struct expression_value *out)
 {
-    static struct value items[3];
+    static struct expression_value items[3];
     (void)context;
-    items[0] = value_of_number(2.25);
-    items[1] = value_of_number(7);
-    items[2] = value_missing("not measured");
-    if (strcmp(name, "run") == 0) *out = (struct value){.kind = VALUE_JSON, .json = document()};
-    else if (strcmp(name, "x") == 0) *out = value_of_number(3.5);
-    else if (strcmp(name, "list") == 0) *out = (struct value){.kind = VALUE_LIST, .items = items, .count = 3};
-    else if (strcmp(name, "text") == 0) *out = value_of_text("a");
-    else if (strcmp(name, "truth") == 0) *out = value_of_truth(true);
-    else if (strcmp(name, "missing") == 0) *out = value_missing("why");
+    items[0] = expression_of_number(2.25);
+    items[1] = expression_of_number(7);
+    items[2] = expression_missing("not measured");
+    if (strcmp(name, "run") == 0) *out = (struct expression_value){.kind = EXPRESSION_VALUE_JSON, .json = document()};
+    else if (strcmp(name, "x") == 0) *out = expression_of_number(3.5);
+    else if (strcmp(name, "list") == 0)
+        *out = (struct expression_value){.kind = EXPRESSION_VALUE_LIST, .items = items, .count = 3};
+    else if (strcmp(name, "text") == 0) *out = expression_of_text("a");
+    else if (strcmp(name, "truth") == 0) *out = expression_of_truth(true);
+    else if (strcmp(name, "missing") == 0) *out = expression_missing("why");
     else return false;
     return true;
 }
@@ -121,12 +122,12 @@ static void read_expression(char *text)
     struct arena arena = {0};
     const struct expression *expression = NULL;
     const struct expression_scope scope = {find_name, NULL, names, NAME_COUNT};
-    struct value value;
+    struct expression_value value;
     enum status status = expression_parse(text, &arena, &expression, &err);
     if (status == STATUS_OK) status = expression_check(expression, names, NAME_COUNT, &err);
     if (status == STATUS_OK) status = expression_value(expression, &scope, &arena, &value, &err);
     check_told(status, &err);
-    assert(status != STATUS_OK || value.kind != VALUE_NUMBER || isfinite(value.number));
+    assert(status != STATUS_OK || value.kind != EXPRESSION_VALUE_NUMBER || isfinite(value.number));
     arena_release(&arena);
 }
 

@@ -49,7 +49,7 @@ enum status host_need_add(const struct job_set *jobs, struct footprints *footpri
                           uint32_t j, struct host_need *need, struct error *err)
 {
     const struct job *job = &jobs->jobs[j];
-    uint64_t gradients[GRADIENT_TURNS] = {0};
+    uint64_t gradients[PARTITION_GRADIENT_TURNS] = {0};
     uint32_t first = p->job_first_shard[j], end = p->job_first_shard[j + 1];
     add_whole(job, need);
     for (uint32_t s = first; s < end; s++) {
@@ -65,12 +65,12 @@ enum status host_need_add(const struct job_set *jobs, struct footprints *footpri
             if (p->on_cpu[s]) add_workspaces(job, f, need);
             continue;
         }
-        uint64_t *gradient = &gradients[(s - first) % GRADIENT_TURNS];
+        uint64_t *gradient = &gradients[(s - first) % PARTITION_GRADIENT_TURNS];
         if (p->on_cpu[s] && !job_clips(job)) *gradient = max_u64(*gradient, f->gradient_bytes);
         uint32_t activations = partition_activations(p, s);
         if (plan_activations_spill(activations) && s + 1 < end) add(need, f->kept_bytes[activations]);
     }
-    for (uint32_t i = 0; i < GRADIENT_TURNS; i++) add(need, gradients[i]);
+    for (uint32_t i = 0; i < PARTITION_GRADIENT_TURNS; i++) add(need, gradients[i]);
     return STATUS_OK;
 }
 

@@ -27,7 +27,7 @@ static uint64_t edge_bytes_of(const struct job *job)
     for (uint64_t layer = 0; layer < layers; layer++)
         widest = max_u64(widest, memory_boundary_bytes(&job->network, layer, job_samples(job),
                                                        job->sequence, job->precision));
-    return 4 * padded(widest) + padded(job_batch_bytes(job)) + padded(sizeof(double));
+    return 4 * partition_padded(widest) + partition_padded(job_batch_bytes(job)) + partition_padded(sizeof(double));
 }
 
 double cutter_host_bytes(const struct job *job)
@@ -44,10 +44,10 @@ double cutter_host_bytes(const struct job *job)
 
 uint64_t cutter_table_bytes(const struct job *job)
 {
-    return padded(job_table_bytes(job)) + padded(job_table_gradient_bytes(job));
+    return partition_padded(job_table_bytes(job)) + partition_padded(job_table_gradient_bytes(job));
 }
 
-void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
+void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken)
 {
     const struct job_set *jobs = cutter->jobs;
     uint32_t job = 0; /* tables are most of what every cut takes: the job with the largest */
@@ -63,15 +63,15 @@ void cutter_note_fixed(struct cutter *cutter, uint64_t taken)
 
 uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last, uint32_t how)
 {
-    if (last) return padded(f->workspace_bytes[UNIT_LOSS][how]);
+    if (last) return partition_padded(f->workspace_bytes[UNIT_LOSS][how]);
     uint64_t bytes = max_u64(f->workspace_bytes[UNIT_FORWARD][how],
                              f->workspace_bytes[UNIT_BACKWARD][how]);
     /* evaluations keep nothing, whatever is done with the training's activations */
     if (job->evaluation.every > 0) bytes = max_u64(bytes, f->workspace_bytes[UNIT_FORWARD][0]);
-    return padded(bytes);
+    return partition_padded(bytes);
 }
 
-void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing)
+void cutter_note_failure(struct partition_cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing)
 {
     if (missing < cutter->missing_bytes) {
         cutter->failed_job = job;
@@ -109,22 +109,22 @@ enum status partition_allocate(const struct job_set *jobs, struct partition *out
     return STATUS_OK;
 }
 
-struct cutter cutter_make(const struct hardware *hardware, const struct job_set *jobs,
-                          struct footprints *footprints, const struct planner_options *options,
-                          bool interleaved)
+struct partition_cutter cutter_make(const struct hardware *hardware, const struct job_set *jobs,
+                                    struct footprints *footprints, const struct planner_options *options,
+                                    bool interleaved)
 {
-    struct cutter cutter = {.hardware = hardware,
-                            .jobs = jobs,
-                            .footprints = footprints,
-                            .options = options,
-                            .interleaved = interleaved,
-                            .hosts = interleaved ? node_assignment_count(hardware, jobs) : 1,
-                            .host_devices =
-                                interleaved ? hardware_most_on_host(hardware, 0, hardware->device_count) : 1,
-                            .capacity = smallest_device(hardware),
-                            .contention = 1,
-                            .shares_cpu = strcmp(hardware->backend, "host") == 0,
-                            .missing_bytes = UINT64_MAX};
+    struct partition_cutter cutter = {.hardware = hardware,
+                                      .jobs = jobs,
+                                      .footprints = footprints,
+                                      .options = options,
+                                      .interleaved = interleaved,
+                                      .hosts = interleaved ? node_assignment_count(hardware, jobs) : 1,
+                                      .host_devices =
+                                          interleaved ? hardware_most_on_host(hardware, 0, hardware->device_count) : 1,
+                                      .capacity = smallest_device(hardware),
+                                      .contention = 1,
+                                      .shares_cpu = strcmp(hardware->backend, "host") == 0,
+                                      .missing_bytes = UINT64_MAX};
     const struct compute_profile *profile = hardware_profile(hardware, 0);
     if (profile && profile->interference.copy_reference_rate.value > 0)
         cutter.copy_slows_s = profile->interference.compute_by_copy.value /
@@ -137,7 +137,7 @@ struct cutter cutter_make(const struct hardware *hardware, const struct job_set 
             cutter.table_bytes = max_u64(cutter.table_bytes, cutter_table_bytes(job));
         cutter.host_fixed_bytes += cutter_host_bytes(job);
     }
-    cutter.turns = options->host == HOST_TURNS ||
+    cutter.turns = options->host == PLANNER_HOST_TURNS ||
                    (!hardware_has_storage(hardware) && host_states_exceed(hardware, jobs, cutter.hosts));
     return cutter;
 }

@@ -27,7 +27,7 @@
 #include "planner/planner_options.h"
 #include "planner/spill/cut/footprint.h"
 
-enum { PARTITION_WEIGHT_BUFFERS_MAX = 8, ARENA_ALIGNMENT = 256 };
+enum { PARTITION_WEIGHT_BUFFERS_MAX = 8, PARTITION_ARENA_ALIGNMENT = 256 };
 
 /* States on storage, and the areas of the arena of staged states: see partition_storage.h. */
 struct partition_storage {

@@ -7,7 +7,7 @@
 #include "planner/spill/cut/partition.h"
 
 /* The constants of all candidates. */
-struct cutter {
+struct partition_cutter {
     const struct hardware *hardware;
     const struct job_set *jobs;
     struct footprints *footprints;
@@ -29,22 +29,22 @@ struct cutter {
     uint64_t missing_bytes;
 };
 
-struct cutter cutter_make(const struct hardware *hardware, const struct job_set *jobs,
-                          struct footprints *footprints, const struct planner_options *options,
-                          bool interleaved);
+struct partition_cutter cutter_make(const struct hardware *hardware, const struct job_set *jobs,
+                                    struct footprints *footprints, const struct planner_options *options,
+                                    bool interleaved);
 
 /* Returns true when last shards may hold all of their activations, or only the inputs of layers (`inputs`). */
-static inline bool cutter_may_hold(const struct cutter *cutter, bool inputs)
+static inline bool cutter_may_hold(const struct partition_cutter *cutter, bool inputs)
 {
     uint32_t last = cutter->options->last;
-    return last == LAST_AUTO || inputs == (last == LAST_HOLDS_INPUTS);
+    return last == PLANNER_LAST_AUTO || inputs == (last == PLANNER_LAST_HOLDS_INPUTS);
 }
 
 /* Remembers a layer that did not fit, if it lacks less than the earlier ones. */
-void cutter_note_failure(struct cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing);
+void cutter_note_failure(struct partition_cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing);
 
 /* Remembers that the fixed needs of every cut, `taken` bytes, exceed the device already. */
-void cutter_note_fixed(struct cutter *cutter, uint64_t taken);
+void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken);
 
 /* Allocates the arrays of a partition, for every layer of every job. */
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
@@ -62,8 +62,8 @@ uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool
 /* Returns the error of a footprint without memory. */
 enum status cutter_out_of_memory(struct error *err);
 
-static inline uint64_t padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
-static inline bool is_last(const struct job *job, uint64_t first, uint64_t count)
+static inline uint64_t partition_padded(uint64_t bytes) { return size_align(bytes, PARTITION_ARENA_ALIGNMENT); }
+static inline bool partition_is_last(const struct job *job, uint64_t first, uint64_t count)
 {
     return first + count == job->network.layer_count;
 }

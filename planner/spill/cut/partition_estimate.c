@@ -30,12 +30,12 @@ struct shard_load {
 
 uint32_t estimate_place(const struct job *job, uint32_t place)
 {
-    return job_clips(job) ? PLACE_CPU : place;
+    return job_clips(job) ? PLANNER_PLACE_CPU : place;
 }
 
 bool estimate_uses_cpu(const struct job *job, uint32_t place)
 {
-    return estimate_place(job, place) != PLACE_DEVICE && job_can_use_cpu(job);
+    return estimate_place(job, place) != PLANNER_PLACE_DEVICE && job_can_use_cpu(job);
 }
 
 /* Returns the seconds of an embedding's backward pass and the work that follows it. */
@@ -57,7 +57,7 @@ static void add(struct load *sum, const struct load *load)
 }
 
 /* Seconds of a unit that computes while copies in and out of others go on. */
-static double unit_s(const struct cutter *cutter, const struct candidate *c, const struct load *load)
+static double unit_s(const struct partition_cutter *cutter, const struct partition_candidate *c, const struct load *load)
 {
     uint64_t in_bytes = load->in_bytes, out_bytes = load->out_bytes;
     double in = in_bytes ? cost_copy_s(cutter->hardware, 0, COPY_H2D, in_bytes) : 0;
@@ -70,16 +70,16 @@ static double unit_s(const struct cutter *cutter, const struct candidate *c, con
 }
 
 /* enum plan_activations of a shard of a cut. */
-static uint32_t activations_of(const struct candidate *c, const struct job_cut *cut, uint32_t s)
+static uint32_t activations_of(const struct partition_candidate *c, const struct partition_job_cut *cut, uint32_t s)
 {
     return cut->kept[s] ? partition_kept_way(c->activations) : c->activations;
 }
 
-static struct shard_load load_of(const struct candidate *c, const struct job *job,
+static struct shard_load load_of(const struct partition_candidate *c, const struct job *job,
                                  const struct plan_shard *shard, const struct footprint *f,
                                  uint32_t activations, bool on_cpu, bool persistent)
 {
-    bool last = is_last(job, shard->first_layer, shard->layer_count);
+    bool last = partition_is_last(job, shard->first_layer, shard->layer_count);
     uint64_t spilled =
         plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0;
     /* to the host go the state or, in its place, the gradient of the parameters */
@@ -102,14 +102,14 @@ static struct shard_load load_of(const struct candidate *c, const struct job *jo
     return load;
 }
 
-struct seconds estimate_shard(const struct cutter *cutter, const struct candidate *c, uint32_t job,
-                              const struct plan_shard *shard, const struct footprint *f, bool on_cpu)
+struct partition_seconds estimate_shard(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                        uint32_t job, const struct plan_shard *shard, const struct footprint *f, bool on_cpu)
 {
     const struct job *of = &cutter->jobs->jobs[job];
     if (on_cpu && shard->first_layer == 0 && job_has_embedding(of))
-        return (struct seconds){.cpu = f->cpu_forward_s + embedding_back_s(of, f)};
+        return (struct partition_seconds){.cpu = f->cpu_forward_s + embedding_back_s(of, f)};
     struct shard_load load = load_of(c, of, shard, f, c->activations, on_cpu, false);
-    return (struct seconds){
+    return (struct partition_seconds){
         .device = unit_s(cutter, c, &load.forward) + unit_s(cutter, c, &load.backward),
         .cpu = load.cpu_s};
 }
@@ -124,12 +124,12 @@ struct lanes {
     double *ready; /* per shard: its update is in host memory */
 };
 
-static bool is_alone(const struct cutter *cutter, const struct candidate *c)
+static bool is_alone(const struct partition_cutter *cutter, const struct partition_candidate *c)
 {
     return (!cutter->interleaved || cutter->jobs->count == 1) && c->weight_buffer_count > 1;
 }
 
-static double copied_s(const struct cutter *cutter, enum copy_direction direction, uint64_t bytes)
+static double copied_s(const struct partition_cutter *cutter, enum copy_direction direction, uint64_t bytes)
 {
     return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
 }
@@ -147,7 +147,7 @@ static void leave_here(struct shard_load *load, const struct footprint *f, bool 
 }
 
 /* Runs a unit of shard `s`; `state_s`: when the data that it fetches are in host memory. */
-static void run_unit(const struct cutter *cutter, const struct candidate *c, struct lanes *lanes,
+static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c, struct lanes *lanes,
                      const struct load *load, uint32_t s, double state_s, bool persistent,
                      bool updates, double cpu_s)
 {
@@ -169,8 +169,8 @@ static void run_unit(const struct cutter *cutter, const struct candidate *c, str
     lanes->turn++;
 }
 
-static enum status run_minibatch(const struct cutter *cutter, const struct candidate *c,
-                                 uint32_t job, const struct job_cut *cut, struct lanes *lanes,
+static enum status run_minibatch(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                 uint32_t job, const struct partition_job_cut *cut, struct lanes *lanes,
                                  struct error *err)
 {
     const struct job *of = &cutter->jobs->jobs[job];
@@ -202,8 +202,8 @@ static enum status run_minibatch(const struct cutter *cutter, const struct candi
     return STATUS_OK;
 }
 
-static enum status minibatch_alone(const struct cutter *cutter, const struct candidate *c,
-                                   uint32_t job, const struct job_cut *cut, double *out,
+static enum status minibatch_alone(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                   uint32_t job, const struct partition_job_cut *cut, double *out,
                                    struct error *err)
 {
     struct lanes lanes = {.ready = cut->ready_s};
@@ -220,13 +220,13 @@ static enum status minibatch_alone(const struct cutter *cutter, const struct can
 
 /* --- all passes ------------------------------------------------------------------------------- */
 
-enum status estimate_minibatch(const struct cutter *cutter, const struct candidate *c, uint32_t job,
-                               const struct job_cut *cut, struct seconds *out, struct error *err)
+enum status estimate_minibatch(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
+                               const struct partition_job_cut *cut, struct partition_seconds *out, struct error *err)
 {
     const struct job *of = &cutter->jobs->jobs[job];
     uint32_t units = 2 * cut->count;
     struct load together = {0};
-    *out = (struct seconds){0};
+    *out = (struct partition_seconds){0};
     for (uint32_t u = 0; u < units; u++) {
         bool back = u >= cut->count;
         uint32_t s = back ? units - 1 - u : u;
@@ -252,7 +252,7 @@ enum status estimate_minibatch(const struct cutter *cutter, const struct candida
                                : STATUS_OK;
 }
 
-double estimate_together(const struct cutter *cutter, struct seconds s)
+double estimate_together(const struct partition_cutter *cutter, struct partition_seconds s)
 {
     if (cutter->shares_cpu) return s.device + s.cpu;
     return max_s(s.device, s.cpu * cutter->host_devices);

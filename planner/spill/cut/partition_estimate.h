@@ -13,7 +13,7 @@
 #include "planner/spill/cut/partition_cutter.h"
 
 /* Parameters that are tried for all jobs alike. */
-struct candidate {
+struct partition_candidate {
     uint32_t weight_buffer_count;
     uint64_t weight_buffer_bytes;
     uint32_t activations;
@@ -23,12 +23,12 @@ struct candidate {
 };
 
 /* The time of a minibatch's passes on a device and on the host's processor. */
-struct seconds {
+struct partition_seconds {
     double device, cpu;
 };
 
 /* The cut of one job. */
-struct job_cut {
+struct partition_job_cut {
     struct plan_shard *shards; /* room for layer_count shards */
     bool *on_cpu;              /* per shard: the optimizer, unless the shard is persistent */
     bool *persistent;          /* per shard */
@@ -38,8 +38,8 @@ struct job_cut {
     uint64_t workspace_bytes;
     uint64_t keep_bytes;
     uint64_t spilled_bytes;    /* activations in host memory */
-    uint64_t persistent_bytes; /* bytes of their states */
-    struct seconds minibatch, persistent_minibatch; /* without and with persistent shards */
+    uint64_t persistent_bytes;                                /* bytes of their states */
+    struct partition_seconds minibatch, persistent_minibatch; /* without and with persistent shards */
     double *ready_s;           /* scratch of the estimate: per shard */
 };
 
@@ -53,17 +53,16 @@ bool estimate_uses_cpu(const struct job *job, uint32_t place);
 bool estimate_embedding_on_cpu(const struct job *job, uint32_t place);
 
 /* Returns the time of a spilled shard's passes only. `f` is its footprint. */
-struct seconds estimate_shard(const struct cutter *cutter, const struct candidate *c, uint32_t job,
-                              const struct plan_shard *shard, const struct footprint *f,
-                              bool on_cpu);
+struct partition_seconds estimate_shard(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                        uint32_t job, const struct plan_shard *shard, const struct footprint *f, bool on_cpu);
 
 /* Estimates all passes of a job's cut, in their order. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status estimate_minibatch(const struct cutter *cutter, const struct candidate *c,
-                                          uint32_t job, const struct job_cut *cut,
-                                          struct seconds *out, struct error *err);
+MUST_CHECK enum status estimate_minibatch(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                          uint32_t job, const struct partition_job_cut *cut,
+                                          struct partition_seconds *out, struct error *err);
 
 /* Returns the time of a minibatch while devices and processor work in parallel, or share cores. */
-double estimate_together(const struct cutter *cutter, struct seconds s);
+double estimate_together(const struct partition_cutter *cutter, struct partition_seconds s);
 
 /* Returns true when `seconds` is longer by more than the rounding of sums in another order. */
 static inline bool estimate_longer(double seconds, double than_s)

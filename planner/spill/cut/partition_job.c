@@ -29,16 +29,17 @@ static const double tie = 1e-6;
 uint64_t partition_weight_buffer_need(const struct footprint *f, const struct job *job, bool last, uint32_t activations,
                                       uint32_t place)
 {
-    uint64_t pair = padded(f->weight_bytes) + padded(f->gradient_bytes), need = padded(f->state_bytes);
+    uint64_t pair = partition_padded(f->weight_bytes) + partition_padded(f->gradient_bytes),
+             need = partition_padded(f->state_bytes);
     if (estimate_uses_cpu(job, place))
-        need = estimate_place(job, place) == PLACE_CPU ? pair : max_u64(pair, need);
-    if (!last && plan_activations_spill(activations)) need += padded(f->kept_bytes[activations]);
+        need = estimate_place(job, place) == PLANNER_PLACE_CPU ? pair : max_u64(pair, need);
+    if (!last && plan_activations_spill(activations)) need += partition_padded(f->kept_bytes[activations]);
     return need;
 }
 
-uint32_t partition_unit_way(const struct candidate *c, const struct job *job, bool last)
+uint32_t partition_unit_way(const struct partition_candidate *c, const struct job *job, bool last)
 {
-    bool out = estimate_place(job, c->place) == PLACE_CPU && job_can_use_cpu(job);
+    bool out = estimate_place(job, c->place) == PLANNER_PLACE_CPU && job_can_use_cpu(job);
     return partition_way(c->activations, c->loss_inputs, last) | (out ? UNIT_GRADIENTS_OUT : 0);
 }
 
@@ -49,7 +50,7 @@ static uint64_t slice_row_bytes(const struct job *job)
 }
 
 /* State and gradient of a slice each start on a boundary. */
-enum { SLICE_PADDING = 2 * ARENA_ALIGNMENT };
+enum { SLICE_PADDING = 2 * PARTITION_ARENA_ALIGNMENT };
 
 /* Rows of the embedding that fit a weight buffer, or 0 when not even one does; all of them if possible. */
 static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_bytes)
@@ -65,31 +66,31 @@ static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_byt
 /* State and, of a table that a head reads, its gradient. */
 static uint64_t embedding_bytes(const struct job *job, const struct footprint *f)
 {
-    return padded(f->state_bytes) +
-           (job_has_table(job) ? padded(job_table_gradient_bytes(job)) : 0);
+    return partition_padded(f->state_bytes) +
+           (job_has_table(job) ? partition_padded(job_table_gradient_bytes(job)) : 0);
 }
 
 uint64_t partition_embedding_need(const struct footprint *f, const struct job *job, uint32_t place)
 {
     if (estimate_embedding_on_cpu(job, place)) return 0;
-    return job_slices(job) ? padded(SLICE_PADDING + slice_row_bytes(job)) : embedding_bytes(job, f);
+    return job_slices(job) ? partition_padded(SLICE_PADDING + slice_row_bytes(job)) : embedding_bytes(job, f);
 }
 
 /* Add a shard at the end of the cut. */
-static void append_shard(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+static void append_shard(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                          uint64_t first, uint64_t count, const struct footprint *f,
-                         struct job_cut *cut)
+                         struct partition_job_cut *cut)
 {
     const struct job *job = &cutter->jobs->jobs[j];
     bool embedding = first == 0 && job_has_embedding(job);
     bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
                             : partition_unit_way(c, job, false) & UNIT_GRADIENTS_OUT;
-    uint32_t way = embedding ? 0 : partition_unit_way(c, job, is_last(job, first, count));
+    uint32_t way = embedding ? 0 : partition_unit_way(c, job, partition_is_last(job, first, count));
     struct plan_shard shard = {.job = j,
                                .first_layer = first,
                                .layer_count = count,
                                .inputs_only = way & UNIT_INPUTS};
-    struct seconds seconds = estimate_shard(cutter, c, j, &shard, f, on_cpu);
+    struct partition_seconds seconds = estimate_shard(cutter, c, j, &shard, f, on_cpu);
     cut->minibatch.device += seconds.device;
     cut->minibatch.cpu += seconds.cpu;
     cut->on_cpu[cut->count] = on_cpu;
@@ -98,20 +99,20 @@ static void append_shard(const struct cutter *cutter, const struct candidate *c,
 }
 
 /* Gives the processor the last shards while that shortens the minibatch. */
-static enum status share_updates(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                                 struct job_cut *cut, struct error *err)
+static enum status share_updates(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                                 struct partition_job_cut *cut, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
-    if (estimate_place(job, c->place) != PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
-    struct seconds best = cut->minibatch, sum = cut->minibatch;
+    if (estimate_place(job, c->place) != PLANNER_PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
+    struct partition_seconds best = cut->minibatch, sum = cut->minibatch;
     uint32_t best_first = cut->count, least = job_has_embedding(job) ? 1 : 0;
     for (uint32_t s = cut->count; s-- > least;) {
         const struct plan_shard *shard = &cut->shards[s];
         const struct footprint *f =
             footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
-        struct seconds here = estimate_shard(cutter, c, j, shard, f, false);
-        struct seconds there = estimate_shard(cutter, c, j, shard, f, true);
+        struct partition_seconds here = estimate_shard(cutter, c, j, shard, f, false);
+        struct partition_seconds there = estimate_shard(cutter, c, j, shard, f, true);
         sum.device += there.device - here.device;
         sum.cpu += there.cpu;
         if (estimate_together(cutter, sum) >= estimate_together(cutter, best)) continue;
@@ -130,23 +131,23 @@ struct shard_need {
     uint64_t weight_buffer, workspace, keep, spilled;
 };
 
-static enum status need_of(const struct cutter *cutter, const struct candidate *c, uint32_t j,
+static enum status need_of(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                            uint64_t first, uint64_t count, struct shard_need *out, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
     const struct footprint *f = footprint_of(cutter->footprints, j, first, count);
     if (!f) return cutter_out_of_memory(err);
-    bool last = is_last(job, first, count);
+    bool last = partition_is_last(job, first, count);
     *out = (struct shard_need){
         .weight_buffer = partition_weight_buffer_need(f, job, last, c->activations, c->place),
         .workspace = cutter_workspace(f, job, last, partition_unit_way(c, job, last))};
-    if (plan_activations_stay(c->activations) && !last) out->keep = padded(f->kept_bytes[c->activations]);
+    if (plan_activations_stay(c->activations) && !last) out->keep = partition_padded(f->kept_bytes[c->activations]);
     if (plan_activations_spill(c->activations) && !last) out->spilled = f->kept_bytes[c->activations];
     return STATUS_OK;
 }
 
 /* Returns the most layers of a shard for the wanted number of shards. */
-static uint64_t most_layers(const struct cutter *cutter, const struct job *job)
+static uint64_t most_layers(const struct partition_cutter *cutter, const struct job *job)
 {
     uint64_t layers = job->network.layer_count;
     if (cutter->options->shards <= 1) return layers;
@@ -158,15 +159,15 @@ static uint64_t most_layers(const struct cutter *cutter, const struct job *job)
 /* --- cuts -------------------------------------------------------------------------------------- */
 
 /* A cut with nothing but the embedding, if there is one. *fits false: it does not. */
-static enum status begin(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                         uint64_t room, struct job_cut *cut, bool *fits, struct error *err)
+static enum status begin(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                         uint64_t room, struct partition_job_cut *cut, bool *fits, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
     *fits = true;
     cut->count = 0;
     cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = cut->persistent_bytes = 0;
     cut->slice_rows = 0;
-    cut->minibatch = (struct seconds){0};
+    cut->minibatch = (struct partition_seconds){0};
     if (!job_has_embedding(job)) return STATUS_OK;
     const struct footprint *f = footprint_of(cutter->footprints, j, 0, 1);
     if (!f) return cutter_out_of_memory(err);
@@ -187,8 +188,8 @@ static enum status begin(const struct cutter *cutter, const struct candidate *c,
 }
 
 /* One more shard. */
-static enum status add_layers(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                              uint64_t first, uint64_t count, struct job_cut *cut, struct error *err)
+static enum status add_layers(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                              uint64_t first, uint64_t count, struct partition_job_cut *cut, struct error *err)
 {
     struct shard_need need;
     TRY(need_of(cutter, c, j, first, count, &need, err));
@@ -202,15 +203,15 @@ static enum status add_layers(const struct cutter *cutter, const struct candidat
 }
 
 /* Makes the decisions that need all shards. */
-static enum status finish(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                          struct job_cut *cut, struct error *err)
+static enum status finish(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                          struct partition_job_cut *cut, struct error *err)
 {
     TRY(share_updates(cutter, c, j, cut, err));
     return estimate_minibatch(cutter, c, j, cut, &cut->minibatch, err);
 }
 
-enum status partition_cut_greedy(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                                 uint64_t room, struct job_cut *cut, bool *fits, struct error *err)
+enum status partition_cut_greedy(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                                 uint64_t room, struct partition_job_cut *cut, bool *fits, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
     uint64_t layers = job->network.layer_count, most = most_layers(cutter, job);
@@ -231,8 +232,8 @@ enum status partition_cut_greedy(const struct cutter *cutter, const struct candi
 /* --- balanced ---------------------------------------------------------------------------------- */
 
 struct balancing {
-    const struct cutter *cutter;
-    const struct candidate *candidate;
+    const struct partition_cutter *cutter;
+    const struct partition_candidate *candidate;
     const struct partition_room *room;
     uint32_t job;
     uint64_t skipped; /* layers of the embedding */
@@ -243,12 +244,12 @@ struct balancing {
 static enum status shard_s(const struct balancing *b, uint64_t first, uint64_t count, double *out,
                            struct error *err)
 {
-    const struct candidate *c = b->candidate;
+    const struct partition_candidate *c = b->candidate;
     const struct plan_shard shard = {.job = b->job, .first_layer = first, .layer_count = count};
     const struct footprint *f = footprint_of(b->cutter->footprints, b->job, first, count);
     if (!f) return cutter_out_of_memory(err);
     bool on_cpu = partition_unit_way(c, &b->cutter->jobs->jobs[b->job], false) & UNIT_GRADIENTS_OUT;
-    struct seconds s = estimate_shard(b->cutter, c, b->job, &shard, f, on_cpu);
+    struct partition_seconds s = estimate_shard(b->cutter, c, b->job, &shard, f, on_cpu);
     *out = b->cutter->shares_cpu ? s.device + s.cpu : s.device;
     return STATUS_OK;
 }
@@ -257,7 +258,7 @@ static enum status part_of(void *context, uint64_t first, uint64_t count, struct
                            struct error *err)
 {
     const struct balancing *b = context;
-    const struct candidate *c = b->candidate;
+    const struct partition_candidate *c = b->candidate;
     struct shard_need need;
     first += b->skipped;
     TRY(need_of(b->cutter, c, b->job, first, count, &need, err));
@@ -273,8 +274,8 @@ static enum status part_of(void *context, uint64_t first, uint64_t count, struct
 }
 
 /* Cut at these boundaries. */
-static enum status cut_at(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                          uint64_t room, const uint64_t *counts, uint32_t count, struct job_cut *cut,
+static enum status cut_at(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                          uint64_t room, const uint64_t *counts, uint32_t count, struct partition_job_cut *cut,
                           struct error *err)
 {
     bool fits;
@@ -287,8 +288,8 @@ static enum status cut_at(const struct cutter *cutter, const struct candidate *c
     return finish(cutter, c, j, cut, err);
 }
 
-enum status partition_cut_balanced(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                                   const struct partition_room *room, struct job_cut *cut,
+enum status partition_cut_balanced(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                                   const struct partition_room *room, struct partition_job_cut *cut,
                                    struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
@@ -298,7 +299,7 @@ enum status partition_cut_balanced(const struct cutter *cutter, const struct can
                                   .job = j,
                                   .skipped = job_has_embedding(job) ? 1 : 0};
     uint64_t layers = job->network.layer_count - balancing.skipped;
-    struct seconds greedy = cut->minibatch;
+    struct partition_seconds greedy = cut->minibatch;
     uint32_t count = 0;
     bool found = false, stays = plan_activations_stay(c->activations);
     for (uint32_t i = (uint32_t)balancing.skipped; i < cut->count; i++) {
@@ -328,23 +329,23 @@ out:
     return err->status;
 }
 
-enum status partition_weight_buffer_used(const struct cutter *cutter, const struct candidate *c, uint32_t j,
-                                         const struct job_cut *cut, uint64_t *bytes, struct error *err)
+enum status partition_weight_buffer_used(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
+                                         const struct partition_job_cut *cut, uint64_t *bytes, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
-    *bytes = 4 * ARENA_ALIGNMENT;
+    *bytes = 4 * PARTITION_ARENA_ALIGNMENT;
     for (uint32_t s = 0; s < cut->count; s++) {
         const struct plan_shard *shard = &cut->shards[s];
         const struct footprint *f =
             footprint_of(cutter->footprints, j, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
-        bool last = is_last(job, shard->first_layer, shard->layer_count);
+        bool last = partition_is_last(job, shard->first_layer, shard->layer_count);
         uint64_t need = partition_weight_buffer_need(f, job, last, c->activations, c->place);
         if (s == 0 && job_has_embedding(job))
             need = estimate_embedding_on_cpu(job, c->place) ? 0
-                   : cut->slice_rows ? cut->slice_rows * slice_row_bytes(job) + 2 * ARENA_ALIGNMENT
+                   : cut->slice_rows ? cut->slice_rows * slice_row_bytes(job) + 2 * PARTITION_ARENA_ALIGNMENT
                                      : embedding_bytes(job, f);
-        *bytes = max_u64(*bytes, padded(need));
+        *bytes = max_u64(*bytes, partition_padded(need));
     }
     return STATUS_OK;
 }

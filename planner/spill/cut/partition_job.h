@@ -19,12 +19,12 @@ uint64_t partition_weight_buffer_need(const struct footprint *f, const struct jo
 uint64_t partition_embedding_need(const struct footprint *f, const struct job *job, uint32_t place);
 
 /* Returns the way of computing of a shard's unit with the largest need. */
-uint32_t partition_unit_way(const struct candidate *c, const struct job *job, bool last);
+uint32_t partition_unit_way(const struct partition_candidate *c, const struct job *job, bool last);
 
 /* Cuts one job greedily. *fits false: it does not fit. `room`: bytes for workspace and kept activations together.
  * Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status partition_cut_greedy(const struct cutter *cutter, const struct candidate *c,
-                                            uint32_t j, uint64_t room, struct job_cut *cut, bool *fits,
+MUST_CHECK enum status partition_cut_greedy(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                            uint32_t j, uint64_t room, struct partition_job_cut *cut, bool *fits,
                                             struct error *err);
 
 /* Memory that a job shares with jobs that are cut already. */
@@ -37,13 +37,13 @@ struct partition_room {
 
 /* Cuts a job again that was cut greedily and fits this room, if its minibatch is estimated to take no longer; else the
  * cut stays as it is. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status partition_cut_balanced(const struct cutter *cutter, const struct candidate *c,
+MUST_CHECK enum status partition_cut_balanced(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                               uint32_t j, const struct partition_room *room,
-                                              struct job_cut *cut, struct error *err);
+                                              struct partition_job_cut *cut, struct error *err);
 
 /* Finds the smallest weight buffer for this cut. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status partition_weight_buffer_used(const struct cutter *cutter, const struct candidate *c,
-                                                    uint32_t j, const struct job_cut *cut, uint64_t *bytes,
+MUST_CHECK enum status partition_weight_buffer_used(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                                    uint32_t j, const struct partition_job_cut *cut, uint64_t *bytes,
                                                     struct error *err);
 
 #endif

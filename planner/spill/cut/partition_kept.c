@@ -10,20 +10,20 @@
 #include "planner/chain/chain.h"
 #include "planner/chain/chain_keep.h"
 
-bool kept_possible(const struct cutter *cutter, const struct candidate *c)
+bool kept_possible(const struct partition_cutter *cutter, const struct partition_candidate *c)
 {
     return cutter->options->mixed && !cutter->options->live && !plan_activations_stay(c->activations) &&
            (cutter->hardware->device_count == 1 || !cutter->interleaved);
 }
 
 /* May this shard keep its activations? The last one goes forward and back in one. */
-static bool may_keep(const struct job *job, const struct job_cut *cut, uint32_t s)
+static bool may_keep(const struct job *job, const struct partition_job_cut *cut, uint32_t s)
 {
     return s + 1 < cut->count && !(s == 0 && job_has_embedding(job));
 }
 
 /* Returns the nanoseconds that keeping saves: of computation, or of a link in each direction. */
-static int64_t saved_ns(const struct cutter *cutter, const struct candidate *c, const struct footprint *f,
+static int64_t saved_ns(const struct partition_cutter *cutter, const struct partition_candidate *c, const struct footprint *f,
                         uint32_t kept)
 {
     double seconds = f->backward_s[c->activations] - f->backward_s[kept];
@@ -33,8 +33,8 @@ static int64_t saved_ns(const struct cutter *cutter, const struct candidate *c, 
 }
 
 /* Scratch of a job's greediest shard that keeps. */
-static enum status grow_workspace(const struct cutter *cutter, const struct candidate *c, uint32_t job,
-                                  const struct job_cut *cut, uint64_t *workspace, struct error *err)
+static enum status grow_workspace(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
+                                  const struct partition_job_cut *cut, uint64_t *workspace, struct error *err)
 {
     const struct job *of = &cutter->jobs->jobs[job];
     uint32_t way = plan_activations_way(partition_kept_way(c->activations));
@@ -51,8 +51,8 @@ static enum status grow_workspace(const struct cutter *cutter, const struct cand
 }
 
 /* Mark the best shards of a job for `bytes`. */
-static enum status mark(const struct cutter *cutter, const struct candidate *c, uint32_t job,
-                        struct job_cut *cut, uint64_t bytes, struct error *err)
+static enum status mark(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
+                        struct partition_job_cut *cut, uint64_t bytes, struct error *err)
 {
     const struct job *of = &cutter->jobs->jobs[job];
     uint32_t kept = partition_kept_way(c->activations);
@@ -72,7 +72,7 @@ static enum status mark(const struct cutter *cutter, const struct candidate *c, 
             cutter_out_of_memory(err);
             goto out;
         }
-        needs[s] = (struct chain_need){.kept = padded(f->kept_bytes[kept]),
+        needs[s] = (struct chain_need){.kept = partition_padded(f->kept_bytes[kept]),
                                        .again = saved_ns(cutter, c, f, kept)};
     }
     if (chain_keep_best(needs, cut->count, bytes, choices, &fits, err)) goto out;
@@ -92,8 +92,8 @@ out:
     return err->status;
 }
 
-enum status kept_choose(const struct cutter *cutter, const struct candidate *c, struct job_cut *cuts,
-                        uint64_t room, uint64_t persistent, uint64_t *workspace, uint64_t *keep,
+enum status kept_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                        struct partition_job_cut *cuts, uint64_t room, uint64_t persistent, uint64_t *workspace, uint64_t *keep,
                         struct error *err)
 {
     uint64_t needed = *workspace, sum = 0;
@@ -105,8 +105,8 @@ enum status kept_choose(const struct cutter *cutter, const struct candidate *c, 
             return err->status;
     if (needed + persistent >= room) return STATUS_OK;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
-        struct seconds kept;
+        struct partition_job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        struct partition_seconds kept;
         if (footprint_twin(cutter->footprints, j) == j) {
             if (mark(cutter, c, j, cut, (room - needed - persistent) / sharing, err) ||
                 estimate_minibatch(cutter, c, j, cut, &kept, err))

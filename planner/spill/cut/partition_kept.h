@@ -13,15 +13,15 @@
 #include "planner/spill/cut/partition_estimate.h"
 
 /* Returns true when shards may keep activations that others, by `c`, do not. */
-bool kept_possible(const struct cutter *cutter, const struct candidate *c);
+bool kept_possible(const struct partition_cutter *cutter, const struct partition_candidate *c);
 
 /*
  * Marks kept shards in the cuts (indexed by job; only cuts of jobs that are their own twins are filled). `room`: bytes
  * for workspace, kept activations and `persistent` bytes together. *keep is 0 and becomes the bytes of all kept
  * activations; *workspace grows when a keeping shard needs more. Errors: STATUS_NO_MEMORY.
  */
-MUST_CHECK enum status kept_choose(const struct cutter *cutter, const struct candidate *c,
-                                   struct job_cut *cuts, uint64_t room, uint64_t persistent,
+MUST_CHECK enum status kept_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                   struct partition_job_cut *cuts, uint64_t room, uint64_t persistent,
                                    uint64_t *workspace, uint64_t *keep, struct error *err);
 
 #endif

@@ -7,20 +7,20 @@ struct need {
     uint64_t bytes, workspace_bytes;
 };
 
-static bool possible(const struct cutter *cutter)
+static bool possible(const struct partition_cutter *cutter)
 {
     return !cutter->options->no_persistence && !cutter->options->live &&
            (cutter->hardware->device_count == 1 || !cutter->interleaved);
 }
 
-static uint32_t first_shard(const struct cutter *cutter, uint32_t job)
+static uint32_t first_shard(const struct partition_cutter *cutter, uint32_t job)
 {
     return job_has_embedding(&cutter->jobs->jobs[job]) ? 1 : 0;
 }
 
 /* `part` of `whole` shards of this job, evenly spread. */
-static enum status mark(const struct cutter *cutter, const struct candidate *c, uint32_t job,
-                        struct job_cut *cut, uint32_t part, uint32_t whole,
+static enum status mark(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
+                        struct partition_job_cut *cut, uint32_t part, uint32_t whole,
                         uint64_t *workspace_bytes, struct error *err)
 {
     uint32_t first = first_shard(cutter, job), count = cut->count - first;
@@ -36,23 +36,23 @@ static enum status mark(const struct cutter *cutter, const struct candidate *c, 
             footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
         const struct job *of = &cutter->jobs->jobs[job];
-        bool last = is_last(of, shard->first_layer, shard->layer_count);
+        bool last = partition_is_last(of, shard->first_layer, shard->layer_count);
         cut->persistent[s] = true;
-        cut->persistent_bytes += padded(f->state_bytes);
+        cut->persistent_bytes += partition_padded(f->state_bytes);
         uint32_t how = partition_way(c->activations, c->loss_inputs, last);
         *workspace_bytes = max_u64(*workspace_bytes, cutter_workspace(f, of, last, how));
     }
     return STATUS_OK;
 }
 
-static enum status mark_all(const struct cutter *cutter, const struct candidate *c,
-                            struct job_cut *cuts, uint32_t part, uint32_t whole, struct need *need,
+static enum status mark_all(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                            struct partition_job_cut *cuts, uint32_t part, uint32_t whole, struct need *need,
                             struct error *err)
 {
     need->bytes = 0;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         uint32_t twin = footprint_twin(cutter->footprints, j);
-        struct job_cut *cut = &cuts[twin];
+        struct partition_job_cut *cut = &cuts[twin];
         if (twin == j) {
             enum status status =
                 mark(cutter, c, j, cut, part, whole, &need->workspace_bytes, err);
@@ -65,12 +65,12 @@ static enum status mark_all(const struct cutter *cutter, const struct candidate 
 }
 
 /* Returns the seconds of all minibatches of all jobs; a job takes the time of its twin. */
-static double total_s(const struct cutter *cutter, const struct job_cut *cuts, bool persistent)
+static double total_s(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, bool persistent)
 {
-    struct seconds sum = {0};
+    struct partition_seconds sum = {0};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
-        struct seconds one = persistent ? cut->persistent_minibatch : cut->minibatch;
+        const struct partition_job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        struct partition_seconds one = persistent ? cut->persistent_minibatch : cut->minibatch;
         sum.device += one.device * (double)cutter->jobs->jobs[j].minibatches;
         sum.cpu += one.cpu * (double)cutter->jobs->jobs[j].minibatches;
     }
@@ -78,8 +78,8 @@ static double total_s(const struct cutter *cutter, const struct job_cut *cuts, b
 }
 
 /* Is it faster as marked? Then that becomes the cuts' estimate; else nothing is marked any more. */
-static enum status judge(const struct cutter *cutter, const struct candidate *c,
-                         struct job_cut *cuts, uint64_t workspace_bytes, uint64_t *workspace,
+static enum status judge(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                         struct partition_job_cut *cuts, uint64_t workspace_bytes, uint64_t *workspace,
                          struct error *err)
 {
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -98,8 +98,8 @@ static enum status judge(const struct cutter *cutter, const struct candidate *c,
     return mark_all(cutter, c, cuts, 0, 1, &none, err);
 }
 
-enum status persistent_choose(const struct cutter *cutter, const struct candidate *c,
-                              struct job_cut *cuts, uint64_t room, uint64_t keep,
+enum status persistent_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                              struct partition_job_cut *cuts, uint64_t room, uint64_t keep,
                               uint64_t *workspace, struct error *err)
 {
     uint32_t whole = 0, least = 0;

@@ -24,8 +24,8 @@
  * estimate says that this saves time. `room`: bytes for workspace, kept activations (`keep`) and persistent states
  * together. *workspace is the need of the cuts and grows when persistent shards need more. Errors: STATUS_NO_MEMORY.
  */
-MUST_CHECK enum status persistent_choose(const struct cutter *cutter, const struct candidate *c,
-                                         struct job_cut *cuts, uint64_t room, uint64_t keep,
+MUST_CHECK enum status persistent_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                                         struct partition_job_cut *cuts, uint64_t room, uint64_t keep,
                                          uint64_t *workspace, struct error *err);
 
 #endif

@@ -17,7 +17,7 @@
 /* The stages of a job on D devices, balanced: least largest stage time among the contiguous cuts
  * whose stages fit, by dynamic programming over (stages, layers). */
 struct stage_problem {
-    struct cutter *cutter;
+    struct partition_cutter *cutter;
     uint32_t job;
     uint32_t activations;
     bool loss_inputs; /* the last stage holds only the inputs of layers */
@@ -28,7 +28,7 @@ struct stage_problem {
 
 static uint64_t seat_need(const struct stage_problem *p, const struct footprint *f, bool last)
 {
-    return padded(f->state_bytes) + (last ? 0 : padded(f->kept_bytes[p->activations]));
+    return partition_padded(f->state_bytes) + (last ? 0 : partition_padded(f->kept_bytes[p->activations]));
 }
 
 static double stage_s(const struct stage_problem *p, const struct footprint *f, bool last)
@@ -44,14 +44,14 @@ static enum status stage_lacks(const struct stage_problem *p, uint64_t first, ui
     const struct job *job = &p->cutter->jobs->jobs[p->job];
     const struct footprint *f = footprint_of(p->cutter->footprints, p->job, first, count);
     if (!f) return cutter_out_of_memory(err);
-    bool last = is_last(job, first, count);
+    bool last = partition_is_last(job, first, count);
     uint32_t how = partition_way(p->activations, p->loss_inputs, last);
     uint64_t need = p->seats * seat_need(p, f, last) + cutter_workspace(f, job, last, how);
     *seconds = stage_s(p, f, last);
     if (with_embedding) {
         const struct footprint *e = footprint_of(p->cutter->footprints, p->job, 0, 1);
         if (!e) return cutter_out_of_memory(err);
-        need += p->seats * padded(e->state_bytes);
+        need += p->seats * partition_padded(e->state_bytes);
         *seconds += stage_s(p, e, false);
     }
     *lacks = need > p->room ? need - p->room : 0;
@@ -119,7 +119,7 @@ static void place_shard(const struct stage_problem *p, const struct footprint *f
     out->shard_device[s] = device;
     out->persistent[s] = true;
     out->state_offset[s] = seat;
-    out->keep_offset[s] = seat + padded(f->state_bytes);
+    out->keep_offset[s] = seat + partition_padded(f->state_bytes);
     out->workspace_bytes = max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
 }
 
@@ -143,7 +143,7 @@ static enum status place_job(const struct stage_problem *p, uint64_t first, uint
         stage = (k == 1 ? stage : 0) + stage_s(p, f, last);
         longest = max_s(longest, stage);
         sum += stage_s(p, f, last);
-        seat += k == 0 ? padded(f->state_bytes) : seat_need(p, f, last);
+        seat += k == 0 ? partition_padded(f->state_bytes) : seat_need(p, f, last);
         out->keep_bytes = max_u64(out->keep_bytes, seat);
     }
     out->objective_s += (p->seats == 1 ? sum : longest) * (double)job->minibatches;
@@ -151,7 +151,7 @@ static enum status place_job(const struct stage_problem *p, uint64_t first, uint
 }
 
 /* Place the shards of all jobs for this many seats; *fits false when some job does not. */
-static enum status try_seats(struct cutter *cutter, uint32_t seats, uint32_t activations,
+static enum status try_seats(struct partition_cutter *cutter, uint32_t seats, uint32_t activations,
                              bool loss_inputs, struct partition *out, uint64_t *ends, bool *fits,
                              struct error *err)
 {
@@ -202,7 +202,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
                                const struct planner_options *options, uint32_t seats_max,
                                struct partition *out, struct error *err)
 {
-    struct cutter cutter = cutter_make(hardware, jobs, footprints, options, true);
+    struct partition_cutter cutter = cutter_make(hardware, jobs, footprints, options, true);
     struct partition made = {.resident = true, .contention = 1}, trial = made;
     if (options->activations != PLANNER_AUTO && plan_activations_spill(options->activations))
         return error_set(err, STATUS_BAD_INPUT,

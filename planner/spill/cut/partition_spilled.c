@@ -51,7 +51,7 @@ double partition_contention(const struct hardware *hardware, uint32_t busy_devic
 }
 
 /* Add a twin's shards, for job `j`. */
-static void copy_shards(struct partition *out, const struct job_cut *cut, uint32_t j)
+static void copy_shards(struct partition *out, const struct partition_job_cut *cut, uint32_t j)
 {
     for (uint32_t i = 0; i < cut->count; i++) {
         uint32_t s = out->shard_count++;
@@ -64,13 +64,13 @@ static void copy_shards(struct partition *out, const struct job_cut *cut, uint32
 }
 
 /* Sums the needs of all jobs' cuts, and their traffic to host memory. */
-static void total(const struct cutter *cutter, const struct job_cut *cuts, uint64_t *workspace,
+static void total(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, uint64_t *workspace,
                   uint64_t *keep, double *spilled)
 {
     *workspace = *keep = 0;
     *spilled = 0;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        const struct partition_job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
         *workspace = max_u64(*workspace, cut->workspace_bytes);
         *keep = cutter->interleaved ? *keep + cut->keep_bytes : max_u64(*keep, cut->keep_bytes);
         *spilled += (double)cut->spilled_bytes;
@@ -78,7 +78,7 @@ static void total(const struct cutter *cutter, const struct job_cut *cuts, uint6
 }
 
 /* How many jobs like the largest are in the memory of a host at the same time, up to one for each device that works. */
-static double jobs_at_a_time(const struct cutter *cutter, const struct job_cut *cuts, bool with_spilled)
+static double jobs_at_a_time(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, bool with_spilled)
 {
     double largest = 1, host_bytes = (double)hardware_host_bytes(cutter->hardware);
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -90,7 +90,7 @@ static double jobs_at_a_time(const struct cutter *cutter, const struct job_cut *
 
 /* Do spilled activations leave room for all jobs; where these take turns, for one, and for one on each device if it is there
  * without them? */
-static bool host_has_room(const struct cutter *cutter, const struct job_cut *cuts, double spilled)
+static bool host_has_room(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, double spilled)
 {
     double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);
     if (!cutter->turns) return spilled + cutter->host_fixed_bytes <= host_bytes;
@@ -100,7 +100,7 @@ static bool host_has_room(const struct cutter *cutter, const struct job_cut *cut
 
 /* Returns the memory, of `bytes` for workspace and kept activations, that the others leave to job `j` and its
  * equals. */
-static struct partition_room room_of(const struct cutter *cutter, const struct job_cut *cuts, uint32_t j,
+static struct partition_room room_of(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, uint32_t j,
                                      uint64_t bytes)
 {
     struct partition_room room = {.bytes = bytes, .copies = cutter->interleaved ? 0 : 1};
@@ -118,8 +118,8 @@ static struct partition_room room_of(const struct cutter *cutter, const struct j
 }
 
 /* Balances greedy cuts, job by job; the weight buffer shrinks to their need. */
-static enum status balance(const struct cutter *cutter, struct candidate *c, uint64_t room,
-                           struct job_cut *cuts, struct error *err)
+static enum status balance(const struct partition_cutter *cutter, struct partition_candidate *c, uint64_t room,
+                           struct partition_job_cut *cuts, struct error *err)
 {
     uint64_t weight_buffer = 0, used;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -134,8 +134,8 @@ static enum status balance(const struct cutter *cutter, struct candidate *c, uin
 }
 
 /* Cuts each job greedily; *fits false when some job does not fit. */
-static enum status cut_all(struct cutter *cutter, const struct candidate *c, uint64_t room, struct job_cut *cuts,
-                           bool *fits, struct error *err)
+static enum status cut_all(struct partition_cutter *cutter, const struct partition_candidate *c, uint64_t room,
+                           struct partition_job_cut *cuts, bool *fits, struct error *err)
 {
     *fits = true;
     for (uint32_t j = 0; j < cutter->jobs->count && *fits; j++)
@@ -145,11 +145,12 @@ static enum status cut_all(struct cutter *cutter, const struct candidate *c, uin
 }
 
 /* Copies the shards of all jobs. Returns the seconds of their minibatches. */
-static struct seconds take_shards(const struct cutter *cutter, const struct job_cut *cuts, struct partition *out)
+static struct partition_seconds take_shards(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
+                                            struct partition *out)
 {
-    struct seconds all = {0};
+    struct partition_seconds all = {0};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
-        const struct job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
+        const struct partition_job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
         out->job_first_shard[j] = out->shard_count;
         out->slice_rows[j] = cut->slice_rows;
         copy_shards(out, cut, j);
@@ -161,8 +162,8 @@ static struct seconds take_shards(const struct cutter *cutter, const struct job_
 
 /* Try a candidate, with its greedy cuts or balanced ones; *fits false when some job does not. Fills what
  * it finds into `out`, whose arrays have room for every layer of every job. */
-static enum status try_candidate(struct cutter *cutter, const struct candidate *c, bool balanced,
-                                 struct partition *out, struct job_cut *cuts, bool *fits,
+static enum status try_candidate(struct partition_cutter *cutter, const struct partition_candidate *c, bool balanced,
+                                 struct partition *out, struct partition_job_cut *cuts, bool *fits,
                                  struct error *err)
 {
     uint32_t edge_count = c->weight_buffer_count + 1;
@@ -179,7 +180,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     if (!all_fit) return STATUS_OK;
     total(cutter, cuts, &workspace, &keep, &spilled);
     if (workspace + keep > room) return STATUS_OK;
-    struct candidate fitted = *c;
+    struct partition_candidate fitted = *c;
     if (balanced) {
         if (balance(cutter, &fitted, room, cuts, err)) return err->status;
         room += c->weight_buffer_count * (c->weight_buffer_bytes - fitted.weight_buffer_bytes);
@@ -196,7 +197,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
     }
     if (!c->keeps_first && kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err))
         return err->status;
-    const struct seconds all = take_shards(cutter, cuts, out);
+    const struct partition_seconds all = take_shards(cutter, cuts, out);
     if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     out->persistent_bytes = persistent;
@@ -214,7 +215,7 @@ static enum status try_candidate(struct cutter *cutter, const struct candidate *
 }
 
 /* Places each shard's kept activations and persistent states: one job after the other when they interleave. */
-static void place_what_stays(const struct cutter *cutter, struct partition *out)
+static void place_what_stays(const struct partition_cutter *cutter, struct partition *out)
 {
     uint64_t at = 0, state_at = 0;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -231,13 +232,13 @@ static void place_what_stays(const struct cutter *cutter, struct partition *out)
                              out->shards[s].layer_count);
             if (!f) return; /* it was there when the cut was made */
             out->state_offset[s] = state_at;
-            if (keeps) at += padded(f->kept_bytes[activations]);
-            if (out->persistent[s]) state_at += padded(f->state_bytes);
+            if (keeps) at += partition_padded(f->kept_bytes[activations]);
+            if (out->persistent[s]) state_at += partition_padded(f->state_bytes);
         }
     }
 }
 
-static void free_cuts(struct job_cut *cuts, uint32_t count)
+static void free_cuts(struct partition_job_cut *cuts, uint32_t count)
 {
     if (!cuts) return;
     for (uint32_t j = 0; j < count; j++) {
@@ -250,9 +251,9 @@ static void free_cuts(struct job_cut *cuts, uint32_t count)
     free(cuts);
 }
 
-static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *footprints)
+static struct partition_job_cut *make_cuts(const struct job_set *jobs, struct footprints *footprints)
 {
-    struct job_cut *cuts = calloc(jobs->count ? jobs->count : 1, sizeof *cuts);
+    struct partition_job_cut *cuts = calloc(jobs->count ? jobs->count : 1, sizeof *cuts);
     for (uint32_t j = 0; cuts && j < jobs->count; j++) {
         if (footprint_twin(footprints, j) != j) continue;
         cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
@@ -270,7 +271,7 @@ static struct job_cut *make_cuts(const struct job_set *jobs, struct footprints *
 }
 
 /* Kept activations stay on a device, so they need a plan that uses one device only, and one order. */
-static bool mode_possible(const struct cutter *cutter, uint32_t activations)
+static bool mode_possible(const struct partition_cutter *cutter, uint32_t activations)
 {
     if (cutter->options->activations != PLANNER_AUTO &&
         cutter->options->activations != activations)
@@ -280,11 +281,11 @@ static bool mode_possible(const struct cutter *cutter, uint32_t activations)
 }
 
 /* The processor's rate must be known, and some job must have an optimizer to give it. */
-static bool place_possible(const struct cutter *cutter, uint32_t place)
+static bool place_possible(const struct partition_cutter *cutter, uint32_t place)
 {
     if (cutter->options->optimizer != PLANNER_AUTO && cutter->options->optimizer != place)
         return false;
-    if (place == PLACE_DEVICE) return true;
+    if (place == PLANNER_PLACE_DEVICE) return true;
     if (!hardware_has_cpu(cutter->hardware)) return false;
     for (uint32_t j = 0; j < cutter->jobs->count; j++)
         if (job_can_use_cpu(&cutter->jobs->jobs[j])) return true;
@@ -296,14 +297,14 @@ static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const
                                     uint32_t place)
 {
     if (layer == 0 && job_has_embedding(job)) return partition_embedding_need(f, job, place);
-    return partition_weight_buffer_need(f, job, is_last(job, layer, 1), activations, place);
+    return partition_weight_buffer_need(f, job, partition_is_last(job, layer, 1), activations, place);
 }
 
 /* The smallest weight buffer that every layer fits on its own (an embedding is cut as finely as needed). */
-static enum status least_weight_buffer(const struct cutter *cutter, uint32_t activations, uint32_t place,
+static enum status least_weight_buffer(const struct partition_cutter *cutter, uint32_t activations, uint32_t place,
                                        uint64_t *bytes, struct error *err)
 {
-    *bytes = 4 * ARENA_ALIGNMENT;
+    *bytes = 4 * PARTITION_ARENA_ALIGNMENT;
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         const struct job *job = &cutter->jobs->jobs[j];
         if (footprint_twin(cutter->footprints, j) != j) continue;
@@ -320,8 +321,8 @@ static enum status least_weight_buffer(const struct cutter *cutter, uint32_t act
 static uint64_t layer_workspace(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
                                 bool loss_inputs, uint32_t place)
 {
-    const struct candidate c = {.activations = activations, .loss_inputs = loss_inputs, .place = place};
-    bool last = is_last(job, layer, 1), embedding = layer == 0 && job_has_embedding(job);
+    const struct partition_candidate c = {.activations = activations, .loss_inputs = loss_inputs, .place = place};
+    bool last = partition_is_last(job, layer, 1), embedding = layer == 0 && job_has_embedding(job);
     if (embedding && estimate_embedding_on_cpu(job, place)) return 0;
     return cutter_workspace(f, job, last, embedding ? UNIT_KEEP : partition_unit_way(&c, job, last));
 }
@@ -330,8 +331,8 @@ static uint64_t layer_workspace(const struct job *job, uint64_t layer, const str
 static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations)
 {
     bool embedding = layer == 0 && job_has_embedding(job);
-    if (embedding || is_last(job, layer, 1) || !plan_activations_stay(activations)) return 0;
-    return padded(f->kept_bytes[activations]);
+    if (embedding || partition_is_last(job, layer, 1) || !plan_activations_stay(activations)) return 0;
+    return partition_padded(f->kept_bytes[activations]);
 }
 
 /* The need in one way of treating activations and optimizers, and the layer with the largest need. */
@@ -341,7 +342,7 @@ struct least {
 };
 
 /* When each layer is a shard of its own. */
-static enum status least_need(const struct cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
+static enum status least_need(const struct partition_cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
                               struct least *out, struct error *err)
 {
     uint32_t weight_buffers = cutter->options->weight_buffers ? cutter->options->weight_buffers : 1;
@@ -355,7 +356,7 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
             if (!f) return cutter_out_of_memory(err);
             uint64_t own = layer_workspace(of, l, f, activations, loss_inputs, place);
             uint64_t sum = own + weight_buffers * layer_weight_buffer(of, l, f, activations, place) +
-                           (is_last(of, l, 1) && job_has_table(of) ? cutter_table_bytes(of) : 0);
+                           (partition_is_last(of, l, 1) && job_has_table(of) ? cutter_table_bytes(of) : 0);
             workspace = max_u64(workspace, own);
             kept += layer_keep(of, l, f, activations);
             if (sum <= most) continue;
@@ -371,7 +372,7 @@ static enum status least_need(const struct cutter *cutter, uint32_t activations,
 }
 
 /* Reports options that are impossible on these devices with any memory. */
-static enum status impossible(const struct cutter *cutter, struct error *err)
+static enum status impossible(const struct partition_cutter *cutter, struct error *err)
 {
     uint32_t asked = cutter->options->activations;
     if (asked < ACTIVATIONS_COUNT && !mode_possible(cutter, asked))
@@ -383,12 +384,12 @@ static enum status impossible(const struct cutter *cutter, struct error *err)
 }
 
 /* Nothing fits: by how much, at best. */
-static enum status infeasible(const struct cutter *cutter, struct error *err)
+static enum status infeasible(const struct partition_cutter *cutter, struct error *err)
 {
     struct least least = {.bytes = UINT64_MAX};
-    for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 2; way++) {
+    for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLANNER_PLACE_COUNT * 2; way++) {
         struct least need = {0};
-        uint32_t mode = way / 2 / PLACE_COUNT, place = way / 2 % PLACE_COUNT;
+        uint32_t mode = way / 2 / PLANNER_PLACE_COUNT, place = way / 2 % PLANNER_PLACE_COUNT;
         if (!mode_possible(cutter, mode) || !place_possible(cutter, place) || !cutter_may_hold(cutter, way % 2))
             continue;
         TRY(least_need(cutter, mode, way % 2, place, &need, err));
@@ -407,25 +408,25 @@ static enum status infeasible(const struct cutter *cutter, struct error *err)
 }
 
 /* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */
-static uint64_t weight_buffer_size(const struct cutter *cutter, uint32_t weight_buffers, uint32_t step,
+static uint64_t weight_buffer_size(const struct partition_cutter *cutter, uint32_t weight_buffers, uint32_t step,
                                    uint64_t least)
 {
     double size = (double)(cutter->capacity / weight_buffers);
     if (step == WEIGHT_BUFFER_SIZES) return least;
     for (uint32_t i = 0; i < step; i++) size /= 1.3216; /* 200^(1/19) */
-    return (uint64_t)size & ~(uint64_t)(ARENA_ALIGNMENT - 1);
+    return (uint64_t)size & ~(uint64_t)(PARTITION_ARENA_ALIGNMENT - 1);
 }
 
 /* The best cut so far and the candidate that it was made for; scratch of its kind. */
 struct search {
     struct partition best, trial;
-    struct candidate candidate;
-    struct job_cut *cuts;
+    struct partition_candidate candidate;
+    struct partition_job_cut *cuts;
     bool found;
 };
 
 /* The trial is the best now. */
-static enum status adopt(const struct cutter *cutter, const struct candidate *c, struct search *search,
+static enum status adopt(const struct partition_cutter *cutter, const struct partition_candidate *c, struct search *search,
                          struct error *err)
 {
     struct partition swap = search->best;
@@ -437,7 +438,7 @@ static enum status adopt(const struct cutter *cutter, const struct candidate *c,
 }
 
 /* Try weight buffer sizes. */
-static enum status try_sizes(struct cutter *cutter, struct candidate c, struct search *search,
+static enum status try_sizes(struct partition_cutter *cutter, struct partition_candidate c, struct search *search,
                              struct error *err)
 {
     uint64_t least = 0;
@@ -455,10 +456,10 @@ static enum status try_sizes(struct cutter *cutter, struct candidate c, struct s
 }
 
 /* The best candidate with balanced cuts, unless that is estimated to take longer. */
-static enum status try_balanced(struct cutter *cutter, struct search *search, struct error *err)
+static enum status try_balanced(struct partition_cutter *cutter, struct search *search, struct error *err)
 {
     bool fits;
-    const struct candidate c = search->candidate;
+    const struct partition_candidate c = search->candidate;
     TRY(try_candidate(cutter, &c, true, &search->trial, search->cuts, &fits, err));
     if (!fits || estimate_longer(search->trial.objective_s, search->best.objective_s)) return STATUS_OK;
     return adopt(cutter, &c, search, err);
@@ -469,7 +470,7 @@ enum status partition_spilled(const struct hardware *hardware, const struct job_
                               const struct planner_options *options, bool interleaved,
                               struct partition *out, struct error *err)
 {
-    struct cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
+    struct partition_cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
     uint32_t of_host = (jobs->count + cutter.hosts - 1) / cutter.hosts;
     uint32_t busy = of_host < cutter.host_devices ? of_host : cutter.host_devices;
     struct search search = {.cuts = make_cuts(jobs, footprints)};
@@ -483,11 +484,11 @@ enum status partition_spilled(const struct hardware *hardware, const struct job_
             if (options->weight_buffers || options->no_double_buffer) break;
             first = last = 1;
         }
-        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLACE_COUNT * 4 && !status; way++) {
-            struct candidate c = {.activations = way / 4 / PLACE_COUNT,
-                                  .place = way / 4 % PLACE_COUNT,
-                                  .loss_inputs = way / 2 % 2,
-                                  .keeps_first = way % 2};
+        for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLANNER_PLACE_COUNT * 4 && !status; way++) {
+            struct partition_candidate c = {.activations = way / 4 / PLANNER_PLACE_COUNT,
+                                            .place = way / 4 % PLANNER_PLACE_COUNT,
+                                            .loss_inputs = way / 2 % 2,
+                                            .keeps_first = way % 2};
             if (!mode_possible(&cutter, c.activations) || !place_possible(&cutter, c.place) ||
                 !cutter_may_hold(&cutter, c.loss_inputs) || (c.keeps_first && !kept_possible(&cutter, &c)))
                 continue;
@@ -495,7 +496,7 @@ enum status partition_spilled(const struct hardware *hardware, const struct job_
                 status = try_sizes(&cutter, c, &search, err);
         }
     }
-    if (!status && search.found && options->cuts == CUTS_BALANCED)
+    if (!status && search.found && options->cuts == PLANNER_CUTS_BALANCED)
         status = try_balanced(&cutter, &search, err);
     free_cuts(search.cuts, jobs->count);
     partition_release(&search.trial);

@@ -21,7 +21,7 @@
 /* The variant of a shard's pass: its origin, times VARIANTS_OF_ORIGIN; its output stays; it is the last of its
  * minibatch. */
 enum { VARIANT_STAYS = 2, VARIANT_ENDS = 1, VARIANTS_OF_ORIGIN = 4 };
-enum { UNIT_VARIANTS = ORIGINS * VARIANTS_OF_ORIGIN };
+enum { UNIT_VARIANTS = EMIT_ORIGINS * VARIANTS_OF_ORIGIN };
 
 /* --- units ----------------------------------------------------------------------------------- */
 
@@ -31,22 +31,22 @@ static uint32_t shard_count_of(const struct emitter *e, uint32_t job)
     return first[job + 1] - first[job];
 }
 
-static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard,
-                                 enum plan_pass pass)
+static struct emit_shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard,
+                                      enum plan_pass pass)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[job];
-    struct shard_view v = {.job = &e->plan->jobs.jobs[job],
-                           .job_index = job,
-                           .shard = shard,
-                           .global = first + shard,
-                           .shard_count = shard_count_of(e, job),
-                           .pass = pass,
-                           .resident = p->resident,
-                           .persistent = p->persistent[first + shard],
-                           .on_cpu = p->on_cpu[first + shard],
-                           .activations = partition_activations(p, first + shard),
-                           .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
+    struct emit_shard_view v = {.job = &e->plan->jobs.jobs[job],
+                                .job_index = job,
+                                .shard = shard,
+                                .global = first + shard,
+                                .shard_count = shard_count_of(e, job),
+                                .pass = pass,
+                                .resident = p->resident,
+                                .persistent = p->persistent[first + shard],
+                                .on_cpu = p->on_cpu[first + shard],
+                                .activations = partition_activations(p, first + shard),
+                                .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
     v.embedding = shard == 0 && job_has_embedding(v.job);
     v.last = shard + 1 == v.shard_count;
     v.footprint = footprint_of(e->footprints, job, p->shards[v.global].first_layer,
@@ -57,9 +57,9 @@ static struct shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard
 }
 
 /* The unit of v's pass; PLAN_NONE when something is wrong. */
-static uint32_t write_unit(struct emitter *e, const struct shard_view *v, bool ends_minibatch)
+static uint32_t write_unit(struct emitter *e, const struct emit_shard_view *v, bool ends_minibatch)
 {
-    e->current = (struct unit_slots){.first_acquire = (uint32_t)e->acquire_count};
+    e->current = (struct emit_unit_slots){.first_acquire = (uint32_t)e->acquire_count};
     e->edge_used = e->weight_buffer_used = 0;
     plan_builder_unit_begin(e->builder, v->job_index, v->shard, v->pass, ends_minibatch);
     emit_pass(e, v);
@@ -69,7 +69,7 @@ static uint32_t write_unit(struct emitter *e, const struct shard_view *v, bool e
     while (!e->status && e->slots_count <= id) {
         e->status = array_reserve(&e->slots, &e->slots_capacity, e->slots_count, sizeof *e->slots,
                                   PLAN_UNITS_MAX, "units", e->err);
-        if (!e->status) e->slots[e->slots_count++] = (struct unit_slots){0};
+        if (!e->status) e->slots[e->slots_count++] = (struct emit_unit_slots){0};
     }
     if (!e->status) e->slots[id] = e->current;
     return id;
@@ -90,7 +90,7 @@ static bool updates_behind(const struct emitter *e, const struct scheduled_unit 
 }
 
 /* The unit of a shard's pass in this variant, written when it is first needed. */
-static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, enum origin origin,
+static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, enum emit_origin origin,
                         bool stays)
 {
     const struct partition *p = e->partition;
@@ -103,7 +103,7 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, en
                        (ends ? VARIANT_ENDS : 0);
     uint32_t *id = &e->unit_ids[((size_t)(first + shard) * 3 + kind) * UNIT_VARIANTS + variant];
     if (*id != PLAN_NONE) return *id;
-    struct shard_view v = view_of(e, unit->job, shard, pass);
+    struct emit_shard_view v = view_of(e, unit->job, shard, pass);
     if (e->status) return PLAN_NONE;
     v.origin = origin;
     v.stays = stays;
@@ -122,23 +122,23 @@ struct turns {
 static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct turns turns)
 {
     const struct partition *p = e->partition;
-    const struct unit_slots *slots = &e->slots[id];
+    const struct emit_unit_slots *slots = &e->slots[id];
     while (!e->status && e->slot_scratch_capacity < slots->acquire_count)
         e->status = array_reserve(&e->slot_scratch, &e->slot_scratch_capacity,
                                   e->slot_scratch_capacity, sizeof *e->slot_scratch, PLAN_OPS_MAX,
                                   "arena ranges of a unit", e->err);
     if (e->status) return;
     for (uint32_t i = 0; i < slots->acquire_count; i++) {
-        const struct acquire *a = &e->acquires[slots->first_acquire + i];
+        const struct emit_acquire *a = &e->acquires[slots->first_acquire + i];
         uint64_t base = 0;
-        if (a->area == AREA_EDGE) base = partition_edge(p, turns.edge);
-        if (a->area == AREA_KEEP) base = partition_keep(p, seat);
-        if (a->area == AREA_PERSISTENT) base = partition_persistent(p);
-        if (a->area == AREA_TABLE) base = partition_table(p);
-        if (a->area == AREA_WEIGHT_BUFFER)
+        if (a->area == EMIT_AREA_EDGE) base = partition_edge(p, turns.edge);
+        if (a->area == EMIT_AREA_KEEP) base = partition_keep(p, seat);
+        if (a->area == EMIT_AREA_PERSISTENT) base = partition_persistent(p);
+        if (a->area == EMIT_AREA_TABLE) base = partition_table(p);
+        if (a->area == EMIT_AREA_WEIGHT_BUFFER)
             base = partition_weight_buffer(p, p->resident ? seat : turns.weight_buffer + a->turn);
-        if (a->area == AREA_TRANSIENT) base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
-        if (a->area == AREA_HELD) base = storage_held(p, e->host_seat[device], turns.held + a->turn);
+        if (a->area == EMIT_AREA_TRANSIENT) base = storage_transient(p, e->host_seat[device], turns.transient + a->turn);
+        if (a->area == EMIT_AREA_HELD) base = storage_held(p, e->host_seat[device], turns.held + a->turn);
         e->slot_scratch[i] = plan_builder_slot(e->builder, base + a->offset_bytes, a->bytes);
     }
 }
@@ -146,7 +146,7 @@ static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t
 static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat)
 {
     if (e->status || id == PLAN_NONE) return;
-    const struct unit_slots *slots = &e->slots[id];
+    const struct emit_unit_slots *slots = &e->slots[id];
     find_slots(e, id, device, seat,
                (struct turns){e->edge_turn[device], e->weight_buffer_turn[device], e->transient_turn[device],
                               e->held_turn[device]});
@@ -164,7 +164,7 @@ static void add_choices(struct emitter *e, const uint32_t *last_device)
 {
     const struct hardware *hardware = &e->plan->hardware;
     for (uint32_t id = 0; id < e->slots_count; id++) {
-        const struct unit_slots *slots = &e->slots[id];
+        const struct emit_unit_slots *slots = &e->slots[id];
         bool turns = slots->uses_edge || slots->weight_buffer_turns + slots->transient_turns + slots->held_turns > 0;
         uint32_t home = hardware->devices[last_device[e->plan->units[id].job]].host;
         for (uint32_t d = 0; d < hardware->device_count; d++)
@@ -186,7 +186,7 @@ static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enu
     bool moves = pass == PLAN_LOAD || pass == PLAN_STORE, files = pass == PLAN_OPEN || pass == PLAN_CLOSE;
     for (uint32_t s = 0; s < count; s++) {
         if (moves && !p->persistent[first + s]) continue;
-        struct shard_view v = view_of(e, unit->job, s, pass);
+        struct emit_shard_view v = view_of(e, unit->job, s, pass);
         if (e->status) return;
         uint32_t id = write_unit(e, &v, !moves && !files && unit->ends && s + 1 == count);
         add_instance(e, id, p->resident ? p->shard_device[first + s] : unit->device, unit->seat);
@@ -219,9 +219,9 @@ static void emit_schedule(struct emitter *e, const struct schedule *schedule, bo
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
         const struct scheduled_unit *unit = &schedule->units[i];
         bool here_out = continues(e, schedule, unit);
-        enum origin origin = unit->fetches  ? ORIGIN_PEER
-                             : continued[i] ? ORIGIN_HERE
-                                            : ORIGIN_HOST;
+        enum emit_origin origin = unit->fetches  ? EMIT_ORIGIN_PEER
+                             : continued[i] ? EMIT_ORIGIN_HERE
+                                            : EMIT_ORIGIN_HOST;
         if (here_out) continued[unit->next_here] = true;
         if (unit->first && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_OPEN);
         if (unit->first) add_beside(e, unit, PLAN_LOAD);

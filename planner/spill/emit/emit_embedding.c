@@ -16,7 +16,7 @@
 /* --- in slices ----------------------------------------------------------------------------------- */
 
 /* Rows of slice k: [*first, *first + *count). */
-static uint32_t slice_range(const struct shard_view *v, uint32_t k, uint64_t *first,
+static uint32_t slice_range(const struct emit_shard_view *v, uint32_t k, uint64_t *first,
                             uint64_t *count)
 {
     uint64_t rows = job_embedding_rows(v->job);
@@ -25,7 +25,7 @@ static uint32_t slice_range(const struct shard_view *v, uint32_t k, uint64_t *fi
     return (uint32_t)((rows + v->slice_rows - 1) / v->slice_rows);
 }
 
-void emit_embedding_forward_sliced(struct emitter *e, const struct shard_view *v)
+void emit_embedding_forward_sliced(struct emitter *e, const struct emit_shard_view *v)
 {
     uint64_t row = job_table_row_bytes(v->job), first, count;
     uint32_t out = emit_boundary(e, v, BUFFER_BOUNDARY, 1, true, v->footprint->output_bytes);
@@ -35,10 +35,10 @@ void emit_embedding_forward_sliced(struct emitter *e, const struct shard_view *v
     for (uint32_t k = 0; k < slices; k++) {
         slice_range(v, k, &first, &count);
         uint32_t rows = emit_buffer(e, v, BUFFER_PARAMETERS, 0, 1 + k, true, count * row);
-        emit_fetch_state(e, v, 0, STAGED_TRANSIENT + k, first * row, rows, AREA_WEIGHT_BUFFER, count * row);
+        emit_fetch_state(e, v, 0, EMIT_STAGED_TRANSIENT + k, first * row, rows, EMIT_AREA_WEIGHT_BUFFER, count * row);
         emit_use(e, rows, ACCESS_READ | ACCESS_RELEASE);
         emit_use(e, tokens, ACCESS_READ | (k + 1 == slices ? ACCESS_RELEASE : 0));
-        if (k == 0) emit_use_new(e, out, 0, AREA_EDGE, 0, v->footprint->output_bytes);
+        if (k == 0) emit_use_new(e, out, 0, EMIT_AREA_EDGE, 0, v->footprint->output_bytes);
         else emit_use(e, out, ACCESS_READ | ACCESS_WRITE);
         emit_compute(e, v, v->pass, UNIT_FORWARD, true, k, first, count);
         emit_turn_end(e);
@@ -59,26 +59,26 @@ static uint64_t host_offset(const struct row_slice *s, uint32_t part)
     return s->whole.parts[part].offset_bytes + s->first * s->whole.parts[part].row_bytes;
 }
 
-static void fetch_slice(struct emitter *e, const struct shard_view *v, const struct row_slice *s)
+static void fetch_slice(struct emitter *e, const struct emit_shard_view *v, const struct row_slice *s)
 {
     uint64_t bytes = s->slice.bytes;
     uint32_t to = s->rows;
-    if (s->stored) to = emit_stage(e, v, 0, STAGED_TRANSIENT + s->number, AREA_TRANSIENT, bytes);
-    if (!s->stored) emit_slot(e, AREA_WEIGHT_BUFFER, 0, bytes);
+    if (s->stored) to = emit_stage(e, v, 0, EMIT_STAGED_TRANSIENT + s->number, EMIT_AREA_TRANSIENT, bytes);
+    if (!s->stored) emit_slot(e, EMIT_AREA_WEIGHT_BUFFER, 0, bytes);
     for (uint32_t part = 0; part <= s->last_part; part++)
         if (s->slice.parts[part].bytes > 0)
             emit_copy(e, s->stored ? STREAM_READ : STREAM_H2D, s->host, host_offset(s, part), 0, to,
                       s->slice.parts[part].offset_bytes, part == 0 ? ACCESS_ACQUIRE : 0, s->slice.parts[part].bytes);
     if (!s->stored) return;
-    emit_slot(e, AREA_WEIGHT_BUFFER, 0, bytes);
+    emit_slot(e, EMIT_AREA_WEIGHT_BUFFER, 0, bytes);
     emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, s->rows, 0, ACCESS_ACQUIRE, bytes);
 }
 
-static void store_slice(struct emitter *e, const struct shard_view *v, const struct row_slice *s)
+static void store_slice(struct emitter *e, const struct emit_shard_view *v, const struct row_slice *s)
 {
     uint32_t from = s->rows;
     if (s->stored) {
-        from = emit_stage(e, v, 0, STAGED_TRANSIENT + s->number, AREA_TRANSIENT, s->slice.bytes);
+        from = emit_stage(e, v, 0, EMIT_STAGED_TRANSIENT + s->number, EMIT_AREA_TRANSIENT, s->slice.bytes);
         emit_copy(e, STREAM_D2H, s->rows, 0, ACCESS_RELEASE, from, 0, ACCESS_ACQUIRE, s->slice.bytes);
     }
     for (uint32_t part = 0; part <= s->last_part; part++)
@@ -88,7 +88,7 @@ static void store_slice(struct emitter *e, const struct shard_view *v, const str
                       s->slice.parts[part].bytes);
 }
 
-void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *v)
+void emit_embedding_backward_sliced(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient */
@@ -114,7 +114,7 @@ void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *
             gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 1 + k, true,
                                    gradient_rows * row);
             emit_fetch(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, 0), first * row,
-                       gradient, AREA_WEIGHT_BUFFER, 0, gradient_rows * row);
+                       gradient, EMIT_AREA_WEIGHT_BUFFER, 0, gradient_rows * row);
         }
         uint32_t release = k + 1 == slices ? ACCESS_RELEASE : 0;
         emit_use(e, s.rows, ACCESS_READ | ACCESS_WRITE);
@@ -129,7 +129,7 @@ void emit_embedding_backward_sliced(struct emitter *e, const struct shard_view *
 
 /* --- on the host's processor ------------------------------------------------------------------- */
 
-void emit_embedding_forward_cpu(struct emitter *e, const struct shard_view *v)
+void emit_embedding_forward_cpu(struct emitter *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, 0), ACCESS_READ);
     emit_use(e, emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, false, job_batch_bytes(v->job)),
@@ -139,7 +139,7 @@ void emit_embedding_forward_cpu(struct emitter *e, const struct shard_view *v)
     emit_cpu(e, v, v->pass, v->footprint->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
 }
 
-void emit_embedding_backward_cpu(struct emitter *e, const struct shard_view *v)
+void emit_embedding_backward_cpu(struct emitter *e, const struct emit_shard_view *v)
 {
     bool clips = job_clips(v->job);
     if (clips) emit_use(e, emit_host_gradient(e, v), ACCESS_WRITE);

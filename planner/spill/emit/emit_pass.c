@@ -17,46 +17,46 @@
 #include "planner/spill/emit/emit_state.h"
 #include "planner/spill/emit/emit_trained.h"
 
-static uint32_t held_out_loss(struct emitter *e, const struct shard_view *v)
+static uint32_t held_out_loss(struct emitter *e, const struct emit_shard_view *v)
 {
     return emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 1, false, sizeof(double));
 }
 
 /* Is the head's table the embedding's own state, on the same device? */
-static bool table_is_here(const struct emitter *e, const struct shard_view *v)
+static bool table_is_here(const struct emitter *e, const struct emit_shard_view *v)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[v->job_index];
     return v->resident && p->shard_device[first] == p->shard_device[first + v->shard_count - 1];
 }
 
-static uint32_t activations_way(const struct emitter *e, const struct shard_view *v)
+static uint32_t activations_way(const struct emitter *e, const struct emit_shard_view *v)
 {
     if (v->last) return e->partition->shards[v->global].inputs_only ? UNIT_INPUTS : 0;
     return v->embedding ? UNIT_KEEP : plan_activations_way(v->activations);
 }
 
-static enum area table_area(const struct shard_view *v)
+static enum emit_area table_area(const struct emit_shard_view *v)
 {
-    return v->resident ? AREA_WEIGHT_BUFFER : AREA_TABLE;
+    return v->resident ? EMIT_AREA_WEIGHT_BUFFER : EMIT_AREA_TABLE;
 }
 
 /* By a loss: the head's table, the fetched one unless the embedding's is here. */
-static void use_table(struct emitter *e, const struct shard_view *v, bool here, uint32_t fetched)
+static void use_table(struct emitter *e, const struct emit_shard_view *v, bool here, uint32_t fetched)
 {
     if (here) emit_use(e, emit_buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
     else emit_use(e, fetched, ACCESS_READ | ACCESS_RELEASE);
 }
 
 /* A boundary or its gradient, made here. */
-static void use_new_boundary(struct emitter *e, const struct shard_view *v, uint32_t kind,
+static void use_new_boundary(struct emitter *e, const struct emit_shard_view *v, uint32_t kind,
                              uint32_t shard, uint64_t bytes)
 {
-    emit_use_new(e, emit_boundary(e, v, kind, shard, true, bytes), 0, AREA_EDGE, 0, bytes);
+    emit_use_new(e, emit_boundary(e, v, kind, shard, true, bytes), 0, EMIT_AREA_EDGE, 0, bytes);
 }
 
 /* Next minibatch's tokens, on the host. */
-static void add_batch_op(struct emitter *e, const struct shard_view *v)
+static void add_batch_op(struct emitter *e, const struct emit_shard_view *v)
 {
     uint64_t bytes = job_batch_bytes(v->job);
     if (bytes == 0) return;
@@ -65,7 +65,7 @@ static void add_batch_op(struct emitter *e, const struct shard_view *v)
 }
 
 /* Forward, of the training or of held-out data. */
-static void write_forward(struct emitter *e, const struct shard_view *v)
+static void write_forward(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool trains = v->pass == PLAN_FORWARD;
@@ -93,7 +93,7 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
     uint32_t acts = 0;
     if (kept_bytes > 0) {
         acts = emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
-        emit_use_new(e, acts, 0, plan_activations_spill(v->activations) ? AREA_WEIGHT_BUFFER : AREA_KEEP,
+        emit_use_new(e, acts, 0, plan_activations_spill(v->activations) ? EMIT_AREA_WEIGHT_BUFFER : EMIT_AREA_KEEP,
                      e->partition->keep_offset[v->global], kept_bytes);
     }
     uint32_t how = trains || v->embedding ? activations_way(e, v) : 0;
@@ -104,7 +104,7 @@ static void write_forward(struct emitter *e, const struct shard_view *v)
                   emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, kept_bytes);
 }
 
-static void write_loss(struct emitter *e, const struct shard_view *v)
+static void write_loss(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool first = v->shard == 0; /* a profile in one shard: no boundaries */
@@ -129,7 +129,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
     }
     if (text) {
         loss = emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
-        emit_use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
+        emit_use_new(e, loss, 0, EMIT_AREA_EDGE, 0, sizeof(double));
     }
     if (table) {
         use_table(e, v, table_here, table_name);
@@ -153,7 +153,7 @@ static void write_loss(struct emitter *e, const struct shard_view *v)
 }
 
 /* Writes forward and loss of the last shard on held-out data; with the scratch of a LOSS, less gradients. */
-static void write_evaluation(struct emitter *e, const struct shard_view *v)
+static void write_evaluation(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool table = job_has_table(v->job), table_here = table && table_is_here(e, v);
@@ -166,14 +166,14 @@ static void write_evaluation(struct emitter *e, const struct shard_view *v)
     emit_use_batch(e, v);
     emit_use_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes);
     uint32_t loss = emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 0, true, sizeof(double));
-    emit_use_new(e, loss, 0, AREA_EDGE, 0, sizeof(double));
+    emit_use_new(e, loss, 0, EMIT_AREA_EDGE, 0, sizeof(double));
     if (table) use_table(e, v, table_here, table_name);
     emit_compute(e, v, PLAN_EVALUATE, UNIT_LOSS, activations_way(e, v) | UNIT_GRADIENTS_OUT, 0, 0, 0);
     emit_send(e, loss, ACCESS_RELEASE, held_out_loss(e, v), 0, sizeof(double));
 }
 
 /* Writes the values after an evaluation, in full. Values of a persistent shard are copied for it. */
-static void write_keep(struct emitter *e, const struct shard_view *v)
+static void write_keep(struct emitter *e, const struct emit_shard_view *v)
 {
     uint32_t state = emit_host_state(e, v, v->shard);
     if (v->persistent) emit_send(e, emit_device_state(e, v), 0, state, 0, v->footprint->value_bytes);
@@ -184,7 +184,7 @@ static void write_keep(struct emitter *e, const struct shard_view *v)
     emit_host(e, PLAN_KEEP);
 }
 
-static void write_backward(struct emitter *e, const struct shard_view *v)
+static void write_backward(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool first = v->shard == 0;
@@ -205,16 +205,16 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
         gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, table_bytes);
         if (!table_here)
             emit_fetch(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false, table_bytes), 0,
-                       gradient, AREA_WEIGHT_BUFFER, 0, table_bytes);
+                       gradient, EMIT_AREA_WEIGHT_BUFFER, 0, table_bytes);
     }
     if (kept_bytes > 0) {
         acts = emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, true, kept_bytes);
         if (plan_activations_spill(v->activations))
             emit_fetch(e, emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, acts,
-                       AREA_WEIGHT_BUFFER, 0, kept_bytes);
+                       EMIT_AREA_WEIGHT_BUFFER, 0, kept_bytes);
     }
     if (v->embedding) emit_fetch_batch(e, v);
-    if (!first) emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, ORIGIN_HOST);
+    if (!first) emit_fetch_input(e, v, BUFFER_BOUNDARY, v->shard, f->input_bytes, EMIT_ORIGIN_HOST);
     emit_fetch_input(e, v, BUFFER_BOUNDARY_GRADIENT, v->shard + 1, f->output_bytes, v->origin);
 
     emit_use_trained(e, v, state);
@@ -235,35 +235,35 @@ static void write_backward(struct emitter *e, const struct shard_view *v)
         emit_return_state(e, v, 0, state, 0, job_table_bytes(v->job));
 }
 
-static void write_load(struct emitter *e, const struct shard_view *v)
+static void write_load(struct emitter *e, const struct emit_shard_view *v)
 {
     uint64_t bytes = v->footprint->state_bytes;
     uint32_t from = emit_host_state(e, v, v->shard), flags = 0;
     if (emit_is_stored(e, v, v->shard)) {
-        uint32_t staged = emit_stage(e, v, v->shard, STAGED_TRANSIENT, AREA_TRANSIENT, bytes);
+        uint32_t staged = emit_stage(e, v, v->shard, EMIT_STAGED_TRANSIENT, EMIT_AREA_TRANSIENT, bytes);
         emit_copy(e, STREAM_READ, from, 0, 0, staged, 0, ACCESS_ACQUIRE, bytes);
         from = staged;
         flags = ACCESS_RELEASE;
     }
-    emit_slot(e, v->resident ? AREA_KEEP : AREA_PERSISTENT, e->partition->state_offset[v->global],
+    emit_slot(e, v->resident ? EMIT_AREA_KEEP : EMIT_AREA_PERSISTENT, e->partition->state_offset[v->global],
               bytes);
     emit_copy(e, STREAM_H2D, from, 0, flags, emit_device_state(e, v), 0, ACCESS_ACQUIRE, bytes);
 }
 
-static void write_store(struct emitter *e, const struct shard_view *v)
+static void write_store(struct emitter *e, const struct emit_shard_view *v)
 {
     emit_return_state(e, v, v->shard, emit_device_state(e, v), ACCESS_RELEASE,
                       v->footprint->state_bytes);
 }
 
 /* For a job that has a range of host memory. */
-static void write_open(struct emitter *e, const struct shard_view *v)
+static void write_open(struct emitter *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, v->shard), ACCESS_WRITE);
     emit_files(e, PLAN_OPEN);
 }
 
-static void write_close(struct emitter *e, const struct shard_view *v)
+static void write_close(struct emitter *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, v->shard), ACCESS_READ);
     if (v->job->keep_best)
@@ -271,7 +271,7 @@ static void write_close(struct emitter *e, const struct shard_view *v)
     emit_files(e, PLAN_CLOSE);
 }
 
-void emit_pass(struct emitter *e, const struct shard_view *v)
+void emit_pass(struct emitter *e, const struct emit_shard_view *v)
 {
     switch (v->pass) {
     case PLAN_LOAD: write_load(e, v); break;

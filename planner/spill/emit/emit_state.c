@@ -13,22 +13,22 @@
 
 #include "planner/spill/cut/partition_storage.h"
 
-uint32_t emit_stage(struct emitter *e, const struct shard_view *v, uint32_t shard,
-                    uint32_t variant, enum area area, uint64_t bytes)
+uint32_t emit_stage(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
+                    uint32_t variant, enum emit_area area, uint64_t bytes)
 {
     const struct partition_storage *storage = &e->partition->storage;
-    uint64_t room = area == AREA_HELD ? storage->held_bytes : storage->transient_bytes;
+    uint64_t room = area == EMIT_AREA_HELD ? storage->held_bytes : storage->transient_bytes;
     assert(bytes <= room);
     emit_slot(e, area, 0, room);
     return emit_buffer(e, v, BUFFER_STAGED, shard, variant, false, bytes);
 }
 
-bool emit_is_stored(const struct emitter *e, const struct shard_view *v, uint32_t shard)
+bool emit_is_stored(const struct emitter *e, const struct emit_shard_view *v, uint32_t shard)
 {
     return storage_has(e->partition, e->partition->job_first_shard[v->job_index] + shard);
 }
 
-uint32_t emit_host_state(struct emitter *e, const struct shard_view *v, uint32_t shard)
+uint32_t emit_host_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard)
 {
     const struct partition *p = e->partition;
     const struct plan_shard *s = &p->shards[p->job_first_shard[v->job_index] + shard];
@@ -37,13 +37,13 @@ uint32_t emit_host_state(struct emitter *e, const struct shard_view *v, uint32_t
     return emit_buffer(e, v, kind, shard, 0, false, bytes);
 }
 
-uint32_t emit_device_state(struct emitter *e, const struct shard_view *v)
+uint32_t emit_device_state(struct emitter *e, const struct emit_shard_view *v)
 {
     return emit_buffer(e, v, BUFFER_STATE, v->shard, 0, true, v->footprint->state_bytes);
 }
 
-void emit_fetch_state(struct emitter *e, const struct shard_view *v, uint32_t shard,
-                      uint32_t variant, uint64_t offset, uint32_t device, enum area area,
+void emit_fetch_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
+                      uint32_t variant, uint64_t offset, uint32_t device, enum emit_area area,
                       uint64_t bytes)
 {
     uint32_t home = emit_host_state(e, v, shard);
@@ -51,13 +51,13 @@ void emit_fetch_state(struct emitter *e, const struct shard_view *v, uint32_t sh
         emit_fetch(e, home, offset, device, area, 0, bytes);
         return;
     }
-    uint32_t staged = emit_stage(e, v, shard, variant, AREA_TRANSIENT, bytes);
+    uint32_t staged = emit_stage(e, v, shard, variant, EMIT_AREA_TRANSIENT, bytes);
     emit_copy(e, STREAM_READ, home, offset, 0, staged, 0, ACCESS_ACQUIRE, bytes);
     emit_slot(e, area, 0, bytes);
     emit_copy(e, STREAM_H2D, staged, 0, ACCESS_RELEASE, device, 0, ACCESS_ACQUIRE, bytes);
 }
 
-void emit_return_state(struct emitter *e, const struct shard_view *v, uint32_t shard,
+void emit_return_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
                        uint32_t device, uint32_t device_flags, uint64_t bytes)
 {
     uint32_t home = emit_host_state(e, v, shard);
@@ -65,34 +65,34 @@ void emit_return_state(struct emitter *e, const struct shard_view *v, uint32_t s
         emit_send(e, device, device_flags, home, 0, bytes);
         return;
     }
-    uint32_t staged = emit_stage(e, v, shard, STAGED_TRANSIENT, AREA_TRANSIENT, bytes);
+    uint32_t staged = emit_stage(e, v, shard, EMIT_STAGED_TRANSIENT, EMIT_AREA_TRANSIENT, bytes);
     emit_copy(e, STREAM_D2H, device, 0, device_flags, staged, 0, ACCESS_ACQUIRE, bytes);
     emit_copy(e, STREAM_WRITE, staged, 0, ACCESS_RELEASE, home, 0, 0, bytes);
 }
 
-uint32_t emit_fetch_parameters(struct emitter *e, const struct shard_view *v)
+uint32_t emit_fetch_parameters(struct emitter *e, const struct emit_shard_view *v)
 {
     uint64_t bytes = v->footprint->weight_bytes;
     if (v->persistent) return emit_device_state(e, v);
     uint32_t parameters = emit_buffer(e, v, BUFFER_PARAMETERS, v->shard, 0, true, bytes);
-    emit_fetch_state(e, v, v->shard, STAGED_TRANSIENT, 0, parameters, AREA_WEIGHT_BUFFER, bytes);
+    emit_fetch_state(e, v, v->shard, EMIT_STAGED_TRANSIENT, 0, parameters, EMIT_AREA_WEIGHT_BUFFER, bytes);
     return parameters;
 }
 
-uint32_t emit_fetch_table(struct emitter *e, const struct shard_view *v, enum area area)
+uint32_t emit_fetch_table(struct emitter *e, const struct emit_shard_view *v, enum emit_area area)
 {
     uint64_t bytes = job_table_bytes(v->job);
     uint64_t slice = e->partition->slice_rows[v->job_index] * job_table_row_bytes(v->job);
     uint32_t device = emit_buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, bytes);
     if (!emit_is_stored(e, v, 0) || slice == 0) {
-        emit_fetch_state(e, v, 0, STAGED_TRANSIENT, 0, device, area, bytes);
+        emit_fetch_state(e, v, 0, EMIT_STAGED_TRANSIENT, 0, device, area, bytes);
         return device;
     }
     uint32_t acquire = ACCESS_ACQUIRE;
     for (uint64_t at = 0; at < bytes; at += slice, acquire = 0) {
         uint64_t piece = bytes - at < slice ? bytes - at : slice;
-        uint32_t variant = STAGED_TRANSIENT + (uint32_t)(at / slice);
-        uint32_t staged = emit_stage(e, v, 0, variant, AREA_TRANSIENT, piece);
+        uint32_t variant = EMIT_STAGED_TRANSIENT + (uint32_t)(at / slice);
+        uint32_t staged = emit_stage(e, v, 0, variant, EMIT_AREA_TRANSIENT, piece);
         emit_copy(e, STREAM_READ, emit_host_state(e, v, 0), at, 0, staged, 0, ACCESS_ACQUIRE, piece);
         if (acquire) emit_slot(e, area, 0, bytes); /* slots are in the order of the acquires */
         emit_copy(e, STREAM_H2D, staged, 0, ACCESS_RELEASE, device, at, acquire, piece);

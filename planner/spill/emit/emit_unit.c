@@ -8,25 +8,25 @@
 
 #include "planner/plan_work.h"
 
-void emit_slot(struct emitter *e, enum area area, uint64_t offset_bytes, uint64_t bytes)
+void emit_slot(struct emitter *e, enum emit_area area, uint64_t offset_bytes, uint64_t bytes)
 {
     if (!e->status)
         e->status = array_reserve(&e->acquires, &e->acquire_capacity, e->acquire_count,
                                   sizeof *e->acquires, PLAN_OPS_MAX, "arena ranges", e->err);
     if (e->status) return;
-    struct acquire a = {.area = area, .offset_bytes = offset_bytes, .bytes = bytes};
-    if (area == AREA_EDGE) {
+    struct emit_acquire a = {.area = area, .offset_bytes = offset_bytes, .bytes = bytes};
+    if (area == EMIT_AREA_EDGE) {
         a.offset_bytes = e->edge_used;
         e->edge_used += emit_padded(bytes);
         e->current.uses_edge = true;
         assert(e->edge_used <= e->partition->edge_bytes);
-    } else if (area == AREA_WEIGHT_BUFFER) {
+    } else if (area == EMIT_AREA_WEIGHT_BUFFER) {
         a.turn = e->current.weight_buffer_turns;
         a.offset_bytes = e->weight_buffer_used;
         e->weight_buffer_used += emit_padded(bytes);
-    } else if (area == AREA_TRANSIENT) {
+    } else if (area == EMIT_AREA_TRANSIENT) {
         a.turn = e->current.transient_turns++;
-    } else if (area == AREA_HELD) {
+    } else if (area == EMIT_AREA_HELD) {
         a.turn = e->current.held_turns++;
     }
     e->acquires[e->acquire_count++] = a;
@@ -40,7 +40,7 @@ void emit_turn_end(struct emitter *e)
     e->weight_buffer_used = 0;
 }
 
-uint32_t emit_buffer(struct emitter *e, const struct shard_view *v, uint32_t kind,
+uint32_t emit_buffer(struct emitter *e, const struct emit_shard_view *v, uint32_t kind,
                      uint32_t shard, uint32_t variant, bool on_device, uint64_t bytes)
 {
     struct plan_buffer b = {.kind = kind,
@@ -54,11 +54,11 @@ uint32_t emit_buffer(struct emitter *e, const struct shard_view *v, uint32_t kin
 
 void emit_use(struct emitter *e, uint32_t name, uint32_t flags)
 {
-    assert(e->access_count < ACCESSES_MAX);
+    assert(e->access_count < EMIT_ACCESSES_MAX);
     e->accesses[e->access_count++] = (struct plan_access){.buffer = name, .flags = flags};
 }
 
-void emit_use_new(struct emitter *e, uint32_t name, uint32_t flags, enum area area,
+void emit_use_new(struct emitter *e, uint32_t name, uint32_t flags, enum emit_area area,
                   uint64_t offset_bytes, uint64_t bytes)
 {
     emit_slot(e, area, offset_bytes, bytes);
@@ -77,7 +77,7 @@ void emit_copy(struct emitter *e, uint8_t stream, uint32_t from, uint64_t from_o
 }
 
 void emit_fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32_t device,
-                enum area area, uint64_t slot_offset, uint64_t bytes)
+                enum emit_area area, uint64_t slot_offset, uint64_t bytes)
 {
     emit_slot(e, area, slot_offset, bytes);
     emit_copy(e, STREAM_H2D, host, host_offset, 0, device, 0, ACCESS_ACQUIRE, bytes);
@@ -98,7 +98,7 @@ static void add_op(struct emitter *e, struct plan_op op)
 }
 
 /* The same, with the work of the unit's shard. */
-static void add_work(struct emitter *e, const struct shard_view *v, struct plan_op op, uint32_t how)
+static void add_work(struct emitter *e, const struct emit_shard_view *v, struct plan_op op, uint32_t how)
 {
     struct work_item items[PLAN_WORK_ITEMS_MAX];
     const struct plan_shard *shard = &e->partition->shards[v->global];
@@ -109,7 +109,7 @@ static void add_work(struct emitter *e, const struct shard_view *v, struct plan_
     add_op(e, op);
 }
 
-void emit_compute(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
+void emit_compute(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
                   enum unit_pass unit_pass, uint32_t how, uint32_t slice, uint64_t first_row,
                   uint64_t row_count)
 {
@@ -117,7 +117,7 @@ void emit_compute(struct emitter *e, const struct shard_view *v, enum plan_pass 
     if (workspace > 0) {
         uint32_t variant = (uint32_t)unit_pass * UNIT_WAYS + how;
         uint32_t name = emit_buffer(e, v, BUFFER_WORKSPACE, v->shard, variant, true, workspace);
-        emit_use_new(e, name, ACCESS_RELEASE, AREA_WORKSPACE, 0, workspace);
+        emit_use_new(e, name, ACCESS_RELEASE, EMIT_AREA_WORKSPACE, 0, workspace);
     }
     struct plan_op op = {.stream = STREAM_COMPUTE,
                          .pass = (uint8_t)pass,
@@ -129,7 +129,7 @@ void emit_compute(struct emitter *e, const struct shard_view *v, enum plan_pass 
 
 /* An embedding of a job that clips has two ways of its own: rows are gathered on the host stream, and
  * its gradient is left. */
-void emit_cpu(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
+void emit_cpu(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
               uint64_t workspace)
 {
     bool gathers = pass == PLAN_FORWARD || pass == PLAN_EVALUATE, clips = job_clips(v->job);

@@ -13,32 +13,32 @@
 #include "planner/walk/plan_build.h"
 
 /* Areas of a device's arena, and of the arena of staged states. */
-enum area {
-    AREA_WORKSPACE,
-    AREA_EDGE,
-    AREA_WEIGHT_BUFFER,
-    AREA_KEEP,
-    AREA_PERSISTENT,
-    AREA_TABLE,
-    AREA_TRANSIENT,
-    AREA_HELD
+enum emit_area {
+    EMIT_AREA_WORKSPACE,
+    EMIT_AREA_EDGE,
+    EMIT_AREA_WEIGHT_BUFFER,
+    EMIT_AREA_KEEP,
+    EMIT_AREA_PERSISTENT,
+    EMIT_AREA_TABLE,
+    EMIT_AREA_TRANSIENT,
+    EMIT_AREA_HELD
 };
 
 /* A slot of a unit, before it is moved to its turn and seat. */
-struct acquire {
-    enum area area;
+struct emit_acquire {
+    enum emit_area area;
     uint32_t turn; /* weight buffers, staged states: counted from the instance's first turn */
     uint64_t offset_bytes, bytes;
 };
 
 /* The slots of a unit's instances. */
-struct unit_slots {
+struct emit_unit_slots {
     uint32_t first_acquire, acquire_count;
     uint32_t weight_buffer_turns, transient_turns, held_turns;
     bool uses_edge;
 };
 
-enum { ACCESSES_MAX = 12 };
+enum { EMIT_ACCESSES_MAX = 12 };
 
 struct emitter {
     struct plan_builder *builder;
@@ -48,57 +48,57 @@ struct emitter {
     enum status status;
     struct error *err;
     uint32_t *unit_ids;        /* [shard][forward, back, evaluate][variant], see emit.c */
-    struct unit_slots *slots;  /* by unit id */
+    struct emit_unit_slots *slots; /* by unit id */
     size_t slots_count, slots_capacity;
-    struct acquire *acquires;
+    struct emit_acquire *acquires;
     size_t acquire_count, acquire_capacity;
     uint32_t *edge_turn, *weight_buffer_turn, *transient_turn, *held_turn; /* per device */
     uint32_t *host_seat; /* per device: number of its host's devices before it */
     uint32_t *slot_scratch;
     size_t slot_scratch_capacity;
     /* the unit under construction */
-    struct unit_slots current;
+    struct emit_unit_slots current;
     uint64_t edge_used, weight_buffer_used;
-    struct plan_access accesses[ACCESSES_MAX];
+    struct plan_access accesses[EMIT_ACCESSES_MAX];
     uint32_t access_count;
 };
 
 /* The origin of a unit's input. */
-enum origin { ORIGIN_HOST, ORIGIN_HERE, ORIGIN_PEER, ORIGINS };
+enum emit_origin { EMIT_ORIGIN_HOST, EMIT_ORIGIN_HERE, EMIT_ORIGIN_PEER, EMIT_ORIGINS };
 
 /* The shard of a unit, with the data for writing the unit. */
-struct shard_view {
+struct emit_shard_view {
     const struct job *job;
     const struct footprint *footprint;
     uint32_t job_index, shard, global; /* shard: within the job; global: index in the plan */
     uint32_t shard_count;
     bool embedding, last;
     bool resident;   /* all shards of the job are resident */
-    bool persistent; /* the state stays on the device */
-    bool on_cpu; /* the host's processor has the optimizer; for an embedding, both passes too */
-    enum origin origin; /* origin of the input boundary or gradient; all other data come from the host */
+    bool persistent;         /* the state stays on the device */
+    bool on_cpu;             /* the host's processor has the optimizer; for an embedding, both passes too */
+    enum emit_origin origin; /* origin of the input boundary or gradient; all other data come from the host */
     bool stays;         /* the output stays in its edge for the job's next unit */
-    enum plan_pass pass; /* of the unit */
+    enum plan_pass pass;     /* of the unit */
     uint32_t activations;
     uint64_t slice_rows; /* 0: whole */
 };
 
 /* Returns the bytes of a slot for `bytes` in an area that is filled in order. */
-static inline uint64_t emit_padded(uint64_t bytes) { return size_align(bytes, ARENA_ALIGNMENT); }
+static inline uint64_t emit_padded(uint64_t bytes) { return size_align(bytes, PARTITION_ARENA_ALIGNMENT); }
 
 /* Adds the next slot. Edges and weight buffers are filled in order; offset_bytes is for the other areas. */
-void emit_slot(struct emitter *e, enum area area, uint64_t offset_bytes, uint64_t bytes);
+void emit_slot(struct emitter *e, enum emit_area area, uint64_t offset_bytes, uint64_t bytes);
 
 /* Ends a slice, or the unit: the next one uses the next weight buffer. */
 void emit_turn_end(struct emitter *e);
 
 /* Returns the number of a buffer of the unit's job. */
-uint32_t emit_buffer(struct emitter *e, const struct shard_view *v, uint32_t kind, uint32_t shard,
+uint32_t emit_buffer(struct emitter *e, const struct emit_shard_view *v, uint32_t kind, uint32_t shard,
                      uint32_t variant, bool on_device, uint64_t bytes);
 
 /* Add an access of the next operation, unless it is a copy; acquire a device buffer with it. */
 void emit_use(struct emitter *e, uint32_t name, uint32_t flags);
-void emit_use_new(struct emitter *e, uint32_t name, uint32_t flags, enum area area,
+void emit_use_new(struct emitter *e, uint32_t name, uint32_t flags, enum emit_area area,
                   uint64_t offset_bytes, uint64_t bytes);
 
 /* Add copies: any; host buffer to a new device buffer; device buffer to the host. */
@@ -106,16 +106,16 @@ void emit_copy(struct emitter *e, uint8_t stream, uint32_t from, uint64_t from_o
                uint32_t from_flags, uint32_t to, uint64_t to_offset, uint32_t to_flags,
                uint64_t bytes);
 void emit_fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32_t device,
-                enum area area, uint64_t slot_offset, uint64_t bytes);
+                enum emit_area area, uint64_t slot_offset, uint64_t bytes);
 void emit_send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32_t host,
                uint64_t host_offset, uint64_t bytes);
 
 /* Add computations over the gathered accesses: the pass on the device, with its workspace; the pass on the host's
  * processor; a pass of the host stream without a kernel. */
-void emit_compute(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
+void emit_compute(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
                   enum unit_pass unit_pass, uint32_t how, uint32_t slice, uint64_t first_row,
                   uint64_t row_count);
-void emit_cpu(struct emitter *e, const struct shard_view *v, enum plan_pass pass,
+void emit_cpu(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
               uint64_t workspace);
 void emit_host(struct emitter *e, enum plan_pass pass);
 void emit_files(struct emitter *e, enum plan_pass pass); /* on the file stream */

@@ -24,17 +24,17 @@ static const char *const names[] = {"gpus", "system", "run", "hours", "failed", 
 
 struct world {
     json_t *run;
-    struct value hours[3], models[3];
+    struct expression_value hours[3], models[3];
 };
 
-static bool find(const void *context, const char *name, struct value *out)
+static bool find(const void *context, const char *name, struct expression_value *out)
 {
     const struct world *world = context;
-    if (strcmp(name, "gpus") == 0) return *out = value_of_number(8), true;
-    if (strcmp(name, "system") == 0) return *out = value_of_text("Hydra"), true;
-    if (strcmp(name, "run") == 0) return *out = value_of_json(world->run), true;
-    if (strcmp(name, "failed") == 0) return *out = value_missing("it does not fit"), true;
-    struct value list = {.kind = VALUE_LIST, .count = 3};
+    if (strcmp(name, "gpus") == 0) return *out = expression_of_number(8), true;
+    if (strcmp(name, "system") == 0) return *out = expression_of_text("Hydra"), true;
+    if (strcmp(name, "run") == 0) return *out = expression_of_json(world->run), true;
+    if (strcmp(name, "failed") == 0) return *out = expression_missing("it does not fit"), true;
+    struct expression_value list = {.kind = EXPRESSION_VALUE_LIST, .count = 3};
     list.items = strcmp(name, "models") == 0 ? world->models : world->hours;
     return *out = list, strcmp(name, "hours") == 0 || strcmp(name, "models") == 0;
 }
@@ -45,11 +45,12 @@ static void make_world(struct world *world)
     world->run = json_loads("{\"makespan_s\": 6.25, \"fits\": true, \"jobs\": [{\"name\": \"a\", \"end_s\": 1.5},"
                             "{\"name\": \"b\", \"end_s\": 4.25}], \"none\": null, \"rates\": [3, 4, 5.5]}", 0, NULL);
     assert_non_null(world->run);
-    for (int i = 0; i < 3; i++) world->hours[i] = value_of_number(hours[i]), world->models[i] = value_of_number(models[i]);
+    for (int i = 0; i < 3; i++)
+        world->hours[i] = expression_of_number(hours[i]), world->models[i] = expression_of_number(models[i]);
 }
 
 /* The value of `text`, or the message. */
-static enum status evaluate(const char *text, struct arena *arena, struct value *value, struct error *err)
+static enum status evaluate(const char *text, struct arena *arena, struct expression_value *value, struct error *err)
 {
     struct world world;
     make_world(&world);
@@ -95,9 +96,9 @@ static void test_numbers(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
         struct error err = {0};
-        struct value value = {0};
+        struct expression_value value = {0};
         if (evaluate(cases[i].text, &arena, &value, &err) != STATUS_OK) fail_msg("%s: %s", cases[i].text, err.text);
-        if (value.kind != VALUE_NUMBER || fabs(value.number - cases[i].value) > 1e-12)
+        if (value.kind != EXPRESSION_VALUE_NUMBER || fabs(value.number - cases[i].value) > 1e-12)
             fail_msg("%s is %g (expected %g)", cases[i].text, value.number, cases[i].value);
         arena_release(&arena);
     }
@@ -124,9 +125,9 @@ static void test_truths(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
         struct error err = {0};
-        struct value value = {0};
+        struct expression_value value = {0};
         if (evaluate(cases[i].text, &arena, &value, &err) != STATUS_OK) fail_msg("%s: %s", cases[i].text, err.text);
-        if (value.kind != VALUE_TRUTH || value.truth != cases[i].value) fail_msg("%s: another truth", cases[i].text);
+        if (value.kind != EXPRESSION_VALUE_TRUTH || value.truth != cases[i].value) fail_msg("%s: another truth", cases[i].text);
         arena_release(&arena);
     }
 }
@@ -143,9 +144,9 @@ static void test_missing(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
         struct error err = {0};
-        struct value value = {0};
+        struct expression_value value = {0};
         if (evaluate(cases[i][0], &arena, &value, &err) != STATUS_OK) fail_msg("%s: %s", cases[i][0], err.text);
-        assert_int_equal(value.kind, VALUE_MISSING);
+        assert_int_equal(value.kind, EXPRESSION_VALUE_MISSING);
         assert_string_equal(value.text, cases[i][1]);
         arena_release(&arena);
     }
@@ -177,7 +178,7 @@ static void test_mistakes(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct arena arena = {0};
         struct error err = {0};
-        struct value value = {0};
+        struct expression_value value = {0};
         assert_int_equal(evaluate(cases[i][0], &arena, &value, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, cases[i][1]);
         arena_release(&arena);
@@ -189,7 +190,7 @@ static void test_depth(void **state)
     char text[EXPRESSION_LENGTH_MAX + 2];
     struct arena arena = {0};
     struct error err = {0};
-    struct value value;
+    struct expression_value value;
     (void)state;
     memset(text, '(', 1000);
     text[1000] = '\0';
@@ -249,10 +250,10 @@ static void test_random_trees(void **state)
         struct tree tree = {.seed = seed + i};
         struct arena arena = {0};
         struct error err = {0};
-        struct value value = {0};
+        struct expression_value value = {0};
         double expected = grow(&tree, (unsigned)draw(&tree, 6));
         assert_int_equal(evaluate(tree.text, &arena, &value, &err), STATUS_OK);
-        assert_int_equal(value.kind, tree.undefined ? VALUE_MISSING : VALUE_NUMBER);
+        assert_int_equal(value.kind, tree.undefined ? EXPRESSION_VALUE_MISSING : EXPRESSION_VALUE_NUMBER);
         if (!tree.undefined && value.number != expected)
             fail_msg("%s is %.17g (expected %.17g)", tree.text, value.number, expected);
         arena_release(&arena);

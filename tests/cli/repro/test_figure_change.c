@@ -74,8 +74,8 @@ static void test_columns(void **state)
     (void)state;
     struct figure *figure = figure_changed((const char *const[]){"devices=7", "machine=true", NULL});
     for (uint32_t r = 0; r < 2; r++) {
-        assert_true(figure_cell(figure, r, 0)->kind == VALUE_NUMBER && figure_cell(figure, r, 0)->number == 7);
-        assert_int_equal(figure_cell(figure, r, 1)->kind, VALUE_TEXT);
+        assert_true(figure_cell(figure, r, 0)->kind == EXPRESSION_VALUE_NUMBER && figure_cell(figure, r, 0)->number == 7);
+        assert_int_equal(figure_cell(figure, r, 1)->kind, EXPRESSION_VALUE_TEXT);
         assert_string_equal(figure_cell(figure, r, 1)->text, "true");
     }
     assert_true(figure_cell(figure, 0, 2)->number == 10.8);

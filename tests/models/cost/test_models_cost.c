@@ -398,7 +398,7 @@ static void nothing_is_negative_infinite_or_nan(void **state)
                 for (uint32_t pass = 0; pass < PASS_COUNT; pass++) {
                     struct work_item items[LAYER_WORK_MAX];
                     uint64_t at = layer ? n.layer_count - 1 : 1;
-                    uint32_t count = network_layer_work(&n, at, (enum pass)pass, 1, 1,
+                    uint32_t count = network_layer_work(&n, at, (enum network_pass)pass, 1, 1,
                                                         sgd, items);
                     double spread, s = cost_work_s(&h, 0, items, count, &spread);
                     assert_true(isfinite(s) && isfinite(spread) && spread >= 0);
@@ -424,7 +424,7 @@ static void hydra_is_not_far_off(void **state)
     for (uint64_t layer = 0; layer < n.layer_count; layer++)
         for (uint32_t pass = 0; pass <= PASS_RECOMPUTE; pass++) {
             struct work_item items[LAYER_WORK_MAX];
-            uint32_t count = network_layer_work(&n, layer, (enum pass)pass, 16, 128,
+            uint32_t count = network_layer_work(&n, layer, (enum network_pass)pass, 16, 128,
                                                 sgd, items);
             seconds += cost_work_s(&h, 0, items, count, NULL);
             flops += work_flops(items, count);

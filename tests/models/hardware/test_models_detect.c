@@ -23,12 +23,12 @@
 enum { GPUS_MAX = 8 };
 
 struct case_gpus {
-    struct detected_gpu gpus[GPUS_MAX];
+    struct hardware_detected_gpu gpus[GPUS_MAX];
     bool reaches[GPUS_MAX * GPUS_MAX];
     uint32_t count;
 };
 
-static void add(struct case_gpus *c, uint32_t count, struct detected_gpu gpu)
+static void add(struct case_gpus *c, uint32_t count, struct hardware_detected_gpu gpu)
 {
     for (uint32_t i = 0; i < count; i++) c->gpus[c->count++] = gpu;
 }
@@ -44,17 +44,17 @@ static void reach_both(struct case_gpus *c, uint32_t a, uint32_t b)
     reach(c, b, a);
 }
 
-static struct detected found_of(const struct case_gpus *c)
+static struct hardware_detected found_of(const struct case_gpus *c)
 {
-    return (struct detected){.cpu = "Some CPU",
-                             .cores = 24,
-                             .host_bytes = (uint64_t)(100 * GIB),
-                             .clock_hz = 3e9,
-                             .flops_per_cycle = 32,
-                             .gpus = c ? c->gpus : NULL,
-                             .gpu_count = c ? c->count : 0,
-                             .reaches = c ? c->reaches : NULL,
-                             .as_of = "2026-11-23"};
+    return (struct hardware_detected){.cpu = "Some CPU",
+                                      .cores = 24,
+                                      .host_bytes = (uint64_t)(100 * GIB),
+                                      .clock_hz = 3e9,
+                                      .flops_per_cycle = 32,
+                                      .gpus = c ? c->gpus : NULL,
+                                      .gpu_count = c ? c->count : 0,
+                                      .reaches = c ? c->reaches : NULL,
+                                      .as_of = "2026-11-23"};
 }
 
 /* What a file of it says. */
@@ -73,7 +73,7 @@ static char *text_of(const struct hardware *hardware)
 static void build(const struct case_gpus *c, struct hardware *out)
 {
     struct error err = {0};
-    const struct detected found = found_of(c);
+    const struct hardware_detected found = found_of(c);
     if (hardware_from_detected(&found, out, &err) != STATUS_OK || hardware_check(out, &err) != STATUS_OK)
         fail_msg("%s", err.text);
     char *text = text_of(out);
@@ -90,10 +90,10 @@ static void build(const struct case_gpus *c, struct hardware *out)
     free(text);
 }
 
-static const struct detected_gpu a100 = {.name = "NVIDIA A100-SXM4-40GB", .total_bytes = (uint64_t)40960 << 20,
-                                         .free_bytes = (uint64_t)40000 << 20, .pcie = 4, .lanes = 16};
-static const struct detected_gpu rtx_3090 = {.name = "NVIDIA GeForce RTX 3090", .total_bytes = (uint64_t)24268 << 20,
-                                             .free_bytes = (uint64_t)23700 << 20, .pcie = 4, .lanes = 8};
+static const struct hardware_detected_gpu a100 = {.name = "NVIDIA A100-SXM4-40GB", .total_bytes = (uint64_t)40960 << 20,
+                                                  .free_bytes = (uint64_t)40000 << 20, .pcie = 4, .lanes = 16};
+static const struct hardware_detected_gpu rtx_3090 = {.name = "NVIDIA GeForce RTX 3090", .total_bytes = (uint64_t)24268 << 20,
+                                                      .free_bytes = (uint64_t)23700 << 20, .pcie = 4, .lanes = 8};
 
 static void assert_near(double value, double expected)
 {
@@ -213,9 +213,9 @@ static void unknown_gpus_are_what_is_told(void **state)
     (void)state;
     struct case_gpus c = {.count = 0};
     struct hardware hardware = {0}, bare = {0};
-    add(&c, 2, (struct detected_gpu){.name = "NVIDIA Something", .total_bytes = (uint64_t)(8 * GIB),
-                                     .free_bytes = (uint64_t)(7 * GIB), .fp32_flops_per_s = 5e12,
-                                     .memory_bytes_per_s = 200e9});
+    add(&c, 2, (struct hardware_detected_gpu){.name = "NVIDIA Something", .total_bytes = (uint64_t)(8 * GIB),
+                                              .free_bytes = (uint64_t)(7 * GIB), .fp32_flops_per_s = 5e12,
+                                              .memory_bytes_per_s = 200e9});
     reach_both(&c, 0, 1);
     build(&c, &hardware);
     assert_string_equal(hardware.types[0].name, "NVIDIA Something");

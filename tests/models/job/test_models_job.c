@@ -103,7 +103,7 @@ static void momentum_and_schedules(void **state)
               "            {\"optimizer\": {\"momentum\": 0, \"decay\": \"matrices\"}},"
               "            {\"optimizer\": \"sgd\"}]}",
               &set);
-    const struct optimizer *o = &set.jobs[0].optimizer;
+    const struct job_optimizer *o = &set.jobs[0].optimizer;
     assert_int_equal(o->kind, OPTIMIZER_MOMENTUM);
     assert_true(o->momentum == 0.875 && o->nesterov && o->clip == 0.375);
     assert_int_equal(o->moments, PRECISION_BF16);

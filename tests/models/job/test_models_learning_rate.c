@@ -55,7 +55,7 @@ static void warm_up_may_be_all(void **state)
     struct job job = job_of(RATE_COSINE, 5, 0, 5);
     assert_rate(&job, 1, 0.16);
     assert_rate(&job, 5, 0.8);
-    struct optimizer optimizer = optimizer_at(&job, 1);
+    struct job_optimizer optimizer = optimizer_at(&job, 1);
     assert_true(optimizer.learning_rate == learning_rate_at(&job, 2));
     assert_int_equal(optimizer.schedule.warmup, 5);
 }

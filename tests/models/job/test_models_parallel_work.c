@@ -474,7 +474,7 @@ static void one_device_does_it_all(void **state)
 {
     (void)state;
     struct dice dice = {.seed = support_seed("models_parallel_work: alone")};
-    static const enum pass passes[] = {PASS_FORWARD, PASS_BACKWARD};
+    static const enum network_pass passes[] = {PASS_FORWARD, PASS_BACKWARD};
     for (int trial = 0; trial < 500; trial++) {
         struct job job = random_job(&dice);
         job.parallel.tensor = 1;

@@ -294,7 +294,7 @@ static void a_block_computes_what_its_matrices_say(void **state)
     arena_release(&arena);
 }
 
-static double layer_flops(const struct network *n, uint64_t layer, enum pass pass, uint64_t tokens)
+static double layer_flops(const struct network *n, uint64_t layer, enum network_pass pass, uint64_t tokens)
 {
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(n, layer, pass, 1, tokens, (struct state_format){0}, items);

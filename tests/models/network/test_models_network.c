@@ -151,7 +151,7 @@ static void llama_tensors_have_the_names_and_shapes_of_the_file(void **state)
 static void rotary_frequencies(void **state)
 {
     (void)state;
-    struct rope rope = support_preset("llama-3.2-1b").rope;
+    struct network_rope rope = support_preset("llama-3.2-1b").rope;
     assert_true(rope_frequency(&rope, 0, 64) == 1);
     /* 8192 * 500000^(-10/64) / 2 pi = 167.8 turns: more than 4, left alone */
     double f = pow(500000, -10.0 / 64);

@@ -23,13 +23,13 @@
 
 static const struct state_format momentum = {.optimizer = OPTIMIZER_MOMENTUM};
 
-static double flops(const struct network *n, uint64_t layer, enum pass pass, uint64_t samples)
+static double flops(const struct network *n, uint64_t layer, enum network_pass pass, uint64_t samples)
 {
     struct work_item items[LAYER_WORK_MAX];
     return work_flops(items, network_layer_work(n, layer, pass, samples, 1, momentum, items));
 }
 
-static double network_flops(const struct network *n, enum pass pass, uint64_t samples)
+static double network_flops(const struct network *n, enum network_pass pass, uint64_t samples)
 {
     double sum = 0;
     for (uint64_t layer = 0; layer < n->layer_count; layer++) sum += flops(n, layer, pass, samples);

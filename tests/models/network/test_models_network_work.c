@@ -18,7 +18,7 @@
 static const struct state_format adamw = {.optimizer = OPTIMIZER_ADAMW};
 static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
 
-static double pass_flops(const struct network *n, enum pass pass, uint64_t b, uint64_t t)
+static double pass_flops(const struct network *n, enum network_pass pass, uint64_t b, uint64_t t)
 {
     double sum = 0;
     for (uint64_t layer = 0; layer < n->layer_count; layer++) {
@@ -98,7 +98,7 @@ static const struct work_item *find_item(const struct work_item *items, uint32_t
     return NULL;
 }
 
-static void check_items_of(const struct network *n, uint64_t layer, enum pass pass, uint64_t b,
+static void check_items_of(const struct network *n, uint64_t layer, enum network_pass pass, uint64_t b,
                            uint64_t t, const struct work_item *expected, uint32_t count)
 {
     struct work_item items[LAYER_WORK_MAX];
@@ -112,7 +112,7 @@ static void check_items_of(const struct network *n, uint64_t layer, enum pass pa
     }
 }
 
-static void check_items(const struct network *n, uint64_t layer, enum pass pass,
+static void check_items(const struct network *n, uint64_t layer, enum network_pass pass,
                         const struct work_item *expected, uint32_t count)
 {
     check_items_of(n, layer, pass, 2, 96, expected, count);

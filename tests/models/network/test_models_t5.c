@@ -275,7 +275,7 @@ static void equal_layers_are_equal(void **state)
 
 /* --- work ------------------------------------------------------------------------------------- */
 
-static double pass_flops(const struct network *n, enum pass pass, uint64_t batch, uint64_t sequence)
+static double pass_flops(const struct network *n, enum network_pass pass, uint64_t batch, uint64_t sequence)
 {
     struct work_item items[LAYER_WORK_MAX];
     double sum = 0;
@@ -337,7 +337,7 @@ static void squares_cover_rectangles(void **state)
     uint64_t seed = support_seed("squares");
     uint32_t exact = 0;
     for (uint64_t i = 0; i < 20000; i++) {
-        struct square squares[SQUARES_MAX];
+        struct network_square squares[SQUARES_MAX];
         uint64_t key = random_mix(seed ^ i), most = i % 2 ? 5000 : NETWORK_POSITIONS_MAX;
         uint64_t a = 1 + key % most, b = 1 + (key >> 32) % most, area = 0, sides = 0;
         uint32_t count = network_squares(a, b, squares);
@@ -355,7 +355,7 @@ static void squares_cover_rectangles(void **state)
     }
     assert_true(exact > 10000);
     /* worked: 512 x 114 is 4 of 114, 2 of 56, 28 of 2 */
-    struct square squares[SQUARES_MAX];
+    struct network_square squares[SQUARES_MAX];
     assert_int_equal(network_squares(512, 114, squares), 3);
     assert_int_equal(squares[1].side, 56);
     assert_int_equal(squares[2].count, 28);

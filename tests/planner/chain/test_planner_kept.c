@@ -88,7 +88,7 @@ static uint32_t plan_of(uint64_t memory, uint32_t devices, uint32_t jobs, bool m
     struct sim_result result = {0};
     struct trace trace = {0};
     const struct planner_options options = {.activations = PLANNER_AUTO, .mixed = mixed,
-                                            .optimizer = PLACE_DEVICE, .shards = LAYERS};
+                                            .optimizer = PLANNER_PLACE_DEVICE, .shards = LAYERS};
     test_hardware(&hardware, devices, memory, 1e7);
     test_profile_jobs(&set, jobs, LAYERS, MINIBATCHES, heavy, NULL);
     if (planner_plan(&hardware, &set, &options, &plan, &err)) fail_msg("%s", err.text);

@@ -96,7 +96,8 @@ static double makespan_s(struct mixed *m, const char *choices)
 /* --- the clock -------------------------------------------------------------------------------- */
 
 /* As the plan has it: places are told by how many runs leave. */
-static void describe(const struct mixed *m, const struct plan *plan, struct choose_run *runs, struct choose_problem *out)
+static void describe(const struct mixed *m, const struct plan *plan, struct parallel_job_choice_run *runs,
+                     struct parallel_job_choice_problem *out)
 {
     const struct job *job = &plan->jobs.jobs[0];
     uint64_t own = 0, work = 0, each = parallel_job_range_bytes(ACTIVATION_BYTES);
@@ -108,9 +109,14 @@ static void describe(const struct mixed *m, const struct plan *plan, struct choo
         double forward_s = 1e-9 * (double)l->forward_ns, backward_s = 1e-9 * (double)l->backward_ns;
         double weights_s = (double)l->parameter_bytes / link_rate, copy_s = ACTIVATION_BYTES / link_rate;
         uint64_t kept = parallel_kept_bytes(job, layers, false), needs = parallel_workspace_bytes(job, layers);
-        runs[r] = (struct choose_run){.forward_s = forward_s, .backward_s = {backward_s, backward_s + forward_s},
-                                      .weights_s = weights_s, .down_s = weights_s, .copy_s = {copy_s, copy_s},
-                                      .kept_bytes = {ACTIVATION_BYTES, 0}, .work_bytes = {needs, needs}, .gathers = true};
+        runs[r] = (struct parallel_job_choice_run){.forward_s = forward_s,
+                                                   .backward_s = {backward_s, backward_s + forward_s},
+                                                   .weights_s = weights_s,
+                                                   .down_s = weights_s,
+                                                   .copy_s = {copy_s, copy_s},
+                                                   .kept_bytes = {ACTIVATION_BYTES, 0},
+                                                   .work_bytes = {needs, needs},
+                                                   .gathers = true};
         assert_int_equal(kept, again ? 0 : ACTIVATION_BYTES);
         bool alone = again || (r + 1 == m->runs && turns == 0);
         if (alone) own += parallel_job_range_bytes(kept);
@@ -118,8 +124,8 @@ static void describe(const struct mixed *m, const struct plan *plan, struct choo
         work = work > needs ? work : needs;
     }
     swapped = plan_swapped_shards(plan, 0);
-    *out = (struct choose_problem){.runs = runs, .count = m->runs, .slots = m->prefetch + 1,
-                                   .have_bytes = own + parallel_job_range_bytes(work) + (turns - swapped) * each};
+    *out = (struct parallel_job_choice_problem){.runs = runs, .count = m->runs, .slots = m->prefetch + 1,
+                                                .have_bytes = own + parallel_job_range_bytes(work) + (turns - swapped) * each};
 }
 
 /* What the simulator does with a plan is what the clock says, whatever was chosen. */
@@ -131,8 +137,8 @@ static void clock_and_simulator(void **state)
     for (uint32_t i = 0; i < 120; i++) {
         struct mixed m;
         struct plan plan;
-        struct choose_run runs[LARGEST];
-        struct choose_problem problem;
+        struct parallel_job_choice_run runs[LARGEST];
+        struct parallel_job_choice_problem problem;
         char choices[LARGEST];
         bool fits;
         make_mixed(&random, &m);
@@ -140,7 +146,7 @@ static void clock_and_simulator(void **state)
         for (uint32_t r = 0; r < m.runs; r++) choices[r] = draw(&random, 3) == 0 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
         plan_mixed(&m, choices, &plan);
         describe(&m, &plan, runs, &problem);
-        double clock_s = choose_clock_s(&problem, plan.jobs.jobs[0].parallel.choices, &fits);
+        double clock_s = parallel_job_choice_clock_s(&problem, plan.jobs.jobs[0].parallel.choices, &fits);
         assert_true(fits);
         left += plan_swapped_shards(&plan, 0) > 0;
         test_parallel_near(test_parallel_simulate(&plan, false).makespan_s, clock_s);
@@ -184,28 +190,28 @@ static void search(void **state)
 {
     (void)state;
     double sum = 0, most = 0;
-    enum { RUNS = CHOOSE_EXACT + 1, TIMES = 4 };
+    enum { RUNS = PARALLEL_JOB_CHOICE_EXACT + 1, TIMES = 4 };
     struct draws random = {support_seed("parallel_job_choose_recompute: search"), 0};
     for (uint32_t i = 0; i < TIMES; i++) {
-        struct choose_run runs[RUNS];
-        struct choose_problem problem = {.runs = runs, .count = RUNS, .slots = 2, .have_bytes = 4200 * (2 + i)};
+        struct parallel_job_choice_run runs[RUNS];
+        struct parallel_job_choice_problem problem = {.runs = runs, .count = RUNS, .slots = 2, .have_bytes = 4200 * (2 + i)};
         char choices[RUNS];
         double found_s, best_s = INFINITY;
         bool exact, fits;
         for (uint32_t r = 0; r < RUNS; r++)
-            runs[r] = (struct choose_run){.forward_s = 1 + draw_unit(&random), .weights_s = draw_unit(&random),
-                                          .down_s = draw_unit(&random), .kept_bytes = {4096, 0}, .gathers = true,
-                                          .copy_s = {2 + draw_unit(&random), 2 + draw_unit(&random)}};
+            runs[r] = (struct parallel_job_choice_run){.forward_s = 1 + draw_unit(&random), .weights_s = draw_unit(&random),
+                                                       .down_s = draw_unit(&random), .kept_bytes = {4096, 0}, .gathers = true,
+                                                       .copy_s = {2 + draw_unit(&random), 2 + draw_unit(&random)}};
         for (uint32_t r = 0; r < RUNS; r++) {
             runs[r].backward_s[0] = 2 * runs[r].forward_s;
             runs[r].backward_s[1] = 3 * runs[r].forward_s;
         }
-        assert_true(choose_best(&problem, choices, &found_s, &exact));
+        assert_true(parallel_job_choice_best(&problem, choices, &found_s, &exact));
         assert_false(exact);
-        test_parallel_near(choose_clock_s(&problem, choices, &fits), found_s);
+        test_parallel_near(parallel_job_choice_clock_s(&problem, choices, &fits), found_s);
         for (uint32_t set = 0; set < UINT32_C(1) << RUNS; set++) {
             for (uint32_t r = 0; r < RUNS; r++) choices[r] = set >> r & 1 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
-            double other_s = choose_clock_s(&problem, choices, &fits);
+            double other_s = parallel_job_choice_clock_s(&problem, choices, &fits);
             if (fits) best_s = fmin(best_s, other_s);
         }
         sum += found_s / best_s - 1;
@@ -219,15 +225,16 @@ static void search(void **state)
 static void nothing_fits(void **state)
 {
     (void)state;
-    struct choose_run runs[2] = {{.forward_s = 1, .backward_s = {2, 3}, .kept_bytes = {4096, 4096}, .work_bytes = {512, 512}},
-                                 {.forward_s = 1, .backward_s = {2, 3}, .kept_bytes = {4096, 4096}, .work_bytes = {512, 512}}};
-    struct choose_problem problem = {.runs = runs, .count = 2, .slots = 1, .have_bytes = 4096};
+    struct parallel_job_choice_run runs[2] =
+        {{.forward_s = 1, .backward_s = {2, 3}, .kept_bytes = {4096, 4096}, .work_bytes = {512, 512}},
+         {.forward_s = 1, .backward_s = {2, 3}, .kept_bytes = {4096, 4096}, .work_bytes = {512, 512}}};
+    struct parallel_job_choice_problem problem = {.runs = runs, .count = 2, .slots = 1, .have_bytes = 4096};
     char choices[2];
     double seconds;
     bool exact;
-    assert_false(choose_best(&problem, choices, &seconds, &exact));
+    assert_false(parallel_job_choice_best(&problem, choices, &seconds, &exact));
     problem.have_bytes = 3 * 4096; /* for both, and the workspace: nobody leaves, no copies */
-    assert_true(choose_best(&problem, choices, &seconds, &exact));
+    assert_true(parallel_job_choice_best(&problem, choices, &seconds, &exact));
     test_parallel_near(seconds, 6);
 }
 

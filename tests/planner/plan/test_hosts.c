@@ -347,7 +347,7 @@ static enum status plan_by(const char *policy, uint32_t nodes, const char *jobs_
     struct job_set jobs = {0};
     struct error why = {0};
     const struct planner_options options = {.policy = policy, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
-                                            .storage = storage, .cuts = CUTS_BALANCED, .mixed = true};
+                                            .storage = storage, .cuts = PLANNER_CUTS_BALANCED, .mixed = true};
     const struct hardware_options sizes = {.device_memory_bytes = node.device_bytes,
                                            .host_memory_bytes = nodes * node.host_bytes,
                                            .storage_bytes = nodes * node.storage_bytes,
@@ -396,7 +396,7 @@ static void one_spilled(void **state)
         const struct node node = {.kind = "p3.16xlarge", .device_bytes = (6 + random_below(key, 4, 6)) << 20,
                                            .host_bytes = (8 + random_below(key, 5, 40)) << 18,
                                            .storage_bytes = random_below(key, 6, 2) << 30};
-        uint32_t storage = node.storage_bytes > 0 && random_below(key, 8, 2) ? STORAGE_ALL : STORAGE_AUTO;
+        uint32_t storage = node.storage_bytes > 0 && random_below(key, 8, 2) ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO;
         enum status status = plan_both(text, node, 2 + (uint32_t)random_below(key, 7, 3), storage, &bytes);
         made += status == STATUS_OK;
         refused += status == STATUS_INFEASIBLE;
@@ -409,12 +409,12 @@ static void one_spilled(void **state)
                                 "\"sequence\": 1024, \"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 2}]}";
     const uint64_t gib = UINT64_C(1) << 30;
     const struct node spilling = {"p3.16xlarge", 15 * gib, 40 * gib, 0}, storing = {"p3.16xlarge", 15 * gib, 20 * gib, 64 * gib};
-    assert_int_equal(plan_both(large, spilling, 2, STORAGE_AUTO, &bytes), STATUS_OK);
-    assert_int_equal(plan_both(large, storing, 2, STORAGE_AUTO, &bytes), STATUS_OK);
+    assert_int_equal(plan_both(large, spilling, 2, PLANNER_STORAGE_AUTO, &bytes), STATUS_OK);
+    assert_int_equal(plan_both(large, storing, 2, PLANNER_STORAGE_AUTO, &bytes), STATUS_OK);
     assert_true(bytes > 0);
     /* and processors of nodes that the job is not on would have optimizers done sooner */
     const struct node splitting = {"dgx-a100-80gb", 8 * gib, 0, 0};
-    assert_int_equal(plan_both(large, splitting, 2, STORAGE_AUTO, &bytes), STATUS_OK);
+    assert_int_equal(plan_both(large, splitting, 2, PLANNER_STORAGE_AUTO, &bytes), STATUS_OK);
 }
 
 /* A job on each of two nodes: what is read from storage lies in each node's memory from its beginning on. */
@@ -429,7 +429,7 @@ static void staged_on_each(void **state)
     struct error err = {0};
     struct plan_host_use uses[2];
     const struct node node = {.kind = "p3.16xlarge", .device_bytes = 6 << 20, .host_bytes = 1 << 30, .storage_bytes = 1 << 30};
-    if (plan_by("sharded-lrtf", 2, jobs, node, STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
+    if (plan_by("sharded-lrtf", 2, jobs, node, PLANNER_STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
     assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
     assert_true(uses[0].stored_bytes > 0 && uses[0].stored_bytes == uses[1].stored_bytes);
     assert_true(uses[0].memory_bytes > 0 && uses[0].memory_bytes == uses[1].memory_bytes);
@@ -446,11 +446,11 @@ static void tied(void **state)
     static const char tied_job[] = JOB_HEAD "\"microbatch\": 1, \"minibatches\": 1}]}",
                       untied_job[] = "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": "
                                      "\"tinyllama-1.1b\", \"sequence\": 32, \"microbatch\": 1, \"minibatches\": 1}]}";
-    assert_int_equal(plan_by("model-parallel", 2, tied_job, node, STORAGE_AUTO, &plan, &err), STATUS_INFEASIBLE);
+    assert_int_equal(plan_by("model-parallel", 2, tied_job, node, PLANNER_STORAGE_AUTO, &plan, &err), STATUS_INFEASIBLE);
     assert_string_equal(err.text, "the state of a shard 0 is on node 0, and device 4 of node 1 uses it: no node has the memory "
                                   "of another's host");
     err = (struct error){0};
-    if (plan_by("model-parallel", 2, untied_job, node, STORAGE_AUTO, &plan, &err)) fail_msg("%s", err.text);
+    if (plan_by("model-parallel", 2, untied_job, node, PLANNER_STORAGE_AUTO, &plan, &err)) fail_msg("%s", err.text);
     struct plan_host_use uses[2];
     assert_int_equal(plan_host_uses(&plan, uses, &err), STATUS_OK);
     assert_true(uses[0].memory_bytes > 0 && uses[1].memory_bytes > 0);

@@ -34,7 +34,7 @@ static void make_plan(struct plan *plan)
     test_hardware(&hardware, DEVICES, 1200000, 10e9);
     test_gpt_jobs(&jobs, JOBS, BLOCKS, WIDTH, VOCABULARY, MINIBATCHES);
     const struct planner_options options = {.live = true,
-                                            .optimizer = PLACE_DEVICE,
+                                            .optimizer = PLANNER_PLACE_DEVICE,
                                             .activations = PLANNER_AUTO,
                                             .weight_buffers = WEIGHT_BUFFERS,
                                             .shards = 4};
@@ -244,7 +244,7 @@ static void test_units_that_leave_something(void **state)
     test_hardware(&hardware, 1, 64 << 20, 10e9);
     test_gpt_jobs(&jobs, 1, BLOCKS, WIDTH, VOCABULARY, MINIBATCHES);
     const struct planner_options options = {
-        .optimizer = PLACE_DEVICE, .activations = ACTIVATIONS_KEEP, .shards = 3};
+        .optimizer = PLANNER_PLACE_DEVICE, .activations = ACTIVATIONS_KEEP, .shards = 3};
     assert_int_equal(planner_plan(&hardware, &jobs, &options, &plan, &err), STATUS_OK);
     plan.choice_count = 1; /* its last instance, said to be one */
     plan.segments[plan.segment_count - 1].instance_count--;

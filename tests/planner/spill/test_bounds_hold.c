@@ -141,7 +141,7 @@ static void find_bound(const struct sample *sample, struct bound *out)
 
 static void policies_of(uint64_t key, uint32_t job_count, bool saturn, struct counts *counts)
 {
-    static const uint32_t places[] = {PLANNER_AUTO, PLACE_DEVICE, PLACE_CPU, PLACE_SPLIT};
+    static const uint32_t places[] = {PLANNER_AUTO, PLANNER_PLACE_DEVICE, PLANNER_PLACE_CPU, PLANNER_PLACE_SPLIT};
     struct planner_options options = {.activations = PLANNER_AUTO, .iterations = 20,
                                       .optimizer = places[random_below(key, 90, ARRAY_COUNT(places))]};
     struct sample sample;

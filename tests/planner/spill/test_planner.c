@@ -228,7 +228,7 @@ static void test_evaluations(void **state)
         struct planner_options options = {.policy = policies[p], .activations = PLANNER_AUTO};
         test_hardware(&hardware, 1, p == 2 ? 16 << 20 : 2 << 20, 1e10);
         test_gpt_jobs(&jobs, 1, 6, 64, 257, MINIBATCHES);
-        jobs.jobs[0].evaluation = (struct evaluation){
+        jobs.jobs[0].evaluation = (struct job_evaluation){
             .every = EVERY, .minibatches = HELD_OUT, .data_format = DATA_NONE};
         jobs.jobs[0].keep_best = true;
         assert_true(makespan(&hardware, &jobs, &options, &plan) < HUGE_VAL);

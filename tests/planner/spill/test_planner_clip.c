@@ -44,9 +44,9 @@ static void make(double host_bandwidth, uint64_t evaluations, struct made *out)
     hardware.host_bandwidth.source = "made up";
     test_gpt_jobs(&jobs, 1, BLOCKS, WIDTH, VOCABULARY, MINIBATCHES);
     jobs.jobs[0].optimizer.clip = 0.7;
-    jobs.jobs[0].evaluation = (struct evaluation){.every = evaluations ? 2 : 0,
-                                                  .minibatches = evaluations,
-                                                  .data_format = DATA_NONE};
+    jobs.jobs[0].evaluation = (struct job_evaluation){.every = evaluations ? 2 : 0,
+                                                      .minibatches = evaluations,
+                                                      .data_format = DATA_NONE};
     enum status status = planner_plan(&hardware, &jobs, &options, &out->plan, &err);
     if (status == STATUS_OK)
         status = sim_run(&out->plan, &(struct sim_options){.record_spans = true}, &result,
@@ -321,7 +321,7 @@ static void test_refusals(void **state)
          STATUS_INFEASIBLE,
          "policy 'model-parallel' keeps states on the devices, and the optimizer of job 'job-1' clips "
          "('clip'), which is done on the host"},
-        {{.policy = "fifo", .activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE},
+        {{.policy = "fifo", .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE},
          1e10,
          STATUS_BAD_INPUT,
          "the optimizer of job 'job-1' clips ('clip'), which is done on the host (expected --optimizer "

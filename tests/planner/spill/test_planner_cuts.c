@@ -209,8 +209,8 @@ struct job_case {
     struct job_set jobs;
     struct footprints *footprints;
     struct planner_options options;
-    struct cutter cutter;
-    struct candidate candidate;
+    struct partition_cutter cutter;
+    struct partition_candidate candidate;
     struct partition_room room;
 };
 
@@ -221,7 +221,7 @@ static double ready_s[LAYERS];
 /* Seconds of the shards of this cut, added up, and how many they are; DBL_MAX: it does not fit. */
 static double seconds_of(struct job_case *of, uint32_t cut, uint32_t *count)
 {
-    const struct candidate *c = &of->candidate;
+    const struct partition_candidate *c = &of->candidate;
     const struct job *job = &of->jobs.jobs[0];
     uint64_t first = 0, keep = 0, scratch = of->room.workspace_bytes;
     double sum = 0;
@@ -232,13 +232,13 @@ static double seconds_of(struct job_case *of, uint32_t cut, uint32_t *count)
         const struct plan_shard shard = {.first_layer = first, .layer_count = l + 1 - first};
         const struct footprint *f = footprint_of(of->footprints, 0, first, shard.layer_count);
         assert_non_null(f);
-        uint64_t need = padded(f->state_bytes);
-        if (!last && plan_activations_spill(c->activations)) need += padded(f->kept_bytes[c->activations]);
-        if (!last && plan_activations_stay(c->activations)) keep += padded(f->kept_bytes[c->activations]);
+        uint64_t need = partition_padded(f->state_bytes);
+        if (!last && plan_activations_spill(c->activations)) need += partition_padded(f->kept_bytes[c->activations]);
+        if (!last && plan_activations_stay(c->activations)) keep += partition_padded(f->kept_bytes[c->activations]);
         scratch = max_u64(scratch, cutter_workspace(f, job, last,
                                                     partition_way(c->activations, c->loss_inputs, last)));
         if (need > c->weight_buffer_bytes) return DBL_MAX;
-        struct seconds s = estimate_shard(&of->cutter, c, 0, &shard, f, false);
+        struct partition_seconds s = estimate_shard(&of->cutter, c, 0, &shard, f, false);
         sum += s.device;
         ++*count;
         first = l + 1;
@@ -246,7 +246,7 @@ static double seconds_of(struct job_case *of, uint32_t cut, uint32_t *count)
     return scratch + of->room.copies * keep <= of->room.bytes ? sum : DBL_MAX;
 }
 
-static uint32_t bits_of(const struct job_cut *cut)
+static uint32_t bits_of(const struct partition_job_cut *cut)
 {
     uint32_t bits = 0;
     uint64_t layers = 0;
@@ -262,16 +262,16 @@ static uint32_t bits_of(const struct job_cut *cut)
 static void job_case_make(struct job_case *of, uint64_t *key)
 {
     struct error err = {0};
-    *of = (struct job_case){.options = {.activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE}};
+    *of = (struct job_case){.options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE}};
     test_hardware(&of->hardware, 1, 3000000, 1e6 * (double)(20 + random_below(*key, 1, 2000)));
     test_profile_jobs(&of->jobs, 2, LAYERS, 5, uneven, key);
     assert_int_equal(footprints_create(&of->hardware, &of->jobs, &of->footprints, &err), STATUS_OK);
     of->cutter = cutter_make(&of->hardware, &of->jobs, of->footprints, &of->options,
                              random_below(*key, 2, 2) == 0);
-    of->candidate = (struct candidate){.weight_buffer_count = 1 + (uint32_t)random_below(*key, 3, 3),
-                                       .weight_buffer_bytes = ARENA_ALIGNMENT * random_below(*key, 4, 5000),
-                                       .activations = (uint32_t)random_below(*key, 5, ACTIVATIONS_COUNT),
-                                       .place = PLACE_DEVICE};
+    of->candidate = (struct partition_candidate){.weight_buffer_count = 1 + (uint32_t)random_below(*key, 3, 3),
+                                                 .weight_buffer_bytes = PARTITION_ARENA_ALIGNMENT * random_below(*key, 4, 5000),
+                                                 .activations = (uint32_t)random_below(*key, 5, ACTIVATIONS_COUNT),
+                                                 .place = PLANNER_PLACE_DEVICE};
     of->room = (struct partition_room){.bytes = 50000 + random_below(*key, 6, 1500000), .copies = 1};
     if (random_below(*key, 7, 2)) of->room.workspace_bytes = of->room.bytes / 3;
 }
@@ -294,8 +294,8 @@ static void jobs_exact(void **state)
         struct job_case of;
         struct error err = {0};
         bool fits;
-        struct job_cut cut = {.shards = shards, .on_cpu = on_cpu, .persistent = persistent, .kept = kept,
-                              .ready_s = ready_s};
+        struct partition_job_cut cut = {.shards = shards, .on_cpu = on_cpu, .persistent = persistent, .kept = kept,
+                                        .ready_s = ready_s};
         job_case_make(&of, &key);
         assert_int_equal(partition_cut_greedy(&of.cutter, &of.candidate, 0,
                                               of.room.bytes, &cut, &fits, &err), STATUS_OK);
@@ -354,10 +354,10 @@ static void equal_layers_even_shards(void **state)
     (void)state;
     const uint64_t forward_ns[] = {100000000, 10};
     for (uint32_t i = 0; i < 2; i++) {
-        struct job_case of = {.options = {.activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE},
+        struct job_case of = {.options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE},
                               .room = {.bytes = 64 << 20, .copies = 1}};
-        struct job_cut cut = {.shards = shards, .on_cpu = on_cpu, .persistent = persistent, .kept = kept,
-                              .ready_s = ready_s};
+        struct partition_job_cut cut = {.shards = shards, .on_cpu = on_cpu, .persistent = persistent, .kept = kept,
+                                        .ready_s = ready_s};
         struct error err = {0};
         uint64_t forward = forward_ns[i], weight_buffer;
         bool fits, even = i == 0;
@@ -367,11 +367,11 @@ static void equal_layers_even_shards(void **state)
         of.cutter = cutter_make(&of.hardware, &of.jobs, of.footprints, &of.options, true);
         const struct footprint *four = footprint_of(of.footprints, 0, 0, 4);
         assert_non_null(four);
-        of.candidate = (struct candidate){.weight_buffer_count = 2,
-                                          .weight_buffer_bytes = padded(four->state_bytes),
-                                          .activations = ACTIVATIONS_KEEP};
-        const struct cutter *cutter = &of.cutter;
-        const struct candidate *c = &of.candidate;
+        of.candidate = (struct partition_candidate){.weight_buffer_count = 2,
+                                                    .weight_buffer_bytes = partition_padded(four->state_bytes),
+                                                    .activations = ACTIVATIONS_KEEP};
+        const struct partition_cutter *cutter = &of.cutter;
+        const struct partition_candidate *c = &of.candidate;
         assert_int_equal(partition_cut_greedy(cutter, c, 0, of.room.bytes, &cut, &fits, &err), STATUS_OK);
         assert_true(fits);
         assert_int_equal(bits_of(&cut), 1 << 3 | 1 << 7 | 1 << 8);
@@ -380,7 +380,7 @@ static void equal_layers_even_shards(void **state)
         assert_int_equal(cut.count, 3);
         if (even) {
             assert_int_equal(bits_of(&cut), 1 << 2 | 1 << 5 | 1 << 8);
-            assert_int_equal(weight_buffer, padded(footprint_of(of.footprints, 0, 0, 3)->state_bytes));
+            assert_int_equal(weight_buffer, partition_padded(footprint_of(of.footprints, 0, 0, 3)->state_bytes));
         } else {
             assert_int_equal(cut.shards[2].layer_count, 4);
             assert_in_range(cut.shards[0].layer_count, 2, 3);
@@ -411,7 +411,7 @@ static void plans_valid(void **state)
                                                      : (uint32_t)random_below(key, c++, ACTIVATIONS_COUNT),
             .mixed = random_below(key, 40, 2),
             .optimizer = PLANNER_AUTO,
-            .cuts = CUTS_BALANCED,
+            .cuts = PLANNER_CUTS_BALANCED,
             .shards = (uint32_t)random_below(key, 41, 5)};
         uint64_t memory = 200000 + random_below(key, 42, 2000000);
         test_hardware(&hardware, 1 + (uint32_t)random_below(key, 43, 2), memory,

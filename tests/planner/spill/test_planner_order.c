@@ -96,12 +96,12 @@ static void bound_holds_for_any_order(void **state)
         struct test_random_layers r = {key, 1 + random_below(key, 5, 20)};
         struct planner_options options = {
             .activations = (uint32_t)random_below(key, 9, ACTIVATIONS_COUNT + 1),
-            .optimizer = (uint32_t)random_below(key, 10, PLACE_COUNT + 1),
+            .optimizer = (uint32_t)random_below(key, 10, PLANNER_PLACE_COUNT + 1),
             .weight_buffers = (uint32_t)random_below(key, 6, 4),
             .no_persistence = random_below(key, 8, 2),
             .shards = (uint32_t)random_below(key, 7, 5)};
         if (options.activations == ACTIVATIONS_COUNT) options.activations = PLANNER_AUTO;
-        if (options.optimizer == PLACE_COUNT) options.optimizer = PLANNER_AUTO;
+        if (options.optimizer == PLANNER_PLACE_COUNT) options.optimizer = PLANNER_AUTO;
         uint32_t jobs = 1 + (uint32_t)random_below(key, 1, 5);
         test_hardware(&cut.hardware, 1 + (uint32_t)random_below(key, 0, 4),
                       100000 + random_below(key, 4, 4000000), 1e9);
@@ -114,7 +114,7 @@ static void bound_holds_for_any_order(void **state)
             test_profile_jobs(&cut.jobs, jobs, 1 + (uint32_t)random_below(key, 2, 6),
                               1 + random_below(key, 3, 4), test_random_layer, &r);
         if (c % 4 == 1) cut.jobs.jobs[0].optimizer.clip = 1;
-        if (c % 4 == 1 && options.optimizer == PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
+        if (c % 4 == 1 && options.optimizer == PLANNER_PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
         if (!cut_make(&cut, &options)) {
             cut_release(&cut);
             continue;
@@ -175,7 +175,7 @@ static void search_finds_the_best(void **state)
         struct cut cut = {0};
         struct test_random_layers r = {key, 1 + random_below(key, 5, 20)};
         struct planner_options options = {.activations = ACTIVATIONS_RECOMPUTE,
-                                          .optimizer = PLACE_DEVICE,
+                                          .optimizer = PLANNER_PLACE_DEVICE,
                                           .no_persistence = true, .shards = 2};
         test_hardware(&cut.hardware, 1 + c % 2, 8000000, 1e9);
         test_profile_jobs(&cut.jobs, c % 2 ? 2 : 3, 2, 1, test_random_layer, &r);
@@ -227,7 +227,7 @@ static void search_stops_at_the_bound(void **state)
     struct cut cut = {0};
     struct error err = {0};
     struct planner_options options = {.activations = ACTIVATIONS_RECOMPUTE, .shards = 4,
-                                      .optimizer = PLACE_DEVICE, .no_persistence = true};
+                                      .optimizer = PLANNER_PLACE_DEVICE, .no_persistence = true};
     struct schedule schedule;
     struct planner_search tried;
     test_hardware(&cut.hardware, 1, 4000000, 1e10);

@@ -88,7 +88,7 @@ static bool make(const struct wish *wish, struct made *out)
     struct trace trace = {0};
     const struct planner_options options = {.policy = wish->policy,
                                             .activations = ACTIVATIONS_RECOMPUTE,
-                                            .optimizer = PLACE_DEVICE,
+                                            .optimizer = PLANNER_PLACE_DEVICE,
                                             .shards = BLOCKS + 2};
     *out = (struct made){0};
     test_hardware(&hardware, wish->devices, wish->memory, 1e8);

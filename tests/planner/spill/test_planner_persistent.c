@@ -106,7 +106,7 @@ static void test_bytes(void **state)
     for (uint64_t memory = 1600 << 10; memory <= 14 << 20; memory += 400 << 10) {
         struct made made;
         uint64_t expected[2];
-        make("sharded-lrtf", 1, 1, memory, PLACE_CPU, false, &made);
+        make("sharded-lrtf", 1, 1, memory, PLANNER_PLACE_CPU, false, &made);
         expected_bytes(&made, expected);
         assert_int_equal(made.plan.shard_count, SHARDS);
         assert_false(made.stays[0]);
@@ -130,7 +130,7 @@ static void test_bytes(void **state)
 static void test_faster(void **state)
 {
     (void)state;
-    for (uint32_t place = 0; place < PLACE_COUNT; place++)
+    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++)
         for (uint32_t jobs = 1; jobs <= 3; jobs += 2) {
             struct made with, without;
             make("sharded-lrtf", 1, jobs, 6 << 20, place, false, &with);
@@ -151,8 +151,8 @@ static void test_jobs(void **state)
 {
     (void)state;
     struct made together, in_turn;
-    make("fifo", 1, 3, 9 << 20, PLACE_DEVICE, false, &together);
-    make("spill-sequential", 2, 3, 9 << 20, PLACE_DEVICE, false, &in_turn);
+    make("fifo", 1, 3, 9 << 20, PLANNER_PLACE_DEVICE, false, &together);
+    make("spill-sequential", 2, 3, 9 << 20, PLANNER_PLACE_DEVICE, false, &in_turn);
     for (uint32_t s = 0; s < SHARDS; s++) {
         assert_int_equal(together.stays[s], together.stays[SHARDS + s]);
         assert_int_equal(together.stays[s], together.stays[2 * SHARDS + s]);
@@ -167,7 +167,7 @@ static void test_none(void **state)
 {
     (void)state;
     struct made made;
-    make("sharded-lrtf", 2, 3, 9 << 20, PLACE_DEVICE, false, &made);
+    make("sharded-lrtf", 2, 3, 9 << 20, PLANNER_PLACE_DEVICE, false, &made);
     assert_int_equal(made.persistent, 0);
     plan_release(&made.plan);
 }

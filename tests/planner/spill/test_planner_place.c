@@ -96,7 +96,7 @@ static void test_bytes(void **state)
     for (precision = PRECISION_COUNT; precision-- > PRECISION_FP32;) {
         struct made made;
         uint64_t expected[2];
-        make(1, 1, 3 << 20, 1e10, 1e11, PLACE_CPU, &made);
+        make(1, 1, 3 << 20, 1e10, 1e11, PLANNER_PLACE_CPU, &made);
         expected_bytes(&made.plan.jobs.jobs[0], expected);
         assert_int_equal(made.plan.shard_count, SHARDS);
         assert_int_equal(made.bytes[0], expected[0] * MINIBATCHES);
@@ -114,30 +114,30 @@ static void test_choice(void **state)
     const struct {
         uint32_t devices, jobs;
         double rate, host_bandwidth;
-        uint32_t best; /* PLACE_COUNT: any */
+        uint32_t best; /* PLANNER_PLACE_COUNT: any */
     } cases[] = {
-        {1, 1, 1e8, 1e12, PLACE_CPU},
-        {1, 3, 1e8, 1e12, PLACE_CPU},
-        {1, 1, 1e11, 1e7, PLACE_DEVICE},
-        {2, 4, 1e11, 1e7, PLACE_DEVICE},
-        {2, 5, 1e9, 1e10, PLACE_COUNT},
+        {1, 1, 1e8, 1e12, PLANNER_PLACE_CPU},
+        {1, 3, 1e8, 1e12, PLANNER_PLACE_CPU},
+        {1, 1, 1e11, 1e7, PLANNER_PLACE_DEVICE},
+        {2, 4, 1e11, 1e7, PLANNER_PLACE_DEVICE},
+        {2, 5, 1e9, 1e10, PLANNER_PLACE_COUNT},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        double seconds[PLACE_COUNT + 1], best = 1e300;
-        for (uint32_t place = 0; place <= PLACE_COUNT; place++) {
+        double seconds[PLANNER_PLACE_COUNT + 1], best = 1e300;
+        for (uint32_t place = 0; place <= PLANNER_PLACE_COUNT; place++) {
             struct made made;
             make(cases[i].devices, cases[i].jobs, 3 << 20, cases[i].rate, cases[i].host_bandwidth,
-                 place == PLACE_COUNT ? PLANNER_AUTO : place, &made);
+                 place == PLANNER_PLACE_COUNT ? PLANNER_AUTO : place, &made);
             seconds[place] = made.seconds;
             assert_true(made.plan.lower_bound_s <= made.seconds * (1 + 1e-9));
-            if (place < PLACE_COUNT && made.seconds < best) best = made.seconds;
+            if (place < PLANNER_PLACE_COUNT && made.seconds < best) best = made.seconds;
             plan_release(&made.plan);
         }
         print_message("case %zu: device %.4g s, cpu %.4g s, split %.4g s, chosen %.4g s\n", i,
-                      seconds[PLACE_DEVICE], seconds[PLACE_CPU], seconds[PLACE_SPLIT],
-                      seconds[PLACE_COUNT]);
-        assert_true(seconds[PLACE_COUNT] <= best * 1.1);
-        if (cases[i].best < PLACE_COUNT) assert_true(seconds[cases[i].best] <= best * 1.02);
+                      seconds[PLANNER_PLACE_DEVICE], seconds[PLANNER_PLACE_CPU], seconds[PLANNER_PLACE_SPLIT],
+                      seconds[PLANNER_PLACE_COUNT]);
+        assert_true(seconds[PLANNER_PLACE_COUNT] <= best * 1.1);
+        if (cases[i].best < PLANNER_PLACE_COUNT) assert_true(seconds[cases[i].best] <= best * 1.02);
     }
 }
 
@@ -230,7 +230,7 @@ static void test_broken(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct made made;
         struct error err = {0};
-        make(1, 1, 3 << 20, 1e10, 1e11, PLACE_CPU, &made);
+        make(1, 1, 3 << 20, 1e10, 1e11, PLANNER_PLACE_CPU, &made);
         cases[i].breaks(&made.plan);
         assert_int_equal(plan_check(&made.plan, &err), STATUS_CHECK);
         if (!strstr(err.text, cases[i].complaint))
@@ -246,10 +246,10 @@ static void test_refusals(void **state)
         struct planner_options options;
         const char *message;
     } cases[] = {
-        {{.policy = "fifo", .optimizer = PLACE_CPU},
+        {{.policy = "fifo", .optimizer = PLANNER_PLACE_CPU},
          "machine 'made-up' does not say how fast its host's processor is (its host has no "
          "'memory_bandwidth')"},
-        {{.policy = "model-parallel", .activations = PLANNER_AUTO, .optimizer = PLACE_SPLIT},
+        {{.policy = "model-parallel", .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_SPLIT},
          "policy 'model-parallel' keeps states on the devices, and their optimizers with them "
          "(--optimizer is for spilled states)"},
     };

@@ -84,7 +84,7 @@ static bool make_case(uint64_t key, enum kind kind, struct cut *cut)
     uint32_t devices = 1 + (uint32_t)random_below(key, 0, 6), jobs = 1 + (uint32_t)random_below(key, 1, 9);
     struct planner_options options = {.activations = PLANNER_AUTO,
                                       .optimizer = kind == RESIDENT          ? PLANNER_AUTO
-                                                   : random_below(key, 6, 2) ? PLACE_CPU
+                                                   : random_below(key, 6, 2) ? PLANNER_PLACE_CPU
                                                                              : PLANNER_AUTO,
                                       .shards = kind == RESIDENT ? 0 : (uint32_t)random_below(key, 7, 4)};
     test_hardware(&cut->hardware, devices, 2000000 + random_below(key, 4, 6000000), 1e9);

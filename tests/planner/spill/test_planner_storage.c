@@ -91,19 +91,19 @@ static uint64_t moved(const struct plan *plan, uint32_t stream)
 static void test_bytes(void **state)
 {
     (void)state;
-    for (uint32_t optimizer = PLACE_DEVICE; optimizer <= PLACE_CPU; optimizer++) {
+    for (uint32_t optimizer = PLANNER_PLACE_DEVICE; optimizer <= PLANNER_PLACE_CPU; optimizer++) {
         struct plan plan;
-        make_or_fail(&(struct wish){.storage = STORAGE_ALL, .optimizer = optimizer}, &plan);
+        make_or_fail(&(struct wish){.storage = PLANNER_STORAGE_ALL, .optimizer = optimizer}, &plan);
         const struct network *const network = &plan.jobs.jobs[0].network;
         uint64_t read = 0, written = 0, stored = 0;
-        for (uint32_t s = optimizer == PLACE_CPU; s < plan.shard_count; s++) {
+        for (uint32_t s = optimizer == PLANNER_PLACE_CPU; s < plan.shard_count; s++) {
             const uint64_t p = memory_parameter_bytes(network, plan.shards[s].first_layer,
                                                       plan.shards[s].layer_count);
             read += 3 * p + (s + 1 < plan.shard_count ? p : 0);
             written += 3 * p;
             stored += 3 * p;
         }
-        if (optimizer == PLACE_DEVICE) read += VOCABULARY * WIDTH * sizeof(float);
+        if (optimizer == PLANNER_PLACE_DEVICE) read += VOCABULARY * WIDTH * sizeof(float);
         assert_int_equal(plan.shard_count, SHARDS);
         assert_int_equal(plan_stored_bytes(&plan), stored);
         assert_int_equal(moved(&plan, STREAM_READ), 3 * read);
@@ -118,7 +118,7 @@ static void test_bytes(void **state)
 static void test_as_much_as_needed(void **state)
 {
     (void)state;
-    struct wish wish = {.jobs = 3, .devices = 2, .optimizer = PLACE_DEVICE};
+    struct wish wish = {.jobs = 3, .devices = 2, .optimizer = PLANNER_PLACE_DEVICE};
     struct plan plan;
     struct error err = {0};
     make_or_fail(&wish, &plan);
@@ -169,7 +169,7 @@ static void test_the_cheaper_job(void **state)
     jobs.jobs[1].minibatches = 3;
     const struct planner_options options = {.activations = ACTIVATIONS_RECOMPUTE,
                                             .no_persistence = true,
-                                            .optimizer = PLACE_DEVICE,
+                                            .optimizer = PLANNER_PLACE_DEVICE,
                                             .shards = SHARDS};
     if (planner_plan(&hardware, &jobs, &options, &plan, &err) != STATUS_OK) fail_msg("%s", err.text);
     uint64_t stored[2] = {0};
@@ -189,12 +189,12 @@ static void test_refusals(void **state)
         enum status status;
         const char *message;
     } cases[] = {
-        {{.storage = STORAGE_NONE, .host_bytes = 3000 * KIB, .optimizer = PLACE_DEVICE},
+        {{.storage = PLANNER_STORAGE_NONE, .host_bytes = 3000 * KIB, .optimizer = PLANNER_PLACE_DEVICE},
          STATUS_INFEASIBLE, "job 'job-0' needs at least "},
-        {{.host_bytes = 3000 * KIB, .capacity = 64 * KIB, .optimizer = PLACE_DEVICE},
+        {{.host_bytes = 3000 * KIB, .capacity = 64 * KIB, .optimizer = PLANNER_PLACE_DEVICE},
          STATUS_INFEASIBLE,
          "storage is too small for the states that host memory has no room for: "},
-        {{.storage = STORAGE_ALL, .capacity = 64 * KIB, .optimizer = PLACE_DEVICE},
+        {{.storage = PLANNER_STORAGE_ALL, .capacity = 64 * KIB, .optimizer = PLANNER_PLACE_DEVICE},
          STATUS_INFEASIBLE, "storage is too small "},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -351,25 +351,25 @@ static void test_broken(void **state)
         uint32_t optimizer;
         const char *complaint; /* a part of the message */
     } cases[] = {
-        {read_to_device, PLACE_DEVICE,
+        {read_to_device, PLANNER_PLACE_DEVICE,
          "form: a copy on the read stream of something else than a state"},
-        {h2d_from_storage, PLACE_DEVICE, "form: copies the stored state of job-0 shard "},
-        {read_of_another_shard, PLACE_DEVICE,
+        {h2d_from_storage, PLANNER_PLACE_DEVICE, "form: copies the stored state of job-0 shard "},
+        {read_of_another_shard, PLANNER_PLACE_DEVICE,
          "form: a copy on the read stream of something else than a state"},
-        {never_released, PLACE_DEVICE, "lifetimes: the staged state of job-0 shard "},
-        {write_on_the_read_stream, PLACE_DEVICE,
+        {never_released, PLANNER_PLACE_DEVICE, "lifetimes: the staged state of job-0 shard "},
+        {write_on_the_read_stream, PLANNER_PLACE_DEVICE,
          "a copy on the read stream of something else than a state"},
-        {half_written, PLACE_DEVICE, "training: finds "},
-        {half_read, PLACE_DEVICE, "unwritten bytes"},
-        {small_stored, PLACE_DEVICE, "on storage has "},
-        {no_storage, PLACE_DEVICE, "form: kind 0 on stream 8"},
-        {little_storage, PLACE_DEVICE, "memory: the stored states are "},
-        {stored_twice, PLACE_CPU, "form: accesses the state of job-0 shard "},
+        {half_written, PLANNER_PLACE_DEVICE, "training: finds "},
+        {half_read, PLANNER_PLACE_DEVICE, "unwritten bytes"},
+        {small_stored, PLANNER_PLACE_DEVICE, "on storage has "},
+        {no_storage, PLANNER_PLACE_DEVICE, "form: kind 0 on stream 8"},
+        {little_storage, PLANNER_PLACE_DEVICE, "memory: the stored states are "},
+        {stored_twice, PLANNER_PLACE_CPU, "form: accesses the state of job-0 shard "},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct plan plan;
         struct error err = {0};
-        make_or_fail(&(struct wish){.storage = STORAGE_ALL, .optimizer = cases[i].optimizer}, &plan);
+        make_or_fail(&(struct wish){.storage = PLANNER_STORAGE_ALL, .optimizer = cases[i].optimizer}, &plan);
         cases[i].breaks(&plan);
         assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
         if (!strstr(err.text, cases[i].complaint))

@@ -391,7 +391,7 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     struct job_set jobs;
     struct plan plan = {0};
     struct error err = {0};
-    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLACE_DEVICE, .resident = true};
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE, .resident = true};
     const struct subproblem subproblem = {.jobs = &job, .devices = &device, .job_count = 1, .device_count = 1};
     test_hardware(&hardware, devices, 12000000, bridge_rate);
     for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all are behind the first link */
@@ -483,10 +483,10 @@ static void no_resident_placement(void **state)
     asked[2].no_persistence = true;
     asked[3].no_double_buffer = true;
     asked[4].live = true;
-    asked[5].optimizer = PLACE_CPU;
+    asked[5].optimizer = PLANNER_PLACE_CPU;
     asked[6].activations = ACTIVATIONS_SPILL;
     asked[7].shards = 3;
-    asked[8].storage = STORAGE_ALL;
+    asked[8].storage = PLANNER_STORAGE_ALL;
     for (size_t i = 0; i < ARRAY_COUNT(asked); i++) assert_false(resident_allowed(&asked[i]));
 }
 

@@ -318,26 +318,26 @@ void test_kernel_loss(void **state)
 
 /* --- optimizer -------------------------------------------------------------------------------- */
 
-static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
-                                       .learning_rate = 0.0123,
-                                       .weight_decay = 0.07,
-                                       .beta1 = 0.87,
-                                       .beta2 = 0.963,
-                                       .epsilon = 3e-7};
-static const struct optimizer sgd = {
+static const struct job_optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                           .learning_rate = 0.0123,
+                                           .weight_decay = 0.07,
+                                           .beta1 = 0.87,
+                                           .beta2 = 0.963,
+                                           .epsilon = 3e-7};
+static const struct job_optimizer sgd = {
     .kind = OPTIMIZER_SGD, .learning_rate = 0.0123, .weight_decay = 0.07};
-static const struct optimizer momentum = {.kind = OPTIMIZER_MOMENTUM,
-                                          .learning_rate = 0.0123,
-                                          .weight_decay = 0.07,
-                                          .momentum = 0.83};
-static const struct optimizer nesterov = {.kind = OPTIMIZER_MOMENTUM,
-                                          .learning_rate = 0.0123,
-                                          .weight_decay = 0.07,
-                                          .momentum = 0.83,
-                                          .nesterov = true};
-static const struct optimizer *const optimizers[] = {&sgd, &adamw, &momentum, &nesterov};
+static const struct job_optimizer momentum = {.kind = OPTIMIZER_MOMENTUM,
+                                              .learning_rate = 0.0123,
+                                              .weight_decay = 0.07,
+                                              .momentum = 0.83};
+static const struct job_optimizer nesterov = {.kind = OPTIMIZER_MOMENTUM,
+                                              .learning_rate = 0.0123,
+                                              .weight_decay = 0.07,
+                                              .momentum = 0.83,
+                                              .nesterov = true};
+static const struct job_optimizer *const optimizers[] = {&sgd, &adamw, &momentum, &nesterov};
 
-static double reference_step(const struct optimizer *o, double p, double *m, double *v, double g,
+static double reference_step(const struct job_optimizer *o, double p, double *m, double *v, double g,
                              bool decays, uint64_t step)
 {
     double decay = decays || o->decay == DECAY_ALL ? o->weight_decay : 0;
@@ -359,7 +359,7 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
                         bool check)
 {
     int64_t n = shape[0];
-    struct optimizer optimizer = *optimizers[shape[1]];
+    struct job_optimizer optimizer = *optimizers[shape[1]];
     uint32_t words = optimizer_moments(optimizer.kind);
     bool decays = shape[2] == 1;
     if (shape[2] == 2) optimizer.decay = DECAY_ALL;
@@ -413,8 +413,8 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     int64_t b = shape[0], t = shape[1], c = shape[2], v = shape[3], positions = shape[4];
     bool with_head = shape[5];
     int64_t slices = shape[6], rows = v + positions;
-    struct optimizer optimizer = shape[7] ? adamw : sgd;
-    if (shape[7] == 2) optimizer = (struct optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 0.5};
+    struct job_optimizer optimizer = shape[7] ? adamw : sgd;
+    if (shape[7] == 2) optimizer = (struct job_optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 0.5};
     if (shape[7] == 3) optimizer = nesterov;
     uint32_t parts = 1 + optimizer_moments(optimizer.kind);
 

@@ -156,17 +156,17 @@ void test_kernel_bf16_linear(void **state)
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-static const struct optimizer adamw = {.kind = OPTIMIZER_ADAMW,
-                                       .learning_rate = 0.0123,
-                                       .weight_decay = 0.07,
-                                       .beta1 = 0.87,
-                                       .beta2 = 0.963,
-                                       .epsilon = 3e-7};
-static const struct optimizer sgd = {
+static const struct job_optimizer adamw = {.kind = OPTIMIZER_ADAMW,
+                                           .learning_rate = 0.0123,
+                                           .weight_decay = 0.07,
+                                           .beta1 = 0.87,
+                                           .beta2 = 0.963,
+                                           .epsilon = 3e-7};
+static const struct job_optimizer sgd = {
     .kind = OPTIMIZER_SGD, .learning_rate = 0.0123, .weight_decay = 0.07};
-static const struct optimizer momentum = {
+static const struct job_optimizer momentum = {
     .kind = OPTIMIZER_MOMENTUM, .learning_rate = 0.0123, .momentum = 0.83, .nesterov = true};
-static const struct optimizer *const optimizers[] = {&sgd, &adamw, &momentum};
+static const struct job_optimizer *const optimizers[] = {&sgd, &adamw, &momentum};
 static const uint64_t KEY = UINT64_C(0x123456789abcdef), PLACE = (UINT64_C(1) << 32) - 777;
 
 /* Moments of n parameters in either format, the same numbers in both. */
@@ -206,7 +206,7 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
                         bool check)
 {
     const int64_t n = shape[0];
-    struct optimizer o = *optimizers[shape[1]];
+    struct job_optimizer o = *optimizers[shape[1]];
     const uint32_t count = optimizer_moments(o.kind);
     const bool halves = shape[2] && count > 0;
     o.moments = halves ? PRECISION_BF16 : PRECISION_FP32;
@@ -253,7 +253,7 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
 /* Two halves, the second with its own place: the same bits as the whole. */
 static void check_cut(const struct kernels *kernels, int64_t n)
 {
-    struct optimizer o = adamw;
+    struct job_optimizer o = adamw;
     o.moments = PRECISION_BF16;
     float *p[2];
     bf16 *m[2], *v[2], *weights[2];
@@ -295,7 +295,7 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
 {
     const int64_t b = 2, t = shape[0], c = shape[1], v = shape[2], rows = v + t, n = rows * c;
     const bool halves = shape[3];
-    struct optimizer o = adamw;
+    struct job_optimizer o = adamw;
     o.moments = halves ? PRECISION_BF16 : PRECISION_FP32;
     float *const p = random_array(n, 90, 1), *const x = empty_array(b * t * c);
     float *const dx = random_array(b * t * c, 91, 1), *const head = random_array(v * c, 92, 1);

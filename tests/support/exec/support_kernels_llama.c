@@ -87,7 +87,7 @@ void test_kernel_rms_norm(void **state)
 
 /* --- rotary positions ------------------------------------------------------------------------- */
 
-static const struct rope ropes[] = {
+static const struct network_rope ropes[] = {
     {.kind = ROPE_DEFAULT, .theta = 10000},
     {.kind = ROPE_LINEAR, .theta = 500, .factor = 2.5},
     {.kind = ROPE_LLAMA3, .theta = 500, .factor = 8, .low_factor = 0.5, .high_factor = 4,
@@ -96,7 +96,7 @@ static const struct rope ropes[] = {
 
 /* Angles are rounded to single precision (2^-24 of up to 130): sines err by 130 * 6e-8. */
 static void check_turned(const float *turned, const float *before, int64_t b, int64_t t,
-                         int64_t heads, int64_t d, const struct rope *rope)
+                         int64_t heads, int64_t d, const struct network_rope *rope)
 {
     for (int64_t i = 0; i < b * t * heads; i++)
         for (int64_t pair = 0; pair < d / 2; pair++) {
@@ -112,7 +112,7 @@ static void rope_case(const struct kernels *kernels, const int64_t *shape, struc
                       bool check)
 {
     int64_t b = shape[0], t = shape[1], h = shape[2], kv = shape[3], d = shape[4];
-    const struct rope *rope = &ropes[shape[5]];
+    const struct network_rope *rope = &ropes[shape[5]];
     int64_t q_count = b * t * h * d, k_count = b * t * kv * d;
     float *q = random_array(q_count, 6, 1), *k = random_array(k_count, 7, 1);
     float *q_before = take(q_count), *k_before = take(k_count);

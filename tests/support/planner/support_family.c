@@ -59,24 +59,24 @@ uint64_t family_flatten(const struct trainer *trainer, double *out)
     return count;
 }
 
-struct optimizer family_optimizer(uint32_t kind)
+struct job_optimizer family_optimizer(uint32_t kind)
 {
     if (kind == OPTIMIZER_SGD)
-        return (struct optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 1};
+        return (struct job_optimizer){.kind = OPTIMIZER_SGD, .learning_rate = 1};
     if (kind == OPTIMIZER_MOMENTUM)
-        return (struct optimizer){.kind = OPTIMIZER_MOMENTUM,
-                                  .learning_rate = 0.05,
+        return (struct job_optimizer){.kind = OPTIMIZER_MOMENTUM,
+                                      .learning_rate = 0.05,
+                                      .weight_decay = 0.07,
+                                      .decay = DECAY_ALL,
+                                      .momentum = 0.9,
+                                      .nesterov = true,
+                                      .schedule = {.kind = RATE_COSINE, .warmup = 2}};
+    return (struct job_optimizer){.kind = OPTIMIZER_ADAMW,
+                                  .learning_rate = 0.013,
                                   .weight_decay = 0.07,
-                                  .decay = DECAY_ALL,
-                                  .momentum = 0.9,
-                                  .nesterov = true,
-                                  .schedule = {.kind = RATE_COSINE, .warmup = 2}};
-    return (struct optimizer){.kind = OPTIMIZER_ADAMW,
-                              .learning_rate = 0.013,
-                              .weight_decay = 0.07,
-                              .beta1 = 0.88,
-                              .beta2 = 0.97,
-                              .epsilon = 1e-8};
+                                  .beta1 = 0.88,
+                                  .beta2 = 0.97,
+                                  .epsilon = 1e-8};
 }
 
 /* --- gradients -------------------------------------------------------------------------------- */
@@ -287,12 +287,12 @@ static double number(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
-static struct optimizer golden_optimizer(const json_t *root)
+static struct job_optimizer golden_optimizer(const json_t *root)
 {
     const json_t *options = json_object_get(root, "options");
-    struct optimizer optimizer = {.kind = OPTIMIZER_SGD,
-                                  .learning_rate = number(options, "lr"),
-                                  .weight_decay = number(options, "weight_decay")};
+    struct job_optimizer optimizer = {.kind = OPTIMIZER_SGD,
+                                      .learning_rate = number(options, "lr"),
+                                      .weight_decay = number(options, "weight_decay")};
     const char *kind = json_string_value(json_object_get(root, "kind"));
     if (strcmp(kind, "adamw") == 0) {
         optimizer.kind = OPTIMIZER_ADAMW;
@@ -371,7 +371,7 @@ static void check_weight_norms(const struct trainer *trainer, const json_t *root
 static void check_gradient_norms(const struct trainer *trainer, const json_t *root,
                                  const double *before, const double *after)
 {
-    const struct optimizer *optimizer = &trainer->job.optimizer;
+    const struct job_optimizer *optimizer = &trainer->job.optimizer;
     uint64_t at = 0;
     for (uint64_t layer = 0; layer < trainer->job.network.layer_count; layer++) {
         struct tensor_spec specs[LAYER_TENSORS_MAX];

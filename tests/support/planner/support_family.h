@@ -32,7 +32,7 @@ void family_fill_states(struct trainer *trainer, uint64_t seed);
 uint64_t family_flatten(const struct trainer *trainer, double *out);
 
 /* An optimizer with no default value in it; sgd: rate 1, so that a step subtracts the gradient. */
-struct optimizer family_optimizer(uint32_t kind);
+struct job_optimizer family_optimizer(uint32_t kind);
 
 /* One step by sgd against (loss(p + h) - loss(p - h)) / 2h; job->optimizer must be
  * family_optimizer(OPTIMIZER_SGD). Returns the largest error relative to the gradient's norm. */

@@ -101,14 +101,14 @@ void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
         struct json_input *in;
         common(out, &out->jobs[j], j, minibatches);
         static const uint32_t kinds[] = {OPTIMIZER_ADAMW, OPTIMIZER_SGD, OPTIMIZER_MOMENTUM};
-        out->jobs[j].optimizer = (struct optimizer){.kind = kinds[j % ARRAY_COUNT(kinds)],
-                                                    .learning_rate = 1e-3,
-                                                    .weight_decay = 0.1,
-                                                    .beta1 = 0.9,
-                                                    .beta2 = 0.95,
-                                                     .epsilon = 1e-8,
-                                                     .schedule = {.kind = j % RATE_SCHEDULE_COUNT,
-                                                                  .warmup = j % minibatches}};
+        out->jobs[j].optimizer = (struct job_optimizer){.kind = kinds[j % ARRAY_COUNT(kinds)],
+                                                        .learning_rate = 1e-3,
+                                                        .weight_decay = 0.1,
+                                                        .beta1 = 0.9,
+                                                        .beta2 = 0.95,
+                                                         .epsilon = 1e-8,
+                                                         .schedule = {.kind = j % RATE_SCHEDULE_COUNT,
+                                                                      .warmup = j % minibatches}};
         if (out->jobs[j].optimizer.kind == OPTIMIZER_MOMENTUM) out->jobs[j].optimizer.momentum = 0.9;
         if (json_input_parse("config", config, strlen(config), &in, &err) ||
             network_parse(in, json_input_root(in), "config", &out->arena, &out->jobs[j].network,

@@ -111,11 +111,11 @@ static bool make_spilled(uint64_t key, struct plan *out)
         .seed = key >> 2,
         .activations = draw(key, 43, 0, 1) ? PLANNER_AUTO : draw(key, 44, 0, ACTIVATIONS_COUNT - 1),
         .mixed = draw(key, 45, 0, 1),
-        .optimizer = !cpu || draw(key, 46, 0, 1) ? PLANNER_AUTO : draw(key, 47, 0, PLACE_COUNT - 1),
+        .optimizer = !cpu || draw(key, 46, 0, 1) ? PLANNER_AUTO : draw(key, 47, 0, PLANNER_PLACE_COUNT - 1),
         .weight_buffers = draw(key, 48, 0, 3),
         .no_persistence = draw(key, 49, 0, 1),
-        .storage = draw(key, 50, 0, 1) || !hardware_has_storage(&hardware) ? STORAGE_AUTO : STORAGE_ALL,
-        .cuts = draw(key, 51, 0, 1) ? CUTS_BALANCED : CUTS_GREEDY,
+        .storage = draw(key, 50, 0, 1) || !hardware_has_storage(&hardware) ? PLANNER_STORAGE_AUTO : PLANNER_STORAGE_ALL,
+        .cuts = draw(key, 51, 0, 1) ? PLANNER_CUTS_BALANCED : PLANNER_CUTS_GREEDY,
         .shards = draw(key, 52, 0, 3)};
     return plan_of(&hardware, &jobs, &options, key, out);
 }

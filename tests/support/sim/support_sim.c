@@ -178,7 +178,7 @@ void sim_test_interfere(struct hardware *hardware, uint32_t type, struct sim_tes
 {
     struct compute_profile *profile = allocate(&hardware->arena, 1, sizeof *profile);
     profile->threads = hardware->threads;
-    profile->interference = (struct interference){
+    profile->interference = (struct hardware_interference){
         .compute_by_compute = figure_of(law.compute_by_compute),
         .compute_by_copy = figure_of(law.compute_by_copy),
         .copy_by_compute = figure_of(law.copy_by_compute),
