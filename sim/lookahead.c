@@ -19,14 +19,14 @@ enum {
 };
 
 /* An access: the operation's index on its stream, from 1, and its index among all noted operations. */
-struct seen {
+struct lookahead_seen {
     uint64_t count, number;
     uint32_t stream;
 };
 
-struct cell {
+struct lookahead_cell {
     uint64_t period; /* the entry is valid if this equals the maker's period */
-    struct seen access, write;
+    struct lookahead_seen access, write;
 };
 
 struct sim_lookahead_maker {
@@ -35,7 +35,7 @@ struct sim_lookahead_maker {
     uint32_t *watched;       /* per buffer: its number among watched buffers, from 1; 0: not watched */
     uint32_t watched_count;
     bool *concerns;          /* per operation of the table: it accesses a watched buffer */
-    struct cell *cells;      /* [device][watched buffer] */
+    struct lookahead_cell *cells;      /* [device][watched buffer] */
     uint64_t period, number; /* calls of sim_lookahead_maker_forget(); noted operations */
     struct sim_lookahead_limit *limits; /* until sim_lookahead_make(), `left` counts the operations before */
     size_t limit_count, limit_capacity;
@@ -122,8 +122,8 @@ void sim_lookahead_maker_forget(struct sim_lookahead_maker *maker)
     maker->period++;
 }
 
-static enum status add_limit(struct sim_lookahead_maker *m, uint32_t stream, uint64_t before, const struct seen *awaited,
-                             struct error *err)
+static enum status add_limit(struct sim_lookahead_maker *m, uint32_t stream, uint64_t before,
+                             const struct lookahead_seen *awaited, struct error *err)
 {
     if (m->limit_count == LIMITS_MAX) return STATUS_OK;
     enum status status = array_reserve(&m->limits, &m->limit_capacity, m->limit_count, sizeof *m->limits, LIMITS_MAX,
@@ -135,12 +135,13 @@ static enum status add_limit(struct sim_lookahead_maker *m, uint32_t stream, uin
 }
 
 /* Returns the cell of a buffer on the device, cleared if it is of an earlier period or lifetime. */
-static struct cell *cell_of(struct sim_lookahead_maker *m, uint32_t device, const struct plan_access *access)
+static struct lookahead_cell *cell_of(struct sim_lookahead_maker *m, uint32_t device, const struct plan_access *access)
 {
     uint32_t watched = m->watched[access->buffer];
     if (watched == 0) return NULL;
-    struct cell *cell = &m->cells[(size_t)device * m->watched_count + watched - 1];
-    if (cell->period != m->period || access->flags & ACCESS_ACQUIRE) *cell = (struct cell){.period = m->period};
+    struct lookahead_cell *cell = &m->cells[(size_t)device * m->watched_count + watched - 1];
+    if (cell->period != m->period || access->flags & ACCESS_ACQUIRE)
+        *cell = (struct lookahead_cell){.period = m->period};
     return cell;
 }
 
@@ -149,15 +150,15 @@ enum status sim_lookahead_maker_note(struct sim_lookahead_maker *m, const struct
                                      uint64_t before, struct error *err)
 {
     uint32_t first, end;
-    struct seen last = {0}, now = {before + 1, ++m->number, stream};
+    struct lookahead_seen last = {0}, now = {before + 1, ++m->number, stream};
     if (!sim_lookahead_maker_concerns(m, op)) return STATUS_OK;
     plan_gang_own_accesses(m->plan, instance, op, place, &first, &end);
     for (uint32_t a = first; a < end; a++) {
         const struct plan_access *access = &m->plan->accesses[op->first_access + a];
-        struct cell *cell = cell_of(m, device, access);
+        struct lookahead_cell *cell = cell_of(m, device, access);
         if (!cell) continue;
         bool writes = access->flags & ACCESS_WRITE;
-        const struct seen *awaited = writes ? &cell->access : &cell->write;
+        const struct lookahead_seen *awaited = writes ? &cell->access : &cell->write;
         if (awaited->number > last.number && awaited->stream != stream) last = *awaited;
         cell->access = now;
         if (writes) cell->write = now;

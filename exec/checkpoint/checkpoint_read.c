@@ -18,7 +18,7 @@
 
 /* --- pieces ----------------------------------------------------------------------------------- */
 
-struct reader {
+struct checkpoint_reader {
     struct disk *disk;
     int file;
     uint64_t bytes;
@@ -29,9 +29,9 @@ struct reader {
     struct safetensors *parsed;
 };
 
-static enum status not_whole(const struct reader *reader, struct error *err, const char *format, ...)
+static enum status not_whole(const struct checkpoint_reader *reader, struct error *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
-static enum status not_whole(const struct reader *reader, struct error *err, const char *format, ...)
+static enum status not_whole(const struct checkpoint_reader *reader, struct error *err, const char *format, ...)
 {
     char text[256];
     va_list arguments;
@@ -41,7 +41,7 @@ static enum status not_whole(const struct reader *reader, struct error *err, con
     return error_set(err, STATUS_CHECK, "'%s' is damaged: %s", reader->path, text);
 }
 
-static enum status read_exactly(const struct reader *reader, void *to, uint64_t length,
+static enum status read_exactly(const struct checkpoint_reader *reader, void *to, uint64_t length,
                                 uint64_t offset, struct error *err)
 {
     char *at = to;
@@ -58,7 +58,7 @@ static enum status read_exactly(const struct reader *reader, void *to, uint64_t 
 }
 
 /* Reads a range to `to` (NULL: discards it) and compares its checksum. */
-static enum status read_checked(const struct reader *reader, void *to, uint64_t length,
+static enum status read_checked(const struct checkpoint_reader *reader, void *to, uint64_t length,
                                 uint64_t offset, uint32_t expected, const char *what, char *scratch,
                                 struct error *err)
 {
@@ -76,10 +76,10 @@ static enum status read_checked(const struct reader *reader, void *to, uint64_t 
                      what, (uint32_t)checksum, expected);
 }
 
-static enum status reader_open(struct reader *reader, struct disk *disk, const char *path,
+static enum status reader_open(struct checkpoint_reader *reader, struct disk *disk, const char *path,
                                struct error *err)
 {
-    *reader = (struct reader){.disk = disk, .path = path};
+    *reader = (struct checkpoint_reader){.disk = disk, .path = path};
     reader->file = disk->calls->open(disk, path);
     if (reader->file < 0) return error_io(err, "cannot open '%s'", path);
     const int64_t size = disk->calls->size(disk, reader->file);
@@ -88,16 +88,16 @@ static enum status reader_open(struct reader *reader, struct disk *disk, const c
     return STATUS_OK;
 }
 
-static void reader_close(struct reader *reader)
+static void reader_close(struct checkpoint_reader *reader)
 {
     safetensors_close(reader->parsed);
     free(reader->head);
     free(reader->checksums);
     if (reader->file >= 0) reader->disk->calls->close(reader->disk, reader->file);
-    *reader = (struct reader){.file = -1};
+    *reader = (struct checkpoint_reader){.file = -1};
 }
 
-static enum status read_head(struct reader *reader, struct error *err)
+static enum status read_head(struct checkpoint_reader *reader, struct error *err)
 {
     char first[SAFETENSORS_LENGTH_BYTES];
     if (reader->bytes < sizeof first)
@@ -118,7 +118,7 @@ static enum status read_head(struct reader *reader, struct error *err)
 }
 
 /* Reads and checks the checksums of the head and of each tensor. */
-static enum status read_checksums(struct reader *reader, struct error *err)
+static enum status read_checksums(struct checkpoint_reader *reader, struct error *err)
 {
     const size_t tensors = safetensors_count(reader->parsed);
     const struct safetensors_tensor *const last =
@@ -152,7 +152,7 @@ static size_t difference(const char *a, const char *b)
 }
 
 /* Checks that an undamaged checkpoint belongs to this training. */
-static enum status check_identity(const struct reader *reader, const struct checkpoint_subject *subject,
+static enum status check_identity(const struct checkpoint_reader *reader, const struct checkpoint_subject *subject,
                                   struct error *err)
 {
     const char *const version = safetensors_metadata(reader->parsed, "spillway_checkpoint");
@@ -191,7 +191,7 @@ static enum status check_identity(const struct reader *reader, const struct chec
 }
 
 /* Checks that the file has the same tensors in the same order as the writer would write. */
-static enum status check_contents(const struct reader *reader, const struct checkpoint_contents *contents,
+static enum status check_contents(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                                   struct error *err)
 {
     const char *const step = safetensors_metadata(reader->parsed, "step");
@@ -216,7 +216,7 @@ static enum status check_contents(const struct reader *reader, const struct chec
 }
 
 /* Returns the number of evaluations that a file states; check_contents() verifies it. */
-static uint64_t stated_evaluations(const struct reader *reader)
+static uint64_t stated_evaluations(const struct checkpoint_reader *reader)
 {
     const struct safetensors_tensor *const tensor =
         safetensors_find(reader->parsed, checkpoint_evaluations_name);
@@ -262,7 +262,7 @@ static enum status measured_init(struct measured *measured, const struct checkpo
 }
 
 /* Takes evaluations, whose steps ascend up to the checkpoint's step. */
-static enum status read_evaluations(const struct reader *reader, const struct checkpoint_contents *contents,
+static enum status read_evaluations(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                                     struct measured *measured, struct error *err)
 {
     uint64_t before = 0;
@@ -278,7 +278,7 @@ static enum status read_evaluations(const struct reader *reader, const struct ch
 }
 
 /* Were they made on the held-out data of the subject? */
-static bool same_evaluation(const struct reader *reader, const struct checkpoint_subject *subject)
+static bool same_evaluation(const struct checkpoint_reader *reader, const struct checkpoint_subject *subject)
 {
     const char *const found = safetensors_metadata(reader->parsed, "evaluation");
     char wanted[VALUE_BYTES];
@@ -290,7 +290,7 @@ static bool same_evaluation(const struct reader *reader, const struct checkpoint
 }
 
 /* Reads every byte of the data; the state goes to its place if it has one. */
-static enum status read_data(const struct reader *reader, const struct checkpoint_contents *contents,
+static enum status read_data(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                              struct measured *measured, struct error *err)
 {
     char *const scratch = malloc(CHUNK_BYTES);
@@ -308,7 +308,7 @@ static enum status read_data(const struct reader *reader, const struct checkpoin
     return status;
 }
 
-static void keep_found(const struct reader *reader, uint64_t step, const struct measured *measured,
+static void keep_found(const struct checkpoint_reader *reader, uint64_t step, const struct measured *measured,
                        struct checkpoint_found *out)
 {
     const double *const losses = measured->losses;
@@ -331,7 +331,7 @@ static void keep_found(const struct reader *reader, uint64_t step, const struct 
     out->threads = threads ? strtoull(threads, NULL, 10) : 0;
 }
 
-static enum status keep_history(const struct reader *reader, const struct checkpoint_contents *contents,
+static enum status keep_history(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                                 const struct measured *measured, struct checkpoint_history *out,
                                 struct error *err)
 {
@@ -355,7 +355,7 @@ static enum status read_one(struct disk *disk, const char *folder,
                             struct error *err)
 {
     char path[PATH_MAX];
-    struct reader reader = {.file = -1};
+    struct checkpoint_reader reader = {.file = -1};
     struct checkpoint_contents contents = {0};
     struct measured measured = {0};
     enum status status = checkpoint_path(path, folder, subject->job, step, checkpoint_final_end, err);

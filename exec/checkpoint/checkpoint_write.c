@@ -85,7 +85,7 @@ void checkpoint_folder_close(struct checkpoint_folder *folder)
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-struct writer {
+struct checkpoint_writer {
     struct disk *disk;
     int file;
     const char *path; /* the final one, for messages */
@@ -94,7 +94,7 @@ struct writer {
 };
 
 /* Writes all of a piece and updates the checksum. A disk that accepts no bytes without an error is full. */
-static enum status write_piece(struct writer *writer, const void *data, uint64_t length,
+static enum status write_piece(struct checkpoint_writer *writer, const void *data, uint64_t length,
                                struct error *err)
 {
     const char *at = data;
@@ -117,7 +117,7 @@ static enum status write_piece(struct writer *writer, const void *data, uint64_t
 }
 
 /* Writes evaluations as (n, 2): steps, which a double holds exactly, and losses. */
-static enum status write_evaluations(struct writer *writer, const struct checkpoint_history *history,
+static enum status write_evaluations(struct checkpoint_writer *writer, const struct checkpoint_history *history,
                                      struct error *err)
 {
     const size_t bytes = history->evaluation_count * 2 * sizeof(double);
@@ -132,7 +132,7 @@ static enum status write_evaluations(struct writer *writer, const struct checkpo
     return status;
 }
 
-static enum status write_all(struct writer *writer, const struct checkpoint_contents *contents,
+static enum status write_all(struct checkpoint_writer *writer, const struct checkpoint_contents *contents,
                              const char *head, size_t head_bytes,
                              const struct checkpoint_history *history, struct error *err)
 {
@@ -152,7 +152,7 @@ static enum status write_all(struct writer *writer, const struct checkpoint_cont
 }
 
 /* Writes the file under its temporary name and syncs it. On failure no part of it stays on disk. */
-static enum status write_temporary(struct checkpoint_folder *folder, struct writer *writer,
+static enum status write_temporary(struct checkpoint_folder *folder, struct checkpoint_writer *writer,
                                    const char *temporary, const struct checkpoint_contents *contents,
                                    const char *head, size_t head_bytes,
                                    const struct checkpoint_history *history, struct error *err)
@@ -253,7 +253,7 @@ enum status checkpoint_write(struct checkpoint_folder *folder,
     struct disk *const disk = folder->disk;
     char home[PATH_MAX], temporary[PATH_MAX], final[PATH_MAX];
     struct checkpoint_contents contents = {0};
-    struct writer writer = {.disk = disk, .path = final};
+    struct checkpoint_writer writer = {.disk = disk, .path = final};
     char *head = NULL;
     size_t head_bytes = 0;
     enum status status = checkpoint_path(home, folder->path, subject->job, 0, NULL, err);

@@ -58,7 +58,7 @@ static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct
     return STATUS_OK;
 }
 
-struct side {
+struct storage_side {
     struct disk_bench *bench;
     uint32_t lane;
     struct error err;
@@ -66,7 +66,7 @@ struct side {
 
 static void *run_side(void *pointer)
 {
-    struct side *const side = pointer;
+    struct storage_side *const side = pointer;
     for (uint32_t i = 0; i < BOTH_PASSES && side->err.status == STATUS_OK; i++)
         side->err.status = one_pass(side->bench, side->lane, &side->err);
     return NULL;
@@ -77,7 +77,7 @@ static void *run_side(void *pointer)
  * is a lower estimate. */
 static enum status measure_both(struct disk_bench *bench, struct sourced_value *out, struct error *err)
 {
-    struct side sides[LANES] = {{.bench = bench, .lane = LANE_READ},
+    struct storage_side sides[LANES] = {{.bench = bench, .lane = LANE_READ},
                                 {.bench = bench, .lane = LANE_WRITE}};
     pthread_t helper;
     const double start_s = clock_s();

@@ -10,34 +10,34 @@
 
 #include "base/alloc.h"
 
-enum lane { LANE_COMPUTE, LANE_OUT, LANE_IN, LANES };
+enum chain_lane { LANE_COMPUTE, LANE_OUT, LANE_IN, LANES };
 
 struct interval {
     int64_t start, end;
     uint32_t layer;
-    enum lane lane;
+    enum chain_lane lane;
 };
 
-struct change {
+struct chain_change {
     int64_t at, bytes;
     uint32_t layer;
 };
 
 struct books {
     struct interval *intervals;
-    struct change *changes;
+    struct chain_change *changes;
     uint32_t interval_count, change_count;
 };
 
-static void run(struct books *b, enum lane lane, uint32_t layer, int64_t start, int64_t length)
+static void run(struct books *b, enum chain_lane lane, uint32_t layer, int64_t start, int64_t length)
 {
     b->intervals[b->interval_count++] = (struct interval){start, start + length, layer, lane};
 }
 
 static void hold(struct books *b, uint32_t layer, int64_t from, int64_t to, uint64_t bytes)
 {
-    b->changes[b->change_count++] = (struct change){from, (int64_t)bytes, layer};
-    b->changes[b->change_count++] = (struct change){to, -(int64_t)bytes, layer};
+    b->changes[b->change_count++] = (struct chain_change){from, (int64_t)bytes, layer};
+    b->changes[b->change_count++] = (struct chain_change){to, -(int64_t)bytes, layer};
 }
 
 static int by_lane(const void *left, const void *right)
@@ -50,7 +50,7 @@ static int by_lane(const void *left, const void *right)
 
 static int by_time(const void *left, const void *right)
 {
-    const struct change *a = left, *b = right;
+    const struct chain_change *a = left, *b = right;
     if (a->at != b->at) return a->at < b->at ? -1 : 1;
     return (a->bytes > b->bytes) - (a->bytes < b->bytes);
 }

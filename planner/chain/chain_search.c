@@ -22,7 +22,7 @@
 enum { NO_STATE = UINT32_MAX, WIDTH_FIRST = 64, WIDTH_FACTOR = 4, CLOCK_EVERY = 64, BLOCK = 16, BINS = 32,
        PLACE_LAYERS = 12, PLACES_OF_LAYER = 4 };
 
-struct state {
+struct chain_state {
     double bound;        /* ticks beyond chain->compute, of all that comes of it */
     int64_t cost;        /* ticks so far beyond computing everything once */
     int64_t link[2];     /* ticks until the link out, in is idle */
@@ -62,11 +62,11 @@ struct shelf {
     float low[2], per_unit[2];    /* the first bin's lower end, bins a unit: of left, of out */
 };
 
-struct search {
+struct chain_search {
     const struct chain *chain;
     const struct chain_bound *prices;
     const struct chain_search_options *options;
-    struct state *pool, *candidates;
+    struct chain_state *pool, *candidates;
     struct shelf shelf;
     uint32_t *order;      /* of candidates */
     struct copy *copies[2], *others[2]; /* (layer_count) scratch, youngest first */
@@ -82,11 +82,11 @@ struct search {
 /* --- copies on their way ---------------------------------------------------------------------- */
 
 /* copies[0 .. count), youngest first. */
-static void list_copies(const struct search *s, const struct state *state, uint32_t link,
+static void list_copies(const struct chain_search *s, const struct chain_state *state, uint32_t link,
                         struct copy *copies)
 {
     int64_t end = state->link[link];
-    const struct state *from = state;
+    const struct chain_state *from = state;
     if (state->choice != CHAIN_SWAP && state->older != NO_STATE) from = &s->pool[state->older];
     for (uint32_t i = 0; i < state->count[link]; i++) {
         const struct chain_layer *layer = &s->chain->layers[from->layer];
@@ -97,7 +97,7 @@ static void list_copies(const struct search *s, const struct state *state, uint3
 }
 
 /* Bytes that wait for the link or are on it, as the fluid program counts them. */
-static double fluid_bytes(const struct search *s, const struct state *state, uint32_t link,
+static double fluid_bytes(const struct chain_search *s, const struct chain_state *state, uint32_t link,
                           const struct copy *oldest)
 {
     if (state->count[link] == 0) return 0;
@@ -109,7 +109,8 @@ static double fluid_bytes(const struct search *s, const struct state *state, uin
  * Returns the least wait after which pass `link` of `a` ends nothing later and holds no more than that pass of `b`;
  * a->left <= b->left. The bytes of `b` fall where its copies end, so `a` must hold no more at these times.
  */
-static int64_t wait_to_match(struct search *s, const struct state *a, const struct state *b, uint32_t link)
+static int64_t wait_to_match(struct chain_search *s, const struct chain_state *a, const struct chain_state *b,
+                             uint32_t link)
 {
     int64_t waited = a->link[link] - b->link[link];
     if (waited < 0) waited = 0;
@@ -132,7 +133,7 @@ static int64_t wait_to_match(struct search *s, const struct state *a, const stru
 }
 
 /* Can `a` do whatever `b` does, at no greater cost? If need be by waiting first. */
-static bool dominates(struct search *s, const struct state *a, const struct state *b)
+static bool dominates(struct chain_search *s, const struct chain_state *a, const struct chain_state *b)
 {
     int64_t spare = b->cost - a->cost;
     if (spare < 0 || a->left > b->left) return false;
@@ -143,7 +144,7 @@ static bool dominates(struct search *s, const struct state *a, const struct stat
     return true;
 }
 
-static struct gist gist_of(const struct state *state)
+static struct gist gist_of(const struct chain_state *state)
 {
     return (struct gist){.cost = {(float)state->cost},
                          .left = {(float)state->left},
@@ -159,7 +160,7 @@ static uint32_t bin_of(const struct shelf *shelf, uint32_t axis, float value)
 }
 
 /* Empty, and ready for these candidates. */
-static void clear_shelf(struct shelf *shelf, const struct state *candidates, uint32_t count)
+static void clear_shelf(struct shelf *shelf, const struct chain_state *candidates, uint32_t count)
 {
     float high[2] = {-HUGE_VALF, -HUGE_VALF};
     shelf->gist_count = 0;
@@ -182,7 +183,7 @@ static void clear_shelf(struct shelf *shelf, const struct state *candidates, uin
     }
 }
 
-static void shelve(struct shelf *shelf, uint32_t id, const struct state *state)
+static void shelve(struct shelf *shelf, uint32_t id, const struct chain_state *state)
 {
     struct gist one = gist_of(state);
     uint32_t i = bin_of(shelf, 0, one.left[0]), k = bin_of(shelf, 1, one.out[0]);
@@ -217,8 +218,8 @@ static bool passes(const struct gist *block, const struct gist *one)
     return any;
 }
 
-static bool one_of_bin_dominates(struct search *s, uint32_t head, const struct gist *one,
-                                 const struct state *candidate)
+static bool one_of_bin_dominates(struct chain_search *s, uint32_t head, const struct gist *one,
+                                 const struct chain_state *candidate)
 {
     for (const struct gist *block; head != NO_STATE; head = block->next) {
         block = &s->shelf.gists[head];
@@ -230,7 +231,7 @@ static bool one_of_bin_dominates(struct search *s, uint32_t head, const struct g
 }
 
 /* Is the candidate dominated by a state selected so far? Those most like it are asked first. */
-static bool is_dominated(struct search *s, const struct state *candidate)
+static bool is_dominated(struct chain_search *s, const struct chain_state *candidate)
 {
     const struct shelf *shelf = &s->shelf;
     const struct gist one = gist_of(candidate);
@@ -246,8 +247,8 @@ static bool is_dominated(struct search *s, const struct state *candidate)
 /* --- expanding -------------------------------------------------------------------------------- */
 
 /* In one pass: waits until memory holds `layer` too. Returns false when it never will. */
-static bool wait_for_memory(const struct search *s, const struct state *from, uint32_t link,
-                            const struct chain_layer *layer, struct state *to)
+static bool wait_for_memory(const struct chain_search *s, const struct chain_state *from, uint32_t link,
+                            const struct chain_layer *layer, struct chain_state *to)
 {
     const struct copy *copies = s->copies[link];
     int64_t waited = 0;
@@ -265,8 +266,8 @@ static bool wait_for_memory(const struct search *s, const struct state *from, ui
 
 /* In one pass: computes for `ticks`, then queues the layer's copy if it is swapped. Sets *oldest to the oldest
  * unfinished copy. */
-static void run(const struct search *s, const struct state *from, uint32_t link, int64_t ticks,
-                const struct chain_layer *layer, struct state *to, struct copy *oldest)
+static void run(const struct chain_search *s, const struct chain_state *from, uint32_t link, int64_t ticks,
+                const struct chain_layer *layer, struct chain_state *to, struct copy *oldest)
 {
     const struct copy *copies = s->copies[link];
     int64_t before = from->link[link] - to->link[link]; /* waited; unless the link was idle by then */
@@ -288,11 +289,11 @@ static void run(const struct search *s, const struct state *from, uint32_t link,
     if (to->count[link]++ == 0) *oldest = (struct copy){copy, layer->saved, layer->fluid[link]};
 }
 
-static void add_candidate(struct search *s, const struct state *from, const struct state *ready,
+static void add_candidate(struct chain_search *s, const struct chain_state *from, const struct chain_state *ready,
                           uint32_t id, uint32_t layer, uint8_t choice)
 {
     const struct chain_layer *at = &s->chain->layers[layer];
-    struct state *to = &s->candidates[s->candidate_count];
+    struct chain_state *to = &s->candidates[s->candidate_count];
     struct copy oldest[2] = {{0}};
     *to = *ready;
     to->choice = choice;
@@ -319,10 +320,10 @@ static void add_candidate(struct search *s, const struct state *from, const stru
     if (chain_bound_round(s->chain, to->bound) < s->best) s->candidate_count++;
 }
 
-static void expand(struct search *s, uint32_t id, uint32_t layer)
+static void expand(struct chain_search *s, uint32_t id, uint32_t layer)
 {
-    const struct state *from = &s->pool[id];
-    struct state ready = *from;
+    const struct chain_state *from = &s->pool[id];
+    struct chain_state ready = *from;
     uint8_t allowed = chain_allowed(s->chain, s->prices->allowed, layer);
     for (uint32_t link = 0; link < 2; link++) {
         list_copies(s, from, link, s->copies[link]);
@@ -337,21 +338,21 @@ static void expand(struct search *s, uint32_t id, uint32_t layer)
 static int by_bound(const void *left, const void *right, void *context)
 {
     uint32_t i = *(const uint32_t *)left, k = *(const uint32_t *)right;
-    const struct state *states = context, *a = &states[i], *b = &states[k];
+    const struct chain_state *states = context, *a = &states[i], *b = &states[k];
     if (a->bound < b->bound || a->bound > b->bound) return a->bound < b->bound ? -1 : 1;
     if (a->cost != b->cost) return a->cost < b->cost ? -1 : 1;
     if (a->left != b->left) return a->left < b->left ? -1 : 1;
     return (i > k) - (i < k);
 }
 
-static void select_states(struct search *s)
+static void select_states(struct chain_search *s)
 {
     uint32_t first = s->pool_count;
     clear_shelf(&s->shelf, s->candidates, s->candidate_count);
     for (uint32_t i = 0; i < s->candidate_count; i++) s->order[i] = i;
     qsort_r(s->order, s->candidate_count, sizeof *s->order, by_bound, s->candidates);
     for (uint32_t i = 0; i < s->candidate_count; i++) {
-        const struct state *candidate = &s->candidates[s->order[i]];
+        const struct chain_state *candidate = &s->candidates[s->order[i]];
         if (s->pool_count - first == s->width || s->pool_count == s->pool_capacity) {
             if (candidate->bound < s->dropped) s->dropped = candidate->bound;
             return;
@@ -367,7 +368,7 @@ static void select_states(struct search *s)
 }
 
 /* From the best to the worst of the states selected, in some of the layers. */
-static void tell_places(struct search *s, uint32_t first, uint32_t layer)
+static void tell_places(struct chain_search *s, uint32_t first, uint32_t layer)
 {
     const struct chain_search_options *options = s->options;
     uint32_t count = s->pool_count - first, layers = s->chain->layer_count;
@@ -375,7 +376,7 @@ static void tell_places(struct search *s, uint32_t first, uint32_t layer)
     if (!options->places || layer % stride != 0 || layer == layers) return;
     for (uint32_t i = 0; i < told && s->place_count < options->places_max; i++) {
         uint32_t at = told > 1 ? (uint32_t)((uint64_t)i * (count - 1) / (told - 1)) : 0;
-        const struct state *state = &s->pool[first + at];
+        const struct chain_state *state = &s->pool[first + at];
         struct chain_place *place = &options->places[s->place_count++];
         *place = (struct chain_place){.layer = layer, .device = (double)state->left};
         for (uint32_t link = 0; link < 2; link++) {
@@ -387,10 +388,10 @@ static void tell_places(struct search *s, uint32_t first, uint32_t layer)
 }
 
 /* One search from front to end. */
-static void sweep(struct search *s)
+static void sweep(struct chain_search *s)
 {
     uint32_t first = 0;
-    s->pool[0] = (struct state){.parent = NO_STATE, .older = NO_STATE, .choice = CHAIN_KEEP,
+    s->pool[0] = (struct chain_state){.parent = NO_STATE, .older = NO_STATE, .choice = CHAIN_KEEP,
                                 .bound = chain_bound_at(s->prices, &(struct chain_place){0})};
     s->pool_count = 1;
     s->dropped = HUGE_VAL;
@@ -408,17 +409,17 @@ static void sweep(struct search *s)
     s->best_state = first; /* the least bound: its makespan */
 }
 
-static void trace_back(const struct search *s, uint8_t *choices, int64_t *makespan)
+static void trace_back(const struct chain_search *s, uint8_t *choices, int64_t *makespan)
 {
-    const struct state *state = &s->pool[s->best_state];
+    const struct chain_state *state = &s->pool[s->best_state];
     *makespan = s->chain->compute + state->cost;
     for (; state->parent != NO_STATE; state = &s->pool[state->parent]) choices[state->layer] = state->choice;
 }
 
-static enum status allocate(struct search *s, uint32_t width_max, size_t bytes, struct error *err)
+static enum status allocate(struct chain_search *s, uint32_t width_max, size_t bytes, struct error *err)
 {
     size_t layers = s->chain->layer_count;
-    size_t room = bytes / sizeof(struct state), width = room / (layers + CHAIN_CHOICES + 1);
+    size_t room = bytes / sizeof(struct chain_state), width = room / (layers + CHAIN_CHOICES + 1);
     if (width_max > 0 && width_max < width) width = width_max;
     if (width < 1) width = 1;
     s->width = (uint32_t)width;
@@ -440,7 +441,7 @@ enum status chain_search(const struct chain *chain, const struct chain_bound *bo
                          const struct chain_search_options *options, uint8_t *choices,
                          int64_t *makespan, struct chain_search_result *result, struct error *err)
 {
-    struct search s = {.chain = chain, .prices = bound, .options = options, .until_s = options->until_s};
+    struct chain_search s = {.chain = chain, .prices = bound, .options = options, .until_s = options->until_s};
     struct chain_search_result made = {.bound = chain_bound_ticks(chain, bound)};
     size_t bytes = options->memory_bytes ? options->memory_bytes : (size_t)256 << 20;
     if (allocate(&s, options->width_max, bytes, err)) goto out;

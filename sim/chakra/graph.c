@@ -29,12 +29,12 @@ enum event_kind { EVENT_END, EVENT_FLOW }; /* the order of events at equal times
 
 enum { PROGRESS_NODES = 1 << 17 };
 
-struct list {
+struct graph_list {
     uint32_t first, last; /* SIM_GRAPH_NONE: empty */
 };
 
-struct lane {
-    struct list ready;
+struct graph_lane {
+    struct graph_list ready;
     uint32_t running;     /* node, or SIM_GRAPH_NONE */
     bool copies, slowed, in_latency;
     uint32_t path;        /* of the running copy */
@@ -44,15 +44,15 @@ struct lane {
     uint64_t span;
 };
 
-struct run {
+struct graph_run {
     const struct sim_graph *graph;
     const struct hardware *hardware;
     const struct sim_graph_options *options;
     struct trace *trace;
     struct arena arena;
-    struct lane *lanes;        /* by queue */
+    struct graph_lane *lanes;        /* by queue */
     uint32_t *links;           /* by node: the next of its list */
-    struct list ended;         /* nodes that have just ended */
+    struct graph_list ended;         /* nodes that have just ended */
     uint32_t *path_lanes;
     struct sim_path *paths;
     uint32_t first_p2p_path, path_count;
@@ -67,7 +67,7 @@ struct run {
 
 /* --- lists ---------------------------------------------------------------------------------- */
 
-static void push(struct run *run, struct list *list, uint32_t node)
+static void push(struct graph_run *run, struct graph_list *list, uint32_t node)
 {
     run->links[node] = SIM_GRAPH_NONE;
     if (list->first == SIM_GRAPH_NONE) list->first = node;
@@ -75,7 +75,7 @@ static void push(struct run *run, struct list *list, uint32_t node)
     list->last = node;
 }
 
-static uint32_t pop(struct run *run, struct list *list)
+static uint32_t pop(struct graph_run *run, struct graph_list *list)
 {
     uint32_t node = list->first;
     if (node != SIM_GRAPH_NONE) list->first = run->links[node];
@@ -84,7 +84,7 @@ static uint32_t pop(struct run *run, struct list *list)
 
 /* --- begins ------------------------------------------------------------------------------------ */
 
-static void begin_flow(struct run *run, struct lane *lane)
+static void begin_flow(struct graph_run *run, struct graph_lane *lane)
 {
     lane->in_latency = false;
     sim_flows_begin(run->flows, lane->path, lane->volume, run->graph->nodes[lane->running].bytes,
@@ -95,7 +95,7 @@ static void begin_flow(struct run *run, struct lane *lane)
     run->slowing_changed = true;
 }
 
-static void begin_copy(struct run *run, struct lane *lane, uint32_t owner, const struct sim_graph_node *node)
+static void begin_copy(struct graph_run *run, struct graph_lane *lane, uint32_t owner, const struct sim_graph_node *node)
 {
     if (run->graph->queues[owner].kind == STREAM_P2P) {
         const struct sim_graph_pair *pair = &run->graph->pairs[node->pair];
@@ -113,9 +113,9 @@ static void begin_copy(struct run *run, struct lane *lane, uint32_t owner, const
 }
 
 /* Begins the queue's next node, if possible. */
-static void begin_next(struct run *run, uint32_t owner)
+static void begin_next(struct graph_run *run, uint32_t owner)
 {
-    struct lane *lane = &run->lanes[owner];
+    struct graph_lane *lane = &run->lanes[owner];
     if (lane->running != SIM_GRAPH_NONE) return;
     lane->running = pop(run, &lane->ready);
     if (lane->running == SIM_GRAPH_NONE) return;
@@ -133,7 +133,7 @@ static void begin_next(struct run *run, uint32_t owner)
     }
 }
 
-static void become_ready(struct run *run, uint32_t node)
+static void become_ready(struct graph_run *run, uint32_t node)
 {
     uint32_t queue = run->graph->nodes[node].queue;
     if (queue == SIM_GRAPH_NONE) {
@@ -147,7 +147,7 @@ static void become_ready(struct run *run, uint32_t node)
 /* --- ends ----------------------------------------------------------------------------------- */
 
 /* Handles nodes that have ended, and successors that take no time. */
-static void go_on(struct run *run)
+static void go_on(struct graph_run *run)
 {
     const struct sim_graph *graph = run->graph;
     for (uint32_t n; (n = pop(run, &run->ended)) != SIM_GRAPH_NONE;) {
@@ -161,9 +161,9 @@ static void go_on(struct run *run)
     }
 }
 
-static void record_span(struct run *run, uint32_t owner)
+static void record_span(struct graph_run *run, uint32_t owner)
 {
-    const struct lane *lane = &run->lanes[owner];
+    const struct graph_lane *lane = &run->lanes[owner];
     const struct sim_graph_node *node = &run->graph->nodes[lane->running];
     uint32_t kind = run->graph->queues[owner].kind;
     bool joins = (kind == STREAM_GROUP || kind == STREAM_DATA) && node->bytes > 0;
@@ -177,9 +177,9 @@ static void record_span(struct run *run, uint32_t owner)
     };
 }
 
-static void end_node(struct run *run, uint32_t owner)
+static void end_node(struct graph_run *run, uint32_t owner)
 {
-    struct lane *lane = &run->lanes[owner];
+    struct graph_lane *lane = &run->lanes[owner];
     if (lane->slowed) {
         if (lane->copies) sim_interference_copies_changed(run->interference, lane->device);
         else sim_interference_computed(run->interference, lane->device);
@@ -194,7 +194,7 @@ static void end_node(struct run *run, uint32_t owner)
     go_on(run);
 }
 
-static void handle_event(struct run *run, const struct sim_event *event)
+static void handle_event(struct graph_run *run, const struct sim_event *event)
 {
     uint32_t owner = event->owner;
     if (owner >= run->graph->queue_count) {
@@ -208,7 +208,7 @@ static void handle_event(struct run *run, const struct sim_event *event)
     end_node(run, owner);
 }
 
-static void settle(struct run *run)
+static void settle(struct graph_run *run)
 {
     const struct sim_rate *changed = NULL;
     uint32_t changed_count = 0;
@@ -220,13 +220,13 @@ static void settle(struct run *run)
     run->flows_changed = run->slowing_changed = false;
 }
 
-static void report_progress(const struct run *run)
+static void report_progress(const struct graph_run *run)
 {
     if (run->options->on_progress)
         run->options->on_progress(run->options->context, (double)run->done, (double)run->graph->node_count);
 }
 
-static void run_events(struct run *run)
+static void run_events(struct graph_run *run)
 {
     uint64_t next_report = PROGRESS_NODES;
     for (uint32_t n = 0; n < run->graph->node_count; n++)
@@ -246,14 +246,14 @@ static void run_events(struct run *run)
 
 /* --- the machine ---------------------------------------------------------------------------- */
 
-static void fill_lane(struct run *run, uint32_t q)
+static void fill_lane(struct graph_run *run, uint32_t q)
 {
     const struct sim_graph_queue *queue = &run->graph->queues[q];
-    struct lane *lane = &run->lanes[q];
+    struct graph_lane *lane = &run->lanes[q];
     uint32_t cpu = hardware_cpu(run->hardware);
     bool host = queue->device == PLAN_NONE, joins = queue->kind == STREAM_GROUP || queue->kind == STREAM_DATA;
     bool out = queue->kind == STREAM_D2H || queue->kind == STREAM_WRITE;
-    *lane = (struct lane){.ready = {SIM_GRAPH_NONE, SIM_GRAPH_NONE},
+    *lane = (struct graph_lane){.ready = {SIM_GRAPH_NONE, SIM_GRAPH_NONE},
                           .running = SIM_GRAPH_NONE,
                           .copies = plan_stream_copies(queue->kind),
                           .device = host ? cpu : queue->device};
@@ -268,7 +268,7 @@ static void fill_lane(struct run *run, uint32_t q)
 }
 
 /* Fills in the lane of each fetching device, for the paths of pairs. */
-static void fill_p2p_lanes(struct run *run)
+static void fill_p2p_lanes(struct graph_run *run)
 {
     for (uint32_t q = 0; q < run->graph->queue_count; q++) {
         if (run->graph->queues[q].kind != STREAM_P2P) continue;
@@ -278,7 +278,7 @@ static void fill_p2p_lanes(struct run *run)
     }
 }
 
-static enum status create_flows(struct run *run, struct error *err)
+static enum status create_flows(struct graph_run *run, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct hardware *hardware = run->hardware;
@@ -316,7 +316,7 @@ static enum status create_flows(struct run *run, struct error *err)
                                    run->path_count, err);
 }
 
-static enum status create_trace(struct run *run, struct error *err)
+static enum status create_trace(struct graph_run *run, struct error *err)
 {
     enum status status = STATUS_OK;
     struct trace *trace = run->trace;
@@ -353,7 +353,7 @@ static enum status create_trace(struct run *run, struct error *err)
     return status;
 }
 
-static enum status create(struct run *run, struct error *err)
+static enum status create(struct graph_run *run, struct error *err)
 {
     enum status status = STATUS_OK;
     run->lanes = sim_allocate(&run->arena, run->graph->queue_count, sizeof *run->lanes, &status, err);
@@ -371,7 +371,7 @@ static enum status create(struct run *run, struct error *err)
 
 /* --- public --------------------------------------------------------------------------------- */
 
-static enum status fill_result(struct run *run, struct sim_result *result, struct error *err)
+static enum status fill_result(struct graph_run *run, struct sim_result *result, struct error *err)
 {
     enum status status = STATUS_OK;
     struct trace *trace = run->trace;
@@ -405,7 +405,7 @@ static uint32_t find_waiting(const struct sim_graph *graph)
 enum status sim_graph_run(struct sim_graph *graph, const struct sim_graph_options *options,
                           struct sim_result *result, struct trace *trace, uint32_t *never, struct error *err)
 {
-    struct run run = {.graph = graph,
+    struct graph_run run = {.graph = graph,
                       .hardware = graph->hardware,
                       .options = options,
                       .trace = trace,

@@ -56,13 +56,13 @@ typedef enum status (*visitor)(void *context, uint32_t gang, const struct plan_u
                              struct error *err);
 
 /* By unit, then gang: number of the last visit. */
-struct seen {
+struct collective_seen {
     uint8_t *rounds;
     uint8_t round;
 };
 
 /* Visits each collective of each unit, once for each gang that it runs on. */
-static enum status each_collective(const struct plan *plan, struct seen *seen, visitor visit, void *context,
+static enum status each_collective(const struct plan *plan, struct collective_seen *seen, visitor visit, void *context,
                                    struct error *err)
 {
     seen->round++;
@@ -181,7 +181,7 @@ static enum status find_group(void *context, uint32_t gang, const struct plan_un
     return STATUS_OK;
 }
 
-static enum status make_paths(struct making *m, struct arena *scratch, struct seen *seen, struct error *err)
+static enum status make_paths(struct making *m, struct arena *scratch, struct collective_seen *seen, struct error *err)
 {
     struct sim_collective_flows *f = m->flows;
     enum status status = collective_finder_init(scratch, f->hardware, &m->finder, err);
@@ -338,7 +338,7 @@ static void compact(struct sim_collective_flows *f, uint32_t *numbers)
     f->path_count = kept;
 }
 
-static enum status keep_company(struct sim_collective_flows *f, struct arena *scratch, struct seen *seen,
+static enum status keep_company(struct sim_collective_flows *f, struct arena *scratch, struct collective_seen *seen,
                                 struct error *err)
 {
     enum status status = STATUS_OK;
@@ -431,7 +431,7 @@ enum status sim_collective_flows_create(struct arena *arena, const struct plan *
         .arena = arena, .plan = plan, .hardware = hardware, .collectives = collectives};
     f->alone = sim_allocate(arena, groups, sizeof *f->alone, &status, err);
     f->joints = sim_allocate(arena, groups, sizeof *f->joints, &status, err);
-    struct seen seen = {.rounds = NULL};
+    struct collective_seen seen = {.rounds = NULL};
     seen.rounds = sim_allocate(&scratch, (size_t)plan->unit_count * plan->gang_count, 1, &status, err);
     struct making making = {.flows = f, .arena = arena};
     if (status == STATUS_OK) status = make_paths(&making, &scratch, &seen, err);

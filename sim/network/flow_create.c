@@ -42,7 +42,7 @@ static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *se
 enum { ALONE_MAX = 8 };
 
 /* One entry for each link direction of a bottleneck, then one for each class. */
-struct candidate {
+struct flow_candidate {
     uint32_t flow_count;
     uint32_t alike_count; /* these and the flows that they stand for, so that the choice does not depend on folding */
     uint32_t priority; /* common priority */
@@ -59,8 +59,8 @@ static bool fits_bottleneck(const struct sim_flows *flows, const struct sim_path
 }
 
 /* Returns the entry of a class; NULL: it shares several link directions. */
-static struct candidate *candidate_of(const struct sim_flows *flows, uint32_t class,
-                                      struct candidate *candidates)
+static struct flow_candidate *candidate_of(const struct sim_flows *flows, uint32_t class,
+                                           struct flow_candidate *candidates)
 {
     const struct sim_share_limits limits = sim_share_limits(flows->share, class);
     if (limits.alone) return &candidates[flows->link_count * 2 + class];
@@ -68,11 +68,11 @@ static struct candidate *candidate_of(const struct sim_flows *flows, uint32_t cl
 }
 
 static void count_candidates(const struct sim_flows *flows, const struct sim_flows_setup *setup,
-                             struct candidate *candidates)
+                             struct flow_candidate *candidates)
 {
     for (uint32_t p = 0; p < setup->path_count; p++) {
         uint32_t class = sim_share_class(flows->share, p);
-        struct candidate *candidate = candidate_of(flows, class, candidates);
+        struct flow_candidate *candidate = candidate_of(flows, class, candidates);
         if (!candidate) continue;
         bool alone = sim_share_limits(flows->share, class).alone;
         uint32_t most = alone ? ALONE_MAX : SIM_BOTTLENECK_FLOWS_MAX;
@@ -86,7 +86,7 @@ static void count_candidates(const struct sim_flows *flows, const struct sim_flo
 }
 
 static void place_flow(struct sim_flows *flows, uint32_t index, struct sim_bottleneck_arm *arms,
-                       struct candidate *candidate)
+                       struct flow_candidate *candidate)
 {
     struct flow_state *flow = &flows->flows[index];
     const struct sim_share_limits limits = sim_share_limits(flows->share, flow->class);
@@ -109,7 +109,7 @@ static enum status create_bottlenecks(struct arena *arena, struct sim_flows *flo
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t count = flows->link_count * 2 + flows->class_count;
-    struct candidate *candidates = sim_allocate(&scratch, count, sizeof *candidates, &status, err);
+    struct flow_candidate *candidates = sim_allocate(&scratch, count, sizeof *candidates, &status, err);
     if (status == STATUS_OK) count_candidates(flows, setup, candidates);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         candidates[i].refused |= candidates[i].flow_count == 0;
@@ -130,7 +130,7 @@ static enum status create_bottlenecks(struct arena *arena, struct sim_flows *flo
         flows->bottleneck_place_count = used;
     }
     for (uint32_t f = 0; f < flows->flow_count && status == STATUS_OK; f++) {
-        struct candidate *candidate = candidate_of(flows, flows->flows[f].class, candidates);
+        struct flow_candidate *candidate = candidate_of(flows, flows->flows[f].class, candidates);
         if (candidate && !candidate->refused) place_flow(flows, f, arms, candidate);
     }
     for (uint32_t p = 0; p < flows->path_count && status == STATUS_OK; p++)

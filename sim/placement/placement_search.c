@@ -251,14 +251,14 @@ static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t 
 }
 
 /* Two shapes side by side, and the requests attained if each model used the better of the two. */
-struct pair {
+struct placement_pair {
     uint32_t first, second;
     uint64_t hope;
 };
 
 static int most_hope(const void *a, const void *b)
 {
-    const struct pair *x = a, *y = b;
+    const struct placement_pair *x = a, *y = b;
     if (x->hope != y->hope) return x->hope > y->hope ? -1 : 1;
     return x->first != y->first ? (x->first > y->first) - (x->first < y->first)
                                 : (x->second > y->second) - (x->second < y->second);
@@ -267,7 +267,7 @@ static int most_hope(const void *a, const void *b)
 /* Lists pairs. `attained`: (shape_count, model_count) of the greedy placements. *count: pairs that attain more than
  * either shape. */
 static enum status list_pairs(const struct searcher *s, struct arena *scratch, const uint32_t *attained,
-                              const struct placement_draft *even, struct pair **out, uint32_t *count)
+                              const struct placement_draft *even, struct placement_pair **out, uint32_t *count)
 {
     uint32_t models = s->cuts->in->model_count, best = 0;
     *count = 0;
@@ -277,7 +277,7 @@ static enum status list_pairs(const struct searcher *s, struct arena *scratch, c
     for (uint32_t i = 0; i < s->shape_count; i++)
         for (uint32_t j = i + 1; j < s->shape_count; j++) {
             const uint32_t *a = &attained[(size_t)i * models], *b = &attained[(size_t)j * models];
-            struct pair pair = {i, j, 0};
+            struct placement_pair pair = {i, j, 0};
             for (uint32_t m = 0; m < models; m++) pair.hope += a[m] > b[m] ? a[m] : b[m];
             if (pair.hope > best) (*out)[(*count)++] = pair;
         }
@@ -286,7 +286,7 @@ static enum status list_pairs(const struct searcher *s, struct arena *scratch, c
     return STATUS_OK;
 }
 
-static enum status begin_pair(struct searcher *s, struct arena *arena, const struct pair *pair,
+static enum status begin_pair(struct searcher *s, struct arena *arena, const struct placement_pair *pair,
                               struct placement_draft *drafts, uint32_t *count)
 {
     uint32_t devices = s->cuts->in->device_count;
@@ -304,7 +304,7 @@ static enum status begin_all(struct searcher *s, struct arena *arena, struct are
                              struct placement_draft *drafts, uint32_t *count)
 {
     uint32_t models = s->cuts->in->model_count, pair_count, *attained;
-    struct pair *pairs;
+    struct placement_pair *pairs;
     if (ARENA_NEW(scratch, (size_t)s->shape_count * models, attained, s->err))
         return s->err->status;
     for (*count = 0; *count < s->shape_count; (*count)++) {

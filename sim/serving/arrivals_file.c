@@ -19,7 +19,7 @@ struct arrival {
     uint32_t model;
 };
 
-struct reader {
+struct arrivals_reader {
     const char *path, *line; /* start of the line */
     uint32_t number;         /* of the line, from 1 */
     uint32_t model_count;
@@ -31,7 +31,7 @@ struct reader {
 static const char *skip(const char *at, const char *blanks) { return at + strspn(at, blanks); }
 
 /* Reports an error at `at`. */
-static enum status fail(const struct reader *r, const char *at, const char *expected)
+static enum status fail(const struct arrivals_reader *r, const char *at, const char *expected)
 {
     enum { SHOWN = 40 };
     size_t length = strcspn(at, WORD_ENDS);
@@ -44,7 +44,7 @@ static enum status fail(const struct reader *r, const char *at, const char *expe
 static bool ends(const char *at) { return *at == '\0' || *at == '\n' || *at == '#'; }
 
 /* Reads the number of a model, if there is one, after the time. */
-static enum status read_model(const struct reader *r, const char *at, uint32_t *model)
+static enum status read_model(const struct arrivals_reader *r, const char *at, uint32_t *model)
 {
     char expected[64], digits[24] = "";
     uint64_t number = 0;
@@ -60,7 +60,7 @@ static enum status read_model(const struct reader *r, const char *at, uint32_t *
     return ends(word) ? STATUS_OK : fail(r, word, "the end of the line");
 }
 
-static enum status read_line(struct reader *r)
+static enum status read_line(struct arrivals_reader *r)
 {
     struct arrival next = {0, 0};
     const char *at = skip(r->line, BLANKS), *end;
@@ -77,7 +77,7 @@ static enum status read_line(struct reader *r)
     return STATUS_OK;
 }
 
-static enum status read_lines(struct reader *r, const char *text)
+static enum status read_lines(struct arrivals_reader *r, const char *text)
 {
     for (r->line = text, r->number = 1; *r->line; r->number++) {
         TRY(read_line(r));
@@ -87,7 +87,7 @@ static enum status read_lines(struct reader *r, const char *text)
     return STATUS_OK;
 }
 
-static enum status share_out(const struct reader *r, struct arena *arena, struct serving_traffic *out)
+static enum status share_out(const struct arrivals_reader *r, struct arena *arena, struct serving_traffic *out)
 {
     double *times;
     TRY(ARENA_NEW(arena, r->count, times, r->err));
@@ -106,7 +106,7 @@ static enum status share_out(const struct reader *r, struct arena *arena, struct
 enum status arrivals_parse(const char *path, const char *text, struct arena *arena, uint32_t model_count,
                            struct serving_traffic *out, struct error *err)
 {
-    struct reader r = {.path = path, .model_count = model_count, .err = err};
+    struct arrivals_reader r = {.path = path, .model_count = model_count, .err = err};
     enum status status = read_lines(&r, text);
     if (!status) status = share_out(&r, arena, out);
     free(r.arrivals);

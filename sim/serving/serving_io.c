@@ -23,7 +23,7 @@
 #define SCALE_MAX 1e6
 #define BYTES_MAX 0x1p60
 
-struct reader {
+struct serving_reader {
     const struct json_input *in;
     const struct hardware *hardware;
     struct serving *out;
@@ -33,7 +33,7 @@ struct reader {
 /* --- kinds ------------------------------------------------------------------------------------ */
 
 /* Makes equal layers: equal shares of the seconds, and of the bytes up to the remainder. */
-static enum status make_alike(const struct reader *r, uint32_t layers, double latency_s, uint64_t bytes,
+static enum status make_alike(const struct serving_reader *r, uint32_t layers, double latency_s, uint64_t bytes,
                               double hop_s, struct serving_degree *out)
 {
     struct arena *arena = &r->out->arena;
@@ -66,7 +66,7 @@ struct stated {
     uint32_t layers;
 };
 
-static enum status read_degrees(const struct reader *r, struct json_object *entry, const struct stated *stated,
+static enum status read_degrees(const struct serving_reader *r, struct json_object *entry, const struct stated *stated,
                                 struct serving_kind *kind)
 {
     const json_t *object;
@@ -97,7 +97,7 @@ static enum status read_degrees(const struct reader *r, struct json_object *entr
     return STATUS_OK;
 }
 
-static enum status read_stated(const struct reader *r, struct json_object *entry, struct serving_kind *kind)
+static enum status read_stated(const struct serving_reader *r, struct json_object *entry, struct serving_kind *kind)
 {
     struct stated stated = {.layers = 1};
     const double *growth;
@@ -118,7 +118,7 @@ static enum status read_stated(const struct reader *r, struct json_object *entry
     return STATUS_OK;
 }
 
-static enum status read_network(const struct reader *r, struct json_object *entry, struct serving_kind *kind)
+static enum status read_network(const struct serving_reader *r, struct json_object *entry, struct serving_kind *kind)
 {
     struct network network;
     struct error reason = {0};
@@ -139,7 +139,7 @@ static enum status read_network(const struct reader *r, struct json_object *entr
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static enum status read_times(const struct reader *r, const json_t *object, const json_t *times,
+static enum status read_times(const struct serving_reader *r, const json_t *object, const json_t *times,
                               struct serving_traffic *out)
 {
     size_t count = json_array_size(times);
@@ -159,7 +159,7 @@ static enum status read_times(const struct reader *r, const json_t *object, cons
 }
 
 /* Reads a file relative to this one; errors name both places. */
-static enum status read_file(const struct reader *r, struct json_object *arrivals, uint32_t count,
+static enum status read_file(const struct serving_reader *r, struct json_object *arrivals, uint32_t count,
                              struct serving_traffic *out)
 {
     const char *name, *path;
@@ -172,7 +172,7 @@ static enum status read_file(const struct reader *r, struct json_object *arrival
 }
 
 /* Fills out[0 .. count): the requests of all models together or, from a file, of each. */
-static enum status read_arrivals(const struct reader *r, struct json_object *entry, uint32_t count,
+static enum status read_arrivals(const struct serving_reader *r, struct json_object *entry, uint32_t count,
                                  struct serving_traffic *out)
 {
     struct json_object arrivals;
@@ -202,7 +202,7 @@ static enum status read_arrivals(const struct reader *r, struct json_object *ent
 
 /* --- models ----------------------------------------------------------------------------------- */
 
-struct entry {
+struct serving_entry {
     const char *name;
     uint32_t count;
     double skew;
@@ -210,7 +210,7 @@ struct entry {
     struct serving_traffic *traffic; /* (count) */
 };
 
-static enum status read_objective(const struct reader *r, struct json_object *object,
+static enum status read_objective(const struct serving_reader *r, struct json_object *object,
                                   const struct serving_kind *kind, double *out)
 {
     double scale = 0;
@@ -227,11 +227,11 @@ static enum status read_objective(const struct reader *r, struct json_object *ob
     return STATUS_OK;
 }
 
-static enum status read_entry(const struct reader *r, const json_t *array, size_t index, struct entry *out,
-                              struct serving_kind *kind)
+static enum status read_entry(const struct serving_reader *r, const json_t *array, size_t index,
+                              struct serving_entry *out, struct serving_kind *kind)
 {
     struct json_object object;
-    *out = (struct entry){.count = 1};
+    *out = (struct serving_entry){.count = 1};
     TRY(json_object_open_at(&object, r->in, array, index, "a model object", r->err));
     TRY(json_take_string(&object, "name", JSON_REQUIRED, &out->name, r->err));
     TRY(arena_string(&r->out->arena, out->name, &kind->name, r->err));
@@ -247,7 +247,8 @@ static enum status read_entry(const struct reader *r, const json_t *array, size_
     return json_object_close(&object, r->err);
 }
 
-static enum status add_models(const struct reader *r, const json_t *array, size_t index, const struct entry *entry)
+static enum status add_models(const struct serving_reader *r, const json_t *array, size_t index,
+                              const struct serving_entry *entry)
 {
     struct serving *out = r->out;
     double weights = 0;
@@ -269,7 +270,7 @@ static enum status add_models(const struct reader *r, const json_t *array, size_
 }
 
 /* Counts the models before anything is allocated for them. */
-static enum status count_models(const struct reader *r, const json_t *array, uint64_t *count)
+static enum status count_models(const struct serving_reader *r, const json_t *array, uint64_t *count)
 {
     *count = 0;
     for (size_t i = 0; i < json_array_size(array); i++) {
@@ -284,7 +285,7 @@ static enum status count_models(const struct reader *r, const json_t *array, uin
     return STATUS_OK;
 }
 
-static enum status read_models(const struct reader *r, const json_t *array)
+static enum status read_models(const struct serving_reader *r, const json_t *array)
 {
     struct serving *out = r->out;
     uint64_t count;
@@ -295,7 +296,7 @@ static enum status read_models(const struct reader *r, const json_t *array)
     TRY(ARENA_NEW(&out->arena, json_array_size(array), out->kinds, r->err));
     TRY(ARENA_NEW(&out->arena, count, out->models, r->err));
     for (size_t i = 0; i < json_array_size(array); i++, out->kind_count++) {
-        struct entry entry;
+        struct serving_entry entry;
         TRY(read_entry(r, array, i, &entry, &out->kinds[i]));
         TRY(add_models(r, array, i, &entry));
     }
@@ -304,7 +305,7 @@ static enum status read_models(const struct reader *r, const json_t *array)
 
 /* --- the problem ------------------------------------------------------------------------------ */
 
-static enum status read_machine(const struct reader *r, struct json_object *object)
+static enum status read_machine(const struct serving_reader *r, struct json_object *object)
 {
     struct serving *out = r->out;
     enum json_need need = r->hardware ? JSON_OPTIONAL : JSON_REQUIRED;
@@ -324,7 +325,7 @@ static enum status read_machine(const struct reader *r, struct json_object *obje
 enum status serving_parse(const struct json_input *in, const struct hardware *hardware, struct serving *out,
                           struct error *err)
 {
-    struct reader r = {in, hardware, out, err};
+    struct serving_reader r = {in, hardware, out, err};
     struct json_object object;
     const json_t *models;
     const char *name = "serving";

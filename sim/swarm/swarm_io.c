@@ -16,7 +16,7 @@
 #define RATE_MAX 1e15
 #define SAMPLES_MAX (UINT64_C(1) << 40)
 
-struct reader {
+struct swarm_reader {
     const struct json_input *in;
     struct swarm *out;
     bool is_network;
@@ -27,7 +27,7 @@ struct reader {
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
-static enum status read_stage(struct reader *r, const json_t *array, size_t index)
+static enum status read_stage(struct swarm_reader *r, const json_t *array, size_t index)
 {
     struct json_object object;
     struct swarm_stage stage = {0};
@@ -54,7 +54,7 @@ static enum status read_stage(struct reader *r, const json_t *array, size_t inde
     return STATUS_OK;
 }
 
-static enum status read_stages(struct reader *r, struct json_object *object)
+static enum status read_stages(struct swarm_reader *r, struct json_object *object)
 {
     const json_t *array;
     TRY(json_take_array(object, "stages", JSON_REQUIRED, &array, r->err));
@@ -66,7 +66,7 @@ static enum status read_stages(struct reader *r, struct json_object *object)
     return STATUS_OK;
 }
 
-static enum status read_network(struct reader *r, struct json_object *object)
+static enum status read_network(struct swarm_reader *r, struct json_object *object)
 {
     struct swarm_network *of = &r->network;
     size_t recompute = RECOMPUTE_FULL;
@@ -97,7 +97,7 @@ static enum status read_network(struct reader *r, struct json_object *object)
 
 /* --- peers ------------------------------------------------------------------------------------ */
 
-static enum status read_speed(struct reader *r, struct json_object *object, struct swarm_group *out)
+static enum status read_speed(struct swarm_reader *r, struct json_object *object, struct swarm_group *out)
 {
     struct hardware hardware = {0};
     struct error reason = {0};
@@ -121,7 +121,7 @@ static enum status read_speed(struct reader *r, struct json_object *object, stru
     return STATUS_OK;
 }
 
-static enum status read_failures(struct reader *r, struct json_object *object, struct swarm_group *out)
+static enum status read_failures(struct swarm_reader *r, struct json_object *object, struct swarm_group *out)
 {
     const json_t *value = json_object_get(object->value, "failures");
     struct failures *failures = &out->failures;
@@ -144,7 +144,7 @@ static enum status read_failures(struct reader *r, struct json_object *object, s
                          "fails (expected mtbf, shape, repair, stragglers and events)");
 }
 
-static enum status read_group(struct reader *r, const json_t *array, size_t index)
+static enum status read_group(struct swarm_reader *r, const json_t *array, size_t index)
 {
     struct swarm *out = r->out;
     struct swarm_group *group = &out->groups[index];
@@ -174,7 +174,7 @@ static enum status read_group(struct reader *r, const json_t *array, size_t inde
 }
 
 /* Checks that every stage has a peer; otherwise no microbatch could finish. */
-static enum status check_stages(struct reader *r, const json_t *peers)
+static enum status check_stages(struct swarm_reader *r, const json_t *peers)
 {
     uint32_t there[SWARM_STAGES_MAX] = {0};
     uint32_t *stages;
@@ -188,7 +188,7 @@ static enum status check_stages(struct reader *r, const json_t *peers)
     return STATUS_OK;
 }
 
-static enum status read_peers(struct reader *r, const json_t *array)
+static enum status read_peers(struct swarm_reader *r, const json_t *array)
 {
     if (json_array_size(array) == 0 || json_array_size(array) > SWARM_GROUPS_MAX)
         return json_fail_key(r->in, json_input_root(r->in), "peers", r->err, "%zu entries of peers (expected 1 to %d)",
@@ -200,7 +200,7 @@ static enum status read_peers(struct reader *r, const json_t *array)
 
 /* --- the swarm -------------------------------------------------------------------------------- */
 
-static enum status read_batch(struct reader *r, struct json_object *object)
+static enum status read_batch(struct swarm_reader *r, struct json_object *object)
 {
     struct swarm *out = r->out;
     uint64_t samples;
@@ -217,7 +217,7 @@ static enum status read_batch(struct reader *r, struct json_object *object)
     return STATUS_OK;
 }
 
-static enum status read_trainers(struct reader *r, struct json_object *object)
+static enum status read_trainers(struct swarm_reader *r, struct json_object *object)
 {
     struct swarm *out = r->out;
     size_t wiring = SWARM_STOCHASTIC;
@@ -243,7 +243,7 @@ static enum status read_trainers(struct reader *r, struct json_object *object)
 
 enum status swarm_parse(const struct json_input *in, struct swarm *out, struct error *err)
 {
-    struct reader r = {.in = in, .out = out, .err = err};
+    struct swarm_reader r = {.in = in, .out = out, .err = err};
     struct json_object object;
     const json_t *peers;
     const char *name = "swarm";

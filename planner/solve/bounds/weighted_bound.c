@@ -80,7 +80,7 @@ void weighted_bound_classes(const struct instance *in, double *weights)
 
 /* --- bounds ---------------------------------------------------------------------------------- */
 
-struct search {
+struct weighted_search {
     const struct instance *in;
     int64_t least;
     int64_t *cost, *duals; /* (unit_count + 1)^2, 2 (unit_count + 1) */
@@ -94,7 +94,7 @@ struct search {
 enum { WEIGHTS_MAX = CLASSES_MAX + 1 };
 
 /* Whole numbers in proportion; false: all are 0. */
-static bool set_weights(struct search *s, const double *weights)
+static bool set_weights(struct weighted_search *s, const double *weights)
 {
     const struct instance *in = s->in;
     double scale = (double)largest_cost / (double)max_i64(in->horizon, 1), most = 0;
@@ -121,7 +121,7 @@ static int64_t divide_up(__int128 a, __int128 b)
     return a <= 0 ? 0 : (int64_t)((a + b - 1) / b);
 }
 
-static int64_t by_computation(const struct search *s)
+static int64_t by_computation(const struct weighted_search *s)
 {
     const struct instance *in = s->in;
     __int128 sum = (__int128)s->byte * (__int128)bridge_bytes_least(in);
@@ -135,14 +135,14 @@ static int64_t by_computation(const struct search *s)
 }
 
 /* The bytes that a task of unit k copies in directly after one of j, weighted; j = unit_count: after none. */
-static int64_t copy_of(const struct search *s, uint32_t j, uint32_t k)
+static int64_t copy_of(const struct weighted_search *s, uint32_t j, uint32_t k)
 {
     const struct instance_unit *units = s->in->units;
     if (j < s->in->unit_count && instance_resident(&units[j], &units[k])) return 0;
     return s->byte * (int64_t)units[k].in_bytes;
 }
 
-static void fill_matrix(struct search *s)
+static void fill_matrix(struct weighted_search *s)
 {
     const struct instance *in = s->in;
     uint32_t n = in->unit_count;
@@ -178,7 +178,7 @@ static uint64_t written_bytes(const struct instance *in)
     return bytes;
 }
 
-static enum status by_assignment(struct search *s, int64_t *out, struct error *err)
+static enum status by_assignment(struct weighted_search *s, int64_t *out, struct error *err)
 {
     uint32_t width = s->in->unit_count + 1u;
     struct error none = {0};
@@ -195,7 +195,7 @@ static enum status by_assignment(struct search *s, int64_t *out, struct error *e
 }
 
 /* Weights around the best ones, by smaller and smaller steps. */
-static enum status try_weights(struct search *s, const double *first, int64_t *best, struct error *err)
+static enum status try_weights(struct weighted_search *s, const double *first, int64_t *best, struct error *err)
 {
     const struct instance *in = s->in;
     double n = in->unit_count + 1.0, at[WEIGHTS_MAX] = {0}, factor = in->bridge_bytes_per_tick > 0 ? 2 : 1.3;
@@ -226,7 +226,7 @@ static enum status try_weights(struct search *s, const double *first, int64_t *b
 enum status weighted_bound(const struct instance *in, const double *weights, int64_t least, int64_t *out,
                            struct error *err)
 {
-    struct search s = {.in = in, .least = least};
+    struct weighted_search s = {.in = in, .least = least};
     double first[WEIGHTS_MAX] = {0};
     int64_t value = 0;
     *out = 0;

@@ -33,13 +33,13 @@
 
 enum { TIMES_MAX = BRANCH_BOUND_JOBS_MAX + BRANCH_BOUND_DEVICES_MAX + 1 };
 
-struct choice {
+struct branch_choice {
     int64_t slack;
     int32_t start;
     uint8_t job, device;
 };
 
-struct search {
+struct branch_search {
     const struct instance *in;
     const struct instance_bounds *bounds;
     const struct branch_bound_options *options;
@@ -53,7 +53,7 @@ struct search {
     struct residual_bound *rest; /* NULL: the instance is too large for it */
     uint32_t first_task[BRANCH_BOUND_JOBS_MAX];
     struct branch_node *nodes;  /* (task_count + 1) */
-    struct choice *choices; /* (task_count, job_count * device_count) */
+    struct branch_choice *choices; /* (task_count, job_count * device_count) */
     struct dispatch_step *path, *best; /* (task_count) */
     int64_t *value;
     struct branch_bound_result *result;
@@ -80,7 +80,7 @@ bool branch_bound_takes(const struct instance *in)
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-static void set_limit(struct search *s, int64_t below)
+static void set_limit(struct branch_search *s, int64_t below)
 {
     const struct instance *in = s->in;
     s->limit = below - 1;
@@ -95,14 +95,14 @@ static void set_limit(struct search *s, int64_t below)
     s->budget = (each >= 0 ? in->device_count * each : each) - s->bounds->sum;
 }
 
-static inline int64_t remaining(const struct search *s, uint32_t job, uint32_t position)
+static inline int64_t remaining(const struct branch_search *s, uint32_t job, uint32_t position)
 {
     return s->remaining[(size_t)job * s->stride + position];
 }
 
 /* --- dominance ------------------------------------------------------------------------------- */
 
-struct key {
+struct branch_key {
     unsigned char bytes[3 * BRANCH_BOUND_JOBS_MAX + 4 * BRANCH_BOUND_DEVICES_MAX];
     int32_t times[TIMES_MAX];
 };
@@ -114,7 +114,7 @@ static int compare_places(const struct branch_place *a, const struct branch_plac
     return (a->start > b->start) - (a->start < b->start);
 }
 
-static void make_key(const struct search *s, const struct branch_node *node, struct key *key)
+static void make_key(const struct branch_search *s, const struct branch_node *node, struct branch_key *key)
 {
     const struct instance *in = s->in;
     uint8_t order[BRANCH_BOUND_DEVICES_MAX];
@@ -147,9 +147,9 @@ static void make_key(const struct search *s, const struct branch_node *node, str
 }
 
 /* Was there a node that can do all that this one can? If not, this one is kept. */
-static bool dominated(struct search *s, const struct branch_node *node)
+static bool dominated(struct branch_search *s, const struct branch_node *node)
 {
-    struct key key;
+    struct branch_key key;
     make_key(s, node, &key);
     uint64_t hash = hash_bytes(0, key.bytes, s->key_bytes);
     uint32_t *head = &s->heads[random_mix(hash) % s->head_count];
@@ -184,7 +184,7 @@ static bool dominated(struct search *s, const struct branch_node *node)
 /* --- bounds of a node ------------------------------------------------------------------------ */
 
 /* Slack that this device will waste at least. */
-static int64_t waste(const struct search *s, const struct branch_node *node, uint32_t device)
+static int64_t waste(const struct branch_search *s, const struct branch_node *node, uint32_t device)
 {
     const struct instance *in = s->in;
     const struct instance_bounds *b = s->bounds;
@@ -218,13 +218,13 @@ static int64_t waste(const struct search *s, const struct branch_node *node, uin
 }
 
 /* Does the bridge need longer than the limit for these bytes? */
-static bool too_many_bytes(const struct search *s, uint64_t bytes)
+static bool too_many_bytes(const struct branch_search *s, uint64_t bytes)
 {
     return s->in->objective == OBJECTIVE_MAKESPAN && bridge_bytes_ticks(s->in, bytes) > s->limit;
 }
 
 /* Can this node still be completed below the limit, as far as can be seen? */
-static bool hopeless(const struct search *s, const struct branch_node *node)
+static bool hopeless(const struct branch_search *s, const struct branch_node *node)
 {
     const struct instance *in = s->in;
     bool sums = in->objective == OBJECTIVE_MEAN || in->objective == OBJECTIVE_WEIGHTED;
@@ -246,7 +246,7 @@ static bool hopeless(const struct search *s, const struct branch_node *node)
 
 /* --- branching ------------------------------------------------------------------------------- */
 
-static int64_t start_of(const struct search *s, const struct branch_node *node, uint32_t job, uint32_t device)
+static int64_t start_of(const struct branch_search *s, const struct branch_node *node, uint32_t job, uint32_t device)
 {
     const struct instance *in = s->in;
     const struct branch_place *place = &node->places[device];
@@ -263,7 +263,7 @@ static int64_t start_of(const struct search *s, const struct branch_node *node, 
     return free > ready ? free : ready;
 }
 
-static bool before(const struct choice *a, const struct choice *b)
+static bool before(const struct branch_choice *a, const struct branch_choice *b)
 {
     if (a->start != b->start) return a->start < b->start;
     if (a->slack != b->slack) return a->slack < b->slack;
@@ -272,7 +272,8 @@ static bool before(const struct choice *a, const struct choice *b)
 }
 
 /* Children worth opening, in the order of their starts; returns how many. */
-static uint32_t list_choices(const struct search *s, const struct branch_node *node, struct choice *choices)
+static uint32_t list_choices(const struct branch_search *s, const struct branch_node *node,
+                             struct branch_choice *choices)
 {
     const struct instance *in = s->in;
     uint32_t count = 0;
@@ -298,7 +299,7 @@ static uint32_t list_choices(const struct search *s, const struct branch_node *n
                                                 : place->start + s->bounds->row[place->unit];
             int64_t slack = node->slack + start - from - s->bounds->column[unit];
             if (slack > s->budget) continue;
-            struct choice made = {slack, (int32_t)start, (uint8_t)i, (uint8_t)g};
+            struct branch_choice made = {slack, (int32_t)start, (uint8_t)i, (uint8_t)g};
             uint32_t at = count++;
             for (; at > 0 && before(&made, &choices[at - 1]); at--) choices[at] = choices[at - 1];
             choices[at] = made;
@@ -308,7 +309,7 @@ static uint32_t list_choices(const struct search *s, const struct branch_node *n
 }
 
 /* By how much the bytes of a node rise when a job's next task goes to a device. */
-static uint64_t bytes_rise(const struct search *s, const struct branch_node *node, uint32_t job, uint32_t device)
+static uint64_t bytes_rise(const struct branch_search *s, const struct branch_node *node, uint32_t job, uint32_t device)
 {
     const struct instance *in = s->in;
     const struct instance_unit *units = in->units;
@@ -329,7 +330,7 @@ static uint64_t bytes_rise(const struct search *s, const struct branch_node *nod
     return bridge_bytes_rise(in, last, unit, held, kept, position);
 }
 
-static void open_child(const struct search *s, const struct branch_node *from, const struct choice *choice,
+static void open_child(const struct branch_search *s, const struct branch_node *from, const struct branch_choice *choice,
                        struct branch_node *to)
 {
     const struct instance *in = s->in;
@@ -354,7 +355,7 @@ static void open_child(const struct search *s, const struct branch_node *from, c
         to->cost += to->end[i] * (int64_t)(in->objective == OBJECTIVE_WEIGHTED ? job->weight : 1);
 }
 
-static void keep_best(struct search *s, const struct branch_node *node)
+static void keep_best(struct branch_search *s, const struct branch_node *node)
 {
     int64_t ends[BRANCH_BOUND_JOBS_MAX];
     for (uint32_t i = 0; i < s->in->job_count; i++) ends[i] = node->end[i];
@@ -368,7 +369,7 @@ static void keep_best(struct search *s, const struct branch_node *node)
     s->record_count = 0;
 }
 
-static bool out_of_time(struct search *s)
+static bool out_of_time(struct branch_search *s)
 {
     uint64_t nodes = ++s->result->nodes;
     if (s->options->nodes_max > 0 && nodes > s->options->nodes_max) s->stopped = true;
@@ -376,7 +377,7 @@ static bool out_of_time(struct search *s)
     return s->stopped;
 }
 
-static void branch(struct search *s, uint32_t depth)
+static void branch(struct branch_search *s, uint32_t depth)
 {
     const struct instance *in = s->in;
     const struct branch_node *node = &s->nodes[depth];
@@ -386,7 +387,7 @@ static void branch(struct search *s, uint32_t depth)
     }
     if (out_of_time(s) || hopeless(s, node) || dominated(s, node)) return;
     if (s->rest && residual_bound_breaks(s->rest, node, depth, depth > s->options->fixed, s->limit)) return;
-    struct choice *choices = s->choices + (size_t)depth * in->job_count * in->device_count;
+    struct branch_choice *choices = s->choices + (size_t)depth * in->job_count * in->device_count;
     uint32_t count = list_choices(s, node, choices);
     for (uint32_t c = 0; c < count && !s->stopped; c++) {
         if (choices[c].slack > s->budget) continue; /* the limit has fallen meanwhile */
@@ -399,7 +400,7 @@ static void branch(struct search *s, uint32_t depth)
 /* --- a run ----------------------------------------------------------------------------------- */
 
 /* Put the fixed steps, each when it can start in the order of the steps. */
-static uint32_t open_fixed(struct search *s, const struct dispatch_step *steps)
+static uint32_t open_fixed(struct branch_search *s, const struct dispatch_step *steps)
 {
     const struct instance *in = s->in;
     for (uint32_t t = 0; t < s->options->fixed; t++) {
@@ -410,7 +411,7 @@ static uint32_t open_fixed(struct search *s, const struct dispatch_step *steps)
         int64_t start = start_of(s, node, i, g);
         int64_t from = place->job == NO_JOB ? s->bounds->row_start
                                             : place->start + s->bounds->row[place->unit];
-        struct choice choice = {node->slack + start - from - s->bounds->column[unit], (int32_t)start,
+        struct branch_choice choice = {node->slack + start - from - s->bounds->column[unit], (int32_t)start,
                                 (uint8_t)i, (uint8_t)g};
         s->path[t] = steps[t];
         open_child(s, node, &choice, &s->nodes[t + 1]);
@@ -418,7 +419,7 @@ static uint32_t open_fixed(struct search *s, const struct dispatch_step *steps)
     return s->options->fixed;
 }
 
-static enum status make_tables(struct search *s, struct error *err)
+static enum status make_tables(struct branch_search *s, struct error *err)
 {
     const struct instance *in = s->in;
     uint32_t n = in->unit_count;
@@ -464,7 +465,7 @@ enum status branch_bound_run(const struct instance *in, const struct instance_bo
                              const struct branch_bound_options *options, struct dispatch_step *steps,
                              int64_t *value, struct branch_bound_result *result, struct error *err)
 {
-    struct search s = {.in = in, .bounds = bounds, .options = options, .best = steps, .value = value,
+    struct branch_search s = {.in = in, .bounds = bounds, .options = options, .best = steps, .value = value,
                        .result = result};
     *result = (struct branch_bound_result){0};
     if (!branch_bound_takes(in))

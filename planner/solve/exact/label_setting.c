@@ -32,7 +32,7 @@ enum { HISTORY_SHARE = 4, LABELS_MIN = 2048 };
 enum { ROOT_ROUNDS = 300 };
 static const double root_work = 5e8, label_set_work = 5e7;
 
-struct side { /* forwards or mirrored */
+struct label_side { /* forwards or mirrored */
     struct task_net *net;
     struct lagrangian_bound *prices;
     bool known;     /* the prices were fitted before: to start from */
@@ -40,7 +40,7 @@ struct side { /* forwards or mirrored */
     uint64_t nodes; /* of its last pass */
 };
 
-struct search {
+struct label_search {
     const struct instance *in;
     const struct instance_bounds *bounds;
     const struct label_setting_options *options;
@@ -59,7 +59,7 @@ bool label_setting_takes(const struct instance *in)
 
 /* --- label sets ------------------------------------------------------------------------------ */
 
-static bool out_of_time(struct search *s)
+static bool out_of_time(struct label_search *s)
 {
     s->stopped = s->stopped || clock_s() >= s->options->until_s ||
                  (s->options->nodes_max > 0 && s->result->nodes >= s->options->nodes_max);
@@ -67,8 +67,8 @@ static bool out_of_time(struct search *s)
 }
 
 /* Start the next task of job i on device g, if that can end in time. */
-static bool put(const struct search *s, const struct task_net *net, const struct lagrangian_state *from, uint32_t i,
-                uint32_t g, struct lagrangian_state *to)
+static bool put(const struct label_search *s, const struct task_net *net, const struct lagrangian_state *from,
+                uint32_t i, uint32_t g, struct lagrangian_state *to)
 {
     const struct task_net_class *class = &net->classes[net->in->device_class[g]];
     uint32_t k = from->next[i], j = from->task[g];
@@ -91,7 +91,7 @@ static bool put(const struct search *s, const struct task_net *net, const struct
     return true;
 }
 
-static void expand(struct search *s, const struct side *side, const struct label_set *set, uint32_t at,
+static void expand(struct label_search *s, const struct label_side *side, const struct label_set *set, uint32_t at,
                    struct label_set *to)
 {
     const struct task_net *net = side->net;
@@ -118,14 +118,14 @@ static void expand(struct search *s, const struct side *side, const struct label
     }
 }
 
-static void narrow(struct search *s, struct label_set *set, uint32_t width)
+static void narrow(struct label_search *s, struct label_set *set, uint32_t width)
 {
     if (label_set_count(set) <= width) return;
     s->cut = true;
     label_set_narrow(set, width);
 }
 
-static uint32_t rounds_of(const struct search *s, uint32_t most, double work)
+static uint32_t rounds_of(const struct label_search *s, uint32_t most, double work)
 {
     double tasks = s->in->task_count, rounds = work / (tasks * tasks * (double)(s->limit + 1));
     if (s->options->fit_share > 0) {
@@ -136,7 +136,7 @@ static uint32_t rounds_of(const struct search *s, uint32_t most, double work)
 }
 
 /* Fit the prices to a sample of the set, and look at all of it once more. */
-static void refit(struct search *s, const struct side *side, struct label_set *set)
+static void refit(struct label_search *s, const struct label_side *side, struct label_set *set)
 {
     struct lagrangian_state sample[SAMPLE];
     uint64_t count = label_set_count(set);
@@ -145,7 +145,7 @@ static void refit(struct search *s, const struct side *side, struct label_set *s
     label_set_bound(set, side->prices, s->options->until_s);
 }
 
-static void keep_history(struct search *s, struct label_set *set)
+static void keep_history(struct label_search *s, struct label_set *set)
 {
     narrow(s, set, s->history_max - s->history_count);
     for (uint32_t l = 0; l < label_set_count(set); l++) {
@@ -156,7 +156,7 @@ static void keep_history(struct search *s, struct label_set *set)
 }
 
 /* All label sets, each cut to `width`; the last one, or NULL when time is up. */
-static struct label_set *pass(struct search *s, const struct side *side, uint32_t width)
+static struct label_set *pass(struct label_search *s, const struct label_side *side, uint32_t width)
 {
     const struct task_net *net = side->net;
     uint32_t branches = net->job_count * net->device_count;
@@ -194,7 +194,7 @@ static struct label_set *pass(struct search *s, const struct side *side, uint32_
 /* --- a run ----------------------------------------------------------------------------------- */
 
 /* Keep the best schedule of a last set; there is one. */
-static enum status keep_best(struct search *s, const struct side *side, const struct label_set *last,
+static enum status keep_best(struct label_search *s, const struct label_side *side, const struct label_set *last,
                              struct dispatch_step *steps, int64_t *value, struct error *err)
 {
     struct dispatch_step path[TASKS_MAX];
@@ -218,7 +218,7 @@ static enum status keep_best(struct search *s, const struct side *side, const st
 }
 
 /* Prices for a new limit, to come back to; false: they prove that there is nothing within it. */
-static bool fit_root(struct search *s, struct side *side)
+static bool fit_root(struct label_search *s, struct label_side *side)
 {
     uint32_t most = side->known ? ROOT_ROUNDS / 4 : ROOT_ROUNDS;
     struct lagrangian_state root;
@@ -230,7 +230,7 @@ static bool fit_root(struct search *s, struct side *side)
 }
 
 /* Ask for less than the best known value; all prices are to be fitted again. */
-static void lower_limit(struct search *s, struct side *sides, uint32_t side_count, int64_t value)
+static void lower_limit(struct label_search *s, struct label_side *sides, uint32_t side_count, int64_t value)
 {
     s->limit = value - 1;
     for (uint32_t o = 0; o < side_count; o++) {
@@ -241,14 +241,14 @@ static void lower_limit(struct search *s, struct side *sides, uint32_t side_coun
 }
 
 /* Passes of growing width: from both sides first, then from the one that had less to look at. */
-static enum status search(struct search *s, struct side *sides, uint32_t side_count, struct dispatch_step *steps,
-                          int64_t *value, struct error *err)
+static enum status search(struct label_search *s, struct label_side *sides, uint32_t side_count,
+                          struct dispatch_step *steps, int64_t *value, struct error *err)
 {
     uint32_t width = s->options->width > 0 ? s->options->width : WIDTH_MIN, which = 0, tried = 0;
     uint32_t widest = s->options->width_max > 0 && s->options->width_max < s->label_max ? s->options->width_max
                                                                                         : s->label_max;
     while (!out_of_time(s) && *value > instance_bounds_best(s->bounds)) {
-        struct side *side = &sides[which];
+        struct label_side *side = &sides[which];
         uint64_t before = s->result->nodes;
         if (side->fitted) lagrangian_bound_return(side->prices);
         else if (!fit_root(s, side)) break;
@@ -275,7 +275,7 @@ static enum status search(struct search *s, struct side *sides, uint32_t side_co
     return STATUS_OK;
 }
 
-static void release_room(struct search *s)
+static void release_room(struct label_search *s)
 {
     label_set_destroy(s->sets[0]);
     label_set_destroy(s->sets[1]);
@@ -284,7 +284,7 @@ static void release_room(struct search *s)
     s->history = NULL;
 }
 
-static enum status try_room(struct search *s, const struct task_net *net, struct error *err)
+static enum status try_room(struct label_search *s, const struct task_net *net, struct error *err)
 {
     s->history_max = HISTORY_SHARE * s->label_max;
     s->history = alloc_zeroed(s->history_max, sizeof *s->history);
@@ -294,7 +294,7 @@ static enum status try_room(struct search *s, const struct task_net *net, struct
 }
 
 /* As much of `memory` as there is. */
-static enum status make_room(struct search *s, const struct task_net *net, size_t memory, struct error *err)
+static enum status make_room(struct label_search *s, const struct task_net *net, size_t memory, struct error *err)
 {
     size_t bytes = 2 * label_set_label_bytes(net) + HISTORY_SHARE * sizeof *s->history;
     size_t most = UINT32_MAX / HISTORY_SHARE;
@@ -312,8 +312,8 @@ enum status label_setting_run(const struct instance *in, const struct instance_b
                              const struct label_setting_options *options, struct dispatch_step *steps,
                              int64_t *value, struct label_setting_result *result, struct error *err)
 {
-    struct search s = {.in = in, .bounds = bounds, .options = options, .result = result, .limit = *value - 1};
-    struct side sides[2] = {{0}};
+    struct label_search s = {.in = in, .bounds = bounds, .options = options, .result = result, .limit = *value - 1};
+    struct label_side sides[2] = {{0}};
     bool alike = in->class_count == 1, mirrored = alike && options->sides == 2;
     uint32_t side_count = alike && options->sides % 3 == 0 ? 2 : 1;
     size_t memory = options->memory_bytes ? options->memory_bytes : (size_t)768 << 20;

@@ -33,7 +33,7 @@ static enum status read_class(const struct json_input *in, const json_t *array, 
 
 /* --- units ----------------------------------------------------------------------------------- */
 
-struct reader {
+struct instance_reader {
     const struct json_input *in;
     struct instance *out;
     double speeds[INSTANCE_CLASSES_MAX];
@@ -49,7 +49,7 @@ static enum status read_ticks(struct json_object *object, const char *key, int64
     return STATUS_OK;
 }
 
-static enum status read_compute(struct reader *r, struct json_object *object, uint32_t unit)
+static enum status read_compute(struct instance_reader *r, struct json_object *object, uint32_t unit)
 {
     struct instance *out = r->out;
     int64_t *compute = &out->compute[(size_t)unit * out->class_count];
@@ -79,7 +79,7 @@ static enum status read_compute(struct reader *r, struct json_object *object, ui
     return STATUS_OK;
 }
 
-static enum status read_unit(struct reader *r, const json_t *array, size_t index, uint32_t job)
+static enum status read_unit(struct instance_reader *r, const json_t *array, size_t index, uint32_t job)
 {
     struct json_object object;
     struct instance *out = r->out;
@@ -106,7 +106,7 @@ static enum status read_unit(struct reader *r, const json_t *array, size_t index
 }
 
 /* Bring the units of a job into the order that "after" asks for. */
-static enum status order_units(struct reader *r, const json_t *array, uint32_t job)
+static enum status order_units(struct instance_reader *r, const json_t *array, uint32_t job)
 {
     struct instance *out = r->out;
     uint32_t count = out->jobs[job].unit_count, first = out->jobs[job].first_unit;
@@ -162,7 +162,7 @@ out:
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static enum status read_job(struct reader *r, const json_t *array, size_t index)
+static enum status read_job(struct instance_reader *r, const json_t *array, size_t index)
 {
     struct json_object object;
     struct instance_job *job = &r->out->jobs[index];
@@ -184,7 +184,7 @@ static enum status read_job(struct reader *r, const json_t *array, size_t index)
 }
 
 /* How many units each job has, before anything is made for them. */
-static enum status count_units(struct reader *r, const json_t *jobs, uint64_t *total, uint32_t *most)
+static enum status count_units(struct instance_reader *r, const json_t *jobs, uint64_t *total, uint32_t *most)
 {
     *total = 0;
     *most = 0;
@@ -206,7 +206,7 @@ static enum status count_units(struct reader *r, const json_t *jobs, uint64_t *t
     return STATUS_OK;
 }
 
-static enum status read_jobs(struct reader *r, const json_t *jobs)
+static enum status read_jobs(struct instance_reader *r, const json_t *jobs)
 {
     uint32_t unit = 0;
     for (size_t j = 0; j < r->out->job_count; j++) {
@@ -219,7 +219,7 @@ static enum status read_jobs(struct reader *r, const json_t *jobs)
     return STATUS_OK;
 }
 
-static enum status read_devices(struct reader *r, const json_t *devices)
+static enum status read_devices(struct instance_reader *r, const json_t *devices)
 {
     for (size_t c = 0; c < r->out->class_count; c++) {
         r->speeds[c] = 1;
@@ -230,7 +230,7 @@ static enum status read_devices(struct reader *r, const json_t *devices)
 
 enum status instance_parse(const struct json_input *in, struct instance *out, struct error *err)
 {
-    struct reader r = {.in = in, .out = out, .err = err};
+    struct instance_reader r = {.in = in, .out = out, .err = err};
     struct json_object object;
     const json_t *devices, *jobs;
     const char *name = "instance";

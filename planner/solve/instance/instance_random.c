@@ -13,16 +13,16 @@ const char *const instance_family_names[FAMILY_COUNT] = {
 
 enum { BRIDGE_BYTES_PER_TICK = 64 }; /* that a copy moves */
 
-struct draw {
+struct instance_draw {
     uint64_t key, counter;
 };
 
-static uint32_t draw_range(struct draw *draw, struct instance_range range)
+static uint32_t draw_range(struct instance_draw *draw, struct instance_range range)
 {
     return range.min + (uint32_t)random_below(draw->key, draw->counter++, range.max - range.min + 1u);
 }
 
-static int64_t draw_scaled(struct draw *draw, int64_t value, double low, double high)
+static int64_t draw_scaled(struct instance_draw *draw, int64_t value, double low, double high)
 {
     double factor = low + (high - low) * random_unit(draw->key, draw->counter++);
     return (int64_t)((double)value * factor + 0.5);
@@ -36,7 +36,7 @@ static void copy_share(enum instance_family family, double *low, double *high)
     if (family == FAMILY_COMPUTE) *low = *high = 0;
 }
 
-static void fill_job(struct instance *in, const struct instance_random *options, struct draw *draw,
+static void fill_job(struct instance *in, const struct instance_random *options, struct instance_draw *draw,
                      uint32_t job, uint32_t shards)
 {
     struct instance_range forward = options->forward;
@@ -65,7 +65,7 @@ static void fill_job(struct instance *in, const struct instance_random *options,
 }
 
 /* Fig. 7: chains of equal units without copies, in milliseconds. */
-static void fill_fig7(struct instance *in, struct draw *draw, uint32_t job, bool homogeneous)
+static void fill_fig7(struct instance *in, struct instance_draw *draw, uint32_t job, bool homogeneous)
 {
     uint32_t units = homogeneous ? 2000 : draw_range(draw, (struct instance_range){100, 10000});
     int64_t ms = homogeneous ? 7200000 : draw_range(draw, (struct instance_range){1800000, 14400000});
@@ -75,7 +75,7 @@ static void fill_fig7(struct instance *in, struct draw *draw, uint32_t job, bool
 }
 
 /* A bridge that is as good as always the narrowest place, however the work is divided. */
-static void set_bridge(struct instance *in, struct draw *draw)
+static void set_bridge(struct instance *in, struct instance_draw *draw)
 {
     int64_t area = 0, longest = 1;
     for (uint32_t i = 0; i < in->job_count; i++) {
@@ -104,12 +104,12 @@ enum status instance_random(const struct instance_random *options, struct instan
     struct instance in = {0};
     /* the first eight families have numbers of their own, which later ones must not change */
     uint64_t key = options->seed * 8 + options->family % 8;
-    struct draw draw = {options->family < 8 ? key : random_mix(key), 0};
+    struct instance_draw draw = {options->family < 8 ? key : random_mix(key), 0};
     bool fig7 = options->family == FAMILY_HOMOGENEOUS || options->family == FAMILY_HETEROGENEOUS;
     uint32_t devices = draw_range(&draw, options->devices);
     uint32_t jobs = draw_range(&draw, options->jobs), units = 0;
     uint32_t minibatches = draw_range(&draw, options->minibatches);
-    struct draw ahead = draw;
+    struct instance_draw ahead = draw;
     for (uint32_t i = 0; i < jobs; i++) units += fig7 ? 1 : 2 * draw_range(&draw, options->shards) - 1;
     if (instance_init(&in, 1, jobs, units, err)) goto fail;
     in.name = instance_family_names[options->family];

@@ -19,7 +19,7 @@
 
 static const double whole_within = 1e-5; /* GLPK's own tolerance */
 
-struct held {
+struct listing_held {
     int column;
     double low, high; /* its bounds before */
 };
@@ -40,16 +40,16 @@ struct gains {
 struct listing {
     struct milp_glpk_listing *of;
     struct gains *gains;    /* (columns + 1) */
-    struct held *held;      /* (listed_count) by decisions and reduced costs, in their order */
+    struct listing_held *held;      /* (listed_count) by decisions and reduced costs, in their order */
     struct decision *path;  /* (listed_count) */
     uint8_t *setting;       /* (listed_count) */
     uint32_t held_count, depth, told;
     glp_smcp how;
 };
 
-enum node { NODE_OPEN, NODE_CLOSED, NODE_UNKNOWN };
+enum listing_node { NODE_OPEN, NODE_CLOSED, NODE_UNKNOWN };
 
-static enum node node_of(const struct listing *l, int code)
+static enum listing_node node_of(const struct listing *l, int code)
 {
     int status = glp_get_status(l->of->lp);
     if (code == GLP_EOBJUL || (code == 0 && (status == GLP_NOFEAS || status == GLP_INFEAS))) return NODE_CLOSED;
@@ -58,7 +58,7 @@ static enum node node_of(const struct listing *l, int code)
 }
 
 /* From the program that the last decision led to. */
-static void learn(struct listing *l, enum node node)
+static void learn(struct listing *l, enum listing_node node)
 {
     if (l->depth == 0) return;
     const struct decision *last = &l->path[l->depth - 1];
@@ -71,14 +71,14 @@ static void learn(struct listing *l, enum node node)
 }
 
 /* Relaxed; where that goes wrong, once more from a basis of its own. */
-static enum node relax_node(struct listing *l)
+static enum listing_node relax_node(struct listing *l)
 {
     double left_s = l->of->until_s - clock_s();
     if (!(left_s > 0)) return NODE_UNKNOWN;
     l->how.tm_lim = left_s < 2e6 ? (int)(left_s * 1000) + 1 : INT32_MAX;
     l->how.meth = GLP_DUALP;
     l->of->nodes++;
-    enum node node = node_of(l, glp_simplex(l->of->lp, &l->how));
+    enum listing_node node = node_of(l, glp_simplex(l->of->lp, &l->how));
     if (node != NODE_UNKNOWN) learn(l, node);
     if (node != NODE_UNKNOWN || clock_s() >= l->of->until_s) return node;
     glp_adv_basis(l->of->lp, 0);
@@ -89,7 +89,7 @@ static enum node relax_node(struct listing *l)
 static void hold(struct listing *l, int column, double value)
 {
     glp_prob *lp = l->of->lp;
-    l->held[l->held_count++] = (struct held){column, glp_get_col_lb(lp, column), glp_get_col_ub(lp, column)};
+    l->held[l->held_count++] = (struct listing_held){column, glp_get_col_lb(lp, column), glp_get_col_ub(lp, column)};
     glp_set_col_bnds(lp, column, GLP_FX, value, value);
 }
 
@@ -99,7 +99,7 @@ static void let_go(struct listing *l, uint32_t count)
 {
     glp_prob *lp = l->of->lp;
     while (l->held_count > count) {
-        const struct held *was = &l->held[--l->held_count];
+        const struct listing_held *was = &l->held[--l->held_count];
         glp_set_col_bnds(lp, was->column, milp_glpk_bounds(was->low, was->high), was->low, was->high);
         if (glp_get_col_stat(lp, was->column) != GLP_BS)
             glp_set_col_stat(lp, was->column, glp_get_col_dual(lp, was->column) < 0 ? GLP_NU : GLP_NL);
@@ -196,7 +196,7 @@ static bool turn_back(struct listing *l)
 static enum milp_status go_through(struct listing *l)
 {
     do {
-        enum node node = relax_node(l);
+        enum listing_node node = relax_node(l);
         if (node == NODE_UNKNOWN) return MILP_STOPPED;
         for (int column; node == NODE_OPEN && l->told < l->of->options->list_max;) {
             hold_dear(l);

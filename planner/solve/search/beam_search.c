@@ -25,11 +25,11 @@
 #include "planner/solve/instance/setup_table.h"
 #include "planner/solve/search/set_up_guide.h"
 
-struct node { /* of the tree of partial schedules; row by row */
+struct beam_node { /* of the tree of partial schedules; row by row */
     uint32_t parent, job, device;
 };
 
-struct candidate {
+struct beam_candidate {
     double score, guided;
     uint64_t hash, bytes;
     int64_t slack;
@@ -37,7 +37,7 @@ struct candidate {
     uint32_t parent, job, device;
 };
 
-struct state {
+struct beam_state {
     struct dispatch *dispatch;
     int64_t slack;
     double guided, priority;
@@ -54,9 +54,9 @@ struct beam_search {
     struct set_up_guide guides[BEAM_SOFTNESS_COUNT];
     const struct set_up_guide *guide; /* of this run */
     uint32_t width_max;
-    struct state *states;   /* (2 * width_max) */
-    struct node *nodes;     /* (task_count * width_max) */
-    struct candidate *candidates;
+    struct beam_state *states;   /* (2 * width_max) */
+    struct beam_node *nodes;     /* (task_count * width_max) */
+    struct beam_candidate *candidates;
     uint64_t *seen;         /* hashes, an open table */
     uint32_t seen_size;
     uint32_t candidate_max;
@@ -288,7 +288,7 @@ static uint64_t bytes_rise(const struct beam_search *s, const struct dispatch *d
     return bridge_bytes_rise(s->in, last, unit, held, kept, position);
 }
 
-struct run {
+struct beam_run {
     const struct beam_rule *rule;
     int64_t below;
     int64_t slack_max; /* a state that spends more cannot end below `below` */
@@ -298,10 +298,10 @@ struct run {
     double tick_per_byte; /* what a byte more over the bridge counts */
 };
 
-static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t device)
+static void add_candidate(struct beam_run *r, uint32_t parent, uint32_t job, uint32_t device)
 {
     struct beam_search *s = r->s;
-    const struct state *from = &s->states[parent];
+    const struct beam_state *from = &s->states[parent];
     const struct dispatch *d = from->dispatch;
     uint32_t next = d->jobs[job].next, unit = d->jobs[job].unit;
     int64_t start = start_of(s, d, job, device);
@@ -323,7 +323,7 @@ static void add_candidate(struct run *r, uint32_t parent, uint32_t job, uint32_t
     /* another device may be worth waiting for */
     if (r->rule->patient && least > r->bound) guided += (double)(least - r->bound);
     if (rise > 0) guided += r->tick_per_byte * (double)rise;
-    s->candidates[r->count++] = (struct candidate){guided - priority, guided, hash, from->bytes + rise, slack,
+    s->candidates[r->count++] = (struct beam_candidate){guided - priority, guided, hash, from->bytes + rise, slack,
                                                    priority, parent, job, device};
 }
 
@@ -392,7 +392,7 @@ static uint32_t thrifty_device(const struct beam_search *s, const struct dispatc
     return best;
 }
 
-static void expand(struct run *r, uint32_t parent)
+static void expand(struct beam_run *r, uint32_t parent)
 {
     struct beam_search *s = r->s;
     const struct dispatch *d = s->states[parent].dispatch;
@@ -411,7 +411,7 @@ static void expand(struct run *r, uint32_t parent)
 
 /* --- selection ------------------------------------------------------------------------------- */
 
-static bool better(const struct candidate *a, const struct candidate *b)
+static bool better(const struct beam_candidate *a, const struct beam_candidate *b)
 {
     if (a->score < b->score) return true;
     if (a->score > b->score) return false;
@@ -421,17 +421,17 @@ static bool better(const struct candidate *a, const struct candidate *b)
 }
 
 /* The `wanted` best candidates to the front (Hoare's quickselect). */
-static void select_best(struct candidate *c, uint32_t count, uint32_t wanted)
+static void select_best(struct beam_candidate *c, uint32_t count, uint32_t wanted)
 {
     uint32_t low = 0, high = count;
     while (wanted < high && high - low > 1) {
-        struct candidate pivot = c[low + (high - low) / 2];
+        struct beam_candidate pivot = c[low + (high - low) / 2];
         uint32_t i = low, j = high - 1;
         for (;;) {
             while (better(&c[i], &pivot)) i++;
             while (better(&pivot, &c[j])) j--;
             if (i >= j) break;
-            struct candidate swap = c[i];
+            struct beam_candidate swap = c[i];
             c[i++] = c[j];
             c[j--] = swap;
         }
@@ -453,16 +453,16 @@ static bool seen_before(struct beam_search *s, uint64_t hash)
 }
 
 /* Make the states of the next step from the best candidates; returns how many. */
-static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
+static uint32_t advance(struct beam_run *r, uint32_t step, uint32_t width)
 {
     struct beam_search *s = r->s;
     uint32_t made = 0, wanted = 2 * width < r->count ? 2 * width : r->count;
-    struct state *next = s->states + s->width_max;
+    struct beam_state *next = s->states + s->width_max;
     select_best(s->candidates, r->count, wanted); /* twice the width, because some candidates are equal */
     select_best(s->candidates, wanted, width < wanted ? width : wanted);
     if (width > 1) memset(s->seen, 0, s->seen_size * sizeof *s->seen);
     for (uint32_t c = 0; c < wanted && made < width; c++) {
-        const struct candidate *chosen = &s->candidates[c];
+        const struct beam_candidate *chosen = &s->candidates[c];
         if (width > 1 && seen_before(s, chosen->hash)) continue;
         struct dispatch *to = next[made].dispatch;
         dispatch_copy(to, s->states[chosen->parent].dispatch);
@@ -473,11 +473,11 @@ static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
         next[made].hash = chosen->hash;
         next[made].bytes = chosen->bytes;
         s->nodes[(size_t)step * s->width_max + made] =
-            (struct node){chosen->parent, chosen->job, chosen->device};
+            (struct beam_node){chosen->parent, chosen->job, chosen->device};
         made++;
     }
     for (uint32_t w = 0; w < made; w++) {
-        struct state swap = s->states[w];
+        struct beam_state swap = s->states[w];
         s->states[w] = next[w];
         next[w] = swap;
     }
@@ -485,11 +485,11 @@ static uint32_t advance(struct run *r, uint32_t step, uint32_t width)
 }
 
 /* One state, one pass: no copies are needed. */
-static bool advance_single(struct run *r, uint32_t step)
+static bool advance_single(struct beam_run *r, uint32_t step)
 {
     struct beam_search *s = r->s;
     if (r->count == 0) return false;
-    const struct candidate *best = &s->candidates[0];
+    const struct beam_candidate *best = &s->candidates[0];
     for (uint32_t c = 1; c < r->count; c++)
         if (better(&s->candidates[c], best)) best = &s->candidates[c];
     dispatch_put(s->states[0].dispatch, best->job, best->device);
@@ -498,17 +498,17 @@ static bool advance_single(struct run *r, uint32_t step)
     s->states[0].priority = best->priority;
     s->states[0].hash = best->hash;
     s->states[0].bytes = best->bytes;
-    s->nodes[(size_t)step * s->width_max] = (struct node){0, best->job, best->device};
+    s->nodes[(size_t)step * s->width_max] = (struct beam_node){0, best->job, best->device};
     return true;
 }
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
-static void prepare(struct run *r, uint32_t fixed, const struct dispatch_step *steps)
+static void prepare(struct beam_run *r, uint32_t fixed, const struct dispatch_step *steps)
 {
     struct beam_search *s = r->s;
     const struct instance *in = s->in;
-    struct state *state = &s->states[0];
+    struct beam_state *state = &s->states[0];
     int64_t longest = 1;
     s->weight = r->rule->weights;
     s->leads = r->rule->leads;
@@ -545,7 +545,7 @@ static void read_back(const struct beam_search *s, uint32_t fixed, uint32_t stat
                       struct dispatch_step *steps)
 {
     for (uint32_t t = s->in->task_count; t-- > fixed;) {
-        const struct node *node = &s->nodes[(size_t)t * s->width_max + state];
+        const struct beam_node *node = &s->nodes[(size_t)t * s->width_max + state];
         steps[t] = (struct dispatch_step){node->job, node->device};
         state = node->parent;
     }
@@ -554,7 +554,7 @@ static void read_back(const struct beam_search *s, uint32_t fixed, uint32_t stat
 bool beam_search_run(struct beam_search *s, const struct beam_rule *rule, uint32_t fixed, int64_t below,
                      double until_s, struct dispatch_step *steps, int64_t *value)
 {
-    struct run r = {.rule = rule, .below = below, .bound = instance_bounds_best(s->bounds), .s = s};
+    struct beam_run r = {.rule = rule, .below = below, .bound = instance_bounds_best(s->bounds), .s = s};
     uint32_t width = rule->width < s->width_max ? rule->width : s->width_max, alive = 1;
     bool must = width == 1 && below == INT64_MAX;
     s->guide = guide_of(s, rule->softness);

@@ -418,7 +418,7 @@ static uint64_t weight_buffer_size(const struct partition_cutter *cutter, uint32
 }
 
 /* The best cut so far and the candidate that it was made for; scratch of its kind. */
-struct search {
+struct partition_search {
     struct partition best, trial;
     struct partition_candidate candidate;
     struct partition_job_cut *cuts;
@@ -426,7 +426,7 @@ struct search {
 };
 
 /* The trial is the best now. */
-static enum status adopt(const struct partition_cutter *cutter, const struct partition_candidate *c, struct search *search,
+static enum status adopt(const struct partition_cutter *cutter, const struct partition_candidate *c, struct partition_search *search,
                          struct error *err)
 {
     struct partition swap = search->best;
@@ -438,7 +438,7 @@ static enum status adopt(const struct partition_cutter *cutter, const struct par
 }
 
 /* Try weight buffer sizes. */
-static enum status try_sizes(struct partition_cutter *cutter, struct partition_candidate c, struct search *search,
+static enum status try_sizes(struct partition_cutter *cutter, struct partition_candidate c, struct partition_search *search,
                              struct error *err)
 {
     uint64_t least = 0;
@@ -456,7 +456,7 @@ static enum status try_sizes(struct partition_cutter *cutter, struct partition_c
 }
 
 /* The best candidate with balanced cuts, unless that is estimated to take longer. */
-static enum status try_balanced(struct partition_cutter *cutter, struct search *search, struct error *err)
+static enum status try_balanced(struct partition_cutter *cutter, struct partition_search *search, struct error *err)
 {
     bool fits;
     const struct partition_candidate c = search->candidate;
@@ -473,7 +473,7 @@ enum status partition_spilled(const struct hardware *hardware, const struct job_
     struct partition_cutter cutter = cutter_make(hardware, jobs, footprints, options, interleaved);
     uint32_t of_host = (jobs->count + cutter.hosts - 1) / cutter.hosts;
     uint32_t busy = of_host < cutter.host_devices ? of_host : cutter.host_devices;
-    struct search search = {.cuts = make_cuts(jobs, footprints)};
+    struct partition_search search = {.cuts = make_cuts(jobs, footprints)};
     cutter.contention = max_s(partition_contention(hardware, busy), options->contention);
     enum status status = search.cuts ? partition_allocate(jobs, &search.trial, err)
                                      : cutter_out_of_memory(err);

@@ -41,7 +41,7 @@ struct job_measure {
     double factor;             /* the rule's noise */
 };
 
-struct search {
+struct order_search {
     const struct cost_table *times;
     const struct order_search_options *options;
     struct schedule_builder *now;
@@ -59,7 +59,7 @@ struct search {
     bool cut_short;     /* the start from an instance, by the limit of time */
 };
 
-static bool finished(const struct search *s)
+static bool finished(const struct order_search *s)
 {
     if (s->options->on_progress) s->options->on_progress(s->options->context);
     return s->best->makespan_s <= s->options->bound_s || clock_s() >= s->options->until_s;
@@ -74,7 +74,7 @@ static double alone_s(const struct unit_cost *time)
     return max_s(max_s(time->compute_s, in), max_s(max_s(out, time->cpu_s), time->read_s));
 }
 
-static void measure_jobs(struct search *s)
+static void measure_jobs(struct order_search *s)
 {
     const struct cost_table *t = s->times;
     double compute = 0;
@@ -94,7 +94,7 @@ static void measure_jobs(struct search *s)
 }
 
 /* In units of a job of mean length. */
-static double left(const struct search *s, const struct rule *rule, uint32_t job)
+static double left(const struct order_search *s, const struct rule *rule, uint32_t job)
 {
     const struct job_measure *m = &s->jobs[job];
     double share = s->now->view_jobs[job].remaining_s / max_s(m->compute_s, 1e-12);
@@ -103,14 +103,14 @@ static double left(const struct search *s, const struct rule *rule, uint32_t job
     return share * m->factor * s->units_per_job;
 }
 
-static bool may_run(const struct search *s, uint32_t job)
+static bool may_run(const struct order_search *s, uint32_t job)
 {
     const struct schedule_builder_view *view = &s->now->view_jobs[job];
     return view->admitted && view->remaining_s > 0 && s->quota[job] > 0;
 }
 
 /* The device that is free first, of equal ones the lowest; *ready_s: when it can start something. */
-static uint32_t next_device(const struct search *s, double *ready_s)
+static uint32_t next_device(const struct order_search *s, double *ready_s)
 {
     uint32_t best = 0;
     double ready = HUGE_VAL;
@@ -123,7 +123,7 @@ static uint32_t next_device(const struct search *s, double *ready_s)
     return best;
 }
 
-static uint32_t choose(const struct search *s, const struct rule *rule, uint32_t *device)
+static uint32_t choose(const struct order_search *s, const struct rule *rule, uint32_t *device)
 {
     double from, best_score = -HUGE_VAL;
     uint32_t best = PLAN_NONE, free = next_device(s, &from);
@@ -146,7 +146,7 @@ static uint32_t choose(const struct search *s, const struct rule *rule, uint32_t
 
 /* --- schedules ------------------------------------------------------------------------------- */
 
-static void set_noise(struct search *s, const struct rule *rule)
+static void set_noise(struct order_search *s, const struct rule *rule)
 {
     for (uint32_t j = 0; j < s->times->jobs->count; j++)
         s->jobs[j].factor =
@@ -154,7 +154,7 @@ static void set_noise(struct search *s, const struct rule *rule)
 }
 
 /* Place trial[from .. to) by the rule. False: of the jobs that have units left there, host memory has room for none. */
-static bool place_by_rule(struct search *s, const struct rule *rule, uint32_t from, uint32_t to)
+static bool place_by_rule(struct order_search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     set_noise(s, rule);
     for (uint32_t i = from; i < to; i++) {
@@ -168,7 +168,7 @@ static bool place_by_rule(struct search *s, const struct rule *rule, uint32_t fr
 
 /* Place order[from ..] as it stands; false: what comes of it is worse than the best, or more than host memory has room
  * for. */
-static bool place_order(struct search *s, const struct scheduled_unit *order, uint32_t from)
+static bool place_order(struct order_search *s, const struct scheduled_unit *order, uint32_t from)
 {
     for (uint32_t i = from; i < s->best->count; i++) {
         if (!s->now->view_jobs[order[i].job].admitted) return false;
@@ -178,7 +178,7 @@ static bool place_order(struct search *s, const struct scheduled_unit *order, ui
     return s->now->makespan_s <= s->best->makespan_s;
 }
 
-static void make_snapshots(struct search *s)
+static void make_snapshots(struct order_search *s)
 {
     schedule_builder_copy(s->now, s->snapshots[0]);
     for (uint32_t i = 0; i < s->best->count; i++) {
@@ -190,7 +190,7 @@ static void make_snapshots(struct search *s)
 
 /* Keeps a complete trial that is no worse than the best. Of equal ones the search continues from the last: its
  * neighbours may be better. */
-static void keep_trial(struct search *s)
+static void keep_trial(struct order_search *s)
 {
     struct scheduled_unit *units = s->best->units;
     s->best->units = s->trial;
@@ -199,7 +199,7 @@ static void keep_trial(struct search *s)
     make_snapshots(s);
 }
 
-static void try_rule(struct search *s, const struct rule *rule)
+static void try_rule(struct order_search *s, const struct rule *rule)
 {
     schedule_builder_copy(s->now, s->snapshots[0]);
     for (uint32_t j = 0; j < s->times->jobs->count; j++)
@@ -211,7 +211,7 @@ static void try_rule(struct search *s, const struct rule *rule)
 }
 
 /* Places units [from, to) again, the same number of each job. */
-static void try_window(struct search *s, const struct rule *rule, uint32_t from, uint32_t to)
+static void try_window(struct order_search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     uint32_t start = from - from % s->stride;
     schedule_builder_copy(s->now, s->snapshots[start / s->stride]);
@@ -232,7 +232,7 @@ static uint32_t random_length(uint64_t key, uint64_t counter, uint32_t n)
 }
 
 /* Two neighbouring sequences of units change places; or the units of one job in a window change devices. */
-static void try_move(struct search *s, uint64_t draw)
+static void try_move(struct order_search *s, uint64_t draw)
 {
     uint32_t n = s->best->count, devices = s->now->device_count;
     memcpy(s->moved, s->best->units, n * sizeof *s->moved);
@@ -256,12 +256,12 @@ static void try_move(struct search *s, uint64_t draw)
 
 /* --- the search ------------------------------------------------------------------------------ */
 
-static bool more(const struct search *s)
+static bool more(const struct order_search *s)
 {
     return s->iterations < s->options->iterations && !finished(s);
 }
 
-static void try_grid(struct search *s)
+static void try_grid(struct order_search *s)
 {
     for (uint32_t i = 0; i < GRID && more(s); i++) {
         uint32_t link = i / REMAINING_COUNT, weight = link / ARRAY_COUNT(links);
@@ -275,7 +275,7 @@ static void try_grid(struct search *s)
 }
 
 /* A rule near the best one, for everything or for a window; or a move. */
-static void try_near(struct search *s)
+static void try_near(struct order_search *s)
 {
     uint64_t draw = random_u64(s->options->seed, s->iterations);
     struct rule rule = s->rule;
@@ -319,7 +319,7 @@ static enum status start(const struct cost_table *times, uint64_t seed, struct s
 }
 
 /* Starts also from the schedule of the jobs as an instance, where that is quick. */
-static enum status start_from_instance(struct search *s, uint64_t *tried, struct error *err)
+static enum status start_from_instance(struct order_search *s, uint64_t *tried, struct error *err)
 {
     struct schedule made;
     struct error why = {0};
@@ -343,7 +343,7 @@ static enum status start_from_instance(struct search *s, uint64_t *tried, struct
     return STATUS_OK;
 }
 
-static void search_release(struct search *s)
+static void search_release(struct order_search *s)
 {
     for (uint32_t i = 0; i < SNAPSHOTS; i++) schedule_builder_destroy(s->snapshots[i]);
     schedule_builder_destroy(s->now);
@@ -353,7 +353,7 @@ static void search_release(struct search *s)
     free(s->moved);
 }
 
-static enum status search_create(struct search *s, struct error *err)
+static enum status search_create(struct order_search *s, struct error *err)
 {
     uint32_t jobs = s->times->jobs->count;
     s->jobs = alloc_zeroed(jobs + 1u, sizeof *s->jobs);
@@ -373,7 +373,7 @@ static enum status search_create(struct search *s, struct error *err)
 }
 
 /* As the best order gives them out. */
-static enum status assign_ranges(struct search *s, struct error *err)
+static enum status assign_ranges(struct order_search *s, struct error *err)
 {
     schedule_builder_copy(s->now, s->snapshots[0]);
     for (uint32_t i = 0; i < s->best->count; i++)
@@ -382,7 +382,7 @@ static enum status assign_ranges(struct search *s, struct error *err)
 }
 
 /* True where the limit of time kept the search from its last iteration, and from the bound. */
-static bool was_cut_short(const struct search *s)
+static bool was_cut_short(const struct order_search *s)
 {
     if (s->best->makespan_s <= s->options->bound_s) return false;
     return s->cut_short || s->iterations < s->options->iterations;
@@ -391,7 +391,7 @@ static bool was_cut_short(const struct search *s)
 enum status order_search(const struct cost_table *times, const struct order_search_options *options,
                          struct schedule *out, struct planner_search *effort, struct error *err)
 {
-    struct search s = {.times = times, .options = options, .best = out};
+    struct order_search s = {.times = times, .options = options, .best = out};
     assert(!times->partition->resident);
     *effort = (struct planner_search){0};
     *out = (struct schedule){0};
