@@ -1,8 +1,8 @@
 /*
  * The use of the memory of a device, by going over the ends of slots.
  *
- * Slots may overlap, so the arena is cut wherever one begins or ends. From the lowest cut to the highest, a count per
- * use says how many slots with it cover the bytes up to the next cut:
+ * Slots may overlap, so their ends divide the arena. From the lowest end to the highest, a count per
+ * use says how many slots with it cover the bytes up to the next end:
  *
  *     slot 0   |------ workspace ------|
  *     slot 1                           |---- state ----|
@@ -44,9 +44,9 @@ enum plan_memory_use plan_memory_use_of(const struct plan *plan, const struct pl
     }
 }
 
-/* --- the sweep -------------------------------------------------------------------------------- */
+/* --- adding up -------------------------------------------------------------------------------- */
 
-struct cut {
+struct memory_edge {
     uint64_t at;
     uint8_t uses;
     bool begins;
@@ -54,7 +54,7 @@ struct cut {
 
 static int by_place(const void *left, const void *right)
 {
-    const struct cut *a = left, *b = right;
+    const struct memory_edge *a = left, *b = right;
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
@@ -66,15 +66,15 @@ static uint32_t uses_here(const uint32_t covers[MEMORY_USE_COUNT])
     return uses;
 }
 
-static void sweep(const struct cut *cuts, size_t count, struct plan_memory *out)
+static void add_up(const struct memory_edge *edges, size_t count, struct plan_memory *out)
 {
     uint64_t bytes[1 << MEMORY_USE_COUNT] = {0}, from = 0;
     uint32_t covers[MEMORY_USE_COUNT] = {0};
     for (size_t i = 0; i < count; i++) {
-        bytes[uses_here(covers)] += cuts[i].at - from;
-        from = cuts[i].at;
+        bytes[uses_here(covers)] += edges[i].at - from;
+        from = edges[i].at;
         for (uint32_t u = 0; u < MEMORY_USE_COUNT; u++)
-            if (cuts[i].uses >> u & 1) covers[u] += cuts[i].begins ? 1 : UINT32_MAX;
+            if (edges[i].uses >> u & 1) covers[u] += edges[i].begins ? 1 : UINT32_MAX;
     }
     *out = (struct plan_memory){.bytes = from};
     for (uint32_t n = 0; n < ARRAY_COUNT(bytes); n++) {
@@ -88,17 +88,17 @@ enum status plan_memory_count(const struct plan *plan, const uint8_t *uses, stru
                               struct error *err)
 {
     size_t count = 0;
-    struct cut *cuts = alloc_zeroed(2 * (size_t)plan->slot_count + 1, sizeof *cuts);
-    if (!cuts) return error_memory(err, "a table of memory", plan->slot_count * 2 * sizeof *cuts);
+    struct memory_edge *edges = alloc_zeroed(2 * (size_t)plan->slot_count + 1, sizeof *edges);
+    if (!edges) return error_memory(err, "a table of memory", plan->slot_count * 2 * sizeof *edges);
     for (uint32_t s = 0; s < plan->slot_count; s++) {
         const struct plan_slot *slot = &plan->slots[s];
         if (uses[s] == 0 || slot->bytes == 0) continue;
-        cuts[count++] = (struct cut){slot->offset_bytes, uses[s], true};
-        cuts[count++] = (struct cut){slot->offset_bytes + slot->bytes, uses[s], false};
+        edges[count++] = (struct memory_edge){slot->offset_bytes, uses[s], true};
+        edges[count++] = (struct memory_edge){slot->offset_bytes + slot->bytes, uses[s], false};
     }
-    qsort(cuts, count, sizeof *cuts, by_place);
-    sweep(cuts, count, out);
-    free(cuts);
+    qsort(edges, count, sizeof *edges, by_place);
+    add_up(edges, count, out);
+    free(edges);
     return STATUS_OK;
 }
 

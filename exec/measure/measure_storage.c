@@ -78,7 +78,7 @@ static void *run_side(void *pointer)
 static enum status measure_both(struct disk_bench *bench, struct sourced_value *out, struct error *err)
 {
     struct storage_side sides[LANES] = {{.bench = bench, .lane = LANE_READ},
-                                {.bench = bench, .lane = LANE_WRITE}};
+                                        {.bench = bench, .lane = LANE_WRITE}};
     pthread_t helper;
     const double start_s = clock_s();
     const int failed = pthread_create(&helper, NULL, run_side, &sides[LANE_READ]);

@@ -388,11 +388,11 @@ static void tell_places(struct chain_search *s, uint32_t first, uint32_t layer)
 }
 
 /* One search from front to end. */
-static void sweep(struct chain_search *s)
+static void search_layers(struct chain_search *s)
 {
     uint32_t first = 0;
     s->pool[0] = (struct chain_state){.parent = NO_STATE, .older = NO_STATE, .choice = CHAIN_KEEP,
-                                .bound = chain_bound_at(s->prices, &(struct chain_place){0})};
+                                      .bound = chain_bound_at(s->prices, &(struct chain_place){0})};
     s->pool_count = 1;
     s->dropped = HUGE_VAL;
     s->best_state = NO_STATE;
@@ -450,7 +450,7 @@ enum status chain_search(const struct chain *chain, const struct chain_bound *bo
     for (; !made.proven && !s.late; width *= WIDTH_FACTOR) {
         s.best = *makespan;
         s.width = width < widest ? (uint32_t)width : widest;
-        sweep(&s);
+        search_layers(&s);
         if (s.late) break;
         bool better = s.best_state != NO_STATE;
         if (better) trace_back(&s, choices, makespan);

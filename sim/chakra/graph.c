@@ -406,10 +406,10 @@ enum status sim_graph_run(struct sim_graph *graph, const struct sim_graph_option
                           struct sim_result *result, struct trace *trace, uint32_t *never, struct error *err)
 {
     struct graph_run run = {.graph = graph,
-                      .hardware = graph->hardware,
-                      .options = options,
-                      .trace = trace,
-                      .ended = {SIM_GRAPH_NONE, SIM_GRAPH_NONE}};
+                            .hardware = graph->hardware,
+                            .options = options,
+                            .trace = trace,
+                            .ended = {SIM_GRAPH_NONE, SIM_GRAPH_NONE}};
     enum status status = create(&run, err);
     if (status == STATUS_OK) {
         double begun_s = clock_s();

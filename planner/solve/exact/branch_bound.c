@@ -412,7 +412,7 @@ static uint32_t open_fixed(struct branch_search *s, const struct dispatch_step *
         int64_t from = place->job == NO_JOB ? s->bounds->row_start
                                             : place->start + s->bounds->row[place->unit];
         struct branch_choice choice = {node->slack + start - from - s->bounds->column[unit], (int32_t)start,
-                                (uint8_t)i, (uint8_t)g};
+                                       (uint8_t)i, (uint8_t)g};
         s->path[t] = steps[t];
         open_child(s, node, &choice, &s->nodes[t + 1]);
     }
@@ -466,7 +466,7 @@ enum status branch_bound_run(const struct instance *in, const struct instance_bo
                              int64_t *value, struct branch_bound_result *result, struct error *err)
 {
     struct branch_search s = {.in = in, .bounds = bounds, .options = options, .best = steps, .value = value,
-                       .result = result};
+                              .result = result};
     *result = (struct branch_bound_result){0};
     if (!branch_bound_takes(in))
         return error_set(err, STATUS_LIMIT,

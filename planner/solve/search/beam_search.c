@@ -324,7 +324,7 @@ static void add_candidate(struct beam_run *r, uint32_t parent, uint32_t job, uin
     if (r->rule->patient && least > r->bound) guided += (double)(least - r->bound);
     if (rise > 0) guided += r->tick_per_byte * (double)rise;
     s->candidates[r->count++] = (struct beam_candidate){guided - priority, guided, hash, from->bytes + rise, slack,
-                                                   priority, parent, job, device};
+                                                        priority, parent, job, device};
 }
 
 static bool may_run(const struct beam_search *s, const struct dispatch *d, uint32_t job, uint32_t device)

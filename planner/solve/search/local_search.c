@@ -1,8 +1,8 @@
 /*
  * Local search; see local_search.h.
  *
- * The steps of the schedule stand in the order of their starts. The cut (local_cut.h) advances through them; at each
- * step, `at`, changes of this and the next steps are tried. Most ways through a cut are as long as the makespan, or
+ * The steps of the schedule stand in the order of their starts. The split (local_split.h) advances through them; at each
+ * step, `at`, changes of this and the next steps are tried. Most ways across a split are as long as the makespan, or
  * nearly, so that hardly any change makes the longest shorter. The objective is therefore the sum over all ways of
  * exp((length - makespan) / sharpness).
  *
@@ -45,12 +45,12 @@ struct timed {
 };
 
 struct local_search {
-    struct local_cut cut;
+    struct local_split split;
     struct dispatch_step *order;
     struct timed *timed; /* for sorting */
     struct local_window *window;
     double worsenings[WORSENINGS]; /* exponentially distributed: quantiles */
-    uint32_t at;    /* the first step after the cut */
+    uint32_t at;    /* the first step after the split */
     uint64_t bytes; /* moved up to there */
     double mean_copy; /* in ticks of the bridge */
 };
@@ -64,7 +64,7 @@ enum status local_search_create(const struct instance *in, struct local_search *
     s->order = alloc_zeroed(in->task_count, sizeof *s->order);
     s->timed = alloc_zeroed(in->task_count, sizeof *s->timed);
     if (!s->order || !s->timed) error_memory(err, "a search", in->task_count * sizeof *s->timed);
-    if (err->status || local_cut_init(in, &s->cut, err) || local_window_create(&s->cut, &s->window, err)) {
+    if (err->status || local_split_init(in, &s->split, err) || local_window_create(&s->split, &s->window, err)) {
         local_search_destroy(s);
         return err->status;
     }
@@ -80,7 +80,7 @@ void local_search_destroy(struct local_search *s)
 {
     if (!s) return;
     local_window_destroy(s->window);
-    local_cut_release(&s->cut);
+    local_split_release(&s->split);
     free(s->order);
     free(s->timed);
     free(s);
@@ -88,7 +88,7 @@ void local_search_destroy(struct local_search *s)
 
 void local_search_begin(struct local_search *s, const struct dispatch_step *steps)
 {
-    memcpy(s->order, steps, s->cut.in->task_count * sizeof *steps);
+    memcpy(s->order, steps, s->split.in->task_count * sizeof *steps);
 }
 
 const struct dispatch_step *local_search_order(const struct local_search *s)
@@ -127,16 +127,16 @@ static inline bool may_come(const struct local_search *s, const struct local_pas
  * and its job goes on with step `next`, less the ways of the task that is there now. */
 static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t unit, uint32_t next, int64_t start)
 {
-    const struct local_cut *c = &s->cut;
+    const struct local_split *c = &s->split;
     const struct local_step *step = &c->steps[s->at + t];
     const struct local_place *place = local_window_place(s->window, s->at + t);
     uint32_t class = c->in->device_class[c->device_of[step->sequence]];
     double sum = -place->job_way - place->device_way;
     if (next != TIMETABLE_NONE)
-        sum += local_cut_weigh(c, start + instance_compute(c->in, unit, class) + c->steps[next].tail);
+        sum += local_split_weigh(c, start + instance_compute(c->in, unit, class) + c->steps[next].tail);
     if (step->next_in_sequence != TIMETABLE_NONE) {
         const struct local_step *after = &c->steps[step->next_in_sequence];
-        sum += local_cut_weigh(c, start + setup_table_at(&c->setups, unit, after->unit, class) + after->tail);
+        sum += local_split_weigh(c, start + setup_table_at(&c->setups, unit, after->unit, class) + after->tail);
     }
     return sum;
 }
@@ -145,15 +145,15 @@ static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t un
  * add: most swaps are hopeless, and judging them takes ten times as long. */
 static bool swap_hopeful(const struct local_search *s, const struct local_pass *w, uint32_t last)
 {
-    const struct local_cut *c = &s->cut;
+    const struct local_split *c = &s->split;
     const struct local_step *first = &c->steps[s->at], *other = first + last;
     const struct local_place *there = local_window_place(s->window, s->at + last);
-    int64_t start = local_cut_device_ready(c, c->device_of[first->sequence], other->unit);
+    int64_t start = local_split_device_ready(c, c->device_of[first->sequence], other->unit);
     if (c->jobs[other->job].ended > start) start = c->jobs[other->job].ended;
     double sum = swapped_ways(s, 0, other->unit, other->next_of_job, start);
     if (sum > w->worst + end_error) return false;
     if (first->next_of_job <= s->at + last) return sum <= w->worst + estimate_error;
-    start = local_cut_ready_of(c, &there->device, c->device_of[other->sequence], first->unit);
+    start = local_split_ready_of(c, &there->device, c->device_of[other->sequence], first->unit);
     if (c->jobs[first->job].ended > start) start = c->jobs[first->job].ended;
     return sum + swapped_ways(s, last, first->unit, first->next_of_job, start) <= w->worst + estimate_error;
 }
@@ -161,7 +161,7 @@ static bool swap_hopeful(const struct local_search *s, const struct local_pass *
 /* Change the jobs of two steps; false: it is not worth judging. */
 static bool swap(const struct local_search *s, struct local_pass *w, uint32_t last, struct local_change *change)
 {
-    const struct local_step *first = &s->cut.steps[s->at], *other = first + last;
+    const struct local_step *first = &s->split.steps[s->at], *other = first + last;
     w->worst = worst_of(s, w, draw(w));
     if (first->sequence != other->sequence && !swap_hopeful(s, w, last)) return false;
     *change = (struct local_change){LOCAL_SWAP, last, 0};
@@ -171,7 +171,7 @@ static bool swap(const struct local_search *s, struct local_pass *w, uint32_t la
 /* Whether a task of step `at` or `at` + last may go to another place, by its job's way from there: most are hopeless. */
 static bool move_hopeful(const struct local_search *s, const struct local_pass *w, const struct local_change *change)
 {
-    const struct local_cut *c = &s->cut;
+    const struct local_split *c = &s->split;
     const struct local_step *first = &c->steps[s->at], *other = first + change->last;
     const struct local_step *moved = change->kind == LOCAL_SOONER ? other : first;
     if (moved->next_of_job == TIMETABLE_NONE) return true;
@@ -182,12 +182,12 @@ static bool move_hopeful(const struct local_search *s, const struct local_pass *
                 setup_table_at(&c->setups, other->unit, first->unit, c->in->device_class[device]);
     } else {
         if (change->kind == LOCAL_ELSEWHERE) device = change->to;
-        start = local_cut_device_ready(c, device, moved->unit);
+        start = local_split_device_ready(c, device, moved->unit);
     }
     if (c->jobs[moved->job].ended > start) start = c->jobs[moved->job].ended;
     int64_t ended = start + instance_compute(c->in, moved->unit, c->in->device_class[device]);
     float now = local_window_place(s->window, s->at + (moved == other ? change->last : 0))->job_way;
-    return local_cut_weigh(c, ended + c->steps[moved->next_of_job].tail) - now <= w->worst + end_error;
+    return local_split_weigh(c, ended + c->steps[moved->next_of_job].tail) - now <= w->worst + end_error;
 }
 
 /* One of the other changes. */
@@ -197,12 +197,12 @@ static bool draw_change(struct local_search *s, struct local_pass *w, struct loc
     w->worst = worst_of(s, w, r);
     uint32_t last = 1 + (uint32_t)((r >> 16) % (w->end - s->at - 1));
     if ((r & 15) == 0) {
-        uint32_t to = (uint32_t)((r >> 40) % s->cut.in->device_count);
+        uint32_t to = (uint32_t)((r >> 40) % s->split.in->device_count);
         *change = (struct local_change){LOCAL_ELSEWHERE, 0, to};
-        return to != s->cut.device_of[s->cut.steps[s->at].sequence] && move_hopeful(s, w, change);
+        return to != s->split.device_of[s->split.steps[s->at].sequence] && move_hopeful(s, w, change);
     }
     *change = (struct local_change){(r & 15) < 6 ? LOCAL_SOONER : LOCAL_LATER, last, 0};
-    const struct local_job *j = &s->cut.jobs[s->cut.steps[s->at + last].job];
+    const struct local_job *j = &s->split.jobs[s->split.steps[s->at + last].job];
     if (change->kind == LOCAL_SOONER && (j->next != s->at + last || !may_come(s, w, j))) return false;
     return move_hopeful(s, w, change);
 }
@@ -211,14 +211,14 @@ static bool draw_change(struct local_search *s, struct local_pass *w, struct loc
  * parameters would go through the host. */
 static float way_of_last(const struct local_search *s, const struct local_device *d)
 {
-    const struct local_job *j = &s->cut.jobs[d->job];
-    return j->ready == j->ended ? j->way : local_cut_job_way(&s->cut, d->job);
+    const struct local_job *j = &s->split.jobs[d->job];
+    return j->ready == j->ended ? j->way : local_split_job_way(&s->split, d->job);
 }
 
 /* Exchanges the futures of two devices. */
 static void cross(struct local_search *s, uint32_t g, uint32_t h)
 {
-    struct local_cut *c = &s->cut;
+    struct local_split *c = &s->split;
     uint32_t next = c->devices[g].next, sequence = c->sequence_of[g];
     c->devices[g].next = c->devices[h].next;
     c->devices[h].next = next;
@@ -229,27 +229,27 @@ static void cross(struct local_search *s, uint32_t g, uint32_t h)
 }
 
 /* Bytes that a device copies in when it goes on with step `next`. */
-static uint64_t next_copy(const struct local_cut *c, const struct local_device *d, uint32_t next)
+static uint64_t next_copy(const struct local_split *c, const struct local_device *d, uint32_t next)
 {
-    return next == TIMETABLE_NONE ? 0 : local_cut_copy(c, d, c->steps[next].unit);
+    return next == TIMETABLE_NONE ? 0 : local_split_copy(c, d, c->steps[next].unit);
 }
 
 /* The devices' own ways tell most of them hopeless. */
 static void try_cross(struct local_search *s, struct local_pass *w, uint32_t g, uint32_t h)
 {
-    struct local_device *a = &s->cut.devices[g], *b = &s->cut.devices[h];
-    const struct local_cut *c = &s->cut;
-    struct local_job none = {0}, *i = a->job == TIMETABLE_NONE ? &none : &s->cut.jobs[a->job];
-    struct local_job *k = b->job == TIMETABLE_NONE || b->job == a->job ? &none : &s->cut.jobs[b->job];
+    struct local_device *a = &s->split.devices[g], *b = &s->split.devices[h];
+    const struct local_split *c = &s->split;
+    struct local_job none = {0}, *i = a->job == TIMETABLE_NONE ? &none : &s->split.jobs[a->job];
+    struct local_job *k = b->job == TIMETABLE_NONE || b->job == a->job ? &none : &s->split.jobs[b->job];
     double most = (double)(a->way + b->way + i->way + k->way) + worst_of(s, w, draw(w));
-    float a_way = local_cut_device_way_to(&s->cut, g, b->next);
+    float a_way = local_split_device_way_to(&s->split, g, b->next);
     if (a_way > most) return;
-    float b_way = local_cut_device_way_to(&s->cut, h, a->next);
+    float b_way = local_split_device_way_to(&s->split, h, a->next);
     uint64_t bytes = c->bytes;
     if (c->in->bridge_bytes_per_tick > 0) {
         bytes += next_copy(c, a, b->next) + next_copy(c, b, a->next);
         bytes -= next_copy(c, a, a->next) + next_copy(c, b, b->next);
-        most += (double)(local_cut_bridge_way(c, c->bytes) - local_cut_bridge_way(c, bytes));
+        most += (double)(local_split_bridge_way(c, c->bytes) - local_split_bridge_way(c, bytes));
     }
     if (a_way + b_way > most) return;
     cross(s, g, h);
@@ -258,7 +258,7 @@ static void try_cross(struct local_search *s, struct local_pass *w, uint32_t g, 
         cross(s, g, h);
         return;
     }
-    s->cut.bytes = bytes;
+    s->split.bytes = bytes;
     a->way = a_way;
     b->way = b_way;
     i->way = i_way;
@@ -273,7 +273,7 @@ static void try_cross(struct local_search *s, struct local_pass *w, uint32_t g, 
  */
 static void try_crosses(struct local_search *s, struct local_pass *w)
 {
-    const struct instance *in = s->cut.in;
+    const struct instance *in = s->split.in;
     uint32_t g = s->at > 0 ? s->order[s->at - 1].device : 0, h = g, n = in->device_count;
     if (n > CROSSES_MAX + 1) h = (uint32_t)(draw(w) >> 32) % n;
     for (uint32_t k = 0; k < CROSSES_MAX && k + 1 < n; k++) {
@@ -298,7 +298,7 @@ static void try_changes(struct local_search *s, struct local_pass *w)
     local_window_set(s->window, s->at, w->end);
     if (draw_change(s, w, &change)) try_change(s, w, &change);
     for (uint32_t t = s->at + 1; t < w->end; t++) {
-        const struct local_job *j = &s->cut.jobs[s->cut.steps[t].job];
+        const struct local_job *j = &s->split.jobs[s->split.steps[t].job];
         if (j->next != t || !may_come(s, w, j)) continue;
         if (swap(s, w, t - s->at, &change)) try_change(s, w, &change);
     }
@@ -316,27 +316,27 @@ static int compare_timed(const void *a, const void *b)
 /* Steps in the order of their starts, with their tails; the front before the first. */
 static void begin_pass(struct local_search *s, double sharpness)
 {
-    const struct instance *in = s->cut.in;
-    s->cut.scale = LOCAL_EXPONENT_STEPS / sharpness;
-    local_cut_clear(&s->cut);
+    const struct instance *in = s->split.in;
+    s->split.scale = LOCAL_EXPONENT_STEPS / sharpness;
+    local_split_clear(&s->split);
     for (uint32_t t = 0; t < in->task_count; t++)
-        s->timed[t] = (struct timed){local_cut_put(&s->cut, s->order[t].job, s->order[t].device), t};
-    s->cut.makespan = 0;
+        s->timed[t] = (struct timed){local_split_put(&s->split, s->order[t].job, s->order[t].device), t};
+    s->split.makespan = 0;
     for (uint32_t i = 0; i < in->job_count; i++)
-        if (s->cut.jobs[i].end > s->cut.makespan) s->cut.makespan = s->cut.jobs[i].end;
+        if (s->split.jobs[i].end > s->split.makespan) s->split.makespan = s->split.jobs[i].end;
     qsort(s->timed, in->task_count, sizeof *s->timed, compare_timed);
     for (uint32_t t = 0; t < in->task_count; t++) {
         const struct dispatch_step *step = &s->order[s->timed[t].at];
-        s->cut.steps[t].job = step->job;
-        s->cut.steps[t].sequence = step->device;
+        s->split.steps[t].job = step->job;
+        s->split.steps[t].sequence = step->device;
     }
-    local_cut_clear(&s->cut);
-    local_cut_set_tails(&s->cut, 0, in->task_count - 1);
-    local_cut_count_bytes(&s->cut);
-    s->cut.makespan = max_i64(s->cut.makespan, bridge_bytes_ticks(in, s->cut.bytes));
-    s->cut.bridge_scale = LOCAL_EXPONENT_STEPS / fmax(sharpness, bridge_softness * s->mean_copy);
-    for (uint32_t i = 0; i < in->job_count; i++) s->cut.jobs[i].way = local_cut_job_way(&s->cut, i);
-    for (uint32_t g = 0; g < in->device_count; g++) s->cut.devices[g].way = local_cut_device_way(&s->cut, g);
+    local_split_clear(&s->split);
+    local_split_set_tails(&s->split, 0, in->task_count - 1);
+    local_split_count_bytes(&s->split);
+    s->split.makespan = max_i64(s->split.makespan, bridge_bytes_ticks(in, s->split.bytes));
+    s->split.bridge_scale = LOCAL_EXPONENT_STEPS / fmax(sharpness, bridge_softness * s->mean_copy);
+    for (uint32_t i = 0; i < in->job_count; i++) s->split.jobs[i].way = local_split_job_way(&s->split, i);
+    for (uint32_t g = 0; g < in->device_count; g++) s->split.devices[g].way = local_split_device_way(&s->split, g);
     local_window_spoil(s->window);
     s->at = 0;
     s->bytes = 0;
@@ -344,23 +344,23 @@ static void begin_pass(struct local_search *s, double sharpness)
 
 static void advance(struct local_search *s)
 {
-    const struct local_step *step = &s->cut.steps[s->at];
-    uint32_t device = s->cut.device_of[step->sequence], prior = s->cut.devices[device].job;
-    const struct instance_unit *units = s->cut.in->units, *unit = &units[step->unit];
-    bool there = prior != TIMETABLE_NONE && instance_resident(&units[s->cut.devices[device].unit], unit);
+    const struct local_step *step = &s->split.steps[s->at];
+    uint32_t device = s->split.device_of[step->sequence], prior = s->split.devices[device].job;
+    const struct instance_unit *units = s->split.in->units, *unit = &units[step->unit];
+    bool there = prior != TIMETABLE_NONE && instance_resident(&units[s->split.devices[device].unit], unit);
     s->bytes += (there ? 0 : unit->in_bytes) + (unit->writes ? unit->out_bytes : 0);
     s->order[s->at] = (struct dispatch_step){step->job, device};
-    local_cut_put(&s->cut, step->job, device);
-    s->cut.jobs[step->job].next = step->next_of_job;
-    s->cut.devices[device].next = step->next_in_sequence;
+    local_split_put(&s->split, step->job, device);
+    s->split.jobs[step->job].next = step->next_of_job;
+    s->split.devices[device].next = step->next_in_sequence;
     s->at++;
-    local_cut_set_ways(&s->cut, device);
-    if (prior != TIMETABLE_NONE) s->cut.jobs[prior].way = local_cut_job_way(&s->cut, prior);
+    local_split_set_ways(&s->split, device);
+    if (prior != TIMETABLE_NONE) s->split.jobs[prior].way = local_split_job_way(&s->split, prior);
 }
 
 int64_t local_search_run(struct local_search *s, const struct local_rule *rule, double until_s)
 {
-    uint32_t n = s->cut.in->task_count, reach = rule->reach < LOCAL_REACH_MAX ? rule->reach : LOCAL_REACH_MAX;
+    uint32_t n = s->split.in->task_count, reach = rule->reach < LOCAL_REACH_MAX ? rule->reach : LOCAL_REACH_MAX;
     struct local_pass w = {.rule = rule, .draws = random_mix(rule->seed),
                            .patience = (int64_t)(PATIENCE * rule->sharpness)};
     bool over = false;
@@ -371,7 +371,7 @@ int64_t local_search_run(struct local_search *s, const struct local_rule *rule, 
         if (!over) try_changes(s, &w);
         advance(s);
     }
-    int64_t *ends = alloca(s->cut.in->job_count * sizeof *ends); /* at most 512 KiB */
-    for (uint32_t i = 0; i < s->cut.in->job_count; i++) ends[i] = s->cut.jobs[i].end;
-    return instance_value(s->cut.in, ends, s->bytes);
+    int64_t *ends = alloca(s->split.in->job_count * sizeof *ends); /* at most 512 KiB */
+    for (uint32_t i = 0; i < s->split.in->job_count; i++) ends[i] = s->split.jobs[i].end;
+    return instance_value(s->split.in, ends, s->bytes);
 }

@@ -20,7 +20,7 @@ struct trial_device {
 };
 
 struct local_window {
-    struct local_cut *cut;
+    struct local_split *split;
     uint32_t at, end; /* places are known of these */
     struct local_place places[LOCAL_REACH_MAX]; /* of step t at t % LOCAL_REACH_MAX */
     struct local_job *rear_jobs; /* after `end` */
@@ -35,12 +35,12 @@ struct local_window {
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-enum status local_window_create(struct local_cut *cut, struct local_window **out, struct error *err)
+enum status local_window_create(struct local_split *split, struct local_window **out, struct error *err)
 {
-    const struct instance *in = cut->in;
+    const struct instance *in = split->in;
     struct local_window *w = alloc_zeroed(1, sizeof *w);
     if (!w) return error_memory(err, "a search", sizeof *w);
-    w->cut = cut;
+    w->split = split;
     w->rear_jobs = alloc_zeroed(in->job_count, sizeof *w->rear_jobs);
     w->rear_devices = alloc_zeroed(in->device_count, sizeof *w->rear_devices);
     w->jobs = alloc_zeroed(in->job_count, sizeof *w->jobs);
@@ -81,25 +81,25 @@ void local_window_spoil(struct local_window *w)
 }
 
 /* Returns the weight of the way of a job after its task on `device`, which goes on with step `device_next`. */
-static inline float job_way(const struct local_cut *c, const struct local_job *j, uint32_t next, bool direct)
+static inline float job_way(const struct local_split *c, const struct local_job *j, uint32_t next, bool direct)
 {
     int64_t length = j->end;
     if (next != TIMETABLE_NONE) {
         int64_t tail = (direct ? j->ended : j->ready) + c->steps[next].tail;
         if (tail > length) length = tail;
     }
-    return local_cut_weigh(c, length);
+    return local_split_weigh(c, length);
 }
 
-static inline float device_way(const struct local_cut *c, const struct local_device *d, uint32_t device, uint32_t next)
+static inline float device_way(const struct local_split *c, const struct local_device *d, uint32_t device, uint32_t next)
 {
     if (next == TIMETABLE_NONE) return 0;
-    return local_cut_weigh(c, local_cut_ready_of(c, d, device, c->steps[next].unit) + c->steps[next].tail);
+    return local_split_weigh(c, local_split_ready_of(c, d, device, c->steps[next].unit) + c->steps[next].tail);
 }
 
 void local_window_set(struct local_window *w, uint32_t at, uint32_t end)
 {
-    const struct local_cut *c = w->cut;
+    const struct local_split *c = w->split;
     if (w->end <= at || w->at > at) { /* spoiled */
         memcpy(w->rear_jobs, c->jobs, c->in->job_count * sizeof *c->jobs);
         memcpy(w->rear_devices, c->devices, c->in->device_count * sizeof *c->devices);
@@ -114,7 +114,7 @@ void local_window_set(struct local_window *w, uint32_t at, uint32_t end)
         struct local_place *place = place_at(w, t);
         place->job = *j;
         place->device = *d;
-        place->start = local_cut_run(c, j, step->job, d, device);
+        place->start = local_split_run(c, j, step->job, d, device);
         place->end = j->end;
         place->job_way = job_way(c, j, step->next_of_job, step->next_of_job == step->next_in_sequence);
         place->device_way = device_way(c, d, device, step->next_in_sequence);
@@ -166,26 +166,26 @@ static inline bool device_differs(const struct local_window *w, uint32_t device)
 static inline bool put(struct local_window *w, uint32_t job, struct local_job *j, uint32_t device,
                        struct local_device *d)
 {
-    const struct instance *in = w->cut->in;
+    const struct instance *in = w->split->in;
     if (in->class_count > 1 && !instance_fits(in, j->unit, in->device_class[device])) return false;
-    if (in->bridge_bytes_per_tick > 0) w->moved += local_cut_copy(w->cut, d, j->unit);
-    local_cut_run(w->cut, j, job, d, device);
+    if (in->bridge_bytes_per_tick > 0) w->moved += local_split_copy(w->split, d, j->unit);
+    local_split_run(w->split, j, job, d, device);
     return true;
 }
 
 /* A step no longer copies its shard in. */
 static inline void spare(struct local_window *w, uint32_t step)
 {
-    if (w->cut->in->bridge_bytes_per_tick > 0)
-        w->spared += local_cut_copy(w->cut, &place_at(w, step)->device, w->cut->steps[step].unit);
+    if (w->split->in->bridge_bytes_per_tick > 0)
+        w->spared += local_split_copy(w->split, &place_at(w, step)->device, w->split->steps[step].unit);
 }
 
 /* Goes through unchanged steps [from, to), before which some state differs. */
 static bool pass(struct local_window *w, uint32_t from, uint32_t to)
 {
     for (uint32_t t = from; t < to; t++) {
-        const struct local_step *step = &w->cut->steps[t];
-        uint32_t device = w->cut->device_of[step->sequence];
+        const struct local_step *step = &w->split->steps[t];
+        uint32_t device = w->split->device_of[step->sequence];
         if (!job_differs(w, step->job) && !device_differs(w, device)) continue;
         const struct local_place *place = place_at(w, t);
         struct local_job *j = own_job(w, step->job, &place->job);
@@ -202,7 +202,7 @@ static bool pass(struct local_window *w, uint32_t from, uint32_t to)
 /* Dispatch what a change makes different. */
 static bool replay(struct local_window *w, const struct local_change *change)
 {
-    const struct local_cut *c = w->cut;
+    const struct local_split *c = w->split;
     uint32_t last = w->at + change->last;
     const struct local_step *first = &c->steps[w->at], *other = &c->steps[last];
     const struct local_place *here = place_at(w, w->at), *there = place_at(w, last);
@@ -244,7 +244,7 @@ static bool replay(struct local_window *w, const struct local_change *change)
 }
 
 /* Returns the last step of a chain up to `last`; TIMETABLE_NONE: no such step. *next: the step after it. */
-static inline uint32_t last_of_job(const struct local_cut *c, uint32_t job, uint32_t last, uint32_t *next)
+static inline uint32_t last_of_job(const struct local_split *c, uint32_t job, uint32_t last, uint32_t *next)
 {
     uint32_t before = TIMETABLE_NONE, step = c->jobs[job].next;
     for (; step <= last; step = c->steps[step].next_of_job) before = step; /* TIMETABLE_NONE is greater than all steps */
@@ -252,7 +252,7 @@ static inline uint32_t last_of_job(const struct local_cut *c, uint32_t job, uint
     return before;
 }
 
-static inline uint32_t last_of_device(const struct local_cut *c, uint32_t device, uint32_t last, uint32_t *next)
+static inline uint32_t last_of_device(const struct local_split *c, uint32_t device, uint32_t last, uint32_t *next)
 {
     uint32_t before = TIMETABLE_NONE, step = c->devices[device].next;
     for (; step <= last; step = c->steps[step].next_in_sequence) before = step;
@@ -267,14 +267,14 @@ static inline uint32_t last_of_device(const struct local_cut *c, uint32_t device
 static void touch_host(struct local_window *w, uint32_t job, uint32_t last)
 {
     if (job == TIMETABLE_NONE || job_differs(w, job)) return;
-    uint32_t next, before = last_of_job(w->cut, job, last, &next);
-    struct local_job now = w->cut->jobs[job];
+    uint32_t next, before = last_of_job(w->split, job, last, &next);
+    struct local_job now = w->split->jobs[job];
     if (before != TIMETABLE_NONE) {
-        const struct local_step *step = &w->cut->steps[before];
+        const struct local_step *step = &w->split->steps[before];
         struct local_place *place = place_at(w, before);
         struct local_device d = place->device;
         now = place->job;
-        local_cut_run(w->cut, &now, job, &d, w->cut->device_of[step->sequence]);
+        local_split_run(w->split, &now, job, &d, w->split->device_of[step->sequence]);
     }
     if (now.ready != now.ended) own_job(w, job, &now);
 }
@@ -282,7 +282,7 @@ static void touch_host(struct local_window *w, uint32_t job, uint32_t last)
 /* The bytes of a device's next step after the changed ones; `before`: its last one of these without the change. */
 static void count_next(struct local_window *w, uint32_t device, uint32_t before, uint32_t next)
 {
-    const struct local_cut *c = w->cut;
+    const struct local_split *c = w->split;
     struct local_device was = c->devices[device];
     uint32_t unit = c->steps[next].unit;
     if (c->in->bridge_bytes_per_tick == 0) return;
@@ -290,13 +290,13 @@ static void count_next(struct local_window *w, uint32_t device, uint32_t before,
         was.job = c->steps[before].job;
         was.unit = c->steps[before].unit;
     }
-    w->spared += local_cut_copy(c, &was, unit);
-    w->moved += local_cut_copy(c, &w->devices[device].now, unit);
+    w->spared += local_split_copy(c, &was, unit);
+    w->moved += local_split_copy(c, &w->devices[device].now, unit);
 }
 
 bool local_window_judge(struct local_window *w, const struct local_change *change, double worst, double *delta)
 {
-    const struct local_cut *c = w->cut;
+    const struct local_split *c = w->split;
     uint32_t last = w->at + change->last, next, before;
     w->trial++;
     w->touched_job_count = w->touched_device_count = 0;
@@ -321,7 +321,7 @@ bool local_window_judge(struct local_window *w, const struct local_change *chang
         if (device_next[i] != TIMETABLE_NONE) count_next(w, device, before, device_next[i]);
     }
     if (w->moved != w->spared)
-        sum += local_cut_bridge_way(c, c->bytes + w->moved - w->spared) - local_cut_bridge_way(c, c->bytes);
+        sum += local_split_bridge_way(c, c->bytes + w->moved - w->spared) - local_split_bridge_way(c, c->bytes);
     for (uint32_t i = 0; i < w->touched_job_count; i++) {
         uint32_t job = w->touched_jobs[i];
         if (!w->jobs[job].differs) continue;
@@ -356,10 +356,10 @@ bool local_window_judge(struct local_window *w, const struct local_change *chang
 /* Steps `at` .. `at` + last with the change; they name devices. */
 static void list_changed(const struct local_window *w, const struct local_change *change, struct dispatch_step *out)
 {
-    const struct local_step *steps = w->cut->steps + w->at;
+    const struct local_step *steps = w->split->steps + w->at;
     uint32_t last = change->last;
     for (uint32_t t = 0; t <= last; t++)
-        out[t] = (struct dispatch_step){steps[t].job, w->cut->device_of[steps[t].sequence]};
+        out[t] = (struct dispatch_step){steps[t].job, w->split->device_of[steps[t].sequence]};
     struct dispatch_step first = out[0], other = out[last];
     switch (change->kind) {
     case LOCAL_SWAP:
@@ -380,7 +380,7 @@ static void list_changed(const struct local_window *w, const struct local_change
 
 void local_window_apply(struct local_window *w, const struct local_change *change)
 {
-    struct local_cut *c = w->cut;
+    struct local_split *c = w->split;
     struct dispatch_step changed[LOCAL_REACH_MAX];
     uint32_t at = w->at, last = at + change->last;
     uint32_t left[2] = {c->device_of[c->steps[at].sequence], c->device_of[c->steps[last].sequence]};
@@ -390,19 +390,19 @@ void local_window_apply(struct local_window *w, const struct local_change *chang
         const struct local_step *step = &c->steps[t];
         struct local_job *j = &c->jobs[step->job];
         struct local_device *d = &c->devices[c->device_of[step->sequence]];
-        j->next = local_cut_job_behind(c, j->next, last);
-        d->next = local_cut_sequence_behind(c, d->next, last);
+        j->next = local_split_job_after(c, j->next, last);
+        d->next = local_split_sequence_after(c, d->next, last);
     }
     for (uint32_t t = at; t <= last; t++) {
         c->steps[t].job = changed[t - at].job;
         c->steps[t].sequence = c->sequence_of[changed[t - at].device];
     }
-    local_cut_set_tails(c, at, last);
+    local_split_set_tails(c, at, last);
     for (uint32_t t = at; t <= last; t++) {
-        c->jobs[c->steps[t].job].way = local_cut_job_way(c, c->steps[t].job);
-        local_cut_set_ways(c, c->device_of[c->steps[t].sequence]);
+        c->jobs[c->steps[t].job].way = local_split_job_way(c, c->steps[t].job);
+        local_split_set_ways(c, c->device_of[c->steps[t].sequence]);
     }
-    local_cut_set_ways(c, left[0]); /* these may have lost a step */
-    local_cut_set_ways(c, left[1]);
+    local_split_set_ways(c, left[0]); /* these may have lost a step */
+    local_split_set_ways(c, left[1]);
     local_window_spoil(w);
 }

@@ -1,8 +1,8 @@
 /*
- * The steps after a cut, and the effect of a change of the first of them; for local_search.c.
+ * The steps after a split, and the effect of a change of the first of them; for local_search.c.
  *
- * A change touches only the first steps of the window. It is judged at the cut after the last of them, by the growth of
- * the sum over all ways (local_cut.h). Only the differences are dispatched again: steps whose job and device are
+ * A change touches only the first steps of the window. It is judged at the split after the last of them, by the growth
+ * of the sum over all ways (local_split.h). Only the differences are dispatched again: steps whose job and device are
  * unchanged are skipped, and most jobs and devices soon return to their former state.
  *
  *     swap      the first step and step `last` exchange jobs
@@ -15,7 +15,7 @@
 #ifndef SPILLWAY_PLANNER_LOCAL_WINDOW_H
 #define SPILLWAY_PLANNER_LOCAL_WINDOW_H
 
-#include "planner/solve/search/local_cut.h"
+#include "planner/solve/search/local_split.h"
 
 enum { LOCAL_REACH_MAX = 64 };
 
@@ -37,15 +37,15 @@ struct local_place {
 
 struct local_window; /* opaque */
 
-/* Creates a window. `cut` is borrowed. Errors: STATUS_NO_MEMORY. */
-MUST_CHECK enum status local_window_create(struct local_cut *cut, struct local_window **out, struct error *err);
+/* Creates a window. `split` is borrowed. Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status local_window_create(struct local_split *split, struct local_window **out, struct error *err);
 void local_window_destroy(struct local_window *window); /* NULL is fine */
 
-/* Sets the window to steps [at, end), at most LOCAL_REACH_MAX; `at` is the first step after the cut. The call updates
+/* Sets the window to steps [at, end), at most LOCAL_REACH_MAX; `at` is the first step after the split. The call updates
  * only new steps when `at` and all steps are unchanged since the last one. */
 void local_window_set(struct local_window *window, uint32_t at, uint32_t end);
 
-/* Tells the window that the steps or the cut have changed, otherwise than by advancing the cut. */
+/* Tells the window that the steps or the split have changed, otherwise than by advancing the split. */
 void local_window_spoil(struct local_window *window);
 
 /* Returns the place of step `step` of the window, valid until the window changes. */

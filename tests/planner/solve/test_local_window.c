@@ -27,9 +27,9 @@ struct order {
     uint32_t *device_of;
 };
 
-static void begin(struct local_cut *c, const struct order *order)
+static void begin(struct local_split *c, const struct order *order)
 {
-    local_cut_clear(c);
+    local_split_clear(c);
     for (uint32_t g = 0; g < c->in->device_count; g++) {
         c->device_of[g] = order->device_of[g];
         c->sequence_of[order->device_of[g]] = g;
@@ -38,28 +38,28 @@ static void begin(struct local_cut *c, const struct order *order)
         c->steps[t].job = order->steps[t].job;
         c->steps[t].sequence = order->steps[t].device;
     }
-    local_cut_set_tails(c, 0, c->in->task_count - 1);
-    local_cut_count_bytes(c);
+    local_split_set_tails(c, 0, c->in->task_count - 1);
+    local_split_count_bytes(c);
 }
 
-static void go_on(struct local_cut *c, uint32_t step)
+static void go_on(struct local_split *c, uint32_t step)
 {
     uint32_t job = c->steps[step].job, device = c->device_of[c->steps[step].sequence];
-    local_cut_put(c, job, device);
+    local_split_put(c, job, device);
     c->jobs[job].next = c->steps[step].next_of_job;
     c->devices[device].next = c->steps[step].next_in_sequence;
 }
 
-static double ways(struct local_cut *c)
+static double ways(struct local_split *c)
 {
-    double sum = local_cut_bridge_way(c, c->bytes);
-    for (uint32_t i = 0; i < c->in->job_count; i++) sum += c->jobs[i].way = local_cut_job_way(c, i);
-    for (uint32_t g = 0; g < c->in->device_count; g++) sum += c->devices[g].way = local_cut_device_way(c, g);
+    double sum = local_split_bridge_way(c, c->bytes);
+    for (uint32_t i = 0; i < c->in->job_count; i++) sum += c->jobs[i].way = local_split_job_way(c, i);
+    for (uint32_t g = 0; g < c->in->device_count; g++) sum += c->devices[g].way = local_split_device_way(c, g);
     return sum;
 }
 
 /* The sum over all ways behind step `last` of an order. */
-static double ways_behind(struct local_cut *c, const struct order *order, uint32_t last)
+static double ways_behind(struct local_split *c, const struct order *order, uint32_t last)
 {
     begin(c, order);
     for (uint32_t t = 0; t <= last; t++) go_on(c, t);
@@ -133,10 +133,10 @@ static bool change_order(const struct instance *in, struct order *order, uint32_
     return true;
 }
 
-static void set_cut(const struct instance *in, struct local_cut *c, double sharpness)
+static void set_cut(const struct instance *in, struct local_split *c, double sharpness)
 {
     struct error err = {0};
-    assert_int_equal(local_cut_init(in, c, &err), STATUS_OK);
+    assert_int_equal(local_split_init(in, c, &err), STATUS_OK);
     c->scale = LOCAL_EXPONENT_STEPS / sharpness;
     c->bridge_scale = LOCAL_EXPONENT_STEPS / (3 * sharpness);
     c->makespan = in->horizon / in->device_count;
@@ -157,7 +157,7 @@ static void changes_add_what_they_say(void **state)
         uint64_t key = random_u64(seed, c);
         struct instance in = {0};
         struct order order, changed;
-        struct local_cut cut = {0}, anew = {0};
+        struct local_split split = {0}, anew = {0};
         struct local_window *window;
         struct error err = {0};
         test_instance_mixed(seed, c, &in);
@@ -176,17 +176,17 @@ static void changes_add_what_they_say(void **state)
         bool valid = change_order(&in, &changed, at, &change);
         if (valid) {
             double sharpness = (double)in.horizon * (c % 7 + 1) / 70, delta = NAN;
-            set_cut(&in, &cut, sharpness);
+            set_cut(&in, &split, sharpness);
             set_cut(&in, &anew, sharpness);
-            assert_int_equal(local_window_create(&cut, &window, &err), STATUS_OK);
-            begin(&cut, &order);
-            uint64_t bytes_before = cut.bytes;
+            assert_int_equal(local_window_create(&split, &window, &err), STATUS_OK);
+            begin(&split, &order);
+            uint64_t bytes_before = split.bytes;
             for (uint32_t t = 0; t < at; t++) {
-                ways(&cut);
+                ways(&split);
                 if (t % 3 == 0) local_window_set(window, t, t + REACH < in.task_count ? t + REACH : in.task_count);
-                go_on(&cut, t);
+                go_on(&split, t);
             }
-            ways(&cut);
+            ways(&split);
             local_window_set(window, at, end);
             bool taken = local_window_judge(window, &change, 1e9, &delta), fits = order_fits(&in, &changed);
             /* behind the last of the steps; tasks that do not fit further on are the next change's matter */
@@ -201,20 +201,20 @@ static void changes_add_what_they_say(void **state)
                 assert_false(local_window_judge(window, &change, delta - 1e-3 * (1 + fabs(delta)), &delta));
                 local_window_apply(window, &change);
                 for (uint32_t t = at; t < end; t++) {
-                    assert_int_equal(cut.steps[t].job, changed.steps[t].job);
-                    assert_int_equal(cut.device_of[cut.steps[t].sequence],
+                    assert_int_equal(split.steps[t].job, changed.steps[t].job);
+                    assert_int_equal(split.device_of[split.steps[t].sequence],
                                      changed.device_of[changed.steps[t].device]);
                 }
-                assert_int_equal(cut.bytes, anew.bytes);
-                bytes_changed += cut.bytes != bytes_before;
+                assert_int_equal(split.bytes, anew.bytes);
+                bytes_changed += split.bytes != bytes_before;
                 judged[change.kind]++;
             } else {
                 assert_false(fits);
                 refused++;
             }
             local_window_destroy(window);
-            local_cut_release(&cut);
-            local_cut_release(&anew);
+            local_split_release(&split);
+            local_split_release(&anew);
         }
         release_order(&order);
         release_order(&changed);
@@ -229,21 +229,21 @@ static void no_memory(void **state)
 {
     (void)state;
     struct instance in = {0};
-    struct local_cut cut = {0};
+    struct local_split split = {0};
     test_instance_mixed(1, 1, &in);
-    set_cut(&in, &cut, 1);
+    set_cut(&in, &split, 1);
     for (uint64_t n = 1;; n++) {
         struct error err = {0};
         struct local_window *window = NULL;
         alloc_test_fail_at(n);
-        enum status status = local_window_create(&cut, &window, &err);
+        enum status status = local_window_create(&split, &window, &err);
         uint64_t made = alloc_test_fail_at(0);
         if (status == STATUS_OK) local_window_destroy(window);
         else assert_int_equal(status, STATUS_NO_MEMORY);
         if (made < n) break;
         assert_true(n < 30);
     }
-    local_cut_release(&cut);
+    local_split_release(&split);
     instance_release(&in);
 }
 

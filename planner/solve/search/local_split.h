@@ -1,14 +1,14 @@
 /*
- * A cut through a schedule: the steps before it are final, the steps after it have tails; for local_search.c.
+ * A split of a schedule: the steps before it are final, the steps after it have tails; for local_search.c.
  *
- * The state of jobs and devices at the cut is the *front*: when each is ready. The steps after the cut belong to
- * sequences; which device goes on with which sequence can still change at the cut. A step's tail is the longest path
- * from its start to the end of the schedule. The *ways* through the cut are the continuations of devices and of jobs to
+ * The state of jobs and devices at the split is the *front*: when each is ready. The steps after the split belong to
+ * sequences; which device goes on with which sequence can still change at the split. A step's tail is the longest path
+ * from its start to the end of the schedule. The *ways* across the split are the continuations of devices and of jobs to
  * their next tasks, each with the length start plus tail; the longest way is the makespan. A shared bridge is one more
  * way, whose length is the time of the whole order's bytes.
  */
-#ifndef SPILLWAY_PLANNER_LOCAL_CUT_H
-#define SPILLWAY_PLANNER_LOCAL_CUT_H
+#ifndef SPILLWAY_PLANNER_LOCAL_SPLIT_H
+#define SPILLWAY_PLANNER_LOCAL_SPLIT_H
 
 #include "planner/solve/instance/setup_table.h"
 #include "planner/solve/instance/timetable.h"
@@ -45,7 +45,7 @@ struct local_unit {
     uint32_t next;   /* next unit of the chain */
 };
 
-struct local_cut {
+struct local_split {
     const struct instance *in;
     struct local_unit *units;
     struct setup_table setups;
@@ -61,41 +61,41 @@ struct local_cut {
     float exponential[2 * LOCAL_EXPONENT_MAX * LOCAL_EXPONENT_STEPS];
 };
 
-/* Allocates a cut. Errors: STATUS_NO_MEMORY. Release it with local_cut_release(), also after an error. */
-MUST_CHECK enum status local_cut_init(const struct instance *in, struct local_cut *cut, struct error *err);
-void local_cut_release(struct local_cut *cut);
+/* Allocates a split. Errors: STATUS_NO_MEMORY. Release it with local_split_release(), also after an error. */
+MUST_CHECK enum status local_split_init(const struct instance *in, struct local_split *split, struct error *err);
+void local_split_release(struct local_split *split);
 
-/* Moves the cut before all steps. The steps still need tails. */
-void local_cut_clear(struct local_cut *cut);
+/* Moves the split before all steps. The steps still need tails. */
+void local_split_clear(struct local_split *split);
 
 /* Sets unit, successors and tail of steps `last` down to `first`. Before the call the next steps of jobs and devices
  * are the first ones after `last`; afterwards they are those from `first` on. */
-void local_cut_set_tails(struct local_cut *cut, uint32_t first, uint32_t last);
+void local_split_set_tails(struct local_split *split, uint32_t first, uint32_t last);
 
-/* Sets `bytes` for the current steps. The cut is before all steps. */
-void local_cut_count_bytes(struct local_cut *cut);
+/* Sets `bytes` for the current steps. The split is before all steps. */
+void local_split_count_bytes(struct local_split *split);
 
 /* Returns the tick at which a task of `unit` could start on a device in state `d`, as far as the device is
  * concerned. */
-static inline int64_t local_cut_ready_of(const struct local_cut *c, const struct local_device *d, uint32_t device,
-                                         uint32_t unit)
+static inline int64_t local_split_ready_of(const struct local_split *c, const struct local_device *d, uint32_t device,
+                                           uint32_t unit)
 {
     if (d->job == TIMETABLE_NONE) return c->units[unit].in;
     return d->start + setup_table_at(&c->setups, d->unit, unit, c->in->device_class[device]);
 }
 
-static inline int64_t local_cut_device_ready(const struct local_cut *c, uint32_t device, uint32_t unit)
+static inline int64_t local_split_device_ready(const struct local_split *c, uint32_t device, uint32_t unit)
 {
-    return local_cut_ready_of(c, &c->devices[device], device, unit);
+    return local_split_ready_of(c, &c->devices[device], device, unit);
 }
 
 /* Runs the next task of job state `j` on device state `d`, as dispatch_put(). The unit must fit. Returns the start. */
-static inline int64_t local_cut_run(const struct local_cut *c, struct local_job *j, uint32_t job,
-                                    struct local_device *d, uint32_t device)
+static inline int64_t local_split_run(const struct local_split *c, struct local_job *j, uint32_t job,
+                                      struct local_device *d, uint32_t device)
 {
     uint32_t unit = j->unit;
     const struct local_unit *u = &c->units[unit];
-    int64_t start = local_cut_ready_of(c, d, device, unit);
+    int64_t start = local_split_ready_of(c, d, device, unit);
     int64_t ready = d->job == job && j->device == device ? j->ended : j->ready;
     if (ready > start) start = ready;
     int64_t ended = start + instance_compute(c->in, unit, c->in->device_class[device]);
@@ -110,13 +110,13 @@ static inline int64_t local_cut_run(const struct local_cut *c, struct local_job 
     return start;
 }
 
-static inline int64_t local_cut_put(struct local_cut *c, uint32_t job, uint32_t device)
+static inline int64_t local_split_put(struct local_split *c, uint32_t job, uint32_t device)
 {
-    return local_cut_run(c, &c->jobs[job], job, &c->devices[device], device);
+    return local_split_run(c, &c->jobs[job], job, &c->devices[device], device);
 }
 
 /* Returns the weight of a way; `by`: its excess over the makespan, in entries of the table. */
-static inline float local_cut_exponential(const struct local_cut *c, double by)
+static inline float local_split_exponential(const struct local_split *c, double by)
 {
     enum { LAST = 2 * LOCAL_EXPONENT_MAX * LOCAL_EXPONENT_STEPS - 1 };
     double at = by + LOCAL_EXPONENT_MAX * LOCAL_EXPONENT_STEPS;
@@ -124,21 +124,21 @@ static inline float local_cut_exponential(const struct local_cut *c, double by)
     return at >= LAST ? c->exponential[LAST] * (float)(at - LAST + 1) : c->exponential[(int)at];
 }
 
-static inline float local_cut_weigh(const struct local_cut *c, int64_t length)
+static inline float local_split_weigh(const struct local_split *c, int64_t length)
 {
-    return local_cut_exponential(c, (double)(length - c->makespan) * c->scale);
+    return local_split_exponential(c, (double)(length - c->makespan) * c->scale);
 }
 
 /* Returns the weight of the bridge's way for an order that moves `bytes`. */
-static inline float local_cut_bridge_way(const struct local_cut *c, uint64_t bytes)
+static inline float local_split_bridge_way(const struct local_split *c, uint64_t bytes)
 {
     if (c->in->bridge_bytes_per_tick == 0) return 0;
     double ticks = (double)bytes / (double)c->in->bridge_bytes_per_tick;
-    return local_cut_exponential(c, (ticks - (double)c->makespan) * c->bridge_scale);
+    return local_split_exponential(c, (ticks - (double)c->makespan) * c->bridge_scale);
 }
 
 /* Returns the bytes that a task of `unit` copies in on a device in state `d`. */
-static inline uint64_t local_cut_copy(const struct local_cut *c, const struct local_device *d, uint32_t unit)
+static inline uint64_t local_split_copy(const struct local_split *c, const struct local_device *d, uint32_t unit)
 {
     const struct instance_unit *units = c->in->units;
     bool there = d->job != TIMETABLE_NONE && instance_resident(&units[d->unit], &units[unit]);
@@ -146,18 +146,18 @@ static inline uint64_t local_cut_copy(const struct local_cut *c, const struct lo
 }
 
 /* Returns the weight of the way of a device that goes on with step `next`. */
-static inline float local_cut_device_way_to(const struct local_cut *c, uint32_t device, uint32_t next)
+static inline float local_split_device_way_to(const struct local_split *c, uint32_t device, uint32_t next)
 {
     if (next == TIMETABLE_NONE) return 0;
-    return local_cut_weigh(c, local_cut_device_ready(c, device, c->steps[next].unit) + c->steps[next].tail);
+    return local_split_weigh(c, local_split_device_ready(c, device, c->steps[next].unit) + c->steps[next].tail);
 }
 
-static inline float local_cut_device_way(const struct local_cut *c, uint32_t device)
+static inline float local_split_device_way(const struct local_split *c, uint32_t device)
 {
-    return local_cut_device_way_to(c, device, c->devices[device].next);
+    return local_split_device_way_to(c, device, c->devices[device].next);
 }
 
-static inline float local_cut_job_way(const struct local_cut *c, uint32_t job)
+static inline float local_split_job_way(const struct local_split *c, uint32_t job)
 {
     const struct local_job *j = &c->jobs[job];
     int64_t length = j->end;
@@ -167,25 +167,25 @@ static inline float local_cut_job_way(const struct local_cut *c, uint32_t job)
             ready = j->ended;
         if (ready + c->steps[j->next].tail > length) length = ready + c->steps[j->next].tail;
     }
-    return local_cut_weigh(c, length);
+    return local_split_weigh(c, length);
 }
 
 /* Updates the way of the device and of the job of its last task. */
-static inline void local_cut_set_ways(struct local_cut *c, uint32_t device)
+static inline void local_split_set_ways(struct local_split *c, uint32_t device)
 {
     struct local_device *d = &c->devices[device];
-    d->way = local_cut_device_way(c, device);
-    if (d->job != TIMETABLE_NONE) c->jobs[d->job].way = local_cut_job_way(c, d->job);
+    d->way = local_split_device_way(c, device);
+    if (d->job != TIMETABLE_NONE) c->jobs[d->job].way = local_split_job_way(c, d->job);
 }
 
 /* Returns the first step after `last` in a job's chain. */
-static inline uint32_t local_cut_job_behind(const struct local_cut *c, uint32_t step, uint32_t last)
+static inline uint32_t local_split_job_after(const struct local_split *c, uint32_t step, uint32_t last)
 {
     while (step <= last) step = c->steps[step].next_of_job; /* TIMETABLE_NONE is greater than all steps */
     return step;
 }
 
-static inline uint32_t local_cut_sequence_behind(const struct local_cut *c, uint32_t step, uint32_t last)
+static inline uint32_t local_split_sequence_after(const struct local_split *c, uint32_t step, uint32_t last)
 {
     while (step <= last) step = c->steps[step].next_in_sequence;
     return step;

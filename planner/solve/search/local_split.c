@@ -1,12 +1,12 @@
-/* See local_cut.h. */
-#include "planner/solve/search/local_cut.h"
+/* See local_split.h. */
+#include "planner/solve/search/local_split.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
 
-enum status local_cut_init(const struct instance *in, struct local_cut *c, struct error *err)
+enum status local_split_init(const struct instance *in, struct local_split *c, struct error *err)
 {
     c->in = in;
     setup_table_make(in, &c->setups);
@@ -29,7 +29,7 @@ enum status local_cut_init(const struct instance *in, struct local_cut *c, struc
     return STATUS_OK;
 }
 
-void local_cut_release(struct local_cut *c)
+void local_split_release(struct local_split *c)
 {
     setup_table_release(&c->setups);
     free(c->units);
@@ -38,10 +38,10 @@ void local_cut_release(struct local_cut *c)
     free(c->devices);
     free(c->device_of);
     free(c->sequence_of);
-    *c = (struct local_cut){0};
+    *c = (struct local_split){0};
 }
 
-void local_cut_clear(struct local_cut *c)
+void local_split_clear(struct local_split *c)
 {
     const struct instance *in = c->in;
     for (uint32_t i = 0; i < in->job_count; i++)
@@ -53,7 +53,7 @@ void local_cut_clear(struct local_cut *c)
     }
 }
 
-void local_cut_set_tails(struct local_cut *c, uint32_t first, uint32_t last)
+void local_split_set_tails(struct local_split *c, uint32_t first, uint32_t last)
 {
     const struct instance *in = c->in;
     for (uint32_t t = last + 1; t-- > first;) {
@@ -83,7 +83,7 @@ void local_cut_set_tails(struct local_cut *c, uint32_t first, uint32_t last)
     }
 }
 
-void local_cut_count_bytes(struct local_cut *c)
+void local_split_count_bytes(struct local_split *c)
 {
     const struct instance *in = c->in;
     c->bytes = 0;
@@ -92,7 +92,7 @@ void local_cut_count_bytes(struct local_cut *c)
         struct local_device d = c->devices[g];
         for (uint32_t t = d.next; t != TIMETABLE_NONE; t = c->steps[t].next_in_sequence) {
             const struct local_step *step = &c->steps[t];
-            c->bytes += local_cut_copy(c, &d, step->unit);
+            c->bytes += local_split_copy(c, &d, step->unit);
             if (in->units[step->unit].writes) c->bytes += in->units[step->unit].out_bytes;
             d.job = step->job;
             d.unit = step->unit;
