@@ -42,7 +42,7 @@ static struct sim_pair pair_of(const struct plan *plan, const struct plan_instan
                                const struct plan_walk_member *member)
 {
     struct sim_pair pair = {.device = member->device, .peer = member->peer, .route_device = member->device,
-                        .route_peer = member->peer};
+                            .route_peer = member->peer};
     if (instance->gang == PLAN_NONE) return pair;
     pair.route_device = plan->gang_devices[plan->gangs[instance->gang].first + member->place];
     pair.route_peer = plan->gang_devices[plan->gangs[instance->peer].first + member->place];

@@ -367,11 +367,11 @@ const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct k
     if (!settled) {
         settled = &cudnn->shapes[cudnn->shape_count++];
         settled->shape = (struct kernel_attention){.b = shape->b,
-                                            .t = shape->t,
-                                            .h = shape->h,
-                                            .kv = shape->kv,
-                                            .d = shape->d,
-                                            .causal = shape->causal};
+                                                   .t = shape->t,
+                                                   .h = shape->h,
+                                                   .kv = shape->kv,
+                                                   .d = shape->d,
+                                                   .causal = shape->causal};
         settle(cudnn, settled);
     }
     return settled->why[0] ? settled->why : NULL;

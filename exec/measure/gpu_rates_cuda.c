@@ -210,18 +210,18 @@ static struct kernel_attention attention_of(const struct kernel_call *c)
 {
     const float *const qkv = array(c, 2);
     return (struct kernel_attention){.out = array(c, 0),
-                              .stats = array(c, 1),
-                              .q = qkv,
-                              .k = qkv + c->k,
-                              .v = qkv + 2 * c->k,
-                              .b = c->m,
-                              .t = c->n,
-                              .h = c->k / 64,
-                              .kv = c->k / 64,
-                              .d = 64,
-                              .row_q = 3 * c->k,
-                              .row_kv = 3 * c->k,
-                              .causal = true};
+                                     .stats = array(c, 1),
+                                     .q = qkv,
+                                     .k = qkv + c->k,
+                                     .v = qkv + 2 * c->k,
+                                     .b = c->m,
+                                     .t = c->n,
+                                     .h = c->k / 64,
+                                     .kv = c->k / 64,
+                                     .d = 64,
+                                     .row_q = 3 * c->k,
+                                     .row_kv = 3 * c->k,
+                                     .causal = true};
 }
 
 static void call_attention_forward(const struct kernels *k, const struct kernel_call *c)

@@ -187,9 +187,9 @@ static enum status open_parts(struct measure *measure, const struct measure_mach
     const uint32_t count = thread_counts(machine->cores, counts);
     for (uint32_t i = 0; i < count; i++) {
         const struct measure_bench_options bench = {.backend = host,
-                                            .threads = counts[i],
-                                            .size = measure_is_coarse(measure) ? BENCH_SMALL : BENCH_WHOLE,
-                                            .operands = parts->benches[0]};
+                                                    .threads = counts[i],
+                                                    .size = measure_is_coarse(measure) ? BENCH_SMALL : BENCH_WHOLE,
+                                                    .operands = parts->benches[0]};
         const struct measure_laboratory_options lab = {
             .backend = host, .threads = counts[i], .cores = machine->cores, .operands = parts->labs[0]};
         measure_progress(measure, "preparation");

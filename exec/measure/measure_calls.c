@@ -116,17 +116,17 @@ static struct kernel_attention attention_of(const struct measure_call *c, float 
     const int64_t h = heads_of(c), width = h * c->k, elements = c->m * c->n * c->k;
     const int64_t apart = causal ? width : elements;
     return (struct kernel_attention){.q = q,
-                              .k = q + apart,
-                              .v = q + 2 * apart,
-                              .scratch = hot(c, 3, 0),
-                              .b = c->m / h,
-                              .t = c->n,
-                              .h = h,
-                              .kv = h,
-                              .d = c->k,
-                              .row_q = causal ? 3 * width : width,
-                              .row_kv = causal ? 3 * width : width,
-                              .causal = causal};
+                                     .k = q + apart,
+                                     .v = q + 2 * apart,
+                                     .scratch = hot(c, 3, 0),
+                                     .b = c->m / h,
+                                     .t = c->n,
+                                     .h = h,
+                                     .kv = h,
+                                     .d = c->k,
+                                     .row_q = causal ? 3 * width : width,
+                                     .row_kv = causal ? 3 * width : width,
+                                     .causal = causal};
 }
 
 static void attend_forward(const struct measure_call *c, bool causal)

@@ -126,10 +126,10 @@ static enum status open_benches(struct measure_laboratory *lab, const struct mea
 {
     for (uint32_t i = 0; i < devices; i++) {
         const struct measure_bench_options bench = {.backend = options->backend,
-                                            .index = i,
-                                            .threads = options->threads,
-                                            .size = BENCH_SMALL,
-                                            .operands = options->operands ? options->operands->benches[i] : NULL};
+                                                    .index = i,
+                                                    .threads = options->threads,
+                                                    .size = BENCH_SMALL,
+                                                    .operands = options->operands ? options->operands->benches[i] : NULL};
         const enum status status = measure_bench_open(&bench, &lab->benches[i], err);
         if (status != STATUS_OK) return status;
         lab->bench_count++;

@@ -60,10 +60,10 @@ static long count_preemptions(void)
 static double time_calls(struct probe *probe, const struct kernels *kernels, measure_call_function function)
 {
     struct measure_call call = {.bench = probe->bench,
-                        .kernels = kernels,
-                        .m = (int64_t)probe->item.m,
-                        .n = (int64_t)probe->item.n,
-                        .k = (int64_t)probe->item.k};
+                                .kernels = kernels,
+                                .m = (int64_t)probe->item.m,
+                                .n = (int64_t)probe->item.n,
+                                .k = (int64_t)probe->item.k};
     const double least_s = kernels->finish ? GPU_SAMPLE_MIN_S : SAMPLE_MIN_S;
     const double wanted = probe->call_s > 0 ? least_s / probe->call_s : 1;
     const uint64_t count = wanted > 1 ? (uint64_t)ceil(fmin(wanted, 10000)) : 1;

@@ -39,10 +39,10 @@ void measure_bench_compute_step(const struct kernels *kernels, void *bench_step)
         if (class->less) continue; /* no kernel of its own */
         for (uint32_t again = 0; again < item->count; again++)
             class->call(&(struct measure_call){.bench = bench,
-                                       .kernels = kernels,
-                                       .m = (int64_t)item->m,
-                                       .n = (int64_t)item->n,
-                                       .k = (int64_t)item->k,
-                                       .turn = step->turn * 4 + again});
+                                               .kernels = kernels,
+                                               .m = (int64_t)item->m,
+                                               .n = (int64_t)item->n,
+                                               .k = (int64_t)item->k,
+                                               .turn = step->turn * 4 + again});
     }
 }

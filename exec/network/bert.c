@@ -84,10 +84,10 @@ static int64_t text_rows(const struct transformer_unit *unit)
 static struct transformer_table_rows words_of(const struct transformer_unit *unit)
 {
     return (struct transformer_table_rows){.tokens = unit->arguments->batch,
-                               .token_stride = BATCH_PARTS * unit->t,
-                               .vocabulary = unit->v,
-                               .row_count = text_rows(unit),
-                               .padded = transformer_padded(unit->network)};
+                                           .token_stride = BATCH_PARTS * unit->t,
+                                           .vocabulary = unit->v,
+                                           .row_count = text_rows(unit),
+                                           .padded = transformer_padded(unit->network)};
 }
 
 /* Token types. */
@@ -95,11 +95,11 @@ static struct transformer_table_rows types_of(const struct transformer_unit *uni
 {
     int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);
     return (struct transformer_table_rows){.first = rows,
-                               .tokens = unit->arguments->batch + 2 * unit->t,
-                               .token_stride = BATCH_PARTS * unit->t,
-                               .vocabulary = rows + types,
-                               .first_row = rows,
-                               .row_count = types};
+                                           .tokens = unit->arguments->batch + 2 * unit->t,
+                                           .token_stride = BATCH_PARTS * unit->t,
+                                           .vocabulary = rows + types,
+                                           .first_row = rows,
+                                           .row_count = types};
 }
 
 static void embed(const struct transformer_unit *unit, const struct embedding *e, float *out)
@@ -198,10 +198,10 @@ static void head(const struct transformer_unit *unit, uint64_t layer, float *con
     const struct kernels *k = unit->kernels;
     const struct transformer_linear transform = linear_of(unit, TRANSFORM_WEIGHT, unit->c, unit->c);
     const struct transformer_words words = {.own_weight = HEAD_WEIGHT,
-                                .bias = WORD_BIAS,
-                                .masked = true,
-                                .labels = unit->arguments->batch + unit->t,
-                                .stride = BATCH_PARTS * unit->t};
+                                            .bias = WORD_BIAS,
+                                            .masked = true,
+                                            .labels = unit->arguments->batch + unit->t,
+                                            .stride = BATCH_PARTS * unit->t};
     transformer_linear_forward(unit, kept[KEPT_TRANSFORM], in, layer, transform);
     k->gelu_forward(k, kept[KEPT_TRANSFORM_GELU], kept[KEPT_TRANSFORM], unit->r * unit->c,
                     unit->network->gelu_tanh);

@@ -43,11 +43,11 @@ enum head_kept { KEPT_NORMF, KEPT_NORMF_STATS, HEAD_KEPT };
 static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t weight, int64_t out, int64_t in)
 {
     return (struct transformer_linear){.weight = weight,
-                           .rows = unit->r,
-                           .out = out,
-                           .in = in,
-                           .in_out = true,
-                           .bias = true};
+                                       .rows = unit->r,
+                                       .out = out,
+                                       .in = in,
+                                       .in_out = true,
+                                       .bias = true};
 }
 
 /* q, k and v are columns of one array. */

@@ -421,19 +421,19 @@ struct kernel_attention transformer_attention(const struct transformer_unit *uni
                                               const float *v, float *out, float *stats)
 {
     return (struct kernel_attention){.out = out,
-                              .stats = stats,
-                              .q = q,
-                              .k = k,
-                              .v = v,
-                              .scratch = unit->scratch,
-                              .b = unit->b,
-                              .t = unit->t,
-                              .h = unit->h,
-                              .kv = unit->shared / unit->d,
-                              .d = unit->d,
-                              .row_q = unit->inner,
-                              .row_kv = unit->shared,
-                              .causal = unit->network->causal,
+                                     .stats = stats,
+                                     .q = q,
+                                     .k = k,
+                                     .v = v,
+                                     .scratch = unit->scratch,
+                                     .b = unit->b,
+                                     .t = unit->t,
+                                     .h = unit->h,
+                                     .kv = unit->shared / unit->d,
+                                     .d = unit->d,
+                                     .row_q = unit->inner,
+                                     .row_kv = unit->shared,
+                                     .causal = unit->network->causal,
                               .rounded = unit->arguments->job->precision == PRECISION_BF16_WEIGHTS};
 }
 
@@ -508,11 +508,11 @@ static struct transformer_table_rows all_rows(const struct transformer_unit *uni
 {
     const struct unit_arguments *a = unit->arguments;
     return (struct transformer_table_rows){.tokens = a->batch,
-                               .token_stride = unit->t + 1,
-                               .vocabulary = unit->v,
-                               .first_row = (int64_t)a->first_row,
-                               .row_count = table_rows(unit),
-                               .padded = transformer_padded(unit->network)};
+                                           .token_stride = unit->t + 1,
+                                           .vocabulary = unit->v,
+                                           .first_row = (int64_t)a->first_row,
+                                           .row_count = table_rows(unit),
+                                           .padded = transformer_padded(unit->network)};
 }
 
 void transformer_tables_forward(const struct transformer_unit *unit)
@@ -545,9 +545,9 @@ static struct transformer_weights word_table(const struct transformer_unit *unit
 struct transformer_words transformer_next_words(const struct transformer_unit *unit, uint32_t own_weight)
 {
     return (struct transformer_words){.own_weight = own_weight,
-                          .bias = TRANSFORMER_WORDS_WITHOUT_BIAS,
-                          .labels = unit->arguments->batch,
-                          .stride = unit->t + 1};
+                                      .bias = TRANSFORMER_WORDS_WITHOUT_BIAS,
+                                      .labels = unit->arguments->batch,
+                                      .stride = unit->t + 1};
 }
 
 void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,

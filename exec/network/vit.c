@@ -48,10 +48,10 @@ static int64_t pixels_of(const struct transformer_unit *unit)
 static struct transformer_linear patch_linear(const struct transformer_unit *unit)
 {
     return (struct transformer_linear){.weight = PATCH_WEIGHT,
-                           .rows = unit->b * (unit->t - 1),
-                           .out = unit->c,
-                           .in = pixels_of(unit),
-                           .bias = true};
+                                       .rows = unit->b * (unit->t - 1),
+                                       .out = unit->c,
+                                       .in = pixels_of(unit),
+                                       .bias = true};
 }
 
 /* Cuts the images of the batch into patches, in the first piece of scratch. */
@@ -105,19 +105,19 @@ static struct transformer_linear qkv_linear(const struct transformer_unit *unit,
 {
     bool bias = unit->network->biases;
     return (struct transformer_linear){.weight = QKV_WEIGHT + part * (bias ? 2u : 1u),
-                           .rows = unit->r,
-                           .out = unit->inner,
-                           .in = unit->c,
-                           .bias = bias};
+                                       .rows = unit->r,
+                                       .out = unit->inner,
+                                       .in = unit->c,
+                                       .bias = bias};
 }
 
 static struct transformer_linear linear_of(const struct transformer_unit *unit, uint32_t index, int64_t out, int64_t in)
 {
     return (struct transformer_linear){.weight = behind_qkv(unit, index),
-                           .rows = unit->r,
-                           .out = out,
-                           .in = in,
-                           .bias = true};
+                                       .rows = unit->r,
+                                       .out = out,
+                                       .in = in,
+                                       .bias = true};
 }
 
 static void block_forward(const struct transformer_unit *unit, uint64_t layer, float *const *kept,
@@ -184,10 +184,10 @@ static void block_backward(const struct transformer_unit *unit, uint64_t layer, 
 static struct transformer_linear classifier_of(const struct transformer_unit *unit)
 {
     return (struct transformer_linear){.weight = CLASSES_WEIGHT,
-                           .rows = unit->b,
-                           .out = (int64_t)unit->network->classes,
-                           .in = unit->c,
-                           .bias = true};
+                                       .rows = unit->b,
+                                       .out = (int64_t)unit->network->classes,
+                                       .in = unit->c,
+                                       .bias = true};
 }
 
 static void head(const struct transformer_unit *unit, uint64_t layer, float *const *kept, const float *in,

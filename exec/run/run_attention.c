@@ -16,12 +16,12 @@ static struct kernel_attention shape_of(const struct job *job)
 {
     const struct network *const n = &job->network;
     return (struct kernel_attention){.b = (int64_t)job->microbatch,
-                              .t = (int64_t)job->sequence,
-                              .h = (int64_t)n->heads,
-                              .kv = (int64_t)network_kv_heads(n),
-                              .d = (int64_t)n->head_width,
-                              .causal = n->causal,
-                              .rounded = true};
+                                     .t = (int64_t)job->sequence,
+                                     .h = (int64_t)n->heads,
+                                     .kv = (int64_t)network_kv_heads(n),
+                                     .d = (int64_t)n->head_width,
+                                     .causal = n->causal,
+                                     .rounded = true};
 }
 
 /* Appends to a list, once: "cuDNN 9.19.0; Spillway's own kernels (...)". */

@@ -103,7 +103,7 @@ static enum status await_d2h(struct run_loop *loop, uint32_t device, struct erro
 {
     const uint32_t stream = plan_stream(loop->plan, device, STREAM_D2H);
     const struct run_flight last = {.stream = stream,
-                                .event = device_record(loop->run->streams[stream])};
+                                    .event = device_record(loop->run->streams[stream])};
     return run_await_flight(loop, &last, err);
 }
 

@@ -221,9 +221,9 @@ enum status sim_path_classes_create(struct arena *arena, const struct sim_link *
 {
     enum status status = STATUS_OK;
     struct sim_path_classes o = {.links = links,
-                        .paths = paths,
-                        .link_dir_count = link_count * 2,
-                        .path_count = path_count};
+                                 .paths = paths,
+                                 .link_dir_count = link_count * 2,
+                                 .path_count = path_count};
     count_hops(&o);
     o.link_dirs = sim_allocate(arena, o.link_dir_count, sizeof *o.link_dirs, &status, err);
     o.link_dir_paths = sim_allocate(arena, o.hop_count, sizeof *o.link_dir_paths, &status, err);

@@ -309,8 +309,8 @@ void swarm_peers_begin(struct swarm_state *r, const uint32_t *stages)
 {
     for (uint32_t p = 0; p < r->peers; p++) {
         r->peer[p] = (struct swarm_peer){.group = swarm_group_of(r->in, p), .stage = stages[p], .state = PEER_READY,
-                                   .home = stages[p], .passes = {SWARM_NONE, SWARM_NONE},
-                                   .parcels = {SWARM_NONE, SWARM_NONE}};
+                                         .home = stages[p], .passes = {SWARM_NONE, SWARM_NONE},
+                                         .parcels = {SWARM_NONE, SWARM_NONE}};
         draw_life(r, p);
         draw_slow(r, p);
     }

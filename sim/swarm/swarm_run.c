@@ -313,7 +313,7 @@ void swarm_settle(struct swarm_state *r)
         }
         uint32_t m = r->free_slots[--r->free_count];
         r->microbatches[m] = (struct swarm_microbatch){.trainer = m % r->trainers, .pipeline = pipeline,
-                                                 .goal = r->stages - 1, .answering = SWARM_NONE};
+                                                       .goal = r->stages - 1, .answering = SWARM_NONE};
         r->alive++;
         swarm_microbatch_advance(r, m);
     }
@@ -348,7 +348,7 @@ static enum status merge_traces(struct swarm_state *r, struct arena *arena, stru
         for (uint32_t i = 0; i < r->in->groups[g].failures.event_count; i++) {
             const struct failure_event *event = &r->in->groups[g].failures.events[i];
             r->trace[next++] = (struct swarm_trace_event){event->at_s, event->for_s, event->factor,
-                                                    r->in->groups[g].first + event->device};
+                                                          r->in->groups[g].first + event->device};
         }
     if (next > 0) qsort(r->trace, next, sizeof *r->trace, by_time);
     return STATUS_OK;
@@ -449,7 +449,7 @@ enum status swarm_run(struct arena *arena, const struct swarm *in, const struct 
 {
     struct arena scratch = {0};
     struct swarm_state r = {.in = in, .options = options, .out = out, .slots = in->trainers * in->under_way,
-                    .peers = in->peer_count, .stages = in->stage_count, .trainers = in->trainers};
+                            .peers = in->peer_count, .stages = in->stage_count, .trainers = in->trainers};
     uint32_t *places;
     *out = (struct swarm_result){0};
     if (!ARENA_NEW(arena, in->peer_count, out->peers, err) && !ARENA_NEW(arena, in->stage_count, out->stages, err) &&

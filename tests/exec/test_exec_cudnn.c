@@ -52,7 +52,7 @@ static void need_library(void)
 static struct kernel_attention shape_of(const int64_t s[6])
 {
     return (struct kernel_attention){.b = s[0], .t = s[1], .h = s[2], .kv = s[3], .d = s[4],
-                              .causal = s[5], .rounded = true};
+                                     .causal = s[5], .rounded = true};
 }
 
 /* GPT-2, Llama 3 8B, BERT base, ViT base, and lengths and groups that nothing divides. */

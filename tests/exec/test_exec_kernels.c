@@ -180,19 +180,19 @@ static void *run_stream(void *argument)
         kernels->linear_forward(kernels, s->y, s->x, s->w, NULL, STREAM_ROWS, n, STREAM_WIDTH,
                                 true);
         const struct kernel_attention attention = {.out = s->attention,
-                                            .stats = s->stats,
-                                            .q = s->qkv,
-                                            .k = s->qkv + STREAM_WIDTH,
-                                            .v = s->qkv + 2 * STREAM_WIDTH,
-                                            .scratch = s->scratch,
-                                            .b = 1,
-                                            .t = STREAM_ROWS,
-                                            .h = 4,
-                                            .kv = 4,
-                                            .d = STREAM_WIDTH / 4,
-                                            .row_q = n,
-                                            .row_kv = n,
-                                            .causal = true};
+                                                   .stats = s->stats,
+                                                   .q = s->qkv,
+                                                   .k = s->qkv + STREAM_WIDTH,
+                                                   .v = s->qkv + 2 * STREAM_WIDTH,
+                                                   .scratch = s->scratch,
+                                                   .b = 1,
+                                                   .t = STREAM_ROWS,
+                                                   .h = 4,
+                                                   .kv = 4,
+                                                   .d = STREAM_WIDTH / 4,
+                                                   .row_q = n,
+                                                   .row_kv = n,
+                                                   .causal = true};
         kernels->attention_forward(kernels, &attention);
         if (!s->expected_y) continue;
         s->equal = s->equal &&

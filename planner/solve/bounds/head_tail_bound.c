@@ -71,7 +71,7 @@ static void gather(const struct instance *in, const struct instance_bounds *dual
 }
 
 enum status head_tail_bound_find(const struct instance *in, int64_t least, const struct instance_bounds *duals,
-                           struct head_tail_bound *out, struct error *err)
+                                 struct head_tail_bound *out, struct error *err)
 {
     uint32_t devices = in->device_count;
     int64_t *values = alloc_zeroed(2 * (size_t)devices, sizeof *values);

@@ -132,7 +132,7 @@ static enum status make_kinds(struct lagrangian_bound *p, struct error *err)
 }
 
 enum status lagrangian_bound_create(const struct task_net *net, const struct instance_bounds *bounds,
-                               int64_t limit, struct lagrangian_bound **out, struct error *err)
+                                    int64_t limit, struct lagrangian_bound **out, struct error *err)
 {
     size_t n = net->task_count;
     struct lagrangian_bound *p = alloc_zeroed(1, sizeof *p);

@@ -37,7 +37,7 @@ void lagrangian_state_begin(const struct task_net *net, struct lagrangian_state 
 /* Creates the bound for schedules of makespan `limit`, with the prices of the assignment bound. `net` is borrowed.
  * Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status lagrangian_bound_create(const struct task_net *net, const struct instance_bounds *bounds,
-                                          int64_t limit, struct lagrangian_bound **out, struct error *err);
+                                               int64_t limit, struct lagrangian_bound **out, struct error *err);
 void lagrangian_bound_destroy(struct lagrangian_bound *prices); /* NULL is fine */
 
 /* Lowers the limit. */
@@ -48,7 +48,7 @@ void lagrangian_bound_limit(struct lagrangian_bound *prices, int64_t limit);
  * worse for all states together. A round takes some milliseconds.
  */
 void lagrangian_bound_fit(struct lagrangian_bound *prices, const struct lagrangian_state *states, uint32_t count,
-                     uint32_t rounds, double until_s);
+                          uint32_t rounds, double until_s);
 
 /* Stores the prices. lagrangian_bound_return() restores them, or the first prices if none were stored. */
 void lagrangian_bound_keep(struct lagrangian_bound *prices);

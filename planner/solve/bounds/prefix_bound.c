@@ -375,7 +375,7 @@ static enum status make_room(struct prefix *o, struct error *err)
 }
 
 enum status prefix_bound(const struct instance *in, const struct instance_bounds *duals,
-                          const struct head_tail_bound *ends, int64_t proven, int64_t *out, struct error *err)
+                         const struct head_tail_bound *ends, int64_t proven, int64_t *out, struct error *err)
 {
     struct prefix *o = alloc_zeroed(1, sizeof *o);
     if (!o) return error_memory(err, "the prefix bound", sizeof *o);

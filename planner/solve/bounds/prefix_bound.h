@@ -16,7 +16,7 @@
  * when the bound finds nothing better. Takes at most about 0.1 s; deterministic. Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status prefix_bound(const struct instance *in, const struct instance_bounds *duals,
-                                     const struct head_tail_bound *ends, int64_t proven, int64_t *out,
-                                     struct error *err);
+                                    const struct head_tail_bound *ends, int64_t proven, int64_t *out,
+                                    struct error *err);
 
 #endif

@@ -72,7 +72,7 @@ enum status search_portfolio(const struct instance *in, const struct instance_bo
     struct portfolio_search all[SEARCH_PORTFOLIO_MAX];
     atomic_bool stop = false;
     struct portfolio_search first = {.in = in, .bounds = bounds, .options = *options, .steps = steps, .value = *value,
-                           .stop = &stop};
+                                     .stop = &stop};
     size_t n = in->task_count;
     assert(searches > 0 && searches <= SEARCH_PORTFOLIO_MAX);
     if (!schedule_search_is_local(in)) searches = 1;

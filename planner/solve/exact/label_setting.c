@@ -309,8 +309,8 @@ static enum status make_room(struct label_search *s, const struct task_net *net,
 }
 
 enum status label_setting_run(const struct instance *in, const struct instance_bounds *bounds,
-                             const struct label_setting_options *options, struct dispatch_step *steps,
-                             int64_t *value, struct label_setting_result *result, struct error *err)
+                              const struct label_setting_options *options, struct dispatch_step *steps,
+                              int64_t *value, struct label_setting_result *result, struct error *err)
 {
     struct label_search s = {.in = in, .bounds = bounds, .options = options, .result = result, .limit = *value - 1};
     struct label_side sides[2] = {{0}};

@@ -39,8 +39,8 @@ bool label_setting_takes(const struct instance *in);
  * the search. Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status label_setting_run(const struct instance *in, const struct instance_bounds *bounds,
-                                        const struct label_setting_options *options,
-                                        struct dispatch_step *steps, int64_t *value,
-                                        struct label_setting_result *result, struct error *err);
+                                         const struct label_setting_options *options,
+                                         struct dispatch_step *steps, int64_t *value,
+                                         struct label_setting_result *result, struct error *err);
 
 #endif

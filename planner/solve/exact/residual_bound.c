@@ -253,7 +253,7 @@ static void keep(const struct residual_bound *b, struct kept *kept)
 }
 
 bool residual_bound_breaks(struct residual_bound *b, const struct branch_node *node, uint32_t depth, bool inherit,
-                       int64_t limit)
+                           int64_t limit)
 {
     int64_t most = limit * b->in->device_count;
     state_problem(b, node, limit);

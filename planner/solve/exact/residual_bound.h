@@ -21,7 +21,7 @@ bool residual_bound_takes(const struct instance *in);
 
 /* Creates the bound. `in` is borrowed. The caller frees it with residual_bound_destroy(). Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status residual_bound_create(const struct instance *in, struct residual_bound **out,
-                                         struct error *err);
+                                             struct error *err);
 void residual_bound_destroy(struct residual_bound *bound); /* NULL is fine */
 
 /*
@@ -29,6 +29,6 @@ void residual_bound_destroy(struct residual_bound *bound); /* NULL is fine */
  * duals of its parent, at depth - 1. A path costs O(rows^2), and there are few paths.
  */
 bool residual_bound_breaks(struct residual_bound *bound, const struct branch_node *node, uint32_t depth,
-                       bool inherit, int64_t limit);
+                           bool inherit, int64_t limit);
 
 #endif

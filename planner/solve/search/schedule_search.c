@@ -338,8 +338,8 @@ static enum status run_label_pass(struct search *s, uint32_t which, struct error
 {
     uint32_t width = label_passes[which].width;
     struct label_setting_options limits = {.until_s = s->options->until_s, .width = width, .width_max = width,
-                                          .memory_bytes = labels_bytes, .fit_share = label_passes[which].fit_share,
-                                          .nodes_max = (uint64_t)LABELS_NODES * width};
+                                           .memory_bytes = labels_bytes, .fit_share = label_passes[which].fit_share,
+                                           .nodes_max = (uint64_t)LABELS_NODES * width};
     struct label_setting_result result;
     int64_t value = s->value;
     memcpy(s->trial, s->steps, s->in->task_count * sizeof *s->trial);
