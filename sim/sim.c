@@ -98,7 +98,7 @@ static void lift_limits(struct sim *sim, uint32_t awaited)
 static void begin_flow(struct sim *sim, struct sim_stream *stream)
 {
     uint64_t number = sim_window_number(&sim->window, stream->running);
-    stream->state = STREAM_RUNNING;
+    stream->state = SIM_STREAM_RUNNING;
     sim_flows_begin(sim->flows, stream->path, stream->volume, stream->bytes, sim_order(EVENT_END, number),
                     sim->now_s);
     sim->flows_changed = true;
@@ -111,7 +111,7 @@ static void begin_flow(struct sim *sim, struct sim_stream *stream)
 static void start_flow(struct sim *sim, struct sim_stream *stream, double latency_s)
 {
     if (latency_s > 0) {
-        stream->state = STREAM_IN_LATENCY;
+        stream->state = SIM_STREAM_IN_LATENCY;
         uint64_t number = sim_window_number(&sim->window, stream->running);
         sim_queue_set(sim->queue, stream->owner, sim->now_s + latency_s, sim_order(EVENT_FLOW, number));
     } else {
@@ -123,7 +123,7 @@ static void start_flow(struct sim *sim, struct sim_stream *stream, double latenc
 static void choose_path(struct sim *sim, struct sim_stream *stream)
 {
     uint32_t compute = plan_stream(sim->plan, stream->device, STREAM_COMPUTE);
-    bool on_demand = sim_stream_at(sim, compute)->state == STREAM_IDLE;
+    bool on_demand = sim_stream_at(sim, compute)->state == SIM_STREAM_IDLE;
     stream->path = on_demand ? 2 * stream->device : sim->first_prefetch_path + stream->device;
 }
 
@@ -141,7 +141,7 @@ static void start_compute(struct sim *sim, struct sim_stream *stream, double alo
     uint64_t number = sim_window_number(&sim->window, stream->running), order = sim_order(EVENT_END, number);
     if (sim->options->noise > 0)
         alone_s *= 1 + sim->options->noise * (2 * random_unit(sim->options->seed, number) - 1);
-    stream->state = STREAM_RUNNING;
+    stream->state = SIM_STREAM_RUNNING;
     if (stream->slowed) {
         sim_interference_compute(sim->interference, stream->device, stream->owner, alone_s, order,
                                  sim->now_s);
@@ -222,11 +222,11 @@ static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         struct sim_stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, first + i)->stream);
         begin_op(sim, stream);
-        stream->state = STREAM_JOINED;
+        stream->state = SIM_STREAM_JOINED;
         if (stream->slowed) slow_by_collective(sim, stream, true);
     }
     struct sim_stream *stream = sim_stream_at(sim, op->stream);
-    stream->state = STREAM_RUNNING;
+    stream->state = SIM_STREAM_RUNNING;
     stream->part = 0;
     if (start_part(sim, stream, op->stream)) return;
     double alone_s = sim_collectives_s(sim->collectives, op->group, sim_window_unit(&sim->window, op)->job,
@@ -241,7 +241,7 @@ static void join(struct sim *sim, struct sim_stream *stream)
     const struct sim_op *op = sim_window_op(&sim->window, stream->first);
     uint32_t first = stream->first - (op->peer & SIM_JOINS ? op->peer - SIM_JOINS : 0);
     uint32_t *count = &sim_window_op(&sim->window, first)->peer;
-    stream->state = STREAM_JOINING;
+    stream->state = SIM_STREAM_JOINING;
     if (--*count % SIM_JOINED == 0) start_collective(sim, first, *count / SIM_JOINED);
 }
 
@@ -266,7 +266,7 @@ static void start_op(struct sim *sim, struct sim_stream *stream)
 static void try_start(struct sim *sim, uint32_t owner)
 {
     struct sim_stream *stream = sim_stream_at(sim, owner);
-    if (stream->state != STREAM_IDLE || stream->pending == 0) return;
+    if (stream->state != SIM_STREAM_IDLE || stream->pending == 0) return;
     const struct sim_window *window = &sim->window;
     const struct sim_op *op = sim_window_op(window, stream->first);
     uint32_t end = sim_window_behind(window, stream->first)->first_wait;
@@ -326,7 +326,7 @@ static void end_op(struct sim *sim, uint32_t owner)
     if (!moves_states(sim, op)) stream->busy_s += sim->now_s - stream->start_s;
     stream->operations++;
     if (stream->operations >= stream->opens) lift_limits(sim, owner);
-    stream->state = STREAM_IDLE;
+    stream->state = SIM_STREAM_IDLE;
     sim->done++;
     if (sim->live)
         sim_dispatch_ended(sim->live, sim_window_unit(window, op), sim_window_number(window, stream->running),
@@ -427,11 +427,11 @@ static void handle_event(struct sim *sim, const struct sim_event *event)
         sim->flows_changed = true;
     }
     struct sim_stream *stream = sim_stream_at(sim, owner);
-    if (stream->state == STREAM_IN_LATENCY) {
+    if (stream->state == SIM_STREAM_IN_LATENCY) {
         begin_flow(sim, stream);
         return;
     }
-    assert(stream->state == STREAM_RUNNING);
+    assert(stream->state == SIM_STREAM_RUNNING);
     const struct sim_op *op = sim_window_op(&sim->window, stream->running);
     if (sim->plan->ops[op->op].kind == OP_COLLECTIVE) {
         if (stream->part == 0 || !start_part(sim, stream, owner))

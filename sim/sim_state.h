@@ -19,11 +19,11 @@
 #include "sim/window.h"
 
 enum sim_stream_state {
-    STREAM_IDLE,
-    STREAM_IN_LATENCY,
-    STREAM_RUNNING,
-    STREAM_JOINING, /* it waits for the other streams of a collective */
-    STREAM_JOINED   /* a collective runs, as an event of another stream */
+    SIM_STREAM_IDLE,
+    SIM_STREAM_IN_LATENCY,
+    SIM_STREAM_RUNNING,
+    SIM_STREAM_JOINING, /* it waits for the other streams of a collective */
+    SIM_STREAM_JOINED   /* a collective runs, as an event of another stream */
 };
 
 struct sim_stream {

@@ -103,7 +103,7 @@ void sim_steady_release(struct sim_steady *steady)
 
 static void write_stream(const struct sim_stream *stream, uint32_t base, struct sim_snapshot *out)
 {
-    bool runs = stream->state != STREAM_IDLE && stream->state != STREAM_JOINING;
+    bool runs = stream->state != SIM_STREAM_IDLE && stream->state != SIM_STREAM_JOINING;
     sim_snapshot_put(out, (uint64_t)stream->pending << 8 | stream->state);
     if (stream->pending > 0) sim_snapshot_put(out, stream->first - base);
     if (!runs) return;

@@ -50,7 +50,7 @@ struct change {
 static double factor_of(void *context, const struct machine_place *place)
 {
     const struct change *change = context;
-    return place->figure == change->figure ? noise_factor(place->spread, change->share) : 1;
+    return place->figure == change->figure ? machine_draw_factor(place->spread, change->share) : 1;
 }
 
 static enum status simulate(const struct plan *plan, struct change change, double *seconds, struct error *err)

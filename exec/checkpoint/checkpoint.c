@@ -102,23 +102,23 @@ enum status checkpoint_list(struct disk *disk, const char *folder, const struct 
 
 /* --- which training it is --------------------------------------------------------------------- */
 
-const char *const checkpoint_keys[KEY_COUNT] = {
+const char *const checkpoint_keys[CHECKPOINT_KEY_COUNT] = {
     "job",       "network",   "sequence", "microbatch",  "microbatches",
     "precision", "optimizer", "seed",     "data_format", "data_tokens"};
 
-static bool keep_text(struct json_out *json, char out[VALUE_BYTES])
+static bool keep_text(struct json_out *json, char out[CHECKPOINT_VALUE_BYTES])
 {
     size_t length;
     const char *const text = json_out_text(json, &length);
     while (length > 0 && text[length - 1] == '\n') length--;
-    if (!json_out_complete(json) || length >= VALUE_BYTES) return false;
+    if (!json_out_complete(json) || length >= CHECKPOINT_VALUE_BYTES) return false;
     memcpy(out, text, length);
     out[length] = '\0';
     return true;
 }
 
 /* Its shape decides, not the name or path it was found by. */
-static bool network_text(const struct network *network, char out[VALUE_BYTES])
+static bool network_text(const struct network *network, char out[CHECKPOINT_VALUE_BYTES])
 {
     struct network nameless = *network;
     strcpy(nameless.name, "network");
@@ -133,7 +133,7 @@ static bool network_text(const struct network *network, char out[VALUE_BYTES])
 /* Describes everything that decides a step. Under a schedule other than constant the rate also depends on
  * the number of all steps. Fields that a kind of optimizer does not have are left out or zero, and so make
  * no difference. */
-static bool optimizer_text(const struct job *job, char out[VALUE_BYTES])
+static bool optimizer_text(const struct job *job, char out[CHECKPOINT_VALUE_BYTES])
 {
     struct job_optimizer used = job->optimizer;
     if (used.kind != OPTIMIZER_ADAMW) used.beta1 = used.beta2 = used.epsilon = 0;
@@ -154,34 +154,34 @@ enum status checkpoint_identify(const struct checkpoint_subject *subject, struct
 {
     const struct job *const job = subject->job;
     struct checkpoint_identity *const identity = calloc(1, sizeof *identity);
-    if (!identity || !network_text(&job->network, identity->values[KEY_NETWORK]) ||
-        !optimizer_text(job, identity->values[KEY_OPTIMIZER])) {
+    if (!identity || !network_text(&job->network, identity->values[CHECKPOINT_KEY_NETWORK]) ||
+        !optimizer_text(job, identity->values[CHECKPOINT_KEY_OPTIMIZER])) {
         free(identity);
         return error_memory(err, "the description of a checkpoint", sizeof *identity);
     }
-    char (*const values)[VALUE_BYTES] = identity->values;
-    snprintf(values[KEY_JOB], VALUE_BYTES, "%s", job->name);
-    snprintf(values[KEY_SEQUENCE], VALUE_BYTES, "%" PRIu64, job->sequence);
-    snprintf(values[KEY_MICROBATCH], VALUE_BYTES, "%" PRIu64, job->microbatch);
-    snprintf(values[KEY_MICROBATCHES], VALUE_BYTES, "%" PRIu64, job->microbatches);
-    snprintf(values[KEY_PRECISION], VALUE_BYTES, "%s", precision_names[job->precision]);
-    snprintf(values[KEY_SEED], VALUE_BYTES, "%" PRIu64, job->seed);
-    snprintf(values[KEY_DATA], VALUE_BYTES, "%s", data_format_names[job->data_format]);
-    snprintf(values[KEY_DATA_TOKENS], VALUE_BYTES, "%" PRIu64, subject->data_tokens);
+    char (*const values)[CHECKPOINT_VALUE_BYTES] = identity->values;
+    snprintf(values[CHECKPOINT_KEY_JOB], CHECKPOINT_VALUE_BYTES, "%s", job->name);
+    snprintf(values[CHECKPOINT_KEY_SEQUENCE], CHECKPOINT_VALUE_BYTES, "%" PRIu64, job->sequence);
+    snprintf(values[CHECKPOINT_KEY_MICROBATCH], CHECKPOINT_VALUE_BYTES, "%" PRIu64, job->microbatch);
+    snprintf(values[CHECKPOINT_KEY_MICROBATCHES], CHECKPOINT_VALUE_BYTES, "%" PRIu64, job->microbatches);
+    snprintf(values[CHECKPOINT_KEY_PRECISION], CHECKPOINT_VALUE_BYTES, "%s", precision_names[job->precision]);
+    snprintf(values[CHECKPOINT_KEY_SEED], CHECKPOINT_VALUE_BYTES, "%" PRIu64, job->seed);
+    snprintf(values[CHECKPOINT_KEY_DATA], CHECKPOINT_VALUE_BYTES, "%s", data_format_names[job->data_format]);
+    snprintf(values[CHECKPOINT_KEY_DATA_TOKENS], CHECKPOINT_VALUE_BYTES, "%" PRIu64, subject->data_tokens);
     *out = identity;
     return STATUS_OK;
 }
 
-void checkpoint_evaluation_text(const struct checkpoint_subject *subject, char out[VALUE_BYTES])
+void checkpoint_evaluation_text(const struct checkpoint_subject *subject, char out[CHECKPOINT_VALUE_BYTES])
 {
     const struct job *const job = subject->job;
     const struct job_evaluation *const e = &job->evaluation;
     out[0] = '\0';
     if (e->every == 0) return;
-    const int length = snprintf(out, VALUE_BYTES, "%" PRIu64 " minibatches, %s, tokens ", e->minibatches,
+    const int length = snprintf(out, CHECKPOINT_VALUE_BYTES, "%" PRIu64 " minibatches, %s, tokens ", e->minibatches,
                                 data_format_names[e->data ? e->data_format : job->data_format]);
     if (subject->held_out_tokens != CHECKPOINT_ANY_TOKENS)
-        snprintf(out + length, VALUE_BYTES - (size_t)length, "%" PRIu64, subject->held_out_tokens);
+        snprintf(out + length, CHECKPOINT_VALUE_BYTES - (size_t)length, "%" PRIu64, subject->held_out_tokens);
 }
 
 /* --- the tensors ------------------------------------------------------------------------------ */

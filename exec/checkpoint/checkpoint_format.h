@@ -11,8 +11,8 @@
 #include "exec/files/safetensors.h"
 
 enum {
-    CHUNK_BYTES = 1 << 20, /* a piece is checksummed while it is in the cache */
-    VALUE_BYTES = 8192     /* longest metadata value; networks need the most, below 2 KiB */
+    CHECKPOINT_CHUNK_BYTES = 1 << 20, /* a piece is checksummed while it is in the cache */
+    CHECKPOINT_VALUE_BYTES = 8192     /* longest metadata value; networks need the most, below 2 KiB */
 };
 
 extern const char checkpoint_version[]; /* version of the format, as in the metadata */
@@ -41,12 +41,23 @@ MUST_CHECK enum status checkpoint_list(struct disk *disk, const char *folder, co
 /* --- which training it is --------------------------------------------------------------------- */
 
 /* Metadata that must be equal in a checkpoint and in the job that continues from it. */
-enum { KEY_JOB, KEY_NETWORK, KEY_SEQUENCE, KEY_MICROBATCH, KEY_MICROBATCHES, KEY_PRECISION,
-       KEY_OPTIMIZER, KEY_SEED, KEY_DATA, KEY_DATA_TOKENS, KEY_COUNT };
-extern const char *const checkpoint_keys[KEY_COUNT];
+enum {
+    CHECKPOINT_KEY_JOB,
+    CHECKPOINT_KEY_NETWORK,
+    CHECKPOINT_KEY_SEQUENCE,
+    CHECKPOINT_KEY_MICROBATCH,
+    CHECKPOINT_KEY_MICROBATCHES,
+    CHECKPOINT_KEY_PRECISION,
+    CHECKPOINT_KEY_OPTIMIZER,
+    CHECKPOINT_KEY_SEED,
+    CHECKPOINT_KEY_DATA,
+    CHECKPOINT_KEY_DATA_TOKENS,
+    CHECKPOINT_KEY_COUNT
+};
+extern const char *const checkpoint_keys[CHECKPOINT_KEY_COUNT];
 
 struct checkpoint_identity {
-    char values[KEY_COUNT][VALUE_BYTES];
+    char values[CHECKPOINT_KEY_COUNT][CHECKPOINT_VALUE_BYTES];
 };
 
 /* Computes the identity of a training. The caller frees *out with free(). */
@@ -56,7 +67,7 @@ MUST_CHECK enum status checkpoint_identify(const struct checkpoint_subject *subj
 /* Writes a text that identifies the held-out data; "" for a job without evaluations. Without its tokens, the text is
  * a prefix of the same. */
 void checkpoint_evaluation_text(const struct checkpoint_subject *subject,
-                                char out[VALUE_BYTES]);
+                                char out[CHECKPOINT_VALUE_BYTES]);
 
 /* --- the tensors ------------------------------------------------------------------------------ */
 

@@ -64,7 +64,7 @@ static enum status read_checked(const struct checkpoint_reader *reader, void *to
 {
     uLong checksum = crc32_z(0, NULL, 0);
     for (uint64_t done = 0; done < length;) {
-        const uint64_t rest = length - done, piece = rest < CHUNK_BYTES ? rest : CHUNK_BYTES;
+        const uint64_t rest = length - done, piece = rest < CHECKPOINT_CHUNK_BYTES ? rest : CHECKPOINT_CHUNK_BYTES;
         char *const at = to ? (char *)to + done : scratch;
         const enum status status = read_exactly(reader, at, piece, offset + done, err);
         if (status != STATUS_OK) return status;
@@ -162,16 +162,16 @@ static enum status check_identity(const struct checkpoint_reader *reader, const 
                          version ? version : "none", checkpoint_version);
     struct checkpoint_identity *identity = NULL;
     enum status status = checkpoint_identify(subject, &identity, err);
-    for (size_t i = 0; i < KEY_COUNT && status == STATUS_OK; i++) {
+    for (size_t i = 0; i < CHECKPOINT_KEY_COUNT && status == STATUS_OK; i++) {
         const char *found = safetensors_metadata(reader->parsed, checkpoint_keys[i]);
         /* old checkpoints, from when fp32 was the only precision, lack the key */
-        if (!found && i == KEY_PRECISION) found = precision_names[PRECISION_FP32];
+        if (!found && i == CHECKPOINT_KEY_PRECISION) found = precision_names[PRECISION_FP32];
         /* which is what bf16 was called */
-        if (i == KEY_PRECISION && strcmp(found, precision_names[PRECISION_BF16]) == 0)
+        if (i == CHECKPOINT_KEY_PRECISION && strcmp(found, precision_names[PRECISION_BF16]) == 0)
             found = precision_names[PRECISION_BF16_WEIGHTS];
-        const bool any = i == KEY_DATA_TOKENS && subject->data_tokens == CHECKPOINT_ANY_TOKENS;
+        const bool any = i == CHECKPOINT_KEY_DATA_TOKENS && subject->data_tokens == CHECKPOINT_ANY_TOKENS;
         if (any || (found && strcmp(found, identity->values[i]) == 0)) continue;
-        if (i == KEY_NETWORK) {
+        if (i == CHECKPOINT_KEY_NETWORK) {
             status = error_set(err, STATUS_BAD_INPUT,
                                "'%s' is a checkpoint of another network than that of job '%s'",
                                reader->path, subject->job->name);
@@ -281,7 +281,7 @@ static enum status read_evaluations(const struct checkpoint_reader *reader, cons
 static bool same_evaluation(const struct checkpoint_reader *reader, const struct checkpoint_subject *subject)
 {
     const char *const found = safetensors_metadata(reader->parsed, "evaluation");
-    char wanted[VALUE_BYTES];
+    char wanted[CHECKPOINT_VALUE_BYTES];
     checkpoint_evaluation_text(subject, wanted);
     if (!found || !wanted[0]) return false;
     return subject->held_out_tokens == CHECKPOINT_ANY_TOKENS
@@ -293,8 +293,8 @@ static bool same_evaluation(const struct checkpoint_reader *reader, const struct
 static enum status read_data(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                              struct measured *measured, struct error *err)
 {
-    char *const scratch = malloc(CHUNK_BYTES);
-    if (!scratch) return error_memory(err, "reading a checkpoint", CHUNK_BYTES);
+    char *const scratch = malloc(CHECKPOINT_CHUNK_BYTES);
+    if (!scratch) return error_memory(err, "reading a checkpoint", CHECKPOINT_CHUNK_BYTES);
     enum status status = STATUS_OK;
     for (size_t i = 0; i + 1 < contents->count && status == STATUS_OK; i++) {
         const struct safetensors_tensor *const tensor = safetensors_at(reader->parsed, i);

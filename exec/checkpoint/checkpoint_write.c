@@ -100,7 +100,7 @@ static enum status write_piece(struct checkpoint_writer *writer, const void *dat
     const char *at = data;
     uLong checksum = crc32_z(0, NULL, 0);
     while (length > 0) {
-        const size_t piece = length < CHUNK_BYTES ? (size_t)length : CHUNK_BYTES;
+        const size_t piece = length < CHECKPOINT_CHUNK_BYTES ? (size_t)length : CHECKPOINT_CHUNK_BYTES;
         checksum = crc32_z(checksum, (const Bytef *)at, piece);
         for (size_t done = 0; done < piece;) {
             errno = ENOSPC;
@@ -197,7 +197,7 @@ static void remove_old(struct checkpoint_folder *folder, const struct job *job, 
 
 /* The metadata of a checkpoint: the keys that identify it and at most 10 others. */
 struct pair_list {
-    struct safetensors_pair pairs[KEY_COUNT + 10];
+    struct safetensors_pair pairs[CHECKPOINT_KEY_COUNT + 10];
     size_t count;
 };
 
@@ -215,7 +215,7 @@ static enum status describe(const struct checkpoint_subject *subject,
     struct checkpoint_identity *identity = NULL;
     enum status status = checkpoint_identify(subject, &identity, err);
     if (status != STATUS_OK) return status;
-    char step[32], threads[16], best_step[32], best_loss[32], evaluation[VALUE_BYTES];
+    char step[32], threads[16], best_step[32], best_loss[32], evaluation[CHECKPOINT_VALUE_BYTES];
     snprintf(step, sizeof step, "%" PRIu64, contents->step);
     snprintf(threads, sizeof threads, "%" PRIu32, origin->threads);
     struct pair_list list = {0};
@@ -226,7 +226,7 @@ static enum status describe(const struct checkpoint_subject *subject,
     add_pair(&list, "backend", origin->backend);
     add_pair(&list, "libraries", origin->libraries);
     add_pair(&list, "threads", threads);
-    for (size_t i = 0; i < KEY_COUNT; i++) add_pair(&list, checkpoint_keys[i], identity->values[i]);
+    for (size_t i = 0; i < CHECKPOINT_KEY_COUNT; i++) add_pair(&list, checkpoint_keys[i], identity->values[i]);
     checkpoint_evaluation_text(subject, evaluation);
     if (evaluation[0]) add_pair(&list, "evaluation", evaluation);
     if (best) {

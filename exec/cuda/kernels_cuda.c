@@ -119,7 +119,7 @@ static struct cuda_product weight_product(float *dw, const void *dy, const void 
                                  .b = w_in_out ? x : dy,
                                  .transpose_b = true,
                                  .c = dw,
-                                 .accumulate = add & LINEAR_ADD_WEIGHT,
+                                 .accumulate = add & KERNEL_LINEAR_ADD_WEIGHT,
                                  .bf16 = rounded};
 }
 
@@ -159,7 +159,7 @@ static void add_up_bias(struct cuda_context *context, float *dbias, const float 
                         int64_t n, uint32_t add)
 {
     if (dbias)
-        RUN(cuda_column_sums, dbias, dy, m, n, add & LINEAR_ADD_BIAS, context->workspace);
+        RUN(cuda_column_sums, dbias, dy, m, n, add & KERNEL_LINEAR_ADD_BIAS, context->workspace);
 }
 
 static void linear_weight(const struct kernels *kernels, float *dw, float *dbias, const float *dy,

@@ -45,11 +45,11 @@ static const struct type {
     const char *name;
     uint32_t type, bytes;
 } types[] = {
-    {"F32", TYPE_F32, 4},      {"F16", TYPE_F16, 2},   {"BF16", TYPE_BF16, 2},
-    {"F64", TYPE_OTHER, 8},    {"I64", TYPE_OTHER, 8}, {"U64", TYPE_OTHER, 8},
-    {"I32", TYPE_OTHER, 4},    {"U32", TYPE_OTHER, 4}, {"I16", TYPE_OTHER, 2},
-    {"U16", TYPE_OTHER, 2},    {"I8", TYPE_OTHER, 1},  {"U8", TYPE_OTHER, 1},
-    {"BOOL", TYPE_OTHER, 1},   {"F8_E4M3", TYPE_OTHER, 1}, {"F8_E5M2", TYPE_OTHER, 1},
+    {"F32", SAFETENSORS_F32, 4},      {"F16", SAFETENSORS_F16, 2},   {"BF16", SAFETENSORS_BF16, 2},
+    {"F64", SAFETENSORS_OTHER, 8},    {"I64", SAFETENSORS_OTHER, 8}, {"U64", SAFETENSORS_OTHER, 8},
+    {"I32", SAFETENSORS_OTHER, 4},    {"U32", SAFETENSORS_OTHER, 4}, {"I16", SAFETENSORS_OTHER, 2},
+    {"U16", SAFETENSORS_OTHER, 2},    {"I8", SAFETENSORS_OTHER, 1},  {"U8", SAFETENSORS_OTHER, 1},
+    {"BOOL", SAFETENSORS_OTHER, 1},   {"F8_E4M3", SAFETENSORS_OTHER, 1}, {"F8_E5M2", SAFETENSORS_OTHER, 1},
 };
 
 /* --- one entry -------------------------------------------------------------------------------- */
@@ -386,8 +386,8 @@ CLONES static void from_brain(float *out, const uint16_t *in, uint64_t n)
 bool safetensors_floats(const struct safetensors_tensor *tensor, float *out)
 {
     static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data are copied as they are");
-    assert(tensor->type != TYPE_OTHER);
-    if (tensor->type == TYPE_F32) {
+    assert(tensor->type != SAFETENSORS_OTHER);
+    if (tensor->type == SAFETENSORS_F32) {
         if (tensor->bytes > 0) memcpy(out, tensor->data, tensor->bytes);
         return all_finite(out, tensor->elements);
     }
@@ -396,7 +396,7 @@ bool safetensors_floats(const struct safetensors_tensor *tensor, float *out)
         uint64_t rest = tensor->elements - first, n = rest < CHUNK ? rest : CHUNK;
         uint16_t in[CHUNK];
         memcpy(in, tensor->data + 2 * first, n * sizeof *in);
-        if (tensor->type == TYPE_F16)
+        if (tensor->type == SAFETENSORS_F16)
             from_half(out + first, in, n);
         else
             from_brain(out + first, in, n);

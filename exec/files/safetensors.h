@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 
-enum safetensors_type { TYPE_F32, TYPE_F16, TYPE_BF16, TYPE_OTHER };
+enum safetensors_type { SAFETENSORS_F32, SAFETENSORS_F16, SAFETENSORS_BF16, SAFETENSORS_OTHER };
 
 enum {
     SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000, /* the format's own limit */

@@ -156,7 +156,7 @@ static enum status find_tensor(const char *path, uint32_t family, const struct s
                          path, found->name, shape_text(found->shape, found->rank, is),
                          shape_text(spec->shape, spec->rank, expected));
     }
-    if (found->type == TYPE_OTHER)
+    if (found->type == SAFETENSORS_OTHER)
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: tensor '%s' has a type that is not read (expected F32, F16 or BF16)",
                          path, found->name);
@@ -225,7 +225,7 @@ static void write_list_fill(struct write_list *list, struct weights_walk *walk)
         memcpy(list->names[i], tensor.spec->name, sizeof tensor.spec->name);
         struct safetensors_tensor *out = &list->tensors[i];
         *out = (struct safetensors_tensor){.name = list->names[i],
-                                           .type = TYPE_F32,
+                                           .type = SAFETENSORS_F32,
                                            .rank = tensor.spec->rank,
                                            .data = (const unsigned char *)tensor.values};
         memcpy(out->shape, tensor.spec->shape, sizeof tensor.spec->shape);

@@ -20,7 +20,7 @@
 #include "models/job/job.h"
 
 /* Outputs to which linear_weight() adds instead of overwriting them. */
-enum { LINEAR_ADD_WEIGHT = 1, LINEAR_ADD_BIAS = 2 };
+enum { KERNEL_LINEAR_ADD_WEIGHT = 1, KERNEL_LINEAR_ADD_BIAS = 2 };
 
 /* The rows of some logits: `count` of the B T rows, starting at `first`, of part `part` of a minibatch in `parts`
  * equal parts. */

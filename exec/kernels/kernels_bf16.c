@@ -147,8 +147,8 @@ void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *db
                               .a = w_in_out ? in : out,
                               .b = w_in_out ? out : in,
                               .c = dw,
-                              .accumulate = add & LINEAR_ADD_WEIGHT};
+                              .accumulate = add & KERNEL_LINEAR_ADD_WEIGHT};
     product.a.transposed = true;
     multiply(kernels, &product);
-    if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & LINEAR_ADD_BIAS);
+    if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & KERNEL_LINEAR_ADD_BIAS);
 }

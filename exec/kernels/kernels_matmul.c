@@ -141,7 +141,7 @@ void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, 
     struct host_product product = {.transpose_a = true,
                                    .k = m,
                                    .alpha = 1.0f,
-                                   .beta = add & LINEAR_ADD_WEIGHT ? 1.0f : 0.0f,
+                                   .beta = add & KERNEL_LINEAR_ADD_WEIGHT ? 1.0f : 0.0f,
                                    .c = dw};
     if (w_in_out) {
         product.m = k;
@@ -157,5 +157,5 @@ void host_linear_weight(const struct kernels *kernels, float *dw, float *dbias, 
     product.row_a = product.m;
     product.row_b = product.row_c = product.n;
     host_multiply(&product);
-    if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & LINEAR_ADD_BIAS);
+    if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & KERNEL_LINEAR_ADD_BIAS);
 }

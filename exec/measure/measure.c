@@ -38,7 +38,7 @@ static const double TAKEN_COUNTED_MAX = 0.95;
 
 void measure_samples_add(struct measure_samples *samples, double value)
 {
-    if (samples->count < SAMPLES_MAX) samples->values[samples->count++] = value;
+    if (samples->count < MEASURE_SAMPLES_MAX) samples->values[samples->count++] = value;
 }
 
 static int compare_values(const void *a, const void *b)
@@ -51,7 +51,7 @@ static int compare_values(const void *a, const void *b)
 static double quantile(const struct measure_samples *samples, double part)
 {
     assert(samples->count > 0);
-    double sorted[SAMPLES_MAX];
+    double sorted[MEASURE_SAMPLES_MAX];
     memcpy(sorted, samples->values, samples->count * sizeof *sorted);
     qsort(sorted, samples->count, sizeof *sorted, compare_values);
     const double at = part * (samples->count - 1);
@@ -131,7 +131,7 @@ struct sourced_value measure_speed(struct measure *measure)
 /* --- profiles ---------------------------------------------------------------------------------------- */
 
 /* 1, 2, 4, 8 and all cores, ascending. Returns how many. */
-static uint32_t thread_counts(uint32_t cores, uint32_t counts[PROFILES_AT_MOST])
+static uint32_t thread_counts(uint32_t cores, uint32_t counts[MEASURE_PROFILES_MAX])
 {
     uint32_t count = 0;
     for (uint32_t threads = 1; threads <= THREADS_DOUBLED_MAX && threads < cores; threads *= 2)
@@ -183,7 +183,7 @@ static enum status open_parts(struct measure *measure, const struct measure_mach
                               struct measure_parts *parts, struct error *err)
 {
     const struct backend *const host = backend_find("host");
-    uint32_t counts[PROFILES_AT_MOST];
+    uint32_t counts[MEASURE_PROFILES_MAX];
     const uint32_t count = thread_counts(machine->cores, counts);
     for (uint32_t i = 0; i < count; i++) {
         const struct measure_bench_options bench = {.backend = host,

@@ -20,20 +20,23 @@
 #include "exec/device/host_memory.h"
 
 static const uint64_t MIB = 1 << 20;
-static const uint64_t mebibytes[BENCH_SIZES][REGION_COUNT] = {
-    [BENCH_WHOLE] = {[HOT] = HOT_SLOTS * 52, [KEPT] = 128, [WEIGHTS] = 192, [STATE] = 192,
-                     [COPIES] = 192},
-    [BENCH_SMALL] = {[HOT] = HOT_SLOTS * 8, [KEPT] = 32, [WEIGHTS] = 48, [STATE] = 96,
-                     [COPIES] = 64},
-    [BENCH_GPU] = {[HOT] = HOT_SLOTS * 512, [KEPT] = 2048, [WEIGHTS] = 2048, [STATE] = 2048,
-                   [COPIES] = 1024},
+static const uint64_t mebibytes[BENCH_SIZES][MEASURE_REGION_COUNT] = {
+    [BENCH_WHOLE] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 52,
+                     [MEASURE_KEPT] = 128, [MEASURE_WEIGHTS] = 192, [MEASURE_STATE] = 192,
+                     [MEASURE_COPIES] = 192},
+    [BENCH_SMALL] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 8,
+                     [MEASURE_KEPT] = 32, [MEASURE_WEIGHTS] = 48, [MEASURE_STATE] = 96,
+                     [MEASURE_COPIES] = 64},
+    [BENCH_GPU] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 512,
+                     [MEASURE_KEPT] = 2048, [MEASURE_WEIGHTS] = 2048, [MEASURE_STATE] = 2048,
+                   [MEASURE_COPIES] = 1024},
 };
-enum { EXTRA_BYTES = 2 * TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* tokens, and a loss */
+enum { EXTRA_BYTES = 2 * MEASURE_TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* tokens, and a loss */
 
 uint64_t measure_bench_bytes(enum measure_bench_size size)
 {
     uint64_t bytes = EXTRA_BYTES;
-    for (uint32_t r = 0; r < REGION_COUNT; r++) bytes += mebibytes[size][r] * MIB;
+    for (uint32_t r = 0; r < MEASURE_REGION_COUNT; r++) bytes += mebibytes[size][r] * MIB;
     return bytes;
 }
 
@@ -44,9 +47,9 @@ static enum status fill(struct measure_bench *bench, struct error *err)
     enum { BLOCK_FLOATS = 4 << 20 };
     struct device_stream *const stream = device_stream(bench->device, STREAM_H2D);
     uint64_t left = 0;
-    for (uint32_t r = 0; r < REGION_COUNT; r++) left += bench->floats[r];
+    for (uint32_t r = 0; r < MEASURE_REGION_COUNT; r++) left += bench->floats[r];
     float *const block = alloc_zeroed(BLOCK_FLOATS, sizeof *block);
-    int32_t *const tokens = alloc_zeroed(2 * TOKENS, sizeof *tokens);
+    int32_t *const tokens = alloc_zeroed(2 * MEASURE_TOKENS, sizeof *tokens);
     if (!block || !tokens) {
         free(block);
         free(tokens);
@@ -54,9 +57,9 @@ static enum status fill(struct measure_bench *bench, struct error *err)
     }
     for (uint32_t i = 0; i < BLOCK_FLOATS; i++)
         block[i] = (float)(i * 2654435761u >> 20) * 1e-5f + 1e-4f;
-    for (uint64_t i = 0; i < TOKENS; i++) {
-        tokens[i] = (int32_t)random_below(1, i, FEW_WORDS);
-        tokens[TOKENS + i] = (int32_t)random_below(2, i, MANY_WORDS);
+    for (uint64_t i = 0; i < MEASURE_TOKENS; i++) {
+        tokens[i] = (int32_t)random_below(1, i, MEASURE_FEW_WORDS);
+        tokens[MEASURE_TOKENS + i] = (int32_t)random_below(2, i, MEASURE_MANY_WORDS);
     }
     float *at = device_arena(bench->device);
     while (left > 0) {
@@ -65,7 +68,7 @@ static enum status fill(struct measure_bench *bench, struct error *err)
         at += count;
         left -= count;
     }
-    device_copy(stream, at, tokens, 2 * TOKENS * sizeof *tokens, NULL);
+    device_copy(stream, at, tokens, 2 * MEASURE_TOKENS * sizeof *tokens, NULL);
     while (!device_synchronize(stream, device_record(stream), 1))
         ;
     free(block);
@@ -77,14 +80,14 @@ static enum status fill(struct measure_bench *bench, struct error *err)
 static enum status place_operands(struct measure_bench *bench, struct error *err)
 {
     float *at = device_arena(bench->device);
-    for (uint32_t r = 0; r < REGION_COUNT; r++) {
+    for (uint32_t r = 0; r < MEASURE_REGION_COUNT; r++) {
         bench->regions[r] = at;
         bench->floats[r] = mebibytes[bench->size][r] * MIB / sizeof(float);
         at += bench->floats[r];
     }
     bench->few = (const int32_t *)(const void *)at;
-    bench->many = bench->few + TOKENS;
-    bench->loss = (double *)(void *)(at + 2 * TOKENS);
+    bench->many = bench->few + MEASURE_TOKENS;
+    bench->loss = (double *)(void *)(at + 2 * MEASURE_TOKENS);
     return fill(bench, err);
 }
 
@@ -171,6 +174,6 @@ void measure_bench_unmap_host(const struct measure_bench *bench, char *host, uin
 
 char *measure_bench_copies(struct measure_bench *bench, uint64_t *bytes)
 {
-    *bytes = bench->floats[COPIES] * sizeof(float);
-    return (char *)bench->regions[COPIES];
+    *bytes = bench->floats[MEASURE_COPIES] * sizeof(float);
+    return (char *)bench->regions[MEASURE_COPIES];
 }

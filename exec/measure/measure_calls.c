@@ -35,36 +35,36 @@ static float *place(const struct measure_call *c, enum measure_region region, ui
 
 static float *hot(const struct measure_call *c, uint32_t slot, int64_t elements)
 {
-    const uint64_t room = c->bench->floats[HOT] / HOT_SLOTS;
-    assert((uint64_t)elements <= room && slot < HOT_SLOTS);
-    return c->bench->regions[HOT] + slot * room;
+    const uint64_t room = c->bench->floats[MEASURE_HOT] / MEASURE_HOT_SLOTS;
+    assert((uint64_t)elements <= room && slot < MEASURE_HOT_SLOTS);
+    return c->bench->regions[MEASURE_HOT] + slot * room;
 }
 
 static float *kept(const struct measure_call *c, int64_t elements)
 {
-    return place(c, KEPT, KEPT_SHARE, elements);
+    return place(c, MEASURE_KEPT, KEPT_SHARE, elements);
 }
 
 /* Returns a second tensor kept by the same layer. */
 static float *kept_too(const struct measure_call *c, int64_t elements)
 {
-    return place(&(struct measure_call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, KEPT,
+    return place(&(struct measure_call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, MEASURE_KEPT,
                  KEPT_SHARE, elements);
 }
 
 static float *gradient(const struct measure_call *c, int64_t elements)
 {
-    return place(c, KEPT, GRADIENT_SHARE, elements);
+    return place(c, MEASURE_KEPT, GRADIENT_SHARE, elements);
 }
 
 static float *weight(const struct measure_call *c, int64_t elements)
 {
-    return place(c, WEIGHTS, WEIGHT_SHARE, elements);
+    return place(c, MEASURE_WEIGHTS, WEIGHT_SHARE, elements);
 }
 
 static float *state(const struct measure_call *c, int64_t elements)
 {
-    return place(c, STATE, WEIGHT_SHARE, elements);
+    return place(c, MEASURE_STATE, WEIGHT_SHARE, elements);
 }
 
 /* --- calls, by class --------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static float *state(const struct measure_call *c, int64_t elements)
 static void call_matmul_forward(const struct measure_call *c)
 {
     c->kernels->linear_forward(c->kernels, kept(c, c->m * c->n), hot(c, 0, c->m * c->k),
-                               weight(c, c->n * c->k), c->bench->regions[WEIGHTS], c->m, c->n, c->k,
+                               weight(c, c->n * c->k), c->bench->regions[MEASURE_WEIGHTS], c->m, c->n, c->k,
                                true);
 }
 
@@ -241,16 +241,16 @@ struct batch {
 static struct batch batch_of(int64_t rows)
 {
     const int64_t t = rows < 64 ? rows : 64;
-    assert(rows % t == 0 && rows / t * (t + 1) <= TOKENS);
+    assert(rows % t == 0 && rows / t * (t + 1) <= MEASURE_TOKENS);
     return (struct batch){rows / t, t};
 }
 
 static void call_embed_forward(const struct measure_call *c)
 {
     const struct batch s = batch_of(c->m);
-    const int64_t rows = MANY_WORDS + s.t;
+    const int64_t rows = MEASURE_MANY_WORDS + s.t;
     c->kernels->embed_forward(c->kernels, hot(c, 0, c->m * c->n), weight(c, rows * c->n),
-                              c->bench->many, s.t + 1, s.b, s.t, c->n, MANY_WORDS, 0, rows);
+                              c->bench->many, s.t + 1, s.b, s.t, c->n, MEASURE_MANY_WORDS, 0, rows);
 }
 
 /* Uses equal numbers of heads of keys and queries, of width 32. */
@@ -304,7 +304,7 @@ static void call_embed_update(const struct measure_call *c)
     const int64_t words = c->k - s.t;
     const struct kernel_parameters rows = in_a_row(state(c, 3 * c->k * c->n), c->k * c->n);
     c->kernels->embed_update(c->kernels, &rows, hot(c, 1, words * c->n), hot(c, 0, c->m * c->n),
-                             words < MANY_WORDS ? c->bench->few : c->bench->many, s.t + 1, s.b,
+                             words < MEASURE_MANY_WORDS ? c->bench->few : c->bench->many, s.t + 1, s.b,
                              s.t, c->n, words, 0, c->k, &adamw, 1, hot(c, 3, 4 * c->m));
 }
 

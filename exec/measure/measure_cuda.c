@@ -46,7 +46,7 @@ static void time_step(const struct kernels *kernels, void *argument)
     struct step_timing *const t = argument;
     struct measure_samples samples = {.count = 0};
     const double start_s = clock_s();
-    for (uint32_t i = 0; i < SAMPLES_MAX; i++) {
+    for (uint32_t i = 0; i < MEASURE_SAMPLES_MAX; i++) {
         const double before_s = clock_s();
         if (i > 3 && before_s - start_s > t->budget_s) break;
         const struct kernel_parameters parameters = {

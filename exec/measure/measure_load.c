@@ -12,7 +12,7 @@ static void list_step(struct measure_bench *bench)
                                     .head_width = 64,
                                     .ff_width = 1024,
                                     .blocks = 1,
-                                    .vocabulary = FEW_WORDS,
+                                    .vocabulary = MEASURE_FEW_WORDS,
                                     .positions = 64,
                                     .tied_head = true,
                                     .causal = true,

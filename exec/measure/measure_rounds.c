@@ -14,7 +14,7 @@ void measure_parts_close(struct measure_parts *parts)
 {
     measure_p2p_visits_close(parts->p2p);
     measure_copy_visits_close(parts->copies);
-    for (uint32_t i = PROFILES_AT_MOST; i-- > 0;) {
+    for (uint32_t i = MEASURE_PROFILES_MAX; i-- > 0;) {
         measure_laboratory_close(parts->labs[i]); /* the first one's operands serve the others */
         measure_kernel_visits_close(parts->kernels[i]);
         measure_bench_close(parts->benches[i]);

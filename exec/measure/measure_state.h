@@ -10,9 +10,9 @@
 
 /* --- statistics ------------------------------------------------------------------------------- */
 
-enum { SAMPLES_MAX = 31 };
+enum { MEASURE_SAMPLES_MAX = 31 };
 struct measure_samples {
-    double values[SAMPLES_MAX];
+    double values[MEASURE_SAMPLES_MAX];
     uint32_t count;
 };
 /* Further samples are dropped. */
@@ -33,7 +33,7 @@ const struct measure_samples *measure_series_samples(const struct measure_series
 /* Returns true when there are samples. */
 bool measure_series_has_samples(const struct measure_series *series);
 
-enum { WATCH_PENDING_MAX = 512 };
+enum { MEASURE_WATCH_PENDING_MAX = 512 };
 
 /*
  * Tells clean samples from disturbed ones. A sample waits in `pending` until its window of time ends. It is disturbed
@@ -46,7 +46,7 @@ struct measure_watch {
         struct measure_series *series;
         double value;
         bool preempted;
-    } pending[WATCH_PENDING_MAX];
+    } pending[MEASURE_WATCH_PENDING_MAX];
     uint32_t pending_count;
     uint64_t sample_count, disturbed_count;
 };
@@ -202,13 +202,13 @@ void measure_laboratory_close(struct measure_laboratory *lab);
 
 /* --- rounds (measure_rounds.c) ------------------------------------------------------------------- */
 
-enum { PROFILES_AT_MOST = 5 };
+enum { MEASURE_PROFILES_MAX = 5 };
 
 /* All parts of one machine; NULL parts are not measured. */
 struct measure_parts {
-    struct measure_bench *benches[PROFILES_AT_MOST];
-    struct measure_kernel_visits *kernels[PROFILES_AT_MOST];
-    struct measure_laboratory *labs[PROFILES_AT_MOST];
+    struct measure_bench *benches[MEASURE_PROFILES_MAX];
+    struct measure_kernel_visits *kernels[MEASURE_PROFILES_MAX];
+    struct measure_laboratory *labs[MEASURE_PROFILES_MAX];
     uint32_t profile_count;
     struct measure_copy_visits *copies;
     struct measure_p2p_visits *p2p;

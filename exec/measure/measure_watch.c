@@ -41,10 +41,10 @@ void measure_watch_judge(struct measure_watch *watch)
 
 void measure_watch_take(struct measure_watch *watch, struct measure_series *series, double value, bool preempted)
 {
-    assert(watch->pending_count < WATCH_PENDING_MAX);
+    assert(watch->pending_count < MEASURE_WATCH_PENDING_MAX);
     watch->pending[watch->pending_count].series = series;
     watch->pending[watch->pending_count].value = value;
     watch->pending[watch->pending_count++].preempted = preempted;
-    if (watch->pending_count == WATCH_PENDING_MAX || clock_s() - watch->window.wall_s >= WINDOW_S)
+    if (watch->pending_count == MEASURE_WATCH_PENDING_MAX || clock_s() - watch->window.wall_s >= WINDOW_S)
         measure_watch_judge(watch);
 }

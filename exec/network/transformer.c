@@ -278,13 +278,13 @@ static struct kernel_parameters parameters_of(const struct unit_arguments *a, ui
 
 static void shut(struct unit_guard *guard, enum unit_guard_state why)
 {
-    int open = GUARD_OPEN;
+    int open = UNIT_GUARD_OPEN;
     atomic_compare_exchange_strong(&guard->state, &open, why);
 }
 
 static void shut_by_loss(const struct unit_arguments *a)
 {
-    if (a->guard && a->loss && !isfinite(*a->loss)) shut(a->guard, GUARD_LOSS);
+    if (a->guard && a->loss && !isfinite(*a->loss)) shut(a->guard, UNIT_GUARD_LOSS);
 }
 
 /* Returns true when a step with gradients of this sum of squares stays finite. AdamW squares gradients in float,
@@ -303,10 +303,10 @@ static bool may_step(const struct transformer_unit *unit, const float *gradient,
     const struct unit_arguments *a = unit->arguments;
     if (!a->guard) return true;
     shut_by_loss(a);
-    if (atomic_load(&a->guard->state) == GUARD_OPEN && !job_clips(a->job) &&
+    if (atomic_load(&a->guard->state) == UNIT_GUARD_OPEN && !job_clips(a->job) &&
         !fits(unit, unit->kernels->squares(unit->kernels, gradient, count)))
-        shut(a->guard, GUARD_GRADIENT);
-    return atomic_load(&a->guard->state) == GUARD_OPEN;
+        shut(a->guard, UNIT_GUARD_GRADIENT);
+    return atomic_load(&a->guard->state) == UNIT_GUARD_OPEN;
 }
 
 void transformer_step(const struct transformer_unit *unit, const struct transformer_tensor *tensor, bool decays)
@@ -578,7 +578,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
         /* the embedding's gradient already has the sums of earlier microbatches; steps add other gradients */
         bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
         product_backward(unit, d_normf + rows.first * c, false, d_table,
-                                (weight_more ? LINEAR_ADD_WEIGHT : 0) | (more ? LINEAR_ADD_BIAS : 0),
+                                (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0),
                                 bias.g, unit->logits, x, &product);
     }
     if (!d_normf) return;

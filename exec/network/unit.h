@@ -31,7 +31,7 @@ MUST_CHECK enum status unit_tables_init(const struct job *job, const struct plan
  * weights and moments stay as the last whole step left them. A loss is known before the first step of its minibatch;
  * a bad gradient may be found after steps of later layers. All devices of a job share the guard.
  */
-enum unit_guard_state { GUARD_OPEN, GUARD_LOSS, GUARD_GRADIENT };
+enum unit_guard_state { UNIT_GUARD_OPEN, UNIT_GUARD_LOSS, UNIT_GUARD_GRADIENT };
 struct unit_guard {
     atomic_int state; /* enum unit_guard_state */
 };

@@ -115,9 +115,9 @@ static_assert(sizeof(struct compute_call) <= DEVICE_ARGUMENT_MAX, "goes through 
 static void look_at_guard(const struct compute_call *call)
 {
     struct unit_guard *const guard = call->arguments.guard;
-    const int state = guard ? atomic_load(&guard->state) : GUARD_OPEN;
-    if (state == GUARD_LOSS) diverge(call->run, call->unit->job, call->minibatch, "the loss");
-    if (state == GUARD_GRADIENT) diverge(call->run, call->unit->job, call->minibatch, "the step");
+    const int state = guard ? atomic_load(&guard->state) : UNIT_GUARD_OPEN;
+    if (state == UNIT_GUARD_LOSS) diverge(call->run, call->unit->job, call->minibatch, "the loss");
+    if (state == UNIT_GUARD_GRADIENT) diverge(call->run, call->unit->job, call->minibatch, "the step");
 }
 
 static void call_compute(const struct kernels *kernels, void *argument)

@@ -192,7 +192,7 @@ void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip
         if (op->waits[i] < loop->oldest) continue;
         const struct run_flight *const other = run_flight_of(loop, op->waits[i]);
         device_wait(stream, run->streams[other->stream], other->event);
-        if (flight->wait_count < FLIGHT_WAITS) flight->waits[flight->wait_count++] = op->waits[i];
+        if (flight->wait_count < RUN_FLIGHT_WAITS) flight->waits[flight->wait_count++] = op->waits[i];
     }
     measure_slots(loop, op, flight);
     if (skip) {

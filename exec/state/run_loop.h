@@ -9,7 +9,7 @@
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
 
-enum { RUN_WINDOW = 8192, FLIGHT_WAITS = 4 };
+enum { RUN_WINDOW = 8192, RUN_FLIGHT_WAITS = 4 };
 
 /* An enqueued operation. */
 struct run_flight {
@@ -23,7 +23,7 @@ struct run_flight {
     double predicted_s;
     uint64_t acquired_bytes, released_bytes;
     struct device_timing timing;
-    uint64_t waits[FLIGHT_WAITS]; /* the first few, for reports */
+    uint64_t waits[RUN_FLIGHT_WAITS]; /* the first few, for reports */
     uint32_t wait_count;
 };
 

@@ -223,7 +223,7 @@ static void bottleneck_link_dirs_note(const struct sim_flows *flows, double *ful
 static void count_bytes(const struct sim_flows *flows, uint32_t crossing, double bytes, struct sim_link_use *use)
 {
     uint8_t direction = flows->path_directions[crossing];
-    if (direction != PATH_BOTH_WAYS) {
+    if (direction != FLOW_PATH_BOTH_WAYS) {
         use->bytes[direction] += bytes;
         return;
     }

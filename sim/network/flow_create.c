@@ -20,7 +20,7 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
             flows->path_weights[used] = crossing.weight;
             /* A flow that crosses a simplex link several times, a staged copy or a ring, sends equal bytes both ways. */
             bool both = crossing.weight > 1 && !setup->links[crossing.hop.link].duplex;
-            flows->path_directions[used++] = both ? PATH_BOTH_WAYS : (uint8_t)crossing.hop.direction;
+            flows->path_directions[used++] = both ? FLOW_PATH_BOTH_WAYS : (uint8_t)crossing.hop.direction;
         }
     }
 }

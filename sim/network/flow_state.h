@@ -33,7 +33,7 @@ struct flow_state {
 };
 
 /* Instead of a direction, for bytes that cross a simplex link both ways. */
-enum { PATH_BOTH_WAYS = 2 };
+enum { FLOW_PATH_BOTH_WAYS = 2 };
 
 /* One cache line with all data that a flow of a bottleneck needs, except its bottleneck, its place there and its links.
  * */
@@ -65,7 +65,7 @@ struct sim_flows {
     struct flow_link_dir_state *link_dirs;  /* 2 per link */
     uint32_t *members;         /* the flows of each class */
     uint32_t *path_links;
-    uint8_t *path_directions;  /* parallel to path_links; PATH_BOTH_WAYS: equal bytes each way */
+    uint8_t *path_directions;  /* parallel to path_links; FLOW_PATH_BOTH_WAYS: equal bytes each way */
     double *path_weights;      /* likewise */
     struct sim_bottleneck *bottlenecks;
     uint32_t *bottleneck_link_dirs; /* by bottleneck; SIM_NO_BOTTLENECK: one class, limited by its trunk or caps */

@@ -41,10 +41,10 @@ static void fly(struct swarm_state *r, uint32_t parcel, double up_s, double late
     struct swarm_peer *to = &r->peer[it->to];
     const struct swarm_group *group = swarm_group_at(r, it->to);
     to->down_free_s = fmax(to->down_free_s, r->now_s) + it->bytes / group->down_bytes_per_s;
-    it->place = PARCEL_FLYING;
+    it->place = SWARM_PARCEL_FLYING;
     sim_queue_set(r->queue, swarm_owner_parcel(r, parcel),
                   fmax(up_s, it->bytes > 0 ? to->down_free_s : up_s) + latency_s + group->latency_s,
-                  sim_order(ORDER_PARCEL, parcel));
+                  sim_order(SWARM_ORDER_PARCEL, parcel));
 }
 
 static void send_next(struct swarm_state *r, uint32_t p)
@@ -54,13 +54,13 @@ static void send_next(struct swarm_state *r, uint32_t p)
     uint32_t parcel = swarm_line_pop(r, &peer->parcels);
     double up_s = r->now_s + r->parcels[parcel].bytes / swarm_group_at(r, p)->up_bytes_per_s;
     peer->sending = true;
-    sim_queue_set(r->queue, swarm_owner_link(r, p), up_s, sim_order(ORDER_LINK, p));
+    sim_queue_set(r->queue, swarm_owner_link(r, p), up_s, sim_order(SWARM_ORDER_LINK, p));
     fly(r, parcel, up_s, swarm_group_at(r, p)->latency_s);
 }
 
 void swarm_link_send(struct swarm_state *r, uint32_t parcel, uint32_t from, uint32_t to, double bytes)
 {
-    r->parcels[parcel] = (struct swarm_parcel){.place = PARCEL_WAITING, .from = from, .to = to, .bytes = bytes};
+    r->parcels[parcel] = (struct swarm_parcel){.place = SWARM_PARCEL_WAITING, .from = from, .to = to, .bytes = bytes};
     if (from == SWARM_NONE) {
         fly(r, parcel, r->now_s, 0);
         return;

@@ -28,7 +28,7 @@ static void draw_life(struct swarm_state *r, uint32_t p)
     const struct failures *failures = &swarm_group_at(r, p)->failures;
     if (failures->mtbf_s == HUGE_VAL) return;
     double life_s = failures_life_s(failures, exponential(r, p, DRAW_LIFE, &r->peer[p].life_draws));
-    sim_queue_set(r->queue, swarm_owner_life(r, p), r->now_s + life_s, sim_order(ORDER_LIFE, p));
+    sim_queue_set(r->queue, swarm_owner_life(r, p), r->now_s + life_s, sim_order(SWARM_ORDER_LIFE, p));
 }
 
 static void draw_slow(struct swarm_state *r, uint32_t p)
@@ -38,13 +38,13 @@ static void draw_slow(struct swarm_state *r, uint32_t p)
     if (failures->straggle_every_s == HUGE_VAL) return;
     double mean_s = peer->slow ? failures->straggle_s : failures->straggle_every_s;
     sim_queue_set(r->queue, swarm_owner_slow(r, p), r->now_s + mean_s * exponential(r, p, DRAW_SLOW, &peer->slow_draws),
-                  sim_order(ORDER_SLOW, p));
+                  sim_order(SWARM_ORDER_SLOW, p));
 }
 
 static void set_trace(struct swarm_state *r)
 {
     if (r->trace_next < r->trace_count)
-        sim_queue_set(r->queue, swarm_owner_trace(r), r->trace[r->trace_next].at_s, sim_order(ORDER_TRACE, 0));
+        sim_queue_set(r->queue, swarm_owner_trace(r), r->trace[r->trace_next].at_s, sim_order(SWARM_ORDER_TRACE, 0));
 }
 
 double swarm_peer_slowdown(const struct swarm_state *r, uint32_t p)
@@ -60,7 +60,7 @@ double swarm_peer_slowdown(const struct swarm_state *r, uint32_t p)
 static void count_presence(struct swarm_state *r, uint32_t p)
 {
     struct swarm_peer *peer = &r->peer[p];
-    if (peer->state == PEER_AWAY) return;
+    if (peer->state == SWARM_PEER_AWAY) return;
     r->out->peers[p].present_s += r->now_s - peer->since_s;
     if (!r->averaging) r->out->peers[p].working_s += r->now_s - peer->since_s;
     r->out->stages[peer->stage].present_s += r->now_s - peer->since_s;
@@ -90,7 +90,7 @@ static void fetch_piece(struct swarm_state *r, uint32_t p)
     const struct swarm_peer *peer = &r->peer[p];
     uint32_t from = SWARM_NONE, fewest = UINT32_MAX;
     for (uint32_t q = 0; q < r->peers; q++) {
-        if (r->peer[q].stage != peer->stage || r->peer[q].state != PEER_READY) continue;
+        if (r->peer[q].stage != peer->stage || r->peer[q].state != SWARM_PEER_READY) continue;
         uint32_t here = waiting(r, q);
         if (here >= fewest) continue;
         fewest = here;
@@ -101,8 +101,8 @@ static void fetch_piece(struct swarm_state *r, uint32_t p)
 
 static void become_ready(struct swarm_state *r, uint32_t p)
 {
-    r->peer[p].state = PEER_READY;
-    r->parcels[r->slots + p].place = PARCEL_NOWHERE;
+    r->peer[p].state = SWARM_PEER_READY;
+    r->parcels[r->slots + p].place = SWARM_PARCEL_NOWHERE;
     swarm_route_welcome(r, p);
     swarm_wake(r);
 }
@@ -120,7 +120,7 @@ static void join(struct swarm_state *r, uint32_t p, uint32_t stage)
     struct swarm_peer *peer = &r->peer[p];
     if (stage != peer->stage) r->out->moves++;
     peer->stage = stage;
-    peer->state = PEER_JOINING;
+    peer->state = SWARM_PEER_JOINING;
     peer->since_s = peer->down_free_s = r->now_s;
     peer->pieces_left = SWARM_PIECES;
     if (r->in->stages[stage].state_bytes > 0)
@@ -134,25 +134,25 @@ static void join(struct swarm_state *r, uint32_t p, uint32_t stage)
 static void stop_fetching(struct swarm_state *r, uint32_t p)
 {
     struct swarm_parcel *piece = &r->parcels[r->slots + p];
-    if (piece->place == PARCEL_WAITING) swarm_line_remove(r, &r->peer[piece->from].parcels, r->slots + p);
-    if (piece->place == PARCEL_FLYING) sim_queue_remove(r->queue, swarm_owner_parcel(r, r->slots + p));
-    piece->place = PARCEL_NOWHERE;
+    if (piece->place == SWARM_PARCEL_WAITING) swarm_line_remove(r, &r->peer[piece->from].parcels, r->slots + p);
+    if (piece->place == SWARM_PARCEL_FLYING) sim_queue_remove(r->queue, swarm_owner_parcel(r, r->slots + p));
+    piece->place = SWARM_PARCEL_NOWHERE;
 }
 
 static void leave(struct swarm_state *r, uint32_t p)
 {
     struct swarm_peer *peer = &r->peer[p];
     count_presence(r, p);
-    if (peer->state == PEER_READY && r->averaging) {
+    if (peer->state == SWARM_PEER_READY && r->averaging) {
         swarm_averaging_set(r, false); /* swarm_settle() starts it again */
         sim_queue_remove(r->queue, swarm_owner_averaging(r));
     }
-    peer->state = PEER_AWAY;
+    peer->state = SWARM_PEER_AWAY;
     stop_fetching(r, p);
     swarm_lose(r, p);
     for (uint32_t q = 0; q < r->peers; q++) {
         const struct swarm_parcel *piece = &r->parcels[r->slots + q];
-        if (piece->place == PARCEL_NOWHERE || piece->from != p) continue;
+        if (piece->place == SWARM_PARCEL_NOWHERE || piece->from != p) continue;
         stop_fetching(r, q);
         fetch_piece(r, q);
     }
@@ -181,10 +181,10 @@ static void measure(const struct swarm_state *r, struct strength out[SWARM_STAGE
     for (uint32_t s = 0; s < r->stages; s++) out[s] = (struct strength){0};
     for (uint32_t p = 0; p < r->peers; p++) {
         const struct swarm_peer *peer = &r->peer[p];
-        if (peer->state == PEER_AWAY) continue;
+        if (peer->state == SWARM_PEER_AWAY) continue;
         out[peer->stage].rate += rate_at(r, p, peer->stage);
         out[peer->stage].present++;
-        out[peer->stage].ready += peer->state == PEER_READY;
+        out[peer->stage].ready += peer->state == SWARM_PEER_READY;
     }
 }
 
@@ -196,7 +196,7 @@ static void fill_empty(struct swarm_state *r, uint32_t stage)
     measure(r, strength);
     if (!swarm_rebalances(r) || strength[stage].present > 0) return;
     for (uint32_t p = 0; p < r->peers; p++)
-        if (r->peer[p].state == PEER_READY && strength[r->peer[p].stage].ready > 1 &&
+        if (r->peer[p].state == SWARM_PEER_READY && strength[r->peer[p].stage].ready > 1 &&
             (best == SWARM_NONE || rate_at(r, p, stage) > rate_at(r, best, stage)))
             best = p;
     if (best == SWARM_NONE) return;
@@ -217,7 +217,7 @@ static uint32_t best_move(const struct swarm_state *r, const struct strength *st
     double best_rate = fmin(strength[from].rate, strength[to].rate) * (1 + 1e-9);
     uint32_t best = SWARM_NONE;
     for (uint32_t p = 0; p < r->peers; p++) {
-        if (r->peer[p].stage != from || r->peer[p].state != PEER_READY) continue;
+        if (r->peer[p].stage != from || r->peer[p].state != SWARM_PEER_READY) continue;
         double rate = fmin(strength[from].rate - rate_at(r, p, from), strength[to].rate + rate_at(r, p, to));
         if (rate <= best_rate) continue;
         best_rate = rate;
@@ -258,7 +258,7 @@ static void fail(struct swarm_state *r, uint32_t p, double away_s)
     if (away_s < 0) away_s = repair_s > 0 ? repair_s * exponential(r, p, DRAW_LIFE, &peer->life_draws) : 0;
     r->out->failures++;
     leave(r, p);
-    sim_queue_set(r->queue, swarm_owner_life(r, p), r->now_s + away_s, sim_order(ORDER_LIFE, p));
+    sim_queue_set(r->queue, swarm_owner_life(r, p), r->now_s + away_s, sim_order(SWARM_ORDER_LIFE, p));
     fill_empty(r, stage);
     swarm_settle(r);
 }
@@ -280,7 +280,7 @@ static void come_back(struct swarm_state *r, uint32_t p)
 
 void swarm_peer_life(struct swarm_state *r, uint32_t p)
 {
-    if (r->peer[p].state == PEER_AWAY)
+    if (r->peer[p].state == SWARM_PEER_AWAY)
         come_back(r, p);
     else
         fail(r, p, -1);
@@ -300,7 +300,7 @@ void swarm_peer_trace(struct swarm_state *r)
     if (event->factor > 0) {
         peer->slow_until_s = event->at_s + event->for_s;
         peer->slow_factor = event->factor;
-    } else if (peer->state != PEER_AWAY) {
+    } else if (peer->state != SWARM_PEER_AWAY) {
         fail(r, event->peer, event->for_s);
     }
 }
@@ -308,8 +308,11 @@ void swarm_peer_trace(struct swarm_state *r)
 void swarm_peers_begin(struct swarm_state *r, const uint32_t *stages)
 {
     for (uint32_t p = 0; p < r->peers; p++) {
-        r->peer[p] = (struct swarm_peer){.group = swarm_group_of(r->in, p), .stage = stages[p], .state = PEER_READY,
-                                         .home = stages[p], .passes = {SWARM_NONE, SWARM_NONE},
+        r->peer[p] = (struct swarm_peer){.group = swarm_group_of(r->in, p),
+                                         .stage = stages[p],
+                                         .state = SWARM_PEER_READY,
+                                         .home = stages[p],
+                                         .passes = {SWARM_NONE, SWARM_NONE},
                                          .parcels = {SWARM_NONE, SWARM_NONE}};
         draw_life(r, p);
         draw_slow(r, p);

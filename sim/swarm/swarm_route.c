@@ -17,7 +17,7 @@
 static bool is_known(const struct swarm_state *r, uint32_t trainer, uint32_t p, uint32_t stage)
 {
     const struct swarm_view *view = swarm_view_of(r, trainer, p);
-    return r->peer[p].stage == stage && r->peer[p].state != PEER_JOINING && !view->away &&
+    return r->peer[p].stage == stage && r->peer[p].state != SWARM_PEER_JOINING && !view->away &&
            view->banned_until_s <= r->now_s;
 }
 
@@ -62,7 +62,7 @@ static uint32_t choose_shortest(const struct swarm_state *r, uint32_t trainer, u
 {
     uint32_t best = SWARM_NONE;
     for (uint32_t p = 0; p < r->peers; p++)
-        if (is_known(r, trainer, p, stage) && r->peer[p].state == PEER_READY &&
+        if (is_known(r, trainer, p, stage) && r->peer[p].state == SWARM_PEER_READY &&
             (best == SWARM_NONE || r->peer[p].under_way < r->peer[best].under_way))
             best = p;
     return best;
@@ -93,7 +93,7 @@ void swarm_route_answered(struct swarm_state *r, uint32_t m)
 void swarm_route_ban(struct swarm_state *r, uint32_t trainer, uint32_t p)
 {
     struct swarm_view *view = swarm_view_of(r, trainer, p);
-    view->away = r->peer[p].state != PEER_READY;
+    view->away = r->peer[p].state != SWARM_PEER_READY;
     view->banned_until_s = r->now_s + r->in->ban_s;
 }
 
@@ -110,7 +110,7 @@ double swarm_route_ban_end_s(const struct swarm_state *r, uint32_t trainer, uint
     double end_s = HUGE_VAL;
     for (uint32_t p = 0; p < r->peers; p++) {
         const struct swarm_view *view = swarm_view_of(r, trainer, p);
-        if (r->peer[p].stage == stage && r->peer[p].state == PEER_READY && !view->away)
+        if (r->peer[p].stage == stage && r->peer[p].state == SWARM_PEER_READY && !view->away)
             end_s = fmin(end_s, view->banned_until_s);
     }
     return end_s;

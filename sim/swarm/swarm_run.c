@@ -27,14 +27,14 @@ static void start_pass(struct swarm_state *r, uint32_t p)
     peer->pass_begin_s = r->now_s;
     sim_queue_set(r->queue, swarm_owner_pass(r, p),
                   r->now_s + (it->backward ? passes->backward_s : passes->forward_s) * swarm_peer_slowdown(r, p),
-                  sim_order(ORDER_PASS, p));
+                  sim_order(SWARM_ORDER_PASS, p));
 }
 
 static void queue_pass(struct swarm_state *r, uint32_t m, uint32_t p)
 {
     struct swarm_peer *peer = &r->peer[p];
     bool idle = peer->passes.head == SWARM_NONE;
-    r->parcels[m].place = PARCEL_QUEUED;
+    r->parcels[m].place = SWARM_PARCEL_QUEUED;
     swarm_line_add(r, &peer->passes, m);
     swarm_queue_count(r, r->microbatches[m].stage, 1);
     if (idle) start_pass(r, p);
@@ -63,7 +63,7 @@ static void let_go(struct swarm_state *r, uint32_t m)
         *swarm_holder_of(r, m, s) = SWARM_NONE;
     }
     if (r->pipeline_count > 0) r->pipeline_load[r->microbatches[m].pipeline]--;
-    r->parcels[m].place = PARCEL_NOWHERE;
+    r->parcels[m].place = SWARM_PARCEL_NOWHERE;
     r->free_slots[r->free_count++] = m;
     r->alive--;
     swarm_settle(r);
@@ -72,18 +72,18 @@ static void let_go(struct swarm_state *r, uint32_t m)
 static void swarm_microbatch_pause(struct swarm_state *r, uint32_t m, uint32_t blamed)
 {
     r->out->unanswered++;
-    r->parcels[m].place = PARCEL_PAUSED;
+    r->parcels[m].place = SWARM_PARCEL_PAUSED;
     r->microbatches[m].blamed = blamed;
     r->microbatches[m].answering = SWARM_NONE;
-    sim_queue_set(r->queue, swarm_owner_parcel(r, m), r->now_s + r->in->timeout_s, sim_order(ORDER_PARCEL, m));
+    sim_queue_set(r->queue, swarm_owner_parcel(r, m), r->now_s + r->in->timeout_s, sim_order(SWARM_ORDER_PARCEL, m));
 }
 
 static void strand(struct swarm_state *r, uint32_t m)
 {
     const struct swarm_microbatch *it = &r->microbatches[m];
     double end_s = swarm_route_ban_end_s(r, it->trainer, it->stage);
-    r->parcels[m].place = PARCEL_STRANDED;
-    if (end_s < HUGE_VAL) sim_queue_set(r->queue, swarm_owner_parcel(r, m), end_s, sim_order(ORDER_PARCEL, m));
+    r->parcels[m].place = SWARM_PARCEL_STRANDED;
+    if (end_s < HUGE_VAL) sim_queue_set(r->queue, swarm_owner_parcel(r, m), end_s, sim_order(SWARM_ORDER_PARCEL, m));
 }
 
 static void go_back(struct swarm_state *r, uint32_t m)
@@ -112,7 +112,7 @@ static void go_forward(struct swarm_state *r, uint32_t m)
     uint32_t p = swarm_route_choose(r, m);
     if (p == SWARM_NONE) {
         strand(r, m);
-    } else if (r->peer[p].state == PEER_READY) {
+    } else if (r->peer[p].state == SWARM_PEER_READY) {
         r->peer[p].under_way++;
         swarm_link_send(r, m, s > 0 ? *swarm_holder_of(r, m, s - 1) : SWARM_NONE, p,
                         s > 0 ? r->in->stages[s - 1].boundary_bytes : 0);
@@ -191,12 +191,12 @@ static void parcel_event(struct swarm_state *r, uint32_t parcel)
         return;
     }
     struct swarm_microbatch *it = &r->microbatches[parcel];
-    if (r->parcels[parcel].place == PARCEL_FLYING) {
+    if (r->parcels[parcel].place == SWARM_PARCEL_FLYING) {
         if (!it->backward) swarm_route_answered(r, parcel);
         queue_pass(r, parcel, r->parcels[parcel].to);
         return;
     }
-    if (r->parcels[parcel].place == PARCEL_PAUSED && it->blamed != SWARM_NONE)
+    if (r->parcels[parcel].place == SWARM_PARCEL_PAUSED && it->blamed != SWARM_NONE)
         swarm_route_ban(r, it->trainer, it->blamed);
     swarm_microbatch_advance(r, parcel);
 }
@@ -208,15 +208,15 @@ static bool is_hit(struct swarm_state *r, uint32_t m, uint32_t p)
 {
     const struct swarm_parcel *parcel = &r->parcels[m];
     switch ((enum swarm_parcel_place)parcel->place) {
-    case PARCEL_WAITING:
+    case SWARM_PARCEL_WAITING:
         if (parcel->from != p && parcel->to != p) return false;
         swarm_line_remove(r, &r->peer[parcel->from].parcels, m);
         break;
-    case PARCEL_FLYING:
+    case SWARM_PARCEL_FLYING:
         if (parcel->from != p && parcel->to != p) return false;
         sim_queue_remove(r->queue, swarm_owner_parcel(r, m));
         break;
-    case PARCEL_QUEUED:
+    case SWARM_PARCEL_QUEUED:
         if (parcel->to != p) return false;
         swarm_queue_count(r, r->microbatches[m].stage, -1);
         break;
@@ -251,7 +251,7 @@ static double averaging_s(const struct swarm_state *r, uint32_t stage)
     double rate = HUGE_VAL, latency_s = 0, update_s = 0;
     uint32_t n = 0;
     for (uint32_t p = 0; p < r->peers; p++) {
-        if (r->peer[p].stage != stage || r->peer[p].state != PEER_READY) continue;
+        if (r->peer[p].stage != stage || r->peer[p].state != SWARM_PEER_READY) continue;
         const struct swarm_group *group = swarm_group_at(r, p);
         rate = fmin(rate, fmin(group->up_bytes_per_s, group->down_bytes_per_s));
         latency_s = fmax(latency_s, group->latency_s);
@@ -267,7 +267,7 @@ static void begin_averaging(struct swarm_state *r)
     double longest_s = 0;
     for (uint32_t s = 0; s < r->stages; s++) longest_s = fmax(longest_s, averaging_s(r, s));
     swarm_averaging_set(r, true);
-    sim_queue_set(r->queue, swarm_owner_averaging(r), r->now_s + longest_s, sim_order(ORDER_AVERAGING, 0));
+    sim_queue_set(r->queue, swarm_owner_averaging(r), r->now_s + longest_s, sim_order(SWARM_ORDER_AVERAGING, 0));
 }
 
 static void end_averaging(struct swarm_state *r)
@@ -291,7 +291,7 @@ static uint32_t choose_pipeline(const struct swarm_state *r)
     uint32_t best = SWARM_NONE;
     for (uint32_t k = 0; k < r->pipeline_count; k++) {
         uint32_t s = 0;
-        while (s < r->stages && r->peer[r->pipelines[(size_t)k * r->stages + s]].state == PEER_READY) s++;
+        while (s < r->stages && r->peer[r->pipelines[(size_t)k * r->stages + s]].state == SWARM_PEER_READY) s++;
         if (s == r->stages && (best == SWARM_NONE || r->pipeline_load[k] < r->pipeline_load[best])) best = k;
     }
     return best;
@@ -322,7 +322,7 @@ void swarm_settle(struct swarm_state *r)
 void swarm_wake(struct swarm_state *r)
 {
     for (uint32_t m = 0; m < r->slots; m++) {
-        if (r->parcels[m].place != PARCEL_STRANDED) continue;
+        if (r->parcels[m].place != SWARM_PARCEL_STRANDED) continue;
         sim_queue_remove(r->queue, swarm_owner_parcel(r, m));
         swarm_microbatch_advance(r, m);
     }

@@ -16,12 +16,12 @@
 #include "sim/swarm/swarm_run.h"
 
 enum swarm_parcel_place {
-    PARCEL_NOWHERE, /* a free slot; nothing to fetch */
-    PARCEL_WAITING, /* waits for the link of `from` */
-    PARCEL_FLYING,
-    PARCEL_QUEUED,  /* at `to`, or computed there */
-    PARCEL_PAUSED,  /* until its trainer's timeout */
-    PARCEL_STRANDED /* no peer can be asked */
+    SWARM_PARCEL_NOWHERE, /* a free slot; nothing to fetch */
+    SWARM_PARCEL_WAITING, /* waits for the link of `from` */
+    SWARM_PARCEL_FLYING,
+    SWARM_PARCEL_QUEUED,  /* at `to`, or computed there */
+    SWARM_PARCEL_PAUSED,  /* until its trainer's timeout */
+    SWARM_PARCEL_STRANDED /* no peer can be asked */
 };
 
 struct swarm_parcel {
@@ -38,7 +38,7 @@ struct swarm_microbatch {
     uint32_t goal;      /* the stage of the next backward pass */
     uint32_t stage;     /* current stage, or the next one while in transit */
     bool backward;
-    uint32_t blamed;    /* PARCEL_PAUSED: the peer whose answer is missing; SWARM_NONE: a peer that was asked earlier */
+    uint32_t blamed;    /* paused: the peer whose answer is missing; SWARM_NONE: a peer asked earlier */
     double asked_s;     /* when the peer of this stage was chosen */
     uint32_t answering; /* the peer whose forward result is in transit, SWARM_NONE: none ... */
     double answering_s; /* ... and when that peer was chosen */
@@ -50,7 +50,7 @@ struct swarm_line {
     uint32_t head, tail;
 };
 
-enum swarm_peer_state { PEER_AWAY, PEER_JOINING, PEER_READY };
+enum swarm_peer_state { SWARM_PEER_AWAY, SWARM_PEER_JOINING, SWARM_PEER_READY };
 
 struct swarm_peer {
     uint32_t group, stage, state;
@@ -127,7 +127,15 @@ static inline uint32_t swarm_owner_averaging(const struct swarm_state *r) { retu
 static inline uint32_t swarm_owner_count(const struct swarm_state *r) { return r->slots + 5 * r->peers + 2; }
 
 /* Order of events at equal times. */
-enum { ORDER_LIFE, ORDER_SLOW, ORDER_TRACE, ORDER_LINK, ORDER_PARCEL, ORDER_PASS, ORDER_AVERAGING };
+enum {
+    SWARM_ORDER_LIFE,
+    SWARM_ORDER_SLOW,
+    SWARM_ORDER_TRACE,
+    SWARM_ORDER_LINK,
+    SWARM_ORDER_PARCEL,
+    SWARM_ORDER_PASS,
+    SWARM_ORDER_AVERAGING
+};
 
 static inline struct swarm_view *swarm_view_of(const struct swarm_state *r, uint32_t trainer, uint32_t p)
 {

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "models/hardware/machine_values.h"
 
-double noise_factor(double spread, double share)
+double machine_draw_factor(double spread, double share)
 {
     return exp(spread / SOURCED_SPREAD_DEVIATIONS * gsl_cdf_ugaussian_Pinv(share));
 }
@@ -60,7 +60,7 @@ static double moment_factor(const struct drawing *drawing, const struct machine_
     if (!measured_seconds(place)) return 1;
     const struct device_type *type = &drawing->hardware->types[place->index];
     if (!(type->speed.spread > 0)) return 1;
-    return noise_factor(type->speed.spread, share_of(drawing, identity_of("speed", type->name, 1)));
+    return machine_draw_factor(type->speed.spread, share_of(drawing, identity_of("speed", type->name, 1)));
 }
 
 static double drawn_factor(void *context, const struct machine_place *place)
@@ -68,7 +68,7 @@ static double drawn_factor(void *context, const struct machine_place *place)
     const struct drawing *drawing = context;
     double moment = moment_factor(drawing, place);
     if (!moves(drawing->hardware, place)) return moment;
-    return moment * noise_factor(place->spread, share_of(drawing, identity(drawing, place)));
+    return moment * machine_draw_factor(place->spread, share_of(drawing, identity(drawing, place)));
 }
 
 enum status machine_draw(const struct hardware *from, uint64_t seed, uint64_t number, struct hardware *out,

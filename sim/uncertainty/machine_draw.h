@@ -13,7 +13,7 @@
 #include "models/hardware/hardware.h"
 
 /* Returns the factor of a figure with this spread, at the quantile `share` (0 to 1) of its error. */
-double noise_factor(double spread, double share);
+double machine_draw_factor(double spread, double share);
 
 /*
  * Makes draw number `draw` of `seed`. *out shares unchanged parts with `from`, which must outlive it. `out` is zeroed

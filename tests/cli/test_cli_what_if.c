@@ -134,8 +134,9 @@ static void a_figure_alone_makes_the_interval(void **state)
     assert_true(fabs(effect->spread - 0.07) < 1e-12);
     assert_true(fabs(answer.low_s / effect->better_s - 1) < 1e-9);
     assert_true(fabs(answer.high_s / effect->worse_s - 1) < 1e-9);
-    assert_true(answer.high_s > answer.run_s && answer.high_s <= answer.run_s * noise_factor(0.07, 0.95) * (1 + 1e-9));
-    assert_true(fabs(noise_factor(0.07, 0.95) - 1.186) < 1e-3);
+    assert_true(answer.high_s > answer.run_s &&
+                answer.high_s <= answer.run_s * machine_draw_factor(0.07, 0.95) * (1 + 1e-9));
+    assert_true(fabs(machine_draw_factor(0.07, 0.95) - 1.186) < 1e-3);
     end(&answer, &jobs);
 }
 

@@ -33,8 +33,8 @@ static void test_subnormals(void **state)
     (void)state;
     enum { N = 100000 };
     test_kernels();
-    float *p = take(N), *m = take(N), *v = take(N);
-    float *g = take(N);
+    float *p = support_floats(N), *m = support_floats(N), *v = support_floats(N);
+    float *g = support_floats(N);
     for (int i = 0; i < N; i++) {
         p[i] = 0.5f;
         m[i] = g[i] = 0.0f;
@@ -80,11 +80,11 @@ static void test_update_scaled(void **state)
             test_kernels();
             int64_t n = counts[i];
             uint32_t words = optimizer_moments(kinds[k].kind);
-            float *p[2], *m[2], *v[2], *g = random_array(n, 53, 1), *scaled = take(n);
+            float *p[2], *m[2], *v[2], *g = random_array(n, 53, 1), *scaled = support_floats(n);
             for (uint32_t w = 0; w < 2; w++) {
                 p[w] = random_array(n, 50, 1);
                 m[w] = random_array(n, 51, 0.1);
-                v[w] = take(n);
+                v[w] = support_floats(n);
                 for (int64_t e = 0; e < n; e++) v[w][e] = 0.25f;
             }
             for (int64_t e = 0; e < n; e++) scaled[e] = g[e] * 0.3f;
@@ -110,8 +110,8 @@ static void test_embed_gradient(void **state)
         int64_t n = ROWS * C;
         const float *dx = random_array(B * T * C, 60, 1);
         const float *head_gradient = head ? random_array(V * C, 61, 1) : NULL;
-        float *fused = take(3 * n), *apart = take(3 * n), *gradient = take(n);
-        float *scratch = take(4 * B * T);
+        float *fused = support_floats(3 * n), *apart = support_floats(3 * n), *gradient = support_floats(n);
+        float *scratch = support_floats(4 * B * T);
         int32_t tokens[B * (T + 1)];
         for (int i = 0; i < B * (T + 1); i++) tokens[i] = i * i % 13 * 7;
         const float *p = random_array(n, 62, 1);

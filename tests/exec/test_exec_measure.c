@@ -34,8 +34,8 @@ static void test_statistics(void **state)
     measure_samples_add(&samples, 9);
     assert_true(fabs(measure_samples_median(&samples) - 5.5) < 1e-15);
     assert_true(fabs(measure_samples_spread(&samples) - 3 / 5.5) < 1e-15);
-    for (int i = 0; i < 2 * SAMPLES_MAX; i++) measure_samples_add(&samples, 1);
-    assert_int_equal(samples.count, SAMPLES_MAX);
+    for (int i = 0; i < 2 * MEASURE_SAMPLES_MAX; i++) measure_samples_add(&samples, 1);
+    assert_int_equal(samples.count, MEASURE_SAMPLES_MAX);
 
     struct measure_samples one = {.count = 0};
     measure_samples_add(&one, 0.25);

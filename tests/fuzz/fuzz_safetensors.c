@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < safetensors_count(file); i++) {
         const struct safetensors_tensor *tensor = safetensors_at(file, i);
         if (tensor->bytes > size || safetensors_find(file, tensor->name) != tensor) abort();
-        if (tensor->type == TYPE_OTHER) continue;
+        if (tensor->type == SAFETENSORS_OTHER) continue;
         /* a copy of exactly the size, so that a sanitizer sees a float too many */
         float *values = malloc(tensor->elements * sizeof *values + 1);
         if (!values) abort();

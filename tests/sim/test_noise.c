@@ -18,10 +18,10 @@
 static void factors_are_centred(void **state)
 {
     (void)state;
-    assert_true(fabs(noise_factor(0.2, 0.5) - 1) < 1e-12);
-    assert_true(fabs(log(noise_factor(0.2, 0.75)) - 0.2) < 1e-9); /* by definition of a spread */
-    assert_true(fabs(log(noise_factor(0.2, 0.25)) + 0.2) < 1e-9);
-    assert_true(noise_factor(0, 0.9) == 1);
+    assert_true(fabs(machine_draw_factor(0.2, 0.5) - 1) < 1e-12);
+    assert_true(fabs(log(machine_draw_factor(0.2, 0.75)) - 0.2) < 1e-9); /* by definition of a spread */
+    assert_true(fabs(log(machine_draw_factor(0.2, 0.25)) + 0.2) < 1e-9);
+    assert_true(machine_draw_factor(0, 0.9) == 1);
 }
 
 enum { DRAWS = 2000 };

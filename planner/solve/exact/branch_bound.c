@@ -141,7 +141,7 @@ static void make_key(const struct branch_search *s, const struct branch_node *no
         *to++ = place->job;
         *to++ = (unsigned char)place->unit;
         *to++ = (unsigned char)(place->unit >> 8);
-        *to++ = place->job != NO_JOB && node->device[place->job] == order[g];
+        *to++ = place->job != BRANCH_NO_JOB && node->device[place->job] == order[g];
         *times++ = place->start;
     }
 }
@@ -190,7 +190,7 @@ static int64_t waste(const struct branch_search *s, const struct branch_node *no
     const struct instance_bounds *b = s->bounds;
     const struct branch_place *place = &node->places[device];
     uint32_t class = in->device_class[device];
-    bool empty = place->job == NO_JOB;
+    bool empty = place->job == BRANCH_NO_JOB;
     int64_t from = empty ? b->row_start : place->start + b->row[place->unit];
     int64_t least = s->makespan_max - from - b->column_end;
     if (least <= 0) return 0;
@@ -252,7 +252,7 @@ static int64_t start_of(const struct branch_search *s, const struct branch_node 
     const struct branch_place *place = &node->places[device];
     uint32_t unit = instance_unit_at(&in->jobs[job], node->next[job]);
     int64_t ready = node->ready[job], free;
-    if (place->job == NO_JOB) {
+    if (place->job == BRANCH_NO_JOB) {
         free = in->units[unit].in;
     } else {
         size_t row = (size_t)in->device_class[device] * in->unit_count + place->unit;
@@ -286,7 +286,7 @@ static uint32_t list_choices(const struct branch_search *s, const struct branch_
             uint32_t class = in->device_class[g];
             const struct branch_place *place = &node->places[g];
             if (!instance_fits(in, unit, class)) continue;
-            if (place->job == NO_JOB) {
+            if (place->job == BRANCH_NO_JOB) {
                 if (tried & (uint64_t)1 << class) continue;
                 tried |= (uint64_t)1 << class;
             }
@@ -295,7 +295,7 @@ static uint32_t list_choices(const struct branch_search *s, const struct branch_
             int64_t longer = in->class_count > 1 ? compute - instance_compute_min(in, unit) : 0;
             int64_t end = start + longer + remaining(s, i, node->next[i]);
             if (end > s->ends_max[i] || own > s->ends_max[i]) continue;
-            int64_t from = place->job == NO_JOB ? s->bounds->row_start
+            int64_t from = place->job == BRANCH_NO_JOB ? s->bounds->row_start
                                                 : place->start + s->bounds->row[place->unit];
             int64_t slack = node->slack + start - from - s->bounds->column[unit];
             if (slack > s->budget) continue;
@@ -317,12 +317,12 @@ static uint64_t bytes_rise(const struct branch_search *s, const struct branch_no
     uint32_t unit = instance_unit_at(&in->jobs[job], node->next[job]), last = UINT32_MAX, position = 0;
     bool held = false, kept = false;
     if (in->bridge_bytes_per_tick == 0) return 0;
-    if (place->job != NO_JOB) {
+    if (place->job != BRANCH_NO_JOB) {
         last = place->unit;
         position = node->next[place->job] + (place->job == job ? 1u : 0);
     }
     for (uint32_t g = 0; g < in->device_count; g++) {
-        if (g == device || node->places[g].job == NO_JOB) continue;
+        if (g == device || node->places[g].job == BRANCH_NO_JOB) continue;
         const struct instance_unit *other = &units[node->places[g].unit];
         held |= instance_resident(other, &units[unit]);
         kept |= last != UINT32_MAX && instance_resident(other, &units[last]);
@@ -409,7 +409,7 @@ static uint32_t open_fixed(struct branch_search *s, const struct dispatch_step *
         const struct branch_place *place = &node->places[g];
         uint32_t unit = instance_unit_at(&in->jobs[i], node->next[i]);
         int64_t start = start_of(s, node, i, g);
-        int64_t from = place->job == NO_JOB ? s->bounds->row_start
+        int64_t from = place->job == BRANCH_NO_JOB ? s->bounds->row_start
                                             : place->start + s->bounds->row[place->unit];
         struct branch_choice choice = {node->slack + start - from - s->bounds->column[unit], (int32_t)start,
                                        (uint8_t)i, (uint8_t)g};
@@ -456,7 +456,7 @@ static enum status make_tables(struct branch_search *s, struct error *err)
         for (uint32_t j = 0; j < n; j++)
             for (uint32_t k = 0; k < n; k++)
                 s->setup[((size_t)c * n + j) * n + k] = (int32_t)instance_setup(in, j, k, c);
-    for (uint32_t g = 0; g < in->device_count; g++) s->nodes[0].places[g].job = NO_JOB;
+    for (uint32_t g = 0; g < in->device_count; g++) s->nodes[0].places[g].job = BRANCH_NO_JOB;
     s->nodes[0].bytes = bridge_bytes_least(in);
     return STATUS_OK;
 }

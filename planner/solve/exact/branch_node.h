@@ -4,13 +4,13 @@
 
 #include "planner/solve/exact/branch_bound.h"
 
-enum { NO_JOB = 255 };
+enum { BRANCH_NO_JOB = 255 };
 
 struct branch_place { /* a device */
     int32_t start;
     uint16_t unit;
     uint16_t task;     /* its number: job by job, in the order of chains */
-    uint8_t job;       /* NO_JOB: no task has run */
+    uint8_t job;       /* BRANCH_NO_JOB: no task has run */
 };
 
 struct branch_node {

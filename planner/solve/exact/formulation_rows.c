@@ -99,8 +99,8 @@ static void add_arcs(struct formulation *f)
             int64_t d = j == k ? ASSIGNMENT_FORBIDDEN : distance(f, j, k);
             bool out = d >= ASSIGNMENT_FORBIDDEN || d - b->row[a->unit] - b->column[t->unit] > slack;
             f->pairs[(size_t)j * f->n + k] =
-                out ? NO_COLUMN : milp_column(f->milp, 0, 1, 0, true, "z_%u_%u_%u_%u", a->job,
-                                              a->position, t->job, t->position);
+                out ? FORMULATION_NO_COLUMN : milp_column(f->milp, 0, 1, 0, true, "z_%u_%u_%u_%u", a->job,
+                                                          a->position, t->job, t->position);
         }
     }
 }
@@ -111,11 +111,13 @@ static void add_degrees(struct formulation *f)
         const struct formulation_task *t = &f->tasks[k];
         milp_term(f->milp, f->begins[k], 1);
         for (uint32_t j = 0; j < f->n; j++)
-            if (f->pairs[(size_t)j * f->n + k] != NO_COLUMN) milp_term(f->milp, f->pairs[(size_t)j * f->n + k], 1);
+            if (f->pairs[(size_t)j * f->n + k] != FORMULATION_NO_COLUMN)
+            milp_term(f->milp, f->pairs[(size_t)j * f->n + k], 1);
         milp_row(f->milp, 1, 1, "in_%u_%u", t->job, t->position);
         milp_term(f->milp, f->ends[k], 1);
         for (uint32_t j = 0; j < f->n; j++)
-            if (f->pairs[(size_t)k * f->n + j] != NO_COLUMN) milp_term(f->milp, f->pairs[(size_t)k * f->n + j], 1);
+            if (f->pairs[(size_t)k * f->n + j] != FORMULATION_NO_COLUMN)
+            milp_term(f->milp, f->pairs[(size_t)k * f->n + j], 1);
         milp_row(f->milp, 1, 1, "out_%u_%u", t->job, t->position);
     }
     for (uint32_t k = 0; k < f->n; k++) milp_term(f->milp, f->begins[k], 1);
@@ -129,7 +131,7 @@ static void add_arc_times(struct formulation *f)
         for (uint32_t k = 0; k < f->n; k++) {
             uint32_t z = f->pairs[(size_t)j * f->n + k], back = f->pairs[(size_t)k * f->n + j];
             const struct formulation_task *a = &f->tasks[j], *b = &f->tasks[k];
-            if (z == NO_COLUMN) continue;
+            if (z == FORMULATION_NO_COLUMN) continue;
             int64_t d = distance(f, j, k), big = d + f->limit - a->tail - b->head;
             if (big > 0) {
                 milp_term(m, b->start, 1);
@@ -138,7 +140,7 @@ static void add_arc_times(struct formulation *f)
                 milp_row(m, (double)(d - big), HUGE_VAL, "follow_%u_%u_%u_%u", a->job, a->position,
                          b->job, b->position);
             }
-            if (j < k && back != NO_COLUMN) {
+            if (j < k && back != FORMULATION_NO_COLUMN) {
                 milp_term(m, z, 1);
                 milp_term(m, back, 1);
                 milp_row(m, -HUGE_VAL, 1, "cycle_%u_%u_%u_%u", a->job, a->position, b->job, b->position);
@@ -166,7 +168,8 @@ static void add_adjacency(struct formulation *f)
         int64_t host = instance_through_host(f->in, t->unit, f->tasks[k + 1].unit);
         milp_term(m, f->tasks[k + 1].start, 1);
         milp_term(m, t->start, -1);
-        if (z != NO_COLUMN) milp_term(m, z, (double)host);
+        if (z != FORMULATION_NO_COLUMN)
+            milp_term(m, z, (double)host);
         milp_row(m, (double)(t->compute + host), HUGE_VAL, "chain_%u_%u", t->job, t->position);
     }
     add_ends(f);
@@ -174,7 +177,7 @@ static void add_adjacency(struct formulation *f)
         milp_term(m, f->begins[j], (double)f->tasks[j].first);
         milp_term(m, f->ends[j], (double)f->tasks[j].last);
         for (uint32_t k = 0; k < f->n; k++)
-            if (f->pairs[(size_t)j * f->n + k] != NO_COLUMN)
+            if (f->pairs[(size_t)j * f->n + k] != FORMULATION_NO_COLUMN)
                 milp_term(m, f->pairs[(size_t)j * f->n + k], (double)distance(f, j, k));
     }
     milp_term(m, f->makespan, -(double)f->in->device_count);
@@ -190,7 +193,7 @@ static void add_order(struct formulation *f)
         for (uint32_t k = 0; k < f->n; k++) {
             const struct formulation_task *a = &f->tasks[j], *b = &f->tasks[k];
             uint32_t *y = &f->pairs[(size_t)j * f->n + k];
-            *y = NO_COLUMN;
+            *y = FORMULATION_NO_COLUMN;
             if (a->job == b->job) continue;
             int64_t big = f->limit - a->tail + a->compute - b->head;
             bool cannot = a->head + a->compute > f->limit - b->tail;
@@ -207,7 +210,7 @@ static void add_order(struct formulation *f)
         for (uint32_t k = 0; k < f->n; k++) {
             const struct formulation_task *a = &f->tasks[j], *b = &f->tasks[k];
             uint32_t y = f->pairs[(size_t)j * f->n + k];
-            if (y == NO_COLUMN) continue;
+            if (y == FORMULATION_NO_COLUMN) continue;
             if (has_next(f, k)) { /* before k: before the next task of k's chain */
                 milp_term(m, y, 1);
                 milp_term(m, f->pairs[(size_t)j * f->n + k + 1], -1);
@@ -275,7 +278,7 @@ static uint32_t started_by(const struct formulation *f, uint32_t k, int64_t t, d
 {
     const struct formulation_task *task = &f->tasks[k];
     *constant = t >= f->limit - task->tail ? 1 : 0;
-    if (t < task->head || t >= f->limit - task->tail) return NO_COLUMN;
+    if (t < task->head || t >= f->limit - task->tail) return FORMULATION_NO_COLUMN;
     return f->steps[k] + (uint32_t)(t - task->head);
 }
 
@@ -284,7 +287,8 @@ static double add_started(struct formulation *f, uint32_t k, int64_t t, double f
 {
     double constant;
     uint32_t column = started_by(f, k, t, &constant);
-    if (column != NO_COLUMN) milp_term(f->milp, column, factor);
+    if (column != FORMULATION_NO_COLUMN)
+            milp_term(f->milp, column, factor);
     return factor * constant;
 }
 

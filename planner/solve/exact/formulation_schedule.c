@@ -53,8 +53,8 @@ enum status formulation_values(const struct formulation *f, const struct timetab
             if (first) x[f->begins[k]] = 1;
             if (last) x[f->ends[k]] = 1;
             uint32_t next = last ? 0 : task_of(f, &table->tasks[t + 1]);
-            uint32_t z = last ? NO_COLUMN : f->pairs[(size_t)k * f->n + next];
-            if (z != NO_COLUMN) x[z] = 1;
+            uint32_t z = last ? FORMULATION_NO_COLUMN : f->pairs[(size_t)k * f->n + next];
+            if (z != FORMULATION_NO_COLUMN) x[z] = 1;
         }
     if (f->kind != FORMULATION_TIME_INDEXED) x[f->makespan] = (double)table->value;
     if (f->kind == FORMULATION_DISJUNCTIVE) renumber_devices(f, where);
@@ -69,7 +69,7 @@ enum status formulation_values(const struct formulation *f, const struct timetab
         if (f->kind != FORMULATION_DISJUNCTIVE) continue;
         x[f->devices[(size_t)k * f->in->device_count + where[k]]] = 1;
         for (uint32_t j = 0; j < f->n; j++)
-            if (f->pairs[(size_t)j * f->n + k] != NO_COLUMN)
+            if (f->pairs[(size_t)j * f->n + k] != FORMULATION_NO_COLUMN)
                 x[f->pairs[(size_t)j * f->n + k]] = starts[j] + f->tasks[j].compute <= starts[k];
     }
 out:
@@ -113,7 +113,7 @@ static void find_devices(const struct formulation *f, const double *x, const str
         if (f->kind == FORMULATION_ADJACENCY) {
             if (x[f->begins[k]] > 0.5 && begun < devices) where[k] = begun++;
             for (uint32_t j = 0; j < f->n; j++) /* starts are in order, so its place is known by then */
-                if (f->pairs[(size_t)j * f->n + k] != NO_COLUMN && x[f->pairs[(size_t)j * f->n + k]] > 0.5)
+                if (f->pairs[(size_t)j * f->n + k] != FORMULATION_NO_COLUMN && x[f->pairs[(size_t)j * f->n + k]] > 0.5)
                     where[k] = where[j];
             continue;
         }

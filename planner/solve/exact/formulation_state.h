@@ -9,7 +9,7 @@
 
 #include "planner/solve/exact/formulation.h"
 
-enum { NO_COLUMN = UINT32_MAX };
+enum { FORMULATION_NO_COLUMN = UINT32_MAX };
 
 struct formulation_task {
     uint32_t job, position, unit;
@@ -27,7 +27,7 @@ struct formulation {
     struct formulation_task *tasks; /* (n), job by job */
     uint32_t n;
     uint32_t makespan;  /* column */
-    uint32_t *pairs;    /* (n, n): columns of z or y; NO_COLUMN */
+    uint32_t *pairs;    /* (n, n): columns of z or y; FORMULATION_NO_COLUMN */
     uint32_t *begins, *ends;  /* adjacency: (n) */
     uint32_t *devices;  /* disjunctive: (n, device_count) */
     uint32_t *steps;    /* time-indexed: (n), column of the first tick of the window */

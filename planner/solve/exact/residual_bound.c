@@ -123,7 +123,7 @@ static int64_t next_start(const struct residual_bound *b, const struct branch_no
     uint32_t unit = b->unit[task], job = b->job[task], class = in->device_class[device];
     bool own = place->job == job && node->device[job] == device;
     if (task == b->first[job] + (uint32_t)node->next[job] && !own) soon = max_i64(soon, node->ready[job]);
-    int64_t free = place->job == NO_JOB ? in->units[unit].in
+    int64_t free = place->job == BRANCH_NO_JOB ? in->units[unit].in
                                         : place->start + instance_setup(in, place->unit, unit, class);
     return max_i64(soon, free);
 }
@@ -154,7 +154,7 @@ static void state_problem(struct residual_bound *b, const struct branch_node *no
     for (uint32_t g = 0; g < in->device_count; g++) {
         const struct branch_place *place = &node->places[g];
         uint32_t r = left + g;
-        b->rows[r] = (uint16_t)(place->job == NO_JOB ? b->n + g : place->task);
+        b->rows[r] = (uint16_t)(place->job == BRANCH_NO_JOB ? b->n + g : place->task);
         b->columns[r] = (uint16_t)(b->n + g);
         for (uint32_t c = 0; c < left; c++) {
             uint32_t task = b->columns[c];

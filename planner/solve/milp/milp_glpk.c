@@ -108,7 +108,7 @@ static void on_error(void *info)
 {
     struct child *child = info;
     if (child->plainer) longjmp(child->gave_up, 1);
-    struct milp_report report = {.kind = REPORT_FAILED};
+    struct milp_report report = {.kind = MILP_REPORT_FAILED};
     snprintf(report.text, sizeof report.text, "GLPK gave up on an internal check (%s)", child->message);
     milp_glpk_send(child->pipe, &report, sizeof report);
     _exit(3);
@@ -130,7 +130,7 @@ static void hook(struct child *child)
 
 static void report_solution(const struct child *c)
 {
-    struct milp_report report = {.kind = REPORT_SOLUTION, .nodes = c->nodes};
+    struct milp_report report = {.kind = MILP_REPORT_SOLUTION, .nodes = c->nodes};
     milp_glpk_send(c->pipe, &report, sizeof report);
     milp_glpk_send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
 }
@@ -153,7 +153,7 @@ static void on_tree(glp_tree *tree, void *info)
     if (best != 0) {
         double bound = proven_bound(tree, best);
         if (bound > c->bound && bound < 1e300) {
-            struct milp_report report = {.kind = REPORT_BOUND, .bound = c->bound = bound, .nodes = c->nodes};
+            struct milp_report report = {.kind = MILP_REPORT_BOUND, .bound = c->bound = bound, .nodes = c->nodes};
             milp_glpk_send(c->pipe, &report, sizeof report);
         }
     }
@@ -173,12 +173,12 @@ static void on_tree(glp_tree *tree, void *info)
 /* 0 is not "optimal", and there are two ways to say "infeasible". */
 static struct milp_report ending(const struct child *c, int code, int status)
 {
-    struct milp_report report = {.kind = REPORT_END, .status = MILP_STOPPED, .bound = c->bound,
+    struct milp_report report = {.kind = MILP_REPORT_END, .status = MILP_STOPPED, .bound = c->bound,
                                  .nodes = c->nodes};
     if (code == GLP_ENOPFS || (code == 0 && status == GLP_NOFEAS)) report.status = MILP_INFEASIBLE;
     else if (code == 0 && status == GLP_OPT) report.status = MILP_OPTIMAL;
     else if (code != 0 && code != GLP_ETMLIM && code != GLP_ESTOP && code != GLP_EMIPGAP) {
-        report.kind = REPORT_FAILED;
+        report.kind = MILP_REPORT_FAILED;
         snprintf(report.text, sizeof report.text, "GLPK ended with code %d", code);
     }
     return report;
@@ -193,7 +193,7 @@ static int left_ms(const struct child *c)
 /* Sends the values of all rows after a report; 0 without an optimum. */
 static void report_duals(const struct child *c, bool optimal)
 {
-    struct milp_report report = {.kind = REPORT_DUALS};
+    struct milp_report report = {.kind = MILP_REPORT_DUALS};
     milp_glpk_send(c->pipe, &report, sizeof report);
     for (size_t r = 1; r <= c->milp->row_count; r++) {
         double dual = optimal ? glp_get_row_dual(c->lp, (int)r) : 0;
@@ -226,7 +226,7 @@ static void solve_variants(const struct child *c, glp_smcp *how)
 /* Solves the linear program only. */
 _Noreturn static void relax(struct child *c)
 {
-    struct milp_report end = {.kind = REPORT_END, .status = MILP_STOPPED};
+    struct milp_report end = {.kind = MILP_REPORT_END, .status = MILP_STOPPED};
     glp_smcp how;
     glp_init_smcp(&how);
     how.msg_lev = GLP_MSG_OFF;
@@ -234,7 +234,7 @@ _Noreturn static void relax(struct child *c)
     glp_adv_basis(c->lp, 0);
     int code = glp_simplex(c->lp, &how), status = glp_get_status(c->lp);
     if (code == 0 && status == GLP_OPT) {
-        struct milp_report bound = {.kind = REPORT_BOUND, .bound = glp_get_obj_val(c->lp)};
+        struct milp_report bound = {.kind = MILP_REPORT_BOUND, .bound = glp_get_obj_val(c->lp)};
         milp_glpk_send(c->pipe, &bound, sizeof bound);
         report_duals(c, true);
         solve_variants(c, &how);
@@ -251,7 +251,7 @@ _Noreturn static void relax(struct child *c)
 _Noreturn static void list(struct child *c)
 {
     struct milp_glpk_listing listing = {c->lp, c->options, c->pipe, c->until_s, 0};
-    struct milp_report report = {.kind = REPORT_END, .status = milp_glpk_list(&listing), .bound = c->bound};
+    struct milp_report report = {.kind = MILP_REPORT_END, .status = milp_glpk_list(&listing), .bound = c->bound};
     report.nodes = listing.nodes;
     milp_glpk_send(c->pipe, &report, sizeof report);
     _exit(0);

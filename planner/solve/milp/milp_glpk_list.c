@@ -160,7 +160,7 @@ static int undecided(const struct listing *l)
 static void report_setting(struct listing *l)
 {
     const struct milp_options *options = l->of->options;
-    struct milp_report report = {.kind = REPORT_SETTING, .bound = glp_get_obj_val(l->of->lp),
+    struct milp_report report = {.kind = MILP_REPORT_SETTING, .bound = glp_get_obj_val(l->of->lp),
                                  .nodes = l->of->nodes};
     for (uint32_t i = 0; i < options->listed_count; i++)
         l->setting[i] = glp_get_col_lb(l->of->lp, (int)options->listed[i] + 1) > 0.5;

@@ -41,22 +41,22 @@ enum milp_file { MILP_LP, MILP_MPS };
 MUST_CHECK enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const char *path,
                                        struct error *err);
 
-/* The child's reports, one after the other. Values of x follow REPORT_SOLUTION, values of all rows REPORT_DUALS, a byte
- * for each listed column REPORT_SETTING. */
+/* The child's reports, one after the other. Values of x follow MILP_REPORT_SOLUTION, values of all rows
+ * MILP_REPORT_DUALS, a byte for each listed column MILP_REPORT_SETTING. */
 enum milp_report_kind {
-    REPORT_BOUND,
-    REPORT_SOLUTION,
-    REPORT_DUALS,
-    REPORT_SETTING,
-    REPORT_END,
-    REPORT_FAILED
+    MILP_REPORT_BOUND,
+    MILP_REPORT_SOLUTION,
+    MILP_REPORT_DUALS,
+    MILP_REPORT_SETTING,
+    MILP_REPORT_END,
+    MILP_REPORT_FAILED
 };
 struct milp_report {
     enum milp_report_kind kind;
     enum milp_status status;
-    double bound; /* REPORT_SETTING: its least objective */
+    double bound; /* MILP_REPORT_SETTING: its least objective */
     uint64_t nodes;
-    char text[120]; /* REPORT_FAILED: the reason */
+    char text[120]; /* MILP_REPORT_FAILED: the reason */
 };
 
 /* Runs another program on the model: see milp_program.c. */

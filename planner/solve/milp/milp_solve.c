@@ -84,18 +84,18 @@ static bool follow(const struct milp *milp, const struct milp_options *options, 
     while (receive(r, &report, sizeof report)) {
         if (report.nodes > result->nodes) result->nodes = report.nodes;
         switch (report.kind) {
-        case REPORT_BOUND:
+        case MILP_REPORT_BOUND:
             result->bound = report.bound;
             result->bounded = true;
             break;
-        case REPORT_SOLUTION:
+        case MILP_REPORT_SOLUTION:
             if (!receive(r, x, milp->column_count * sizeof *x)) return false;
             if (!milp_result_take(milp, x, result, err)) {
                 error_set(err, STATUS_DEVICE, "GLPK's solution breaks its own rows");
                 return true;
             }
             break;
-        case REPORT_DUALS:
+        case MILP_REPORT_DUALS:
             assert(result->dual_count < sets);
             if (!result->duals) result->duals = alloc_zeroed(sets * rows + 1, sizeof *result->duals);
             if (!result->duals) {
@@ -106,13 +106,13 @@ static bool follow(const struct milp *milp, const struct milp_options *options, 
                 return false; /* half of them: not counted */
             result->dual_count++;
             break;
-        case REPORT_SETTING:
+        case MILP_REPORT_SETTING:
             if (!receive_setting(options, r, report.bound, result, err)) return err->status != STATUS_OK;
             break;
-        case REPORT_END:
+        case MILP_REPORT_END:
             result->status = report.status;
             return true;
-        case REPORT_FAILED:
+        case MILP_REPORT_FAILED:
             error_set(err, STATUS_DEVICE, "%s", report.text);
             return true;
         }

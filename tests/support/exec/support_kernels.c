@@ -38,7 +38,7 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
     uint32_t add = (uint32_t)shape[6];
     float *x = random_array(m * k, 1, 1), *w = random_array(n * k, 2, 1);
     float *bias = random_array(n, 3, 1), *dy = random_array(m * n, 4, 1);
-    bool add_weight = add & LINEAR_ADD_WEIGHT, add_bias = add & LINEAR_ADD_BIAS;
+    bool add_weight = add & KERNEL_LINEAR_ADD_WEIGHT, add_bias = add & KERNEL_LINEAR_ADD_BIAS;
     float *y = empty_array(m * n), *dx = random_array(m * k, 5, 1), *before = support_floats(m * k);
     float *dw = add_weight ? random_array(n * k, 6, 1) : empty_array(n * k);
     float *dbias = add_bias ? random_array(n, 7, 1) : empty_array(n);

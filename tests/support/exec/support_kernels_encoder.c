@@ -21,11 +21,11 @@ static void loss_labels_case(const struct kernels *kernels, const int64_t *shape
 {
     int64_t b = shape[0], t = shape[1], v = shape[2], rows = b * t, stride = 2 * t + 3;
     uint64_t seed = test_kernels_seed();
-    float *logits = random_array(rows * v, 1, 8), *before = take(rows * v);
+    float *logits = random_array(rows * v, 1, 8), *before = support_floats(rows * v);
     memcpy(before, logits, (size_t)(rows * v) * sizeof *before);
-    int32_t *labels = take_tokens(b * stride);
+    int32_t *labels = support_tokens(b * stride);
     memset(labels, 0, (size_t)(b * stride) * sizeof *labels);
-    double *loss = take_loss();
+    double *loss = support_loss();
     int64_t counted = 0;
     for (int64_t r = 0; r < rows; r++) {
         bool has = random_below(seed ^ 2, (uint64_t)r, (uint64_t)shape[3]) == 0;
@@ -81,8 +81,8 @@ void test_kernel_loss_labels_as_tokens(void **state)
     enum { B = 3, T = 17, V = 201 };
     const struct kernels *kernels = test_kernels();
     float *logits = random_array(B * T * V, 4, 3), *other = random_array(B * T * V, 4, 3);
-    int32_t *tokens = random_tokens(B * (T + 1), 5, V), *labels = take_tokens(B * T);
-    double *loss = take_loss(), *other_loss = take_loss();
+    int32_t *tokens = random_tokens(B * (T + 1), 5, V), *labels = support_tokens(B * T);
+    double *loss = support_loss(), *other_loss = support_loss();
     for (int i = 0; i < B * T; i++) labels[i] = tokens[i / T * (T + 1) + i % T + 1];
     const struct kernel_loss_rows rows = {.count = B * T, .parts = 1};
     kernels->loss(kernels, loss, logits, tokens, T + 1, B, T, V, rows);

@@ -63,7 +63,7 @@ static void rms_norm_case(const struct kernels *kernels, const int64_t *shape,
 
     /* in place: sum over y, dx over what is added */
     if (residual && add) {
-        float *again = take(r * c);
+        float *again = support_floats(r * c);
         memcpy(again, y, (size_t)(r * c) * sizeof *again);
         kernels->rms_norm_forward(kernels, result, again, stats, x, again, w, r, c,
                                   (float)epsilon);
@@ -115,7 +115,7 @@ static void rope_case(const struct kernels *kernels, const int64_t *shape, struc
     const struct network_rope *rope = &ropes[shape[5]];
     int64_t q_count = b * t * h * d, k_count = b * t * kv * d;
     float *q = random_array(q_count, 6, 1), *k = random_array(k_count, 7, 1);
-    float *q_before = take(q_count), *k_before = take(k_count);
+    float *q_before = support_floats(q_count), *k_before = support_floats(k_count);
     memcpy(q_before, q, (size_t)q_count * sizeof *q);
     memcpy(k_before, k, (size_t)k_count * sizeof *k);
     kernels->rope(kernels, q, k, b, t, h, kv, d, rope, false);
@@ -123,7 +123,7 @@ static void rope_case(const struct kernels *kernels, const int64_t *shape, struc
         check_turned(q, q_before, b, t, h, d, rope);
         check_turned(k, k_before, b, t, kv, d, rope);
     }
-    float *q_back = take(q_count), *k_back = take(k_count);
+    float *q_back = support_floats(q_count), *k_back = support_floats(k_count);
     memcpy(q_back, q, (size_t)q_count * sizeof *q);
     memcpy(k_back, k, (size_t)k_count * sizeof *k);
     kernels->rope(kernels, q_back, k_back, b, t, h, kv, d, rope, true);
@@ -155,7 +155,7 @@ static void swiglu_case(const struct kernels *kernels, const int64_t *shape, str
     int64_t n = shape[0];
     double slack = test_kernels_slack();
     float *gate = random_array(n, 15, 12), *up = random_array(n, 16, 2), *y = empty_array(n);
-    float *dgate = random_array(n, 17, 2), *dup = empty_array(n), *dy = take(n);
+    float *dgate = random_array(n, 17, 2), *dup = empty_array(n), *dy = support_floats(n);
     memcpy(dy, dgate, (size_t)n * sizeof *dy);
     kernels->swiglu_forward(kernels, y, gate, up, n);
     kernels->swiglu_backward(kernels, dgate, dup, dgate, gate, up, n); /* in place */
@@ -186,7 +186,8 @@ void test_kernel_swiglu_extremes(void **state)
     static const float gates[] = {0.0f, -0.0f, 1e-38f, 100.0f, -100.0f, 3e38f, -3e38f};
     enum { N = sizeof gates / sizeof *gates };
     const struct kernels *kernels = test_kernels();
-    float *ones = take(N), *y = take(N), *dgate = take(N), *dup = take(N), *gate = take(N);
+    float *ones = support_floats(N), *y = support_floats(N), *dgate = support_floats(N), *dup = support_floats(N);
+    float *gate = support_floats(N);
     memcpy(gate, gates, sizeof gates);
     for (int i = 0; i < N; i++) ones[i] = 1.0f;
     kernels->swiglu_forward(kernels, y, gate, ones, N);
