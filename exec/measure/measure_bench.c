@@ -28,7 +28,7 @@ static const uint64_t mebibytes[BENCH_SIZES][MEASURE_REGION_COUNT] = {
                      [MEASURE_KEPT] = 32, [MEASURE_WEIGHTS] = 48, [MEASURE_STATE] = 96,
                      [MEASURE_COPIES] = 64},
     [BENCH_GPU] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 512,
-                     [MEASURE_KEPT] = 2048, [MEASURE_WEIGHTS] = 2048, [MEASURE_STATE] = 2048,
+                   [MEASURE_KEPT] = 2048, [MEASURE_WEIGHTS] = 2048, [MEASURE_STATE] = 2048,
                    [MEASURE_COPIES] = 1024},
 };
 enum { EXTRA_BYTES = 2 * MEASURE_TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* tokens, and a loss */

@@ -112,12 +112,12 @@ static void add_degrees(struct formulation *f)
         milp_term(f->milp, f->begins[k], 1);
         for (uint32_t j = 0; j < f->n; j++)
             if (f->pairs[(size_t)j * f->n + k] != FORMULATION_NO_COLUMN)
-            milp_term(f->milp, f->pairs[(size_t)j * f->n + k], 1);
+                milp_term(f->milp, f->pairs[(size_t)j * f->n + k], 1);
         milp_row(f->milp, 1, 1, "in_%u_%u", t->job, t->position);
         milp_term(f->milp, f->ends[k], 1);
         for (uint32_t j = 0; j < f->n; j++)
             if (f->pairs[(size_t)k * f->n + j] != FORMULATION_NO_COLUMN)
-            milp_term(f->milp, f->pairs[(size_t)k * f->n + j], 1);
+                milp_term(f->milp, f->pairs[(size_t)k * f->n + j], 1);
         milp_row(f->milp, 1, 1, "out_%u_%u", t->job, t->position);
     }
     for (uint32_t k = 0; k < f->n; k++) milp_term(f->milp, f->begins[k], 1);
@@ -169,7 +169,7 @@ static void add_adjacency(struct formulation *f)
         milp_term(m, f->tasks[k + 1].start, 1);
         milp_term(m, t->start, -1);
         if (z != FORMULATION_NO_COLUMN)
-            milp_term(m, z, (double)host);
+                milp_term(m, z, (double)host);
         milp_row(m, (double)(t->compute + host), HUGE_VAL, "chain_%u_%u", t->job, t->position);
     }
     add_ends(f);
@@ -288,7 +288,7 @@ static double add_started(struct formulation *f, uint32_t k, int64_t t, double f
     double constant;
     uint32_t column = started_by(f, k, t, &constant);
     if (column != FORMULATION_NO_COLUMN)
-            milp_term(f->milp, column, factor);
+                milp_term(f->milp, column, factor);
     return factor * constant;
 }
 
