@@ -60,16 +60,16 @@ static const struct sourced_value_spec kernel_model_values[] = {
 };
 
 static const struct sourced_value_spec interference_values[] = {
-    SOURCED_VALUE(interference, "compute_by_compute", compute_by_compute, DIMENSION_COUNT_OF,
+    SOURCED_VALUE(hardware_interference, "compute_by_compute", compute_by_compute, DIMENSION_COUNT_OF,
                   JSON_OPTIONAL, 0, 1e6),
-    SOURCED_VALUE(interference, "compute_by_copy", compute_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+    SOURCED_VALUE(hardware_interference, "compute_by_copy", compute_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
                   1e6),
-    SOURCED_VALUE(interference, "compute_by_collective", compute_by_collective, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
+    SOURCED_VALUE(hardware_interference, "compute_by_collective", compute_by_collective, DIMENSION_COUNT_OF,
+                  JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(hardware_interference, "copy_by_compute", copy_by_compute, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
                   1e6),
-    SOURCED_VALUE(interference, "copy_by_compute", copy_by_compute, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0,
-                  1e6),
-    SOURCED_VALUE(interference, "copy_by_copy", copy_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
-    SOURCED_VALUE(interference, "copy_reference_rate", copy_reference_rate, DIMENSION_BYTES_PER_S,
+    SOURCED_VALUE(hardware_interference, "copy_by_copy", copy_by_copy, DIMENSION_COUNT_OF, JSON_OPTIONAL, 0, 1e6),
+    SOURCED_VALUE(hardware_interference, "copy_reference_rate", copy_reference_rate, DIMENSION_BYTES_PER_S,
                   JSON_OPTIONAL, tiny, rate_max),
 };
 
