@@ -31,7 +31,6 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
-#include "base/files/file_in.h"
 #include "base/files/outputs.h"
 #include "base/text.h"
 
@@ -391,16 +390,4 @@ enum status file_out_commit(struct file_out *file, struct error *err)
 void file_out_discard(struct file_out *file)
 {
     if (file) file_out_free(file);
-}
-
-/* --- bytes in ------------------------------------------------------------------------------- */
-
-enum status file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err)
-{
-    struct file_in *file;
-    enum status status = file_in_open(path, &file, err);
-    if (status != STATUS_OK) return status;
-    status = file_in_rest(file, limit, text, length, err);
-    file_in_close(file);
-    return status;
 }

@@ -19,6 +19,7 @@
 #include <zlib.h>
 
 #include "base/alloc.h"
+#include "base/files/file.h"
 #include "base/files/outputs.h"
 #include "base/text.h"
 
@@ -297,4 +298,14 @@ void file_in_close(struct file_in *file)
     free(file->buffer);
     free(file->name);
     free(file);
+}
+
+enum status file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err)
+{
+    struct file_in *file;
+    enum status status = file_in_open(path, &file, err);
+    if (status != STATUS_OK) return status;
+    status = file_in_rest(file, limit, text, length, err);
+    file_in_close(file);
+    return status;
 }

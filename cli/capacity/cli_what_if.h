@@ -119,6 +119,8 @@ struct what_if_report {
     bool verbose;
 };
 
+/* Returns the seconds of an answer's run, for the tokens of the report where it names some. */
+double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s);
 /* Returns the cost in dollars of the tokens asked for. */
 double what_if_cost_usd(const struct what_if_report *report, const struct what_if_answer *answer, double run_s);
 /* Returns the cheapest machine that meets the limits, or without prices the fastest; `count`: none. */

@@ -133,3 +133,13 @@ void what_if_price_electricity(double watts, double usd_per_kwh, struct what_if_
     else snprintf(price->basis, sizeof price->basis, "electricity alone");
     if (!rented) price->given = true;
 }
+
+double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s)
+{
+    return report->tokens > 0 ? run_s * report->tokens / answer->tokens : run_s;
+}
+
+double what_if_cost_usd(const struct what_if_report *report, const struct what_if_answer *answer, double run_s)
+{
+    return what_if_time_s(report, answer, run_s) / 3600 * answer->price.usd_per_h;
+}

@@ -21,16 +21,6 @@ static const double shown_least = 0.001;
 
 /* --- derived ---------------------------------------------------------------------------------- */
 
-static double what_if_time_s(const struct what_if_report *report, const struct what_if_answer *answer, double run_s)
-{
-    return report->tokens > 0 ? run_s * report->tokens / answer->tokens : run_s;
-}
-
-double what_if_cost_usd(const struct what_if_report *report, const struct what_if_answer *answer, double run_s)
-{
-    return what_if_time_s(report, answer, run_s) / 3600 * answer->price.usd_per_h;
-}
-
 static bool misses_deadline(const struct what_if_report *report, const struct what_if_answer *a)
 {
     return report->deadline_s >= 0 && what_if_time_s(report, a, a->run_s) > report->deadline_s;

@@ -20,8 +20,6 @@
 
 enum { NODES_MAX = 1 << 20, CELLS_MAX = 1 << 22 };
 
-const char *const document_picture_endings[2] = {"svg", "png"};
-
 /* --- text that is safe to write -------------------------------------------------------------- */
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */

@@ -9,6 +9,8 @@
 
 #include "cli/document/document_nodes.h"
 
+const char *const document_picture_endings[2] = {"svg", "png"};
+
 static void put(struct file_out *file, const char *text)
 {
     file_out_write(file, text, strlen(text));

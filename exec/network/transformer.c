@@ -820,3 +820,11 @@ void transformer_compute(const struct transformer *transformer, const struct ker
     struct transformer_unit last = unit_of(transformer, kernels, &update);
     compute_once(&last);
 }
+
+double unit_norm(const struct job *job, const double *norms)
+{
+    const uint64_t tensors = memory_tensor_count(&job->network, 0, job->network.layer_count);
+    double sum = 0;
+    for (uint64_t i = 0; i < tensors; i++) sum += norms[i];
+    return sqrt(sum);
+}

@@ -56,14 +56,6 @@ void unit_compute(const struct kernels *kernels, const struct unit_arguments *ar
     transformer_compute(transformer, kernels, arguments);
 }
 
-double unit_norm(const struct job *job, const double *norms)
-{
-    const uint64_t tensors = memory_tensor_count(&job->network, 0, job->network.layer_count);
-    double sum = 0;
-    for (uint64_t i = 0; i < tensors; i++) sum += norms[i];
-    return sqrt(sum);
-}
-
 static const struct transformer_need bf16_needs[] = {
     TRANSFORMER_NEED(round), TRANSFORMER_NEED(linear_forward_bf16), TRANSFORMER_NEED(linear_input_bf16),
     TRANSFORMER_NEED(linear_weight_bf16), TRANSFORMER_NEED(embed_forward_bf16)};

@@ -277,18 +277,6 @@ static void write_profile(struct json_out *out, const struct compute_profile *pr
 
 /* --- device types --------------------------------------------------------------------------- */
 
-/* Used where a file states no efficiency. Sources: "up to 0.5" of the peak is what large training
- * reaches (llm-analysis, README); 0.8 to 0.9 of the memory bandwidth is what copies reach. */
-const struct sourced_value hardware_default_matmul_efficiency = {
-    .value = 0.5, .spread = 0.3, .kind = SOURCE_ASSUMED, .as_of = "2026-11",
-    .source = "planning default: large training runs reach up to half of the peak"};
-const struct sourced_value hardware_default_memory_efficiency = {
-    .value = 0.8, .spread = 0.1, .kind = SOURCE_ASSUMED, .as_of = "2026-11",
-    .source = "planning default: kernels bound by memory reach 0.8 to 0.9"};
-const struct sourced_value hardware_staged_efficiency = {
-    .value = 0.79, .spread = 0.1, .kind = SOURCE_MEASURED, .as_of = "2026-11",
-    .source = "copies without peer access: 22.3 of 26 GB/s on PCIe 4 (NVIDIA/nccl issue 814), 37 of 52 on PCIe 5 (issue 1264)"};
-
 static enum status parse_profiles(struct json_object *object, struct arena *arena,
                                   struct device_type *out, struct error *err)
 {

@@ -45,6 +45,14 @@ static enum status fail_unit(const struct json_input *in, const json_t *sourced,
                          dimension_example(dimension));
 }
 
+const char *const source_kind_names[] = {
+    [SOURCE_DATASHEET] = "datasheet",
+    [SOURCE_MEASURED] = "measured",
+    [SOURCE_DERIVED] = "derived",
+    [SOURCE_ASSUMED] = "assumed",
+    [SOURCE_FITTED] = "fitted",
+};
+
 enum status sourced_values_read_text(struct json_object *object, const char *key, struct arena *arena,
                                      const char **out, struct error *err)
 {

@@ -118,15 +118,6 @@ double rope_frequency(const struct network_rope *rope, uint64_t pair, uint64_t h
     return (1 - kept) * frequency / rope->factor + kept * frequency;
 }
 
-uint64_t network_tokens(const struct network *network, uint64_t sequence)
-{
-    if (network->encoder_blocks > 0)
-        return sequence + (network->decoder_tokens > 0 ? network->decoder_tokens : sequence);
-    if (network->family != NETWORK_VIT) return sequence;
-    uint64_t side = network->image / network->patch;
-    return side * side + 1;
-}
-
 /* --- lists of tensors ----------------------------------------------------------------------- */
 
 struct list {

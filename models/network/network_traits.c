@@ -40,3 +40,12 @@ const struct network_traits *network_traits(const struct network *network)
     assert(network->family < NETWORK_FAMILY_COUNT);
     return network->gated ? &gated_t5 : &traits[network->family];
 }
+
+uint64_t network_tokens(const struct network *network, uint64_t sequence)
+{
+    if (network->encoder_blocks > 0)
+        return sequence + (network->decoder_tokens > 0 ? network->decoder_tokens : sequence);
+    if (network->family != NETWORK_VIT) return sequence;
+    uint64_t side = network->image / network->patch;
+    return side * side + 1;
+}

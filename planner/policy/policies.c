@@ -30,8 +30,3 @@ const char *policy_name_at(uint32_t index)
     return policy ? policy->name : NULL;
 }
 
-double policy_remaining(void *state, const struct policy_view *view, uint32_t job)
-{
-    (void)state;
-    return view->jobs[job].remaining;
-}

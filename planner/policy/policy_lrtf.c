@@ -47,3 +47,9 @@ const struct policy policy_sharded_lrtf_cached = {
     .choose = choose_cached,
     .commit_ahead = true,
 };
+
+double policy_remaining(void *state, const struct policy_view *view, uint32_t job)
+{
+    (void)state;
+    return view->jobs[job].remaining;
+}

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/size.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
@@ -43,14 +44,12 @@ static const struct plan_shard *shard_of(const struct plan *plan, const struct p
     return &plan->shards[plan->job_first_shard[b->job] + b->shard];
 }
 
-static uint64_t at_most(uint64_t bytes, uint64_t most) { return bytes < most ? bytes : most; }
-
 /* The rest are weights. */
 static struct holds state_of(uint64_t bytes, uint64_t master, uint64_t moments)
 {
     struct holds holds = {0};
-    holds.bytes[MEMORY_PART_MOMENTS] = at_most(moments, bytes);
-    holds.bytes[MEMORY_PART_MASTER] = at_most(master, bytes - holds.bytes[MEMORY_PART_MOMENTS]);
+    holds.bytes[MEMORY_PART_MOMENTS] = min_u64(moments, bytes);
+    holds.bytes[MEMORY_PART_MASTER] = min_u64(master, bytes - holds.bytes[MEMORY_PART_MOMENTS]);
     holds.bytes[MEMORY_PART_WEIGHTS] = bytes - holds.bytes[MEMORY_PART_MOMENTS] - holds.bytes[MEMORY_PART_MASTER];
     return holds;
 }
@@ -74,7 +73,7 @@ static struct holds state_parallel(const struct job *job, const struct plan_shar
     struct rank_state have = b->on_device ? parallel_state(job, layers) : parallel_host_state(job, layers);
     struct parameter_bytes each = parallel_parameter_bytes(job);
     uint64_t master = each.weight < sizeof(float) && each.state > 0 ? have.state_bytes / each.state * sizeof(float) : 0;
-    return state_of(b->bytes, master, have.state_bytes - at_most(master, have.state_bytes));
+    return state_of(b->bytes, master, have.state_bytes - min_u64(master, have.state_bytes));
 }
 
 static bool op_uses(const struct plan *plan, const struct plan_op *op, enum plan_buffer_kind kind)

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+#include "base/extreme.h"
 
 /* The `most` least of some numbers, the largest of them in front (a heap). */
 struct least {
@@ -42,7 +41,7 @@ static int compare_ticks(const void *a, const void *b)
 
 int64_t head_tail_bound_first_start(const struct instance *in, uint32_t unit)
 {
-    return max64(in->units[unit].in, instance_head(in, unit));
+    return max_i64(in->units[unit].in, instance_head(in, unit));
 }
 
 /* Gathers the least starts and ends of tasks, one for each device. */
@@ -59,11 +58,11 @@ static void gather(const struct instance *in, const struct instance_bounds *dual
         int64_t last = instance_tail(in, u) - duals->row[u];
         for (uint32_t r = 0; r < job->repeat && least_takes(starts, start); r++) {
             least_add(starts, start);
-            start = max64(start, head + (r + 1) * pass - duals->column[u]);
+            start = max_i64(start, head + (r + 1) * pass - duals->column[u]);
         }
         for (uint32_t r = 0; r < job->repeat && least_takes(ends, last); r++) {
             least_add(ends, last);
-            last = max64(last, tail + (r + 1) * pass - duals->row[u]);
+            last = max_i64(last, tail + (r + 1) * pass - duals->row[u]);
         }
     }
     qsort(starts->values, starts->count, sizeof *starts->values, compare_ticks);

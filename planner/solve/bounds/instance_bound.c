@@ -30,6 +30,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "planner/solve/bounds/assignment.h"
 #include "planner/solve/bounds/prefix_bound.h"
 #include "planner/solve/bounds/head_tail_bound.h"
@@ -40,70 +41,12 @@ const char *const instance_bound_names[INSTANCE_BOUND_COUNT] = {
     "area", "chain", "link", "bridge", "memory", "assignment", "sorted", "opening",
     "weighted", "priced", "order", "due"};
 
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t divide_up(__int128 a, int64_t b)
 {
     return a <= 0 ? 0 : (int64_t)((a + b - 1) / b);
 }
 
 /* --- distances ------------------------------------------------------------------------------- */
-
-int64_t instance_compute_between(const struct instance *in, uint32_t from, uint32_t to)
-{
-    int64_t sum = 0;
-    for (uint32_t u = from; u < to; u++) sum += instance_compute_min(in, u);
-    return sum;
-}
-
-/* Along the chain, for neighbours on a device that are no neighbours in the chain. */
-static int64_t chain_distance(const struct instance *in, uint32_t j, uint32_t k)
-{
-    const struct instance_job *job = &in->jobs[in->units[j].job];
-    uint32_t first = job->first_unit, end = first + job->unit_count;
-    uint32_t after = j + 1 < end ? j + 1 : first, before = k > first ? k - 1 : end - 1;
-    int64_t sum = instance_through_host(in, j, after) + instance_through_host(in, before, k);
-    if (k > j) return sum + instance_compute_between(in, j, k);
-    return sum + instance_compute_between(in, j, end) + instance_compute_between(in, first, k);
-}
-
-int64_t instance_class_distance(const struct instance *in, uint32_t j, uint32_t k, uint32_t class)
-{
-    const struct instance_unit *a = &in->units[j], *b = &in->units[k];
-    if (!instance_fits(in, j, class) || !instance_fits(in, k, class)) return ASSIGNMENT_FORBIDDEN;
-    int64_t distance = instance_setup(in, j, k, class);
-    if (a->job != b->job) return distance;
-    const struct instance_job *job = &in->jobs[a->job];
-    uint32_t next = j + 1 < job->first_unit + job->unit_count ? j + 1 : job->first_unit;
-    if (k <= j && job->repeat == 1) return ASSIGNMENT_FORBIDDEN;
-    if (k == next) return distance;
-    int64_t longer = instance_compute(in, j, class) - instance_compute_min(in, j);
-    return max64(distance, longer + chain_distance(in, j, k));
-}
-
-int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k)
-{
-    int64_t distance = ASSIGNMENT_FORBIDDEN;
-    for (uint32_t c = 0; c < in->class_count; c++)
-        distance = min64(distance, instance_class_distance(in, j, k, c));
-    return distance;
-}
-
-int64_t instance_head(const struct instance *in, uint32_t unit)
-{
-    uint32_t first = in->jobs[in->units[unit].job].first_unit;
-    if (unit == first) return in->units[unit].in;
-    return in->units[first].in + instance_compute_between(in, first, unit);
-}
-
-int64_t instance_tail(const struct instance *in, uint32_t unit)
-{
-    const struct instance_job *job = &in->jobs[in->units[unit].job];
-    uint32_t end = job->first_unit + job->unit_count;
-    int64_t own = instance_compute_min(in, unit) + in->units[unit].out;
-    return max64(own, instance_compute_between(in, unit, end) + in->units[end - 1].out);
-}
 
 /* --- assignment ------------------------------------------------------------------------------ */
 
@@ -225,10 +168,10 @@ static enum status sorted_duals(const struct instance *in, int64_t least, struct
     repair_columns(in, out);
     out->row_start = out->column_end = INT64_MAX;
     for (uint32_t u = 0; u < in->unit_count; u++) {
-        out->row_start = min64(out->row_start, head_tail_bound_first_start(in, u) - out->column[u]);
-        out->column_end = min64(out->column_end, instance_tail(in, u) - out->row[u]);
+        out->row_start = min_i64(out->row_start, head_tail_bound_first_start(in, u) - out->column[u]);
+        out->column_end = min_i64(out->column_end, instance_tail(in, u) - out->row[u]);
     }
-    out->row_start = min64(out->row_start, least - out->column_end);
+    out->row_start = min_i64(out->row_start, least - out->column_end);
     return STATUS_OK;
 }
 
@@ -274,7 +217,7 @@ static void count_loads(const struct instance *in, struct instance_bounds *out)
         for (uint32_t o = u + 1; o < job->first_unit + job->unit_count; o++) {
             const struct instance_unit *other = &in->units[o];
             if (!instance_resident(unit, other)) continue;
-            copy = min64(copy, other->in);
+            copy = min_i64(copy, other->in);
             __int128 held = (__int128)other->in * other->memory;
             if (held < copy_memory) copy_memory = held;
         }
@@ -302,23 +245,23 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
     count_loads(in, out);
     for (uint32_t i = 0; i < in->job_count; i++)
         out->value[INSTANCE_BOUND_CHAIN] =
-            max64(out->value[INSTANCE_BOUND_CHAIN], job_alone(in, &in->jobs[i]));
+            max_i64(out->value[INSTANCE_BOUND_CHAIN], job_alone(in, &in->jobs[i]));
     bool small = in->unit_count <= INSTANCE_BOUND_UNITS_MAX;
-    int64_t least = max64(out->value[INSTANCE_BOUND_AREA], out->value[INSTANCE_BOUND_CHAIN]);
+    int64_t least = max_i64(out->value[INSTANCE_BOUND_AREA], out->value[INSTANCE_BOUND_CHAIN]);
     if (small ? assignment_duals(in, least, out, err) : sorted_duals(in, least, out, err))
         return err->status;
     __int128 sum = dual_sum(in, out);
     struct head_tail_bound paths;
     if (head_tail_bound_find(in, least, out, &paths, err)) return err->status;
-    int64_t value = max64(0, divide_up(sum + paths.both, in->device_count));
+    int64_t value = max_i64(0, divide_up(sum + paths.both, in->device_count));
     out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = value;
     if (small && value > out->value[INSTANCE_BOUND_AREA]) {
         int64_t opening;
-        if (prefix_bound(in, out, &paths, max64(least, value), &opening, err)) return err->status;
-        out->value[INSTANCE_BOUND_OPENING] = max64(0, divide_up(sum + opening, in->device_count));
+        if (prefix_bound(in, out, &paths, max_i64(least, value), &opening, err)) return err->status;
+        out->value[INSTANCE_BOUND_OPENING] = max_i64(0, divide_up(sum + opening, in->device_count));
     }
     weighted_bound_classes(in, out->class_weight);
-    if (weighted_bound(in, out->class_weight, max64(least, value), &out->value[INSTANCE_BOUND_WEIGHTED], err))
+    if (weighted_bound(in, out->class_weight, max_i64(least, value), &out->value[INSTANCE_BOUND_WEIGHTED], err))
         return err->status;
     if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups that matter: plain idle time is slack */
         area_duals(in, out);
@@ -377,8 +320,8 @@ static void tardiness_bounds(const struct instance *in, struct ranked *jobs,
     for (uint32_t i = 0; i < in->job_count; i++) {
         int64_t *chain = &out->value[INSTANCE_BOUND_CHAIN], *due = &out->value[INSTANCE_BOUND_DUE];
         compute += jobs[i].compute;
-        *chain = max64(*chain, jobs[i].alone - jobs[i].deadline);
-        *due = max64(*due, divide_up(compute, in->device_count) - jobs[i].deadline);
+        *chain = max_i64(*chain, jobs[i].alone - jobs[i].deadline);
+        *due = max_i64(*due, divide_up(compute, in->device_count) - jobs[i].deadline);
     }
 }
 

@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "planner/solve/bounds/assignment.h"
 
 enum { TASKS_MAX = 256, PARTS_MAX = 128, SCALE = 256, ROUNDS = 200 };
@@ -63,9 +64,6 @@ struct prefix {
     uint64_t scans;
 };
 
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* --- the problem ----------------------------------------------------------------------------- */
 
 /* Tasks that can start before the limit; false: too many. */
@@ -81,9 +79,9 @@ static bool list_tasks(struct prefix *o, const struct instance_bounds *duals)
             o->unit[k] = unit;
             o->job[k] = i;
             o->head[k] = (uint32_t)(head / o->tick);
-            o->begin[k] = max64(head, in->units[unit].in);
+            o->begin[k] = max_i64(head, in->units[unit].in);
             o->compute[k] = instance_compute_min(in, unit);
-            o->step[k] = (uint32_t)(min64(o->compute[k], o->limit) / o->tick);
+            o->step[k] = (uint32_t)(min_i64(o->compute[k], o->limit) / o->tick);
             o->row[k] = duals->row[unit];
             o->column[k] = duals->column[unit];
             head += o->compute[k];
@@ -112,7 +110,7 @@ static void list_arcs(struct prefix *o)
             if (same) along += o->compute[m - 1];
             int64_t distance = instance_distance(o->in, o->unit[k], o->unit[m]);
             if (distance >= ASSIGNMENT_FORBIDDEN) continue;
-            if (same) distance = max64(distance, along);
+            if (same) distance = max_i64(distance, along);
             if (distance / o->tick >= o->span) continue;
             uint32_t parts = (uint32_t)(distance / o->tick);
             arcs[count++] = (struct arc){(distance - o->row[k] - o->column[m]) * SCALE, m, parts};
@@ -134,9 +132,9 @@ static void set_leaves(struct prefix *o, const struct instance_bounds *duals, in
             if (distance >= ASSIGNMENT_FORBIDDEN) continue;
             start = o->tick - 1;
             for (uint32_t t = 0; t < o->span; t++, start += o->tick)
-                leave[t] = min64(leave[t], max64(distance, o->limit - start) - paid);
+                leave[t] = min_i64(leave[t], max_i64(distance, o->limit - start) - paid);
         }
-        for (uint32_t t = 0; t < o->span; t++) leave[t] = max64(0, leave[t]) * SCALE;
+        for (uint32_t t = 0; t < o->span; t++) leave[t] = max_i64(0, leave[t]) * SCALE;
     }
 }
 
@@ -199,9 +197,9 @@ static int64_t wait_least(const struct prefix *o, uint32_t k, uint32_t part)
 {
     const int64_t *cost = o->cost + k * o->span, *from = o->from + k * o->span;
     int64_t best = cost[part];
-    for (uint32_t t = part + 1; t < o->span && t <= part + o->grace; t++) best = min64(best, cost[t]);
+    for (uint32_t t = part + 1; t < o->span && t <= part + o->grace; t++) best = min_i64(best, cost[t]);
     /* from[part + 1] has waits counted from one part later on */
-    return part + 1 < o->span ? min64(best, from[part + 1] + o->tick * SCALE) : best;
+    return part + 1 < o->span ? min_i64(best, from[part + 1] + o->tick * SCALE) : best;
 }
 
 static void fill_costs(struct prefix *o)
@@ -213,7 +211,7 @@ static void fill_costs(struct prefix *o)
             if (t < o->head[k]) continue;
             o->cost[k * o->span + t] += go_on(o, k, t, &next);
             o->from[k * o->span + t] = wait_least(o, k, t);
-            o->least[t] = min64(o->least[t], o->from[k * o->span + t]);
+            o->least[t] = min_i64(o->least[t], o->from[k * o->span + t]);
         }
     }
 }
@@ -384,9 +382,9 @@ enum status prefix_bound(const struct instance *in, const struct instance_bounds
     o->in = in;
     o->devices = in->device_count;
     int64_t column_max = INT64_MIN;
-    for (uint32_t u = 0; u < in->unit_count; u++) column_max = max64(column_max, duals->column[u]);
+    for (uint32_t u = 0; u < in->unit_count; u++) column_max = max_i64(column_max, duals->column[u]);
     o->limit = (int64_t)(prefix_tasks * mean);
-    o->none = min64(o->limit - column_max, proven - ends->last) * SCALE;
+    o->none = min_i64(o->limit - column_max, proven - ends->last) * SCALE;
     if (!ends->full || o->limit <= 0) goto out;
     o->tick = (o->limit - 1) / PARTS_MAX + 1;
     o->grace = o->tick > 1 ? 2 : 0;
@@ -396,7 +394,7 @@ enum status prefix_bound(const struct instance *in, const struct instance_bounds
     set_leaves(o, duals, proven - ends->last);
     if (o->nearest == 0) goto out;
     int64_t opening = fit(o, mean), whole = opening / SCALE - (opening % SCALE != 0 && opening < 0);
-    *out = max64(*out, whole + (int64_t)ends->ends);
+    *out = max_i64(*out, whole + (int64_t)ends->ends);
 out:
     free(o->arcs);
     free(o->cost);

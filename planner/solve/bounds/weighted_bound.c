@@ -114,8 +114,6 @@ static bool set_weights(struct weighted_search *s, const double *weights)
     return s->sum > 0;
 }
 
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static int64_t divide_up(__int128 a, __int128 b)
 {
     return a <= 0 ? 0 : (int64_t)((a + b - 1) / b);
@@ -128,7 +126,7 @@ static int64_t by_computation(const struct weighted_search *s)
     for (uint32_t u = 0; u < in->unit_count; u++) {
         int64_t least = INT64_MAX;
         for (uint32_t c = 0; c < in->class_count; c++)
-            if (instance_fits(in, u, c)) least = min64(least, s->weights[c] * instance_compute(in, u, c));
+            if (instance_fits(in, u, c)) least = min_i64(least, s->weights[c] * instance_compute(in, u, c));
         sum += (__int128)least * in->jobs[in->units[u].job].repeat;
     }
     return divide_up(sum, s->sum);
@@ -151,18 +149,18 @@ static void fill_matrix(struct weighted_search *s)
     for (size_t e = 0; e < width * width; e++) s->cost[e] = ASSIGNMENT_FORBIDDEN;
     for (uint32_t c = 0; c < in->class_count; c++) {
         int64_t w = s->weights[c];
-        lightest = min64(lightest, w);
+        lightest = min_i64(lightest, w);
         for (uint32_t j = 0; j < n; j++) {
             if (!instance_fits(in, j, c)) continue;
             int64_t *row = s->cost + j * width, longer = instance_compute(in, j, c) - instance_compute_min(in, j);
             for (uint32_t k = 0; k < n; k++) {
                 int64_t distance = instance_class_distance(in, j, k, c);
                 if (distance >= ASSIGNMENT_FORBIDDEN) continue;
-                row[k] = min64(row[k], w * distance + copy_of(s, j, k));
+                row[k] = min_i64(row[k], w * distance + copy_of(s, j, k));
             }
-            row[n] = min64(row[n], w * (instance_tail(in, j) + longer));
+            row[n] = min_i64(row[n], w * (instance_tail(in, j) + longer));
             int64_t first = w * head_tail_bound_first_start(in, j) + copy_of(s, n, j);
-            s->cost[n * width + j] = min64(s->cost[n * width + j], first);
+            s->cost[n * width + j] = min_i64(s->cost[n * width + j], first);
         }
     }
     for (uint32_t j = 0; j < n; j++) s->supply[j] = in->jobs[in->units[j].job].repeat;

@@ -72,12 +72,6 @@ struct record_head {
     uint64_t bytes;
 };
 
-bool branch_bound_takes(const struct instance *in)
-{
-    return in->job_count <= BRANCH_BOUND_JOBS_MAX && in->device_count <= BRANCH_BOUND_DEVICES_MAX &&
-           in->task_count <= BRANCH_BOUND_TASKS_MAX && in->horizon <= INT32_MAX / 2;
-}
-
 /* --- limits ---------------------------------------------------------------------------------- */
 
 static void set_limit(struct branch_search *s, int64_t below)

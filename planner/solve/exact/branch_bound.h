@@ -43,6 +43,10 @@ MUST_CHECK enum status branch_bound_run(const struct instance *in,
                                         struct branch_bound_result *result, struct error *err);
 
 /* Returns true when the instance is within the limits. */
-bool branch_bound_takes(const struct instance *in);
+static inline bool branch_bound_takes(const struct instance *in)
+{
+    return in->job_count <= BRANCH_BOUND_JOBS_MAX && in->device_count <= BRANCH_BOUND_DEVICES_MAX &&
+           in->task_count <= BRANCH_BOUND_TASKS_MAX && in->horizon <= INT32_MAX / 2;
+}
 
 #endif

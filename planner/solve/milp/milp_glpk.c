@@ -25,13 +25,6 @@
 
 /* --- the model ------------------------------------------------------------------------------- */
 
-int milp_glpk_bounds(double low, double high)
-{
-    if (low == -HUGE_VAL) return high == HUGE_VAL ? GLP_FR : GLP_UP;
-    if (high == HUGE_VAL) return GLP_LO;
-    return low == high ? GLP_FX : GLP_DB;
-}
-
 /* GLPK counts from 1. */
 static glp_prob *load(const struct milp *m)
 {
@@ -91,18 +84,6 @@ struct child {
     bool plainer;     /* there is a plainer way left to solve it */
     jmp_buf gave_up;
 };
-
-void milp_glpk_send(int pipe, const void *data, size_t length)
-{
-    const char *at = data;
-    while (length > 0) {
-        ssize_t done = write(pipe, at, length);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) _exit(3); /* the parent has stopped reading */
-        at += done;
-        length -= (size_t)done;
-    }
-}
 
 static void on_error(void *info)
 {
