@@ -16,27 +16,13 @@
 #include <cmocka.h>
 
 #include "exec/files/weights.h"
+#include "tests/support/exec/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
-#include "tests/support/support_seed.h"
-
-static struct family_test test;
-static struct kernels *one, *two;
 
 /* --- a forward pass in double ----------------------------------------------------------------- */
 
-struct cursor {
-    const double *p;
-};
-
-static const double *next(struct cursor *cursor, uint64_t count)
-{
-    const double *here = cursor->p;
-    cursor->p += count;
-    return here;
-}
-
 /* out(n) = in(k) w(k,n) + bias(n) */
-static void judge_linear(double *out, const double *in, const double *w, const double *bias,
+static void judge_turned_linear(double *out, const double *in, const double *w, const double *bias,
                          uint64_t n, uint64_t k)
 {
     for (uint64_t j = 0; j < n; j++) {
@@ -45,16 +31,8 @@ static void judge_linear(double *out, const double *in, const double *w, const d
     }
 }
 
-static void judge_norm(double *out, const double *in, const double *w, const double *b, uint64_t c)
-{
-    double mean = 0, variance = 0;
-    for (uint64_t i = 0; i < c; i++) mean += in[i] / (double)c;
-    for (uint64_t i = 0; i < c; i++) variance += (in[i] - mean) * (in[i] - mean) / (double)c;
-    for (uint64_t i = 0; i < c; i++) out[i] = (in[i] - mean) / sqrt(variance + 1e-5) * w[i] + b[i];
-}
-
 /* Row i of one head: out(d) from q, k, v inside qkv(t, 3c). */
-static void judge_attention(double *out, const double *qkv, uint64_t i, uint64_t head, uint64_t c,
+static void judge_causal_attention(double *out, const double *qkv, uint64_t i, uint64_t head, uint64_t c,
                             uint64_t d)
 {
     double weights[64], sum = 0;
@@ -73,35 +51,35 @@ static void judge_attention(double *out, const double *qkv, uint64_t i, uint64_t
 }
 
 /* x(t, c) through one block, in place. */
-static void judge_block(const struct network *n, double *x, uint64_t t, struct cursor *cursor)
+static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
 {
     uint64_t c = n->width, f = n->ff_width, d = c / n->heads;
-    const double *norm1_w = next(cursor, c), *norm1_b = next(cursor, c);
-    const double *qkv_w = next(cursor, 3 * c * c), *qkv_b = next(cursor, 3 * c);
-    const double *projection_w = next(cursor, c * c), *projection_b = next(cursor, c);
-    const double *norm2_w = next(cursor, c), *norm2_b = next(cursor, c);
-    const double *fc_w = next(cursor, c * f), *fc_b = next(cursor, f);
-    const double *out_w = next(cursor, f * c), *out_b = next(cursor, c);
+    const double *norm1_w = judge_next(cursor, c), *norm1_b = judge_next(cursor, c);
+    const double *qkv_w = judge_next(cursor, 3 * c * c), *qkv_b = judge_next(cursor, 3 * c);
+    const double *projection_w = judge_next(cursor, c * c), *projection_b = judge_next(cursor, c);
+    const double *norm2_w = judge_next(cursor, c), *norm2_b = judge_next(cursor, c);
+    const double *fc_w = judge_next(cursor, c * f), *fc_b = judge_next(cursor, f);
+    const double *out_w = judge_next(cursor, f * c), *out_b = judge_next(cursor, c);
     double qkv[64 * 3 * 16], normed[64], heads[64], branch[64], wide[256];
     assert_true(t <= 64 && c <= 16 && f <= 64);
     for (uint64_t i = 0; i < t; i++) {
-        judge_norm(normed, x + i * c, norm1_w, norm1_b, c);
-        judge_linear(qkv + i * 3 * c, normed, qkv_w, qkv_b, 3 * c, c);
+        judge_norm(normed, x + i * c, norm1_w, norm1_b, c, 1e-5);
+        judge_turned_linear(qkv + i * 3 * c, normed, qkv_w, qkv_b, 3 * c, c);
     }
     for (uint64_t i = 0; i < t; i++) {
         for (uint64_t head = 0; head < n->heads; head++)
-            judge_attention(heads + head * d, qkv, i, head, c, d);
-        judge_linear(branch, heads, projection_w, projection_b, c, c);
-        for (uint64_t j = 0; j < c; j++) x[i * c + j] += branch[j];
-        judge_norm(normed, x + i * c, norm2_w, norm2_b, c);
-        judge_linear(wide, normed, fc_w, fc_b, f, c);
+            judge_causal_attention(heads + head * d, qkv, i, head, c, d);
+        judge_turned_linear(branch, heads, projection_w, projection_b, c, c);
+        judge_add(x + i * c, branch, c);
+        judge_norm(normed, x + i * c, norm2_w, norm2_b, c, 1e-5);
+        judge_turned_linear(wide, normed, fc_w, fc_b, f, c);
         for (uint64_t j = 0; j < f; j++) {
             double z = wide[j], cubic = z + 0.044715 * z * z * z;
             wide[j] = n->gelu_tanh ? 0.5 * z * (1 + tanh(sqrt(2 / M_PI) * cubic))
                                    : 0.5 * z * erfc(-z / sqrt(2.0));
         }
-        judge_linear(branch, wide, out_w, out_b, c, f);
-        for (uint64_t j = 0; j < c; j++) x[i * c + j] += branch[j];
+        judge_turned_linear(branch, wide, out_w, out_b, c, f);
+        judge_add(x + i * c, branch, c);
     }
 }
 
@@ -111,30 +89,26 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
     uint64_t c = n->width, v = n->vocabulary, t = job->sequence;
     double total = 0;
     for (uint64_t b = 0; b < job->microbatch; b++) {
-        struct cursor cursor = {p};
-        const double *table = next(&cursor, v * c), *positions = next(&cursor, n->positions * c);
+        const double *cursor = p;
+        const double *table = judge_next(&cursor, v * c), *positions = judge_next(&cursor, n->positions * c);
         const int32_t *tokens = batch + b * (t + 1);
         double x[64 * 16];
         for (uint64_t i = 0; i < t; i++)
             for (uint64_t j = 0; j < c; j++)
                 x[i * c + j] = table[(uint64_t)tokens[i] * c + j] + positions[i * c + j];
         for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
-        const double *norm_w = next(&cursor, c), *norm_b = next(&cursor, c);
-        const double *head = n->tied_head ? table : next(&cursor, v * c);
+        const double *norm_w = judge_next(&cursor, c), *norm_b = judge_next(&cursor, c);
+        const double *head = n->tied_head ? table : judge_next(&cursor, v * c);
         for (uint64_t i = 0; i < t; i++) {
-            double normed[64], sum = 0, at_target = 0;
-            judge_norm(normed, x + i * c, norm_w, norm_b, c);
-            for (uint64_t word = 0; word < v; word++) {
-                double logit = 0;
-                for (uint64_t j = 0; j < c; j++) logit += normed[j] * head[word * c + j];
-                sum += exp(logit);
-                if ((int32_t)word == tokens[i + 1]) at_target = logit;
-            }
-            total += log(sum) - at_target;
+            double normed[64];
+            judge_norm(normed, x + i * c, norm_w, norm_b, c, 1e-5);
+            total += judge_word_loss(normed, head, NULL, v, c, tokens[i + 1]);
         }
     }
     return total / (double)(job->microbatch * t);
 }
+
+static struct family_test test = {.fill_batch = family_fill_tokens, .judge = judge};
 
 static struct job small_job(uint32_t optimizer, bool tied, bool gelu_tanh)
 {
@@ -284,7 +258,7 @@ static double loss_of(uint32_t precision, uint32_t moments)
         weights_init(&job, &trainer.state_tables[s], trainer.states[s]);
     for (uint64_t step = 0; step < 20; step++) {
         family_fill_tokens(&job, test.seed, step % 2, trainer.batch);
-        trainer_step(&trainer, two, step);
+        trainer_step(&trainer, test.two, step);
     }
     const double loss = trainer.loss;
     trainer_release(&trainer);
@@ -335,7 +309,7 @@ static void test_unsupported(void **state)
     job.network.family = NETWORK_PROFILE;
     assert_string_equal(unit_unsupported(&job),
                         "networks of family 'profile' can be planned and simulated only");
-    assert_null(unit_missing_kernel(two, &job));
+    assert_null(unit_missing_kernel(test.two, &job));
     job.network.family = NETWORK_T5;
     assert_string_equal(unit_unsupported(&job), "networks of family 't5' can be planned and simulated only");
 }
@@ -343,24 +317,13 @@ static void test_unsupported(void **state)
 static int setup(void **state)
 {
     (void)state;
-    struct error err = {0};
-    if (kernels_host_create(1, &one, &err) != STATUS_OK) return -1;
-    if (kernels_host_create(2, &two, &err) != STATUS_OK) return -1;
-    kernels_host_attach(two);
-    test = (struct family_test){.one = one,
-                                .two = two,
-                                .seed = support_seed("exec/network/unit.h"),
-                                .fill_batch = family_fill_tokens,
-                                .judge = judge};
-    return 0;
+    return family_set_up(&test, "exec/network/unit.h");
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    kernels_host_destroy(one);
-    kernels_host_destroy(two);
-    return 0;
+    return family_tear_down(&test);
 }
 
 int main(void)

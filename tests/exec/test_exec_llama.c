@@ -13,11 +13,8 @@
 
 #include <cmocka.h>
 
+#include "tests/support/exec/support_layers_judge.h"
 #include "tests/support/planner/support_family.h"
-#include "tests/support/support_seed.h"
-
-static struct family_test test;
-static struct kernels *one, *two;
 
 static struct network small_network(void)
 {
@@ -54,25 +51,7 @@ static struct job small_job(uint32_t optimizer, bool tied)
 
 /* --- a forward pass in double ----------------------------------------------------------------- */
 
-enum { TOKENS_MAX = 8, WIDTH_MAX = 32 };
-
-static const double *next(const double **cursor, uint64_t count)
-{
-    const double *here = *cursor;
-    *cursor += count;
-    return here;
-}
-
-/* out(n) = w(n,k) in(k) */
-static void judge_linear(double *out, const double *in, const double *w, uint64_t n, uint64_t k)
-{
-    for (uint64_t j = 0; j < n; j++) {
-        out[j] = 0;
-        for (uint64_t i = 0; i < k; i++) out[j] += w[j * k + i] * in[i];
-    }
-}
-
-static void judge_norm(double *out, const double *in, const double *w, uint64_t c, double epsilon)
+static void judge_rms_norm(double *out, const double *in, const double *w, uint64_t c, double epsilon)
 {
     double squares = 0;
     for (uint64_t i = 0; i < c; i++) squares += in[i] * in[i] / (double)c;
@@ -91,13 +70,13 @@ static void judge_turn(double *x, uint64_t heads, uint64_t d, uint64_t position,
         }
 }
 
-static void judge_attention(double *out, const double *q, const double *k, const double *v,
+static void judge_group_attention(double *out, const double *q, const double *k, const double *v,
                             uint64_t i, const struct network *n)
 {
     uint64_t d = n->head_width, row = n->kv_heads * d;
     for (uint64_t head = 0; head < n->heads; head++) {
         uint64_t shared = head * n->kv_heads / n->heads * d;
-        double weights[TOKENS_MAX], sum = 0;
+        double weights[JUDGE_TOKENS_MAX], sum = 0;
         for (uint64_t j = 0; j <= i; j++) {
             double score = 0;
             for (uint64_t e = 0; e < d; e++)
@@ -118,32 +97,32 @@ static void judge_block(const struct network *n, double *x, uint64_t t, const do
 {
     uint64_t c = n->width, f = n->ff_width, inner = n->heads * n->head_width;
     uint64_t shared = n->kv_heads * n->head_width;
-    const double *q_w = next(cursor, inner * c), *k_w = next(cursor, shared * c);
-    const double *v_w = next(cursor, shared * c), *o_w = next(cursor, c * inner);
-    const double *gate_w = next(cursor, f * c), *up_w = next(cursor, f * c);
-    const double *down_w = next(cursor, c * f);
-    const double *norm1_w = next(cursor, c), *norm2_w = next(cursor, c);
-    double q[TOKENS_MAX * WIDTH_MAX], k[TOKENS_MAX * WIDTH_MAX], v[TOKENS_MAX * WIDTH_MAX];
-    double normed[WIDTH_MAX], heads[WIDTH_MAX], branch[WIDTH_MAX], gate[WIDTH_MAX], up[WIDTH_MAX];
-    assert_true(t <= TOKENS_MAX && c <= WIDTH_MAX && f <= WIDTH_MAX && inner <= WIDTH_MAX);
+    const double *q_w = judge_next(cursor, inner * c), *k_w = judge_next(cursor, shared * c);
+    const double *v_w = judge_next(cursor, shared * c), *o_w = judge_next(cursor, c * inner);
+    const double *gate_w = judge_next(cursor, f * c), *up_w = judge_next(cursor, f * c);
+    const double *down_w = judge_next(cursor, c * f);
+    const double *norm1_w = judge_next(cursor, c), *norm2_w = judge_next(cursor, c);
+    double q[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], k[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX], v[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
+    double normed[JUDGE_WIDTH_MAX], heads[JUDGE_WIDTH_MAX], branch[JUDGE_WIDTH_MAX], gate[JUDGE_WIDTH_MAX], up[JUDGE_WIDTH_MAX];
+    assert_true(t <= JUDGE_TOKENS_MAX && c <= JUDGE_WIDTH_MAX && f <= JUDGE_WIDTH_MAX && inner <= JUDGE_WIDTH_MAX);
     for (uint64_t i = 0; i < t; i++) {
-        judge_norm(normed, x + i * c, norm1_w, c, n->norm_epsilon);
-        judge_linear(q + i * inner, normed, q_w, inner, c);
-        judge_linear(k + i * shared, normed, k_w, shared, c);
-        judge_linear(v + i * shared, normed, v_w, shared, c);
+        judge_rms_norm(normed, x + i * c, norm1_w, c, n->norm_epsilon);
+        judge_linear(q + i * inner, normed, q_w, NULL, inner, c);
+        judge_linear(k + i * shared, normed, k_w, NULL, shared, c);
+        judge_linear(v + i * shared, normed, v_w, NULL, shared, c);
         judge_turn(q + i * inner, n->heads, n->head_width, i, n->rope.theta);
         judge_turn(k + i * shared, n->kv_heads, n->head_width, i, n->rope.theta);
     }
     for (uint64_t i = 0; i < t; i++) {
-        judge_attention(heads, q, k, v, i, n);
-        judge_linear(branch, heads, o_w, c, inner);
-        for (uint64_t j = 0; j < c; j++) x[i * c + j] += branch[j];
-        judge_norm(normed, x + i * c, norm2_w, c, n->norm_epsilon);
-        judge_linear(gate, normed, gate_w, f, c);
-        judge_linear(up, normed, up_w, f, c);
+        judge_group_attention(heads, q, k, v, i, n);
+        judge_linear(branch, heads, o_w, NULL, c, inner);
+        judge_add(x + i * c, branch, c);
+        judge_rms_norm(normed, x + i * c, norm2_w, c, n->norm_epsilon);
+        judge_linear(gate, normed, gate_w, NULL, f, c);
+        judge_linear(up, normed, up_w, NULL, f, c);
         for (uint64_t j = 0; j < f; j++) up[j] *= gate[j] / (1 + exp(-gate[j]));
-        judge_linear(branch, up, down_w, c, f);
-        for (uint64_t j = 0; j < c; j++) x[i * c + j] += branch[j];
+        judge_linear(branch, up, down_w, NULL, c, f);
+        judge_add(x + i * c, branch, c);
     }
 }
 
@@ -153,45 +132,31 @@ static double judge(const struct job *job, const int32_t *batch, const double *p
     uint64_t c = n->width, v = n->vocabulary, t = job->sequence;
     double total = 0;
     for (uint64_t b = 0; b < job->microbatch; b++) {
-        const double *cursor = p, *table = next(&cursor, v * c);
+        const double *cursor = p, *table = judge_next(&cursor, v * c);
         const int32_t *tokens = batch + b * (t + 1);
-        double x[TOKENS_MAX * WIDTH_MAX];
+        double x[JUDGE_TOKENS_MAX * JUDGE_WIDTH_MAX];
         for (uint64_t i = 0; i < t; i++)
             for (uint64_t j = 0; j < c; j++) x[i * c + j] = table[(uint64_t)tokens[i] * c + j];
         for (uint64_t block = 0; block < n->blocks; block++) judge_block(n, x, t, &cursor);
-        const double *norm_w = next(&cursor, c);
-        const double *head = n->tied_head ? table : next(&cursor, v * c);
+        const double *norm_w = judge_next(&cursor, c);
+        const double *head = n->tied_head ? table : judge_next(&cursor, v * c);
         for (uint64_t i = 0; i < t; i++) {
-            double normed[WIDTH_MAX], sum = 0, at_target = 0;
-            judge_norm(normed, x + i * c, norm_w, c, n->norm_epsilon);
-            for (uint64_t word = 0; word < v; word++) {
-                double logit = 0;
-                for (uint64_t j = 0; j < c; j++) logit += normed[j] * head[word * c + j];
-                sum += exp(logit);
-                if ((int32_t)word == tokens[i + 1]) at_target = logit;
-            }
-            total += log(sum) - at_target;
+            double normed[JUDGE_WIDTH_MAX];
+            judge_rms_norm(normed, x + i * c, norm_w, c, n->norm_epsilon);
+            total += judge_word_loss(normed, head, NULL, v, c, tokens[i + 1]);
         }
     }
     return total / (double)(job->microbatch * t);
 }
+
+static struct family_test test = {.fill_batch = family_fill_tokens, .judge = judge};
 
 /* --- gradients -------------------------------------------------------------------------------- */
 
 static void test_gradients(void **state)
 {
     (void)state;
-    static const struct trainer_options ways[] = {
-        {.blocks_per_shard = 2, .slices = 1, .poison = true},
-        {.blocks_per_shard = 1, .head_alone = true, .keep = true, .slices = 3, .poison = true},
-        {.blocks_per_shard = 8, .slices = 1, .poison = true},
-    };
-    double largest = 0;
-    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
-        struct job job = small_job(OPTIMIZER_SGD, way != 2);
-        largest = fmax(largest, family_check_gradients(&test, &job, &ways[way]));
-    }
-    print_message("gradients: errors of at most %.1e of their norm\n", largest);
+    family_check_ways(&test, small_job, 3);
 }
 
 /* Every head with keys and values of its own, and all with the same. */
@@ -211,12 +176,7 @@ static void test_gradients_of_other_groups(void **state)
 static void test_cuts(void **state)
 {
     (void)state;
-    for (uint32_t optimizer = 0; optimizer < OPTIMIZER_COUNT; optimizer++)
-        for (int tied = 0; tied < 2; tied++) {
-            struct job job = small_job(optimizer, tied);
-            if (optimizer == OPTIMIZER_SGD) job.optimizer.learning_rate = 0.05;
-            family_check_cuts(&test, &job, true);
-        }
+    family_check_optimizers(&test, small_job, true);
 }
 
 /* Large enough for several tiles, teams and the library's other ways of cutting a product. */
@@ -283,15 +243,8 @@ static struct job golden_job(void)
 static void test_torch(void **state)
 {
     (void)state;
-    static const char folder[] = SOURCE_DIR "/tests/golden/families_torch/llama";
-    struct job job = golden_job();
-    double adamw = family_check_golden(
-        &test, &job, &(struct trainer_options){.blocks_per_shard = 2, .slices = 1}, folder,
-        "adamw", NULL);
-    double sgd = family_check_golden(
-        &test, &job, &(struct trainer_options){.blocks_per_shard = 1, .slices = 4}, folder, "sgd",
-        NULL);
-    print_message("PyTorch: losses differ by at most %.1e (adamw) and %.1e (sgd)\n", adamw, sgd);
+    const struct job job = golden_job();
+    family_check_torch(&test, &job, SOURCE_DIR "/tests/golden/families_torch/llama", 4, NULL);
 }
 
 /* --- what cannot be trained ------------------------------------------------------------------- */
@@ -300,7 +253,7 @@ static void test_missing_kernels(void **state)
 {
     (void)state;
     struct job job = small_job(OPTIMIZER_SGD, true);
-    struct kernels partial = *two;
+    struct kernels partial = *test.two;
     assert_null(unit_unsupported(&job));
     assert_null(unit_missing_kernel(&partial, &job));
     partial.rope = NULL;
@@ -312,24 +265,13 @@ static void test_missing_kernels(void **state)
 static int setup(void **state)
 {
     (void)state;
-    struct error err = {0};
-    if (kernels_host_create(1, &one, &err) != STATUS_OK) return -1;
-    if (kernels_host_create(2, &two, &err) != STATUS_OK) return -1;
-    kernels_host_attach(two);
-    test = (struct family_test){.one = one,
-                                .two = two,
-                                .seed = support_seed("exec/network/llama.c"),
-                                .fill_batch = family_fill_tokens,
-                                .judge = judge};
-    return 0;
+    return family_set_up(&test, "exec/network/llama.c");
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    kernels_host_destroy(one);
-    kernels_host_destroy(two);
-    return 0;
+    return family_tear_down(&test);
 }
 
 int main(void)

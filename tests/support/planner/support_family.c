@@ -16,6 +16,24 @@
 #include "base/random.h"
 #include "exec/files/safetensors.h"
 #include "exec/files/weights.h"
+#include "tests/support/support_seed.h"
+
+int family_set_up(struct family_test *test, const char *subject)
+{
+    struct error err = {0};
+    if (kernels_host_create(1, &test->one, &err) != STATUS_OK) return -1;
+    if (kernels_host_create(2, &test->two, &err) != STATUS_OK) return -1;
+    kernels_host_attach(test->two);
+    test->seed = support_seed(subject);
+    return 0;
+}
+
+int family_tear_down(struct family_test *test)
+{
+    kernels_host_destroy(test->one);
+    kernels_host_destroy(test->two);
+    return 0;
+}
 
 /* --- states and batches ----------------------------------------------------------------------- */
 
@@ -244,6 +262,32 @@ static void compare_tensors(const struct network *network, const double *found,
     }
 }
 
+void family_check_ways(const struct family_test *test, family_small_job make, uint32_t slices)
+{
+    const struct trainer_options ways[] = {
+        {.blocks_per_shard = 2, .slices = 1, .poison = true},
+        {.blocks_per_shard = 1, .head_alone = true, .keep = true, .slices = slices, .poison = true},
+        {.blocks_per_shard = 8, .slices = 1, .poison = true},
+    };
+    double largest = 0;
+    for (size_t way = 0; way < sizeof ways / sizeof *ways; way++) {
+        struct job job = make(OPTIMIZER_SGD, way != 2);
+        if (way == 1) job.network.token_types = 0;
+        largest = fmax(largest, family_check_gradients(test, &job, &ways[way]));
+    }
+    print_message("gradients: errors of at most %.1e of their norm\n", largest);
+}
+
+void family_check_optimizers(const struct family_test *test, family_small_job make, bool slices)
+{
+    for (uint32_t optimizer = 0; optimizer < OPTIMIZER_COUNT; optimizer++)
+        for (int choice = 0; choice < 2; choice++) {
+            struct job job = make(optimizer, choice);
+            if (optimizer == OPTIMIZER_SGD) job.optimizer.learning_rate = 0.05;
+            family_check_cuts(test, &job, slices);
+        }
+}
+
 void family_check_pieces(const struct family_test *test, const struct job *job,
                          uint64_t (*words)(const int32_t *sample, uint64_t t))
 {
@@ -450,4 +494,21 @@ double family_check_golden(const struct family_test *test, const struct job *job
     trainer_release(&trainer);
     json_input_destroy(golden);
     return largest;
+}
+
+void family_check_torch(const struct family_test *test, const struct job *job, const char *folder, uint32_t slices,
+                        bool (*is_noise)(const char *name, uint64_t i, uint64_t count))
+{
+    double adamw = family_check_golden(test, job, &(struct trainer_options){.blocks_per_shard = 2, .slices = 1}, folder,
+                                       "adamw", is_noise);
+    double sgd = family_check_golden(test, job, &(struct trainer_options){.blocks_per_shard = 1, .slices = slices}, folder,
+                                     "sgd", is_noise);
+    print_message("PyTorch: losses differ by at most %.1e (adamw) and %.1e (sgd)\n", adamw, sgd);
+}
+
+bool family_is_key_bias(const char *name, uint64_t i, uint64_t count)
+{
+    (void)i;
+    (void)count;
+    return strstr(name, "key.bias") != NULL;
 }

@@ -14,12 +14,16 @@
 typedef double (*judge_loss)(const struct job *job, const int32_t *batch, const double *p);
 
 struct family_test {
-    const struct kernels *one, *two; /* of one and of two threads */
+    struct kernels *one, *two; /* of one and of two threads */
     uint64_t seed;
     /* fills a batch with what a job of this family trains on */
     void (*fill_batch)(const struct job *job, uint64_t seed, uint64_t minibatch, int32_t *batch);
     judge_loss judge;
 };
+
+/* Makes kernels of one and of two threads and a seed for the tests of `subject`, a source file. Returns 0. */
+int family_set_up(struct family_test *test, const char *subject);
+int family_tear_down(struct family_test *test);
 
 /* Tokens below the vocabulary, (B, T+1). */
 void family_fill_tokens(const struct job *job, uint64_t seed, uint64_t minibatch, int32_t *batch);
@@ -44,6 +48,16 @@ double family_check_gradients(const struct family_test *test, const struct job *
  * embedding may be cut by rows. */
 void family_check_cuts(const struct family_test *test, const struct job *job, bool slices);
 
+/* Makes the small job of a family; `choice` is what it calls its second way of being. */
+typedef struct job (*family_small_job)(uint32_t optimizer, bool choice);
+
+/* family_check_gradients() of three ways to cut, the last one with the other choice; the second way without token types
+ * and with `slices`. */
+void family_check_ways(const struct family_test *test, family_small_job make, uint32_t slices);
+
+/* family_check_cuts() with every optimizer and both choices. */
+void family_check_optimizers(const struct family_test *test, family_small_job make, bool slices);
+
 /* A head whose logits come in pieces: the step of a batch is the mean of the steps of its samples alone,
  * each small enough for one piece, an evaluation sees the loss of the step, and cutting the network
  * changes no bit. `words`: how many words of a sample of T are to be found; NULL: all. job->optimizer
@@ -62,5 +76,13 @@ double family_check_golden(const struct family_test *test, const struct job *job
                            const struct trainer_options *options, const char *folder,
                            const char *kind,
                            bool (*is_noise)(const char *name, uint64_t i, uint64_t count));
+
+/* family_check_golden() with adamw, and with sgd and the embedding in `slices`. Prints both errors. */
+void family_check_torch(const struct family_test *test, const struct job *job, const char *folder, uint32_t slices,
+                        bool (*is_noise)(const char *name, uint64_t i, uint64_t count));
+
+/* A bias of the keys shifts all scores of a query alike, which softmax does not see: its gradient is zero but for
+ * rounding, and AdamW scales rounding up to steps of the learning rate. True for the biases of "key" tensors. */
+bool family_is_key_bias(const char *name, uint64_t i, uint64_t count);
 
 #endif
