@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/try.h"
 
 enum { PARTITION_ARENA_ALIGNMENT = 16 };
 
@@ -112,8 +113,7 @@ enum status arena_string(struct arena *arena, const char *text, const char **out
 {
     size_t bytes = strlen(text) + 1;
     void *copy;
-    enum status status = arena_array(arena, bytes, 1, &copy, err);
-    if (status != STATUS_OK) return status;
+    TRY(arena_array(arena, bytes, 1, &copy, err));
     memcpy(copy, text, bytes);
     *out = copy;
     return STATUS_OK;
@@ -122,8 +122,7 @@ enum status arena_string(struct arena *arena, const char *text, const char **out
 enum status arena_adopt(struct arena *arena, void *memory, size_t bytes, struct error *err)
 {
     void *piece;
-    enum status status = arena_array(arena, 1, sizeof *arena->adopted, &piece, err);
-    if (status != STATUS_OK) return status;
+    TRY(arena_array(arena, 1, sizeof *arena->adopted, &piece, err));
     struct arena_adopted *adopted = piece;
     *adopted = (struct arena_adopted){.older = arena->adopted, .memory = memory};
     arena->adopted = adopted;

@@ -17,6 +17,7 @@
 #include "base/files/outputs.h"
 #include "base/size.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "cli/cli_old_spelling.h"
 #include "cli/common/cli_answer.h"
 #include "cli/document/cli_document.h"
@@ -185,7 +186,7 @@ static enum status print_version(struct cli *cli, int argc, char **argv, struct 
         fprintf(cli->out, "spillway %s\n", SPILLWAY_VERSION);
         return STATUS_OK;
     }
-    if (cli_report_begin(cli, "version", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "version", &json, err));
     return cli_report_end(cli, json, err);
 }
 
@@ -217,8 +218,7 @@ static enum status dispatch(struct cli *cli, int argc, char **argv, struct error
         cli_old_spelling_release(&old);
         return status;
     }
-    if (cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli->verb, err) != STATUS_OK)
-        return err->status;
+    TRY(cli_find_verb(argv[0], argc > 1 ? argv[1] : NULL, &cli->verb, err));
     return run_verb(cli, argc, argv, err);
 }
 

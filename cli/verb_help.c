@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_table.h"
 
@@ -32,7 +33,7 @@ static enum status print_verbs(struct cli *cli, struct error *err)
                        verb->action ? verb->action : "");
         cli_table_cell(&table, "%s", verb->summary);
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     fputs("\nEvery verb takes --help, --json and --quiet. Results go to standard output,\n"
           "everything else to standard error. Exit codes: 0 done; 1 done and the answer is\n"
           "no; 2 the command line or an input is wrong; 3 the machine said no; 4 a deadline\n"
@@ -98,7 +99,7 @@ static enum status print_json(struct cli *cli, const char *name, const char *onl
                               struct error *err)
 {
     struct listing listing = {.only = only};
-    if (cli_report_begin(cli, "help", &listing.json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "help", &listing.json, err));
     json_out_array_begin(listing.json, "commands", false);
     if (cli_look(name, list_options, &listing, err) != STATUS_OK) {
         json_out_destroy(listing.json);

@@ -5,6 +5,7 @@
 #include "base/json/json_out.h"
 #include "base/process/options.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/command.h"
 #include "exec/run/run.h"
 #include "planner/check/plan_io.h"
@@ -14,7 +15,7 @@ enum { ANSWER_VERSION = 1 };
 static enum status write_answer(const char *path, bool elsewhere, const struct error *refused, struct error *err)
 {
     struct file_out *file;
-    if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
+    TRY(file_out_create(path, &file, err));
     struct json_out *json = json_out_create(file);
     if (json) {
         json_out_object_begin(json, NULL, true);
@@ -52,7 +53,7 @@ enum status command_check(int argc, char **argv, const volatile bool *stop, stru
         .argument_min = 1,
         .argument_max = 1,
     };
-    if (options_parse(&options, argc, argv, err) != STATUS_OK) return err->status;
+    TRY(options_parse(&options, argc, argv, err));
     if (options.help) {
         options_print_help(&options, stdout);
         return STATUS_OK;

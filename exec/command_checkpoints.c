@@ -13,6 +13,7 @@
 #include "base/process/progress.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "exec/checkpoint/resume.h"
 #include "exec/command.h"
 #include "exec/run/run_report.h"
@@ -109,8 +110,7 @@ static enum status write_found(const char *path, const struct plan *plan,
                                const struct resume_job *jobs, struct error *err)
 {
     struct file_out *file;
-    enum status status = file_out_create(path, &file, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_out_create(path, &file, err));
     struct json_out *json = json_out_create(file);
     if (json) put_found(json, plan, jobs);
     const bool complete = json && json_out_complete(json);

@@ -3,6 +3,7 @@
 #include "base/json/json_out.h"
 #include "base/process/options.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/command.h"
 #include "exec/measure/detect.h"
 
@@ -25,7 +26,7 @@ enum status command_detect(int argc, char **argv, const volatile bool *stop, str
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
     };
-    if (options_parse(&options, argc, argv, err) != STATUS_OK) return err->status;
+    TRY(options_parse(&options, argc, argv, err));
     if (options.help) {
         options_print_help(&options, stdout);
         return STATUS_OK;

@@ -8,6 +8,7 @@
 #include "base/process/options.h"
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/command.h"
 #include "exec/device/backend.h"
 #include "exec/measure/gpu_rates.h"
@@ -27,8 +28,7 @@ static void show_measure(void *context, double done, double total, const char *w
 enum status command_write_hardware(const struct hardware *hardware, const char *path, struct error *err)
 {
     struct file_out *file;
-    enum status status = file_out_create(path, &file, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_out_create(path, &file, err));
     struct json_out *json = json_out_create(file);
     if (json) hardware_write(hardware, json, NULL);
     const bool complete = json && json_out_complete(json);
@@ -158,7 +158,7 @@ enum status command_devices(int argc, char **argv, const volatile bool *stop, st
     struct options options = {.command = "spillway-exec devices",
                               .arguments = "",
                               .summary = "how many devices each back end finds"};
-    if (options_parse(&options, argc, argv, err) != STATUS_OK) return err->status;
+    TRY(options_parse(&options, argc, argv, err));
     if (options.help) {
         options_print_help(&options, stdout);
         return STATUS_OK;

@@ -10,6 +10,7 @@
 #include "base/process/options.h"
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/command.h"
 #include "exec/run/run.h"
@@ -176,7 +177,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
 {
     struct run_bar bar = {.plan = plan};
     struct run_checkpoints checkpoints = {.folder = command->checkpoint, .keep = command->keep};
-    if (parse_every(command->checkpoint_every, &checkpoints, err) != STATUS_OK) return err->status;
+    TRY(parse_every(command->checkpoint_every, &checkpoints, err));
     struct run_result result = {0};
     struct trace trace = {0};
     struct policy_process *policy = NULL;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "plots/plot_color.h"
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_script.h"
@@ -250,7 +251,7 @@ static void make_lines(struct drawing *d)
 enum status plot_figure_draw(const struct plot_figure *figure, const char *path, struct error *err)
 {
     struct drawing d = {.figure = figure, .script = {.width_px = width_px}};
-    if (plot_check_path(path, err) != STATUS_OK) return err->status;
+    TRY(plot_check_path(path, err));
     if (figure->row_count == 0 || figure->series_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "there is nothing to draw");
     if (figure->lines)

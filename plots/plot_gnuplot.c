@@ -29,6 +29,7 @@
 #include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/process/launch.h"
+#include "base/try.h"
 
 /* --- the lines in front --------------------------------------------------------------------- */
 
@@ -142,7 +143,7 @@ static enum status run_child(const struct streams *streams, struct error *err)
                          "package gnuplot-nox)");
     if (code != 0)
         return error_set(err, STATUS_DEVICE, "gnuplot cannot be started: %s", strerror(code));
-    if (launch_wait(child, &end, err) != STATUS_OK) return err->status;
+    TRY(launch_wait(child, &end, err));
     if (end.signal != 0) return error_set(err, STATUS_DEVICE, "gnuplot was ended by signal %d", end.signal);
     if (end.exit_code != 0) {
         char line[256];
@@ -181,8 +182,7 @@ static enum status copy_picture(FILE *from, const char *path, struct error *err)
 {
     char block[1 << 14];
     struct file_out *file = NULL;
-    enum status status = file_out_create(path, &file, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_out_create(path, &file, err));
     rewind(from);
     size_t total = 0;
     for (size_t got; (got = fread(block, 1, sizeof block, from)) > 0; total += got)

@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "plots/plot_color.h"
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_script.h"
@@ -60,8 +61,7 @@ static const struct trace_place *place_of(const struct memory_plot *m, uint32_t 
 static enum status make_panels(struct memory_plot *m, struct error *err)
 {
     m->panel_count = m->view.device_count + m->view.host_count;
-    enum status status = ARENA_NEW(&m->arena, m->panel_count, m->panels, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&m->arena, m->panel_count, m->panels, err));
     for (uint32_t i = 0; i < m->panel_count; i++) {
         struct panel *panel = &m->panels[i];
         panel->place = i < m->view.device_count ? i + 1 : plot_view_host_place(&m->view, i - m->view.device_count);

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/try.h"
 #include "plots/plot_color.h"
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_script.h"
@@ -23,7 +24,7 @@ static enum status begin(struct frame *frame, const char *path, const struct plo
                          double legend_px, struct error *err)
 {
     *frame = (struct frame){0};
-    if (plot_check_path(path, err) != STATUS_OK) return err->status;
+    TRY(plot_check_path(path, err));
     uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
     if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
         return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)", (unsigned)width_px,
@@ -126,7 +127,7 @@ enum status plot_curves(const struct plot_curve *curves, uint32_t count, const s
     struct frame frame;
     if (count > PLOT_CURVES_MAX)
         return error_set(err, STATUS_LIMIT, "too many curves for one picture (limit is %d)", PLOT_CURVES_MAX);
-    if (begin(&frame, path, options, legend_width_px(curves, count), err) != STATUS_OK) return err->status;
+    TRY(begin(&frame, path, options, legend_width_px(curves, count), err));
     add_titles(&frame, options->title ? options->title : y->title, x->title, y->title);
     add_frame(&frame, x, y);
     add_grid(&frame.script);
@@ -156,7 +157,7 @@ enum status plot_heat(const double *values, const struct plot_ticks *x, const st
     uint64_t cells = (uint64_t)x->label_count * y->label_count, known = 0;
     if (cells > PLOT_CELLS_MAX)
         return error_set(err, STATUS_LIMIT, "too many cells for one picture (limit is %d)", PLOT_CELLS_MAX);
-    if (begin(&frame, path, options, 96, err) != STATUS_OK) return err->status;
+    TRY(begin(&frame, path, options, 96, err));
     struct plot_script *script = &frame.script;
     add_titles(&frame, options->title ? options->title : figure, x->title, y->title);
     add_frame(&frame, x, y);
@@ -187,7 +188,7 @@ enum status plot_front(const double *x, const double *y, const bool *on_front, u
                        const char *y_title, const char *path, const struct plot_options *options, struct error *err)
 {
     struct frame frame;
-    if (begin(&frame, path, options, 0, err) != STATUS_OK) return err->status;
+    TRY(begin(&frame, path, options, 0, err));
     struct plot_script *script = &frame.script;
     add_titles(&frame, options->title ? options->title : "What no other point beats in both", x_title, y_title);
     add_frame(&frame, NULL, NULL);

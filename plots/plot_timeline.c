@@ -30,6 +30,7 @@
 #include "base/arena.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "planner/plan.h"
 #include "plots/plot_boxes.h"
 #include "plots/plot_color.h"
@@ -180,13 +181,11 @@ static enum status make_rows(struct timeline *t, struct error *err)
     find_passes(t);
     t->row_count =
         view->trace_count * (view->device_count * t->device_kind_count + view->host_count * t->host_kind_count);
-    enum status status = ARENA_NEW(&t->arena, t->row_count, t->rows, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&t->arena, t->row_count, t->rows, err));
     for (uint32_t side = 0; side < PLOT_SIDES; side++) {
         const struct trace *trace = view->traces[side];
         if (!trace) continue;
-        status = ARENA_NEW(&t->arena, trace->stream_count, t->row_of_stream[side], err);
-        if (status != STATUS_OK) return status;
+        TRY(ARENA_NEW(&t->arena, trace->stream_count, t->row_of_stream[side], err));
         for (uint32_t s = 0; s < trace->stream_count; s++)
             t->row_of_stream[side][s] = row_index(t, side, &trace->streams[s]);
     }
@@ -252,19 +251,15 @@ static bool most_hold_numbers(const struct timeline *t)
 static enum status make_boxes(struct timeline *t, struct error *err)
 {
     struct scratch scratch;
-    enum status status = ARENA_NEW(&t->arena, t->row_count, scratch.open, err);
-    if (status != STATUS_OK) return status;
-    status = ARENA_NEW(&t->arena, (size_t)t->row_count * t->view.job_count, scratch.busy_px, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&t->arena, t->row_count, scratch.open, err));
+    TRY(ARENA_NEW(&t->arena, (size_t)t->row_count * t->view.job_count, scratch.busy_px, err));
     choose_boxes(t, &scratch);
     if (t->box_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "nothing runs on a device between %g s and %g s",
                          t->view.window.from_s, t->view.window.to_s);
-    status = ARENA_NEW(&t->arena, t->box_count, t->boxes, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&t->arena, t->box_count, t->boxes, err));
     make_boxes_with(t, &scratch, t->boxes);
-    status = ARENA_NEW(&t->arena, t->view.job_count, t->drawn_jobs, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&t->arena, t->view.job_count, t->drawn_jobs, err));
     for (size_t i = 0; i < t->box_count; i++)
         if (t->boxes[i].job != UINT32_MAX) t->drawn_jobs[t->boxes[i].job] = true;
     t->numbered = t->bin_count == 0 && most_hold_numbers(t);

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "plots/plot_color.h"
 
 enum { WIDTH_DEFAULT_PX = 1200, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
@@ -92,8 +93,7 @@ enum status plot_view_init(struct plot_view *view, const struct trace *predicted
     *view = (struct plot_view){.traces = {predicted, measured}, .title = options->title};
     view->trace_count = predicted && measured ? 2 : 1;
     if (predicted && measured) {
-        enum status status = match(predicted, measured, err);
-        if (status != STATUS_OK) return status;
+        TRY(match(predicted, measured, err));
     }
     for (int side = 0; side < PLOT_SIDES; side++)
         if (view->traces[side]) view->end_s[side] = last_end_s(view->traces[side]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 
 /* The running unit of a job. */
 struct running {
@@ -51,8 +52,7 @@ enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *w
     struct plan_dispatched next;
     *found = false;
     if (!dispatch->changed) return STATUS_OK;
-    enum status status = plan_dispatch_next(dispatch->dispatch, now_s, &next, found, err);
-    if (status != STATUS_OK) return status;
+    TRY(plan_dispatch_next(dispatch->dispatch, now_s, &next, found, err));
     dispatch->changed = *found;
     if (!*found) return STATUS_OK;
     plan_walk_push(walk, next.instance);

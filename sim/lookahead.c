@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/try.h"
 #include "planner/plan_gang.h"
 #include "sim/engine/allocate.h"
 
@@ -126,9 +127,8 @@ static enum status add_limit(struct sim_lookahead_maker *m, uint32_t stream, uin
                              const struct lookahead_seen *awaited, struct error *err)
 {
     if (m->limit_count == LIMITS_MAX) return STATUS_OK;
-    enum status status = array_reserve(&m->limits, &m->limit_capacity, m->limit_count, sizeof *m->limits, LIMITS_MAX,
-                                       "lookahead limits of streams", err);
-    if (status != STATUS_OK) return status;
+    TRY(array_reserve(&m->limits, &m->limit_capacity, m->limit_count, sizeof *m->limits, LIMITS_MAX,
+                                       "lookahead limits of streams", err));
     m->limits[m->limit_count++] = (struct sim_lookahead_limit){
         .left = before, .count = awaited->count, .stream = stream, .awaited = awaited->stream};
     return STATUS_OK;

@@ -52,6 +52,7 @@
 
 #include "base/process/progress.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "sim/engine/allocate.h"
 #include "sim/limit.h"
@@ -384,8 +385,7 @@ static enum status issue(struct sim *sim, struct error *err)
     while (sim->lacking > 0) {
         bool some;
         uint32_t low;
-        enum status status = sim_window_issue(&sim->window, &some, &low, err);
-        if (status != STATUS_OK) return status;
+        TRY(sim_window_issue(&sim->window, &some, &low, err));
         assert(some);
         struct sim_stream *stream = sim_stream_at(sim, sim_window_op(&sim->window, low)->stream);
         assert(stream->unissued > 0);
@@ -452,8 +452,7 @@ static enum status run_events(struct sim *sim, struct error *err)
 {
     uint64_t next_report = PROGRESS_OPERATIONS;
     for (;;) {
-        enum status status = issue(sim, err);
-        if (status != STATUS_OK) return status;
+        TRY(issue(sim, err));
         settle(sim);
         struct sim_event event;
         if (sim->steady.watching) sim_steady_look(sim);
@@ -510,7 +509,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     for (uint32_t s = 0; s < sim->stream_count; s++)
         result->streams[s] = (struct sim_stream_use){.busy_s = sim->streams[s].busy_s,
                                                      .operations = sim->streams[s].operations};
-    if (sim_flows_uses(sim->flows, result->links, err) != STATUS_OK) return err->status;
+    TRY(sim_flows_uses(sim->flows, result->links, err));
     if (sim->symmetry.represented > 0) copy_to_represented(sim, result);
     result->makespan_s = sim_time_s(sim); /* the first operation starts at 0 */
     result->operations = sim->total;

@@ -49,7 +49,7 @@ static enum status read_ranks(struct chakra_trace *trace, struct error *err)
     char path[CHAKRA_PATH_BYTES];
     uint32_t count = 0;
     for (;; count++) {
-        if (chakra_path(trace->prefix, count, path, err) != STATUS_OK) return err->status;
+        TRY(chakra_path(trace->prefix, count, path, err));
         if (count > 0 && access(path, F_OK) != 0) break; /* without a first one, reading it says why */
         if (count == CHAKRA_RANKS_MAX)
             return error_set(err, STATUS_LIMIT, "%s: too many ranks (limit is %d)", path, CHAKRA_RANKS_MAX);
@@ -87,7 +87,7 @@ static enum status read_members(const struct json_input *in, const char *name, c
     uint32_t *members = trace->members + group->first;
     for (size_t i = 0; i < group->count; i++) {
         uint64_t rank;
-        if (json_item_u64(in, list, i, 0, trace->rank_count - 1, &rank, err) != STATUS_OK) return err->status;
+        TRY(json_item_u64(in, list, i, 0, trace->rank_count - 1, &rank, err));
         members[i] = (uint32_t)rank;
     }
     qsort(members, group->count, sizeof *members, compare_u32);
@@ -125,7 +125,7 @@ static enum status parse_groups(const struct json_input *in, struct chakra_trace
     TRY(ARENA_NEW(&trace->arena, json_object_size(root), trace->groups, err));
     json_object_foreach((json_t *)(uintptr_t)root, name, list) {
         struct chakra_group *group = &trace->groups[at++];
-        if (open_group(in, name, list, group, err) != STATUS_OK) return err->status;
+        TRY(open_group(in, name, list, group, err));
         group->first = (uint32_t)total;
         total += group->count;
         if (total > MEMBERS_MAX)
@@ -134,7 +134,7 @@ static enum status parse_groups(const struct json_input *in, struct chakra_trace
     if (ARENA_NEW(&trace->arena, total, trace->members, err) != STATUS_OK) return err->status;
     json_object_foreach((json_t *)(uintptr_t)root, name, list) {
         struct chakra_group *group = &trace->groups[trace->group_count++];
-        if (read_members(in, name, list, trace, group, err) != STATUS_OK) return err->status;
+        TRY(read_members(in, name, list, trace, group, err));
     }
     qsort(trace->groups, trace->group_count, sizeof *trace->groups, compare_groups);
     return STATUS_OK;
@@ -144,7 +144,7 @@ static enum status read_groups(struct chakra_trace *trace, struct error *err)
 {
     char path[CHAKRA_PATH_BYTES];
     struct json_input *in;
-    if (chakra_groups_path(trace->prefix, path, err) != STATUS_OK) return err->status;
+    TRY(chakra_groups_path(trace->prefix, path, err));
     if (access(path, F_OK) != 0) return STATUS_OK;
     enum status status = json_input_read(path, &in, err);
     if (status != STATUS_OK) return status;

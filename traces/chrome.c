@@ -34,6 +34,7 @@
 
 #include "base/files/file.h"
 #include "base/json/json_out.h"
+#include "base/try.h"
 #include "planner/plan.h"
 
 enum { NAME_BYTES = 256 };
@@ -315,8 +316,7 @@ static enum status write_trace(struct chrome *chrome, uint32_t t, struct arena *
                          "the %s trace lasts %.0f s (limit of this format is %.0f s)",
                          trace_source_names[trace->source], last_s, time_max_ns / 1e9);
     uint64_t *ends_ns;
-    enum status status = ARENA_NEW(scratch, trace->stream_count, ends_ns, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(scratch, trace->stream_count, ends_ns, err));
     write_processes(chrome, t);
     write_spans(chrome, t);
     write_flows(chrome, t);

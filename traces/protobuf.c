@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
+
 enum { FIELD_NUMBER_MAX = (1 << 29) - 1, FIRST_CAPACITY = 256 };
 
 /* --- writing -------------------------------------------------------------------------------- */
@@ -144,7 +146,7 @@ enum status protobuf_in_next(struct protobuf_in *in, struct protobuf_field *out,
     struct protobuf_field field = {.at = in->at};
     *some = in->at < in->end;
     if (!*some) return STATUS_OK;
-    if (protobuf_in_varint(in, &tag, err) != STATUS_OK) return err->status;
+    TRY(protobuf_in_varint(in, &tag, err));
     if (tag >> 3 == 0 || tag >> 3 > FIELD_NUMBER_MAX)
         return protobuf_fail(in, field.at, err, "a field has number %" PRIu64 " (expected 1 to %d)", tag >> 3,
                              FIELD_NUMBER_MAX);
@@ -156,7 +158,7 @@ enum status protobuf_in_next(struct protobuf_in *in, struct protobuf_field *out,
     } else if (field.form == PROTOBUF_FIXED64 || field.form == PROTOBUF_FIXED32) {
         status = read_fixed(in, field.form == PROTOBUF_FIXED64 ? 8 : 4, &field, err);
     } else if (field.form == PROTOBUF_BYTES) {
-        if (protobuf_in_varint(in, &field.value, err) != STATUS_OK) return err->status;
+        TRY(protobuf_in_varint(in, &field.value, err));
         if (field.value > in->end - in->at)
             return protobuf_fail(in, field.at, err, "field %" PRIu32 " is cut off: %zu of %" PRIu64 " bytes",
                                  field.number, in->end - in->at, field.value);

@@ -81,15 +81,12 @@ static enum status init_streams(struct trace *trace, const struct plan *plan, co
 {
     uint32_t count = plan_stream_count(plan);
     struct trace_stream *streams;
-    enum status status = ARENA_NEW(&trace->arena, count, streams, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&trace->arena, count, streams, err));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
-        status = name_streams(trace, streams, plan, prefix, d, err);
-        if (status != STATUS_OK) return status;
+        TRY(name_streams(trace, streams, plan, prefix, d, err));
     }
     for (uint32_t h = 0; h < hardware_host_count(&plan->hardware); h++) {
-        status = name_host_streams(trace, streams, plan, h, err);
-        if (status != STATUS_OK) return status;
+        TRY(name_host_streams(trace, streams, plan, h, err));
     }
     trace->streams = streams;
     trace->stream_count = count;
@@ -114,22 +111,19 @@ static enum status init_places(struct trace *trace, const struct plan *plan, con
     uint32_t devices = plan->hardware.device_count, hosts = hardware_host_count(&plan->hardware);
     uint32_t count = devices + hosts;
     struct trace_place *places;
-    enum status status = ARENA_NEW(&trace->arena, count, places, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&trace->arena, count, places, err));
     trace->places = places;
     trace->place_count = count;
     trace->more_hosts = hosts - 1;
     for (uint32_t h = 0; h < hosts; h++) {
         places[trace_host_place(trace, h)].capacity_bytes = hardware_host_bytes(&plan->hardware);
-        status = trace_name_host(trace, h, err);
-        if (status != STATUS_OK) return status;
+        TRY(trace_name_host(trace, h, err));
     }
     for (uint32_t d = 0; d < devices; d++) {
         places[1 + d].capacity_bytes = plan->hardware.devices[d].memory_bytes;
         char name[NAME_BYTES];
         device_name(name, prefix, d);
-        status = arena_string(&trace->arena, name, &places[1 + d].name, err);
-        if (status != STATUS_OK) return status;
+        TRY(arena_string(&trace->arena, name, &places[1 + d].name, err));
     }
     return STATUS_OK;
 }
@@ -138,8 +132,7 @@ static enum status init_jobs(struct trace *trace, const struct plan *plan, struc
 {
     uint32_t count = plan->jobs.count;
     struct trace_job *jobs;
-    enum status status = ARENA_NEW(&trace->arena, count, jobs, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&trace->arena, count, jobs, err));
     for (uint32_t j = 0; j < count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         jobs[j].minibatches = job->minibatches;
@@ -148,8 +141,7 @@ static enum status init_jobs(struct trace *trace, const struct plan *plan, struc
             jobs[j].tokens > INT64_MAX)
             return error_set(err, STATUS_LIMIT, "too many tokens in job '%s' (limit is %" PRId64 ")",
                              job->name, INT64_MAX);
-        status = arena_string(&trace->arena, job->name, &jobs[j].name, err);
-        if (status != STATUS_OK) return status;
+        TRY(arena_string(&trace->arena, job->name, &jobs[j].name, err));
     }
     trace->jobs = jobs;
     trace->job_count = count;

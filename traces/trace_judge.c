@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "planner/plan.h"
 
 static const double total_tolerance = 1e-9; /* relative to the makespan */
@@ -117,8 +118,7 @@ static void add_to_totals(struct trace_judge *judge, const struct trace_span *sp
 
 enum status trace_judge_span(struct trace_judge *judge, const struct trace_span *span, struct error *err)
 {
-    enum status status = check_span(judge->trace, span, err);
-    if (status != STATUS_OK) return status;
+    TRY(check_span(judge->trace, span, err));
     if (judge->span_count > 0 && span->number <= judge->last_number)
         return error_set(err, STATUS_CHECK, "span %" PRIu64 " comes after span %" PRIu64, span->number,
                          judge->last_number);

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/json/json_stream.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/plan.h"
 #include "traces/trace_format.h"
 #include "traces/trace_judge.h"
@@ -43,16 +44,14 @@ static enum status read_text(struct trace *trace, struct json_object *object, co
                              const char **out, struct error *err)
 {
     const char *text = NULL;
-    enum status status = json_take_string(object, key, JSON_REQUIRED, &text, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_take_string(object, key, JSON_REQUIRED, &text, err));
     return arena_string(&trace->arena, text, out, err);
 }
 
 static enum status read_fingerprint(struct json_object *object, uint64_t *out, struct error *err)
 {
     const char *text = NULL;
-    enum status status = json_take_string(object, "plan", JSON_REQUIRED, &text, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_take_string(object, "plan", JSON_REQUIRED, &text, err));
     uint64_t value = 0;
     if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         return json_fail_key(object->input, object->value, "plan", err,
@@ -87,16 +86,14 @@ static enum status read_columns(struct json_object *object, const char *key,
                                 const char *const *names, size_t count, struct error *err)
 {
     const json_t *array = NULL;
-    enum status status = json_take_array(object, key, JSON_REQUIRED, &array, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_take_array(object, key, JSON_REQUIRED, &array, err));
     if (json_array_size(array) != count)
         return json_fail_key(object->input, object->value, key, err,
                              "'%s' has %zu columns (expected %zu)", key, json_array_size(array),
                              count);
     for (size_t i = 0; i < count; i++) {
         const char *name = NULL;
-        status = json_item_string(object->input, array, i, &name, err);
-        if (status != STATUS_OK) return status;
+        TRY(json_item_string(object->input, array, i, &name, err));
         if (strcmp(name, names[i]) != 0)
             return json_fail_index(object->input, array, i, err,
                                    "column '%s' of '%s' (expected '%s')", name, key, names[i]);
@@ -248,8 +245,7 @@ static enum status item_index(const struct json_input *input, const json_t *arra
                               size_t count, const char *what, uint32_t *out, struct error *err)
 {
     uint32_t value = 0;
-    enum status status = item_u32(input, array, index, UINT32_MAX, &value, err);
-    if (status != STATUS_OK) return status;
+    TRY(item_u32(input, array, index, UINT32_MAX, &value, err));
     if (value >= count)
         return json_fail_index(input, array, index, err,
                                "%s %" PRIu32 " does not exist (there are %zu)", what, value, count);
@@ -261,8 +257,7 @@ static enum status item_pass(const struct json_input *input, const json_t *array
                              uint8_t *out, struct error *err)
 {
     const char *name = NULL;
-    enum status status = json_item_string(input, array, index, &name, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_item_string(input, array, index, &name, err));
     for (uint8_t pass = 0; pass < PLAN_PASS_COUNT; pass++)
         if (strcmp(name, plan_pass_names[pass]) == 0) {
             *out = pass;
@@ -347,8 +342,7 @@ static bool is_whole(double value, double max)
 static enum status open_row(const struct trace_reader *s, const struct json_element *element, size_t columns,
                             struct json_input **input, struct error *err)
 {
-    enum status status = json_stream_parse(s->json, element, input, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_stream_parse(s->json, element, input, err));
     const json_t *row = json_input_root(*input);
     if (!json_is_array(row))
         return json_fail_key(*input, row, NULL, err, "element %" PRIu64 " is not an array",
@@ -613,15 +607,13 @@ static enum status adopt(struct arena *arena, void *items, size_t bytes, struct 
 /* Hands the arrays over to the trace. */
 static enum status keep(struct trace *trace, struct gathered *all, struct error *err)
 {
-    enum status status = adopt(&trace->arena, &all->spans, all->span_count * sizeof *all->spans, err);
-    if (status != STATUS_OK) return status;
+    TRY(adopt(&trace->arena, &all->spans, all->span_count * sizeof *all->spans, err));
     if (all->span_count > 0) {
         trace->spans = all->spans;
         all->spans = NULL;
     }
     trace->span_count = all->span_count;
-    status = adopt(&trace->arena, &all->levels, all->level_count * sizeof *all->levels, err);
-    if (status != STATUS_OK) return status;
+    TRY(adopt(&trace->arena, &all->levels, all->level_count * sizeof *all->levels, err));
     if (all->level_count > 0) {
         trace->levels = all->levels;
         all->levels = NULL;

@@ -32,6 +32,7 @@
 #include "base/json/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/plan.h"
 
 const char *const trace_operation_columns[TRACE_OPERATION_COLUMNS] = {"stream", "job", "shard", "pass", "index", "bytes"};
@@ -106,8 +107,7 @@ static enum status operation_table_fill(struct operation_table *table, const str
 {
     for (uint64_t i = 0; i < trace->span_count; i++) {
         if (table->count >= table->cell_count / 2) {
-            enum status status = operation_table_grow(table, err);
-            if (status != STATUS_OK) return status;
+            TRY(operation_table_grow(table, err));
         }
         struct trace_operation operation = span_operation(&trace->spans[i]);
         uint32_t *cell = operation_cell(table, &operation);

@@ -22,6 +22,7 @@
 #include "base/files/file.h"
 #include "base/files/outputs.h"
 #include "base/text.h"
+#include "base/try.h"
 
 enum { RAW_BYTES = 64 << 10, GZIP_WINDOW = 15 + 16 };
 
@@ -93,8 +94,7 @@ static enum status read_plain(struct file_in *file, char *data, size_t capacity,
 /* After the end of a member: the end of the file, or the beginning of the next member. */
 static enum status next_member(struct file_in *file, struct error *err)
 {
-    enum status status = fill(file, 2, err);
-    if (status != STATUS_OK) return status;
+    TRY(fill(file, 2, err));
     file->inflated = file->first == file->last;
     if (!file->inflated && !begins_as_gzip(file))
         return error_set(err, STATUS_BAD_INPUT, "'%s' has text behind its gzip data", file->name);
@@ -245,14 +245,13 @@ static enum status open_file(struct file_in *file, const char *path, struct erro
     bool standard = strcmp(path, "-") == 0;
     file->fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (file->fd < 0) return error_input(err, "cannot open '%s'", file->name);
-    if (outputs_read(path, err) != STATUS_OK) return err->status;
+    TRY(outputs_read(path, err));
     file->seeks = !standard && fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode);
     if (file->seeks) file->size = (uint64_t)info.st_size;
     file->buffer = alloc_zeroed(1, RAW_BYTES);
     if (!file->buffer) return error_memory(err, "an input file", RAW_BYTES);
     file->raw = file->buffer;
-    enum status status = fill(file, 2, err);
-    if (status != STATUS_OK) return status;
+    TRY(fill(file, 2, err));
     if (begins_as_gzip(file)) return begin_inflating(file, err);
     if (text_ends_in(path, ".gz")) return error_set(err, STATUS_BAD_INPUT, "'%s' is not gzip data", path);
     return STATUS_OK;
@@ -271,8 +270,7 @@ enum status file_in_open(const char *path, struct file_in **out, struct error *e
 enum status file_in_of_text(const char *name, const char *text, size_t length, struct file_in **out, struct error *err)
 {
     struct file_in *file = NULL;
-    enum status status = create(name, &file, err);
-    if (status != STATUS_OK) return status;
+    TRY(create(name, &file, err));
     file->raw = length > 0 ? text : "";
     file->last = length;
     file->seeks = file->ended = true;

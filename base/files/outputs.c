@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/try.h"
 
 enum { LINKS_MAX = 40 };
 
@@ -204,7 +205,7 @@ static enum status declare(const char *path, enum file_kind kind, const char *wh
     if (place->id.special) return STATUS_OK; /* a device or a pipe holds nothing that could be lost */
     if (check_pair(place, path, what, err) != STATUS_OK || check_folders(place, path, what, err) != STATUS_OK) return err->status;
     if (!known.force && find(known.inputs, place, true)) return refuse_input(what, path, err);
-    if (check_kind(path, kind, what, err) != STATUS_OK) return err->status;
+    TRY(check_kind(path, kind, what, err));
     return add(&known.outputs, path, what, place, err);
 }
 
@@ -247,7 +248,7 @@ static enum status declare_folder(const char *path, const char *what, const stru
     struct stat info;
     if (place->id.exists && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
         return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is no folder (expected one, or a new name)", what, path);
-    if (add(&known.folders, path, what, place, err) != STATUS_OK) return err->status;
+    TRY(add(&known.folders, path, what, place, err));
     for (const struct entry *output = known.outputs; output; output = output->next)
         if (is_in(output->resolved, place->resolved)) return refuse_in(output->what, output->path, known.folders, err);
     return STATUS_OK;

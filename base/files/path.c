@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/try.h"
+
 enum status path_absolute(const char *folder, const char *path, struct arena *arena, const char **out,
                           struct error *err)
 {
@@ -48,14 +50,14 @@ enum status path_beside(const char *file, const char *path, struct arena *arena,
                         struct error *err)
 {
     char folder[PATH_MAX];
-    if (copy_folder(file, folder, err) != STATUS_OK) return err->status;
+    TRY(copy_folder(file, folder, err));
     return path_absolute(folder, path, arena, out, err);
 }
 
 enum status path_folder(const char *file, struct arena *arena, const char **out, struct error *err)
 {
     char folder[PATH_MAX], here[PATH_MAX];
-    if (copy_folder(file, folder, err) != STATUS_OK) return err->status;
+    TRY(copy_folder(file, folder, err));
     if (folder[0] != '\0') return path_absolute("", folder, arena, out, err);
     if (!getcwd(here, sizeof here)) return error_io(err, "cannot find the current folder");
     return arena_string(arena, here, out, err);

@@ -320,8 +320,7 @@ enum status json_input_read(const char *path, struct json_input **out, struct er
 {
     char *text;
     size_t length;
-    enum status status = file_read(path, input_bytes_max, &text, &length, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_read(path, input_bytes_max, &text, &length, err));
     return parse(strcmp(path, "-") == 0 ? "standard input" : path, text, length, out, err);
 }
 

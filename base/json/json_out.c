@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/text/number.h"
+#include "base/try.h"
 
 enum { DEPTH_MAX = 64, BUFFER_BYTES = 64 << 10, PIECE_MAX = 256 };
 
@@ -308,8 +309,7 @@ void json_out_null(struct json_out *out, const char *key)
 enum status json_file_begin(struct json_file *json, const char *path, const char *what, struct error *err)
 {
     *json = (struct json_file){.what = what};
-    enum status status = file_out_create(path, &json->file, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_out_create(path, &json->file, err));
     json->out = json_out_create(json->file);
     if (json->out) return STATUS_OK;
     file_out_discard(json->file);

@@ -19,6 +19,7 @@
 #include "base/arena.h"
 #include "base/files/file_in.h"
 #include "base/text/number.h"
+#include "base/try.h"
 
 enum { CHUNK_BYTES = 64 << 10 };
 
@@ -70,8 +71,7 @@ static enum status reach(struct json_stream *s, size_t wanted, struct error *err
             s->capacity = capacity;
         }
         size_t got;
-        enum status status = file_in_read(s->file, s->buffer + s->last, s->capacity - s->last - 1, &got, err);
-        if (status != STATUS_OK) return status;
+        TRY(file_in_read(s->file, s->buffer + s->last, s->capacity - s->last - 1, &got, err));
         s->last += got;
         s->buffer[s->last] = '\0';
         s->file_ended = got == 0;
@@ -98,8 +98,7 @@ static void pass_over(struct json_stream *s, size_t bytes)
 
 static enum status go_to(struct json_stream *s, const struct position *place, struct error *err)
 {
-    enum status status = file_in_seek(s->file, place->offset, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_in_seek(s->file, place->offset, err));
     s->first = s->last = 0;
     s->file_ended = false;
     s->at = *place;
@@ -177,8 +176,7 @@ static enum status skip_array(struct json_stream *s, struct error *err)
 {
     struct nesting at = {.depth = 1};
     for (;;) {
-        enum status status = reach(s, 0, err);
-        if (status != STATUS_OK) return status;
+        TRY(reach(s, 0, err));
         if (s->first == s->last) return fail_here(s, err, "']'");
         for (; s->first < s->last; s->first++) {
             nest(&at, s->buffer[s->first]);
@@ -197,16 +195,14 @@ static void note_anchor(struct json_stream *s, struct scan *scan)
 static enum status read_char(struct json_stream *s, struct scan *scan, struct error *err)
 {
     char c = s->buffer[s->first];
-    enum status status = keep(scan, c, err);
-    if (status != STATUS_OK) return status;
+    TRY(keep(scan, c, err));
     pass_over(s, 1);
     const struct nesting before = scan->at;
     if (c == '[' && !before.in_string && before.depth == 1 && scan->after_colon) {
         size_t index = array_of_key(s, scan);
         if (index < s->key_count && !s->arrays[index].found) {
             s->arrays[index] = (struct array_place){.found = true, .first = s->at};
-            status = skip_array(s, err);
-            if (status != STATUS_OK) return status;
+            TRY(skip_array(s, err));
             note_anchor(s, scan);
         }
     }
@@ -260,8 +256,7 @@ static enum status measure(struct json_stream *s, size_t *length, struct error *
     struct nesting at = {0};
     for (size_t i = 0;; i++) {
         if (s->first + i >= s->last) {
-            enum status status = reach(s, i, err);
-            if (status != STATUS_OK) return status;
+            TRY(reach(s, i, err));
         }
         char c = s->first + i < s->last ? s->buffer[s->first + i] : '\0';
         bool ends = !at.in_string && at.depth == 0 && i > 0 && (c == ',' || c == ']' || c == '}' || is_space(c));

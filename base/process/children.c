@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/process/launch.h"
 #include "base/size.h"
+#include "base/try.h"
 
 enum { TICK_MS = 50, CHUNK_BYTES = 1 << 16, COMPLAINT_BYTES = 1 << 14 };
 enum { OUTPUT, COMPLAINT, PIPE_COUNT }; /* a child's standard output and error */
@@ -85,7 +86,7 @@ static enum status fill(struct children *all, struct error *err)
         struct children_start what = {0};
         if (all->places[c].pid > 0) continue;
         if (!all->client->next(all->client->context, &what)) return STATUS_OK;
-        if (start(&all->places[c], &what, err) != STATUS_OK) return err->status;
+        TRY(start(&all->places[c], &what, err));
         all->running++;
     }
     return STATUS_OK;
@@ -117,7 +118,7 @@ static enum status hear(struct child *child, int which, struct error *err)
 {
     struct text *text = &child->texts[which];
     for (;;) {
-        if (make_room(text, err) != STATUS_OK) return err->status;
+        TRY(make_room(text, err));
         ssize_t length = read(child->ends[which], text->bytes + text->length, CHUNK_BYTES);
         if (length < 0 && errno == EINTR) continue;
         if (length < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return STATUS_OK;
@@ -177,9 +178,9 @@ static enum status wait_a_moment(struct children *all, struct error *err)
 static enum status run_all(struct children *all, struct error *err)
 {
     for (;;) {
-        if (fill(all, err) != STATUS_OK) return err->status;
+        TRY(fill(all, err));
         if (all->running == 0) return STATUS_OK;
-        if (wait_a_moment(all, err) != STATUS_OK) return err->status;
+        TRY(wait_a_moment(all, err));
         if (stopped) return error_set(err, STATUS_INTERRUPTED, "stopped");
         if (all->client->tick && all->client->tick(all->client->context, err) != STATUS_OK) return err->status;
     }

@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "base/text/number.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 
 enum { HELP_COLUMNS = 80, HELP_INDENT_MAX = 26 };
 enum { LABEL_BYTES = 96, NAMES_MAX = 128, LIST_BYTES = 512 };
@@ -299,7 +300,7 @@ static enum status declare_output(const struct option_spec *spec, const char *pa
 static enum status declare_files(const struct options *options, struct error *err)
 {
     for (size_t i = 0; i < options->operand_count; i++)
-        if (outputs_read(options->operands[i], err) != STATUS_OK) return err->status;
+        TRY(outputs_read(options->operands[i], err));
     for (size_t i = 0; i < options->spec_count; i++)
         if (strcmp(options->specs[i].name, "force") == 0) outputs_allow(*(bool *)options->specs[i].out);
     for (size_t i = 0; i < options->spec_count; i++) {
@@ -308,7 +309,7 @@ static enum status declare_files(const struct options *options, struct error *er
         const struct option_list one = {.items = {*(const char **)spec->out}, .count = 1};
         const struct option_list *paths = spec->type == OPTION_TYPE_LIST ? spec->out : &one;
         for (size_t p = 0; p < paths->count; p++)
-            if (declare_output(spec, paths->items[p], err) != STATUS_OK) return err->status;
+            TRY(declare_output(spec, paths->items[p], err));
     }
     return STATUS_OK;
 }

@@ -188,7 +188,7 @@ static enum status answer_text(const struct counterfactual *c, struct error *err
     enum status status = try_all(c, &answer, err);
     if (status) answer.table.failed = *err;
     else print_head(c->cli->out, c);
-    if (cli_table_end(&answer.table, c->cli->out, err)) return err->status;
+    TRY(cli_table_end(&answer.table, c->cli->out, err));
     return verdict(&answer, err);
 }
 

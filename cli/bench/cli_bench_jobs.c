@@ -94,8 +94,7 @@ static enum status make_in_child(struct planning *planning, struct planned *out,
     char why[CONTAIN_TEXT_BYTES];
     void *result;
     size_t length;
-    if (contain_run(make_and_tell, planning, &limits, sizeof *out, &result, &length, &end, err))
-        return err->status;
+    TRY(contain_run(make_and_tell, planning, &limits, sizeof *out, &result, &length, &end, err));
     *crashed = !result || length != sizeof *out;
     if (*crashed) {
         out->status = STATUS_CHECK;
@@ -124,7 +123,7 @@ enum status bench_try_jobs(const struct bench *bench, const char *path, const ch
     struct planned planned = {0};
     bool crashed = false;
     if (policy_is_file(policy)) {
-        if (make_in_child(&planning, &planned, &crashed, err)) return err->status;
+        TRY(make_in_child(&planning, &planned, &crashed, err));
     } else {
         struct error why = {0};
         planned.status = make(&planning, &planned, &why);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "planner/solve/certify/instance_library.h"
 
@@ -46,7 +47,7 @@ static enum status report_json(struct cli *cli, const char *folder, const struct
                                struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "bench", &json, err)) return err->status;
+    TRY(cli_report_begin(cli, "bench", &json, err));
     json_out_string(json, "library", folder);
     json_out_array_begin(json, "instances", false);
     for (uint32_t i = 0; i < library->count; i++) {

@@ -4,6 +4,7 @@
 #include "base/files/csv.h"
 #include "base/files/file.h"
 #include "base/text/number.h"
+#include "base/try.h"
 #include "cli/bench/cli_bench.h"
 #include "cli/common/cli_table.h"
 
@@ -90,7 +91,7 @@ static enum status print_real(FILE *out, const struct bench *bench, struct error
             cli_table_cell(&table, "%s", quantity_text(r->measured_s, DIMENSION_SECONDS, measured));
             cli_table_cell(&table, "%s", cli_signed_percent(r->value / r->measured_s - 1, percent));
         }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     fputc('\n', out);
     for (size_t w = 0; w < bench->workload_count; w++) {
         double tau;
@@ -109,7 +110,7 @@ enum status bench_text(struct cli *cli, const struct bench *bench, const struct 
             bench->policy_count == 1 ? "policy" : "policies", bench->workload_count,
             bench->workload_count == 1 ? "workload" : "workloads", bench->seeds,
             bench->seeds == 1 ? "seed" : "seeds");
-    if (print_policies(out, bench, summaries, err) != STATUS_OK) return err->status;
+    TRY(print_policies(out, bench, summaries, err));
     if (bench->policy_count > 1)
         fprintf(out, "\nbetter, worse and p (Wilcoxon, paired) against %s\n", bench->policies[0]);
     if (bench->options.noise > 0 && print_live(out, bench, summaries, err) != STATUS_OK) return err->status;
@@ -188,7 +189,7 @@ enum status bench_json(struct cli *cli, const struct bench *bench, const struct 
                        struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "bench", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "bench", &json, err));
     json_out_u64(json, "seeds", bench->seeds);
     if (bench->options.noise > 0) json_out_double(json, "noise", bench->options.noise);
     if (bench->options.dispatch) json_out_string(json, "dispatch", cli_dispatches[bench->options.dispatch]);
@@ -227,7 +228,7 @@ enum status bench_csv(const struct bench *bench, const char *path, struct error 
 {
     struct file_out *file;
     struct number_powers powers;
-    if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
+    TRY(file_out_create(path, &file, err));
     number_powers_init(&powers);
     file_out_printf(file, "workload,seed,policy,outcome,value,bound,kept,live,actual_bound,measured_s,"
                           "decisions,deciding_s\n");

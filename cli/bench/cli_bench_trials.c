@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "cli/bench/cli_bench.h"
 #include "cli/process/cli_child.h"
 #include "planner/policy/trial/policy_trial.h"
@@ -58,7 +59,7 @@ static enum status make_finer(struct instance *in, double *ticks, struct error *
         if (in->jobs[i].deadline > INSTANCE_HORIZON_MAX / FINER &&
             in->jobs[i].deadline < INSTANCE_HORIZON_MAX)
             return STATUS_OK;
-    if (instance_scale(in, FINER, &finer, err)) return err->status;
+    TRY(instance_scale(in, FINER, &finer, err));
     instance_release(in);
     *in = finer;
     *ticks = FINER;
@@ -122,7 +123,7 @@ static enum status keep_order(const struct bench_round *round, const struct disp
 {
     struct timetable timetable = {0};
     if (!(round->bench->options.noise > 0)) return STATUS_OK;
-    if (timetable_make(&round->actual, steps, &timetable, err)) return err->status;
+    TRY(timetable_make(&round->actual, steps, &timetable, err));
     out->kept = (double)timetable.value / round->ticks;
     out->actual_bound = round->actual_bound;
     timetable_release(&timetable);
@@ -174,7 +175,7 @@ static enum status try_search(struct bench_round *round, const char *name, struc
                                       .exact_limit_s = optimal ? HUGE_VAL : 0};
     struct timetable timetable = {0};
     struct certificate certificate;
-    if (certify(&round->in, &options, &timetable, &certificate, err)) return err->status;
+    TRY(certify(&round->in, &options, &timetable, &certificate, err));
     out->outcome = BENCH_DONE;
     out->value = (double)certificate.value / round->ticks;
     round->bound = fmax(round->bound, (double)certificate.bound / round->ticks);
@@ -192,7 +193,7 @@ static enum status try_policy(const struct bench_round *round, uint32_t policy, 
         .run = {.seed = round->seed, .live = live, .actual = live ? &round->actual : NULL, .timed = true},
         .limits = {.seconds = bench->options.limit_s, .memory_bytes = memory_limit}};
     struct policy_trial trial = {0};
-    if (policy_trial(bench->policies[policy], &round->in, &options, &trial, err)) return err->status;
+    TRY(policy_trial(bench->policies[policy], &round->in, &options, &trial, err));
     if (trial.status == STATUS_BAD_INPUT) {
         error_set(err, STATUS_BAD_INPUT, "%s", trial.text);
     } else if (trial.status != STATUS_OK) {
@@ -216,14 +217,14 @@ static enum status try_policy(const struct bench_round *round, uint32_t policy, 
 static enum status run_instance(struct bench_round *round, struct error *err)
 {
     const struct bench *bench = round->bench;
-    if (bench_round_make(round, err)) return err->status;
+    TRY(bench_round_make(round, err));
     for (uint32_t p = 0; p < bench->policy_count; p++) {
         struct bench_result *out = bench_at(bench, round->workload, round->seed_index, p);
         if (bench_is_search(bench->policies[p])) {
-            if (try_search(round, bench->policies[p], out, err)) return err->status;
+            TRY(try_search(round, bench->policies[p], out, err));
             continue;
         }
-        if (try_policy(round, p, false, out, err)) return err->status;
+        TRY(try_policy(round, p, false, out, err));
         if (out->outcome == BENCH_DONE && bench->options.noise > 0 && try_policy(round, p, true, out, err))
             return err->status;
     }

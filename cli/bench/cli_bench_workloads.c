@@ -6,6 +6,7 @@
 
 #include "base/json/json_in.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "cli/bench/cli_bench.h"
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
@@ -38,7 +39,7 @@ static enum status add_policy(struct bench *bench, const char *name, struct erro
 static enum status add_all(struct bench *bench, struct error *err)
 {
     for (uint32_t i = 0; policy_name_at(i); i++) /* "optimal" is one of them */
-        if (add_policy(bench, policy_name_at(i), err)) return err->status;
+        TRY(add_policy(bench, policy_name_at(i), err));
     return add_policy(bench, bench_searched, err);
 }
 
@@ -53,7 +54,7 @@ enum status bench_add_policies(struct bench *bench, const char *list, struct err
                              "option '--policies' is '%s' (expected names with commas between them)", list);
         memcpy(name, next, length);
         name[length] = '\0';
-        if (add_policy(bench, name, err)) return err->status;
+        TRY(add_policy(bench, name, err));
         next += length;
         if (*next == '\0') return STATUS_OK;
     }
@@ -75,7 +76,7 @@ static enum status add_workload(struct bench *bench, const struct bench_workload
 static enum status kind_of(const char *path, enum bench_kind *kind, struct error *err)
 {
     struct json_input *in = NULL;
-    if (json_input_read(path, &in, err)) return err->status;
+    TRY(json_input_read(path, &in, err));
     const json_t *root = json_input_root(in);
     if (json_object_get(root, "spillway_instance")) *kind = BENCH_INSTANCE;
     else if (json_object_get(root, "spillway_jobs")) *kind = BENCH_JOBS;

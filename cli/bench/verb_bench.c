@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/bench/cli_bench.h"
 #include "cli/bench/cli_bench_library.h"
 #include "cli/common/cli.h"
@@ -28,9 +29,9 @@ struct request {
 static enum status collect(const struct request *request, struct bench *bench, struct error *err)
 {
     for (size_t i = 0; i < request->workloads.count; i++)
-        if (bench_add_path(bench, request->workloads.items[i], err)) return err->status;
+        TRY(bench_add_path(bench, request->workloads.items[i], err));
     for (size_t i = 0; i < request->families.count; i++)
-        if (bench_add_family(bench, request->families.items[i], err)) return err->status;
+        TRY(bench_add_family(bench, request->families.items[i], err));
     if (bench->workload_count == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "nothing to compare policies on (expected --workloads DIR or --family NAME)");
@@ -54,7 +55,7 @@ static enum status check(const struct request *request, struct bench *bench, str
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--real' is for jobs, which no workload holds: instances cannot be run");
     if (request->noise) {
-        if (cli_ratio(request->noise, "noise", &bench->options.noise, err)) return err->status;
+        TRY(cli_ratio(request->noise, "noise", &bench->options.noise, err));
         if (!(bench->options.noise > 0 && bench->options.noise <= 0.9))
             return error_set(err, STATUS_BAD_INPUT,
                              "option '--noise' is '%s' (expected more than 0%% and at most 90%%)",

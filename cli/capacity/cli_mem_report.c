@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/reports/cli_breakdown.h"
 #include "models/job/parallel_memory.h"
@@ -212,7 +213,7 @@ static enum status print_parts(FILE *out, const struct cli_mem *mem, struct erro
             : f->verdict == FEASIBILITY_YES   ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
                                       : ", the way that lacks least",
             f->moment);
-    if (cli_breakdown_table(out, &f->device, &f->host, err) != STATUS_OK) return err->status;
+    TRY(cli_breakdown_table(out, &f->device, &f->host, err));
     if (f->verdict != FEASIBILITY_YES || f->host_bytes == 0) return STATUS_OK;
     const uint64_t at_a_time = hardware_host_bytes(mem->hardware) / f->host_bytes;
     fprintf(out, "\nhost memory has room for %" PRIu64 " such job%s at a time; others wait, or are done, in files\n", at_a_time,
@@ -310,7 +311,7 @@ enum status cli_mem_json(struct cli *cli, const struct cli_mem *mem, struct erro
     struct json_out *json;
     const struct hardware *h = mem->hardware;
     const struct device_type *type = &h->types[h->devices[0].type];
-    if (cli_report_begin(cli, "mem", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "mem", &json, err));
     json_out_string(json, "network", mem->job->network.name);
     json_out_u64(json, "parameter_count", network_parameters(&mem->job->network));
     job_set_write(mem->job, 1, NULL, json, "jobs");

@@ -149,7 +149,7 @@ static enum status keep_together(struct what_if_answer *a, const struct cli_cand
     note_peak(plan, a);
     a->together = true;
     a->host_bytes = plan_host_fullest(plan).memory_bytes;
-    if (plan_host_jobs(plan, &a->host_jobs, err) != STATUS_OK) return err->status;
+    TRY(plan_host_jobs(plan, &a->host_jobs, err));
     if (a->host_bytes == 0) a->host_jobs = 0;
     snprintf(a->plan, sizeof a->plan, "together: %s", name);
     snprintf(a->binds, sizeof a->binds, "%s", candidate->prediction.result.binds);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text/number.h"
+#include "base/try.h"
 
 static const double factor_max = 1e6;
 
@@ -37,7 +38,7 @@ enum status cli_device_factors(const char *list, const char *option, uint32_t de
     while (list) {
         struct cli_factor one;
         uint64_t device;
-        if (cli_factor_parse(&list, option, "DEVICE", false, &one, err)) return err->status;
+        TRY(cli_factor_parse(&list, option, "DEVICE", false, &one, err));
         if (!number_read_u64(one.name, &device) || device >= device_count)
             return error_set(err, STATUS_BAD_INPUT, "option '--%s' names device '%s' (expected 0 to %" PRIu32 ")",
                              option, one.name, device_count - 1);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/try.h"
+
 /* Limits: 2^60 bytes of memory and links of 10^18 bytes/s exceed every machine, and doubles and uint64_t hold them
  * exactly enough. */
 static const double bytes_max = 0x1p60;
@@ -63,7 +65,7 @@ static enum status rate_of(double given, const char *option, double *out, struct
 static enum status read_profile(const struct cli_machine *machine, struct hardware *out, struct error *err)
 {
     char path[CLI_PATH_BYTES];
-    if (cli_profile_path(path, err) != STATUS_OK) return err->status;
+    TRY(cli_profile_path(path, err));
     if (access(path, F_OK) != 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "this machine has not been measured yet: there is no '%s' (run "

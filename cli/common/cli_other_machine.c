@@ -2,6 +2,7 @@
 #include "cli/common/cli_other_machine.h"
 
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "planner/check/plan_io.h"
 
 /* Checks that the other machine has enough devices, with the memory that the plan uses. */
@@ -10,7 +11,7 @@ static enum status fit_named(const struct cli_machine *machine, const struct pla
 {
     struct cli_machine wanted = *machine;
     wanted.devices = plan->hardware.device_count;
-    if (cli_machine_read(&wanted, hardware, err) != STATUS_OK) return err->status;
+    TRY(cli_machine_read(&wanted, hardware, err));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
         if (plan_device_bytes(plan, d) <= hardware->devices[d].memory_bytes) continue;

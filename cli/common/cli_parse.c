@@ -9,6 +9,7 @@
 #include "base/process/progress.h"
 #include "base/text.h"
 #include "base/text/number.h"
+#include "base/try.h"
 #include "cli/common/cli_option_groups.h"
 #include "cli/common/cli_synonyms.h"
 #include "models/hardware/hardware.h"
@@ -50,7 +51,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
         cli->look(cli->look_context, options);
         return STATUS_OK;
     }
-    if (options_parse(options, argc, argv, err) != STATUS_OK) return err->status;
+    TRY(options_parse(options, argc, argv, err));
     if (options->help) {
         options_print_help(options, cli->out);
         return STATUS_OK;

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 
 void cli_more_rows(FILE *out, uint32_t shown, uint32_t count)
@@ -50,7 +51,7 @@ enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *e
         if (losses && job->has_loss) cli_table_cell(&table, "%.4f", job->final_loss);
         else if (losses) cli_table_cell(&table, "-");
     }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, rows(trace->job_count), trace->job_count);
     return STATUS_OK;
 }
@@ -77,7 +78,7 @@ enum status cli_trace_places(FILE *out, const struct trace *trace, struct error 
         cli_table_cell(&table, "%.1f %%", most > 0 ? 100 * peak / most : 0);
         cli_table_cell(&table, "%s", quantity_text(place->peak_time_s, DIMENSION_SECONDS, text));
     }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, rows(trace->place_count), trace->place_count);
     return STATUS_OK;
 }

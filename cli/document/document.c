@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "cli/document/document_nodes.h"
 
 enum { NODES_MAX = 1 << 20, CELLS_MAX = 1 << 22 };
@@ -259,7 +260,7 @@ enum status document_picture_file(struct document *document, const char *caption
 {
     char *data = NULL;
     size_t length = 0;
-    if (file_read(path, DOCUMENT_PICTURE_BYTES_MAX, &data, &length, err) != STATUS_OK) return err->status;
+    TRY(file_read(path, DOCUMENT_PICTURE_BYTES_MAX, &data, &length, err));
     enum status status = document_picture(document, caption, data, length, err);
     if (status != STATUS_OK) error_add(err, "'%s'", path);
     free(data);
@@ -303,9 +304,9 @@ static enum status write_pictures(const struct document *document, const char *p
                               document_picture_endings[node->form]);
         if (length < 0 || (size_t)length >= sizeof beside)
             return error_set(err, STATUS_BAD_INPUT, "the name of a picture beside '%s' is too long", path);
-        if (file_out_create(beside, &file, err) != STATUS_OK) return err->status;
+        TRY(file_out_create(beside, &file, err));
         file_out_write(file, node->data, node->length);
-        if (file_out_commit(file, err) != STATUS_OK) return err->status;
+        TRY(file_out_commit(file, err));
     }
     return STATUS_OK;
 }
@@ -315,7 +316,7 @@ enum status document_write(const struct document *document, const char *path, st
     assert(!document->in_table);
     if (document->failed.status != STATUS_OK)
         return error_set(err, document->failed.status, "%s", document->failed.text);
-    if (document_check_path(path, err) != STATUS_OK) return err->status;
+    TRY(document_check_path(path, err));
     const char *ending = path_ending(path), *folder_end = strrchr(path, '/');
     const char *name = folder_end ? folder_end + 1 : path;
     char beside[PATH_MAX];
@@ -323,7 +324,7 @@ enum status document_write(const struct document *document, const char *path, st
     bool html = is_html(ending);
     if (!html && write_pictures(document, path, err) != STATUS_OK) return err->status;
     struct file_out *file;
-    if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
+    TRY(file_out_create(path, &file, err));
     if (html) document_write_html(document, file);
     else document_write_markdown(document, beside, file);
     return file_out_commit(file, err);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
@@ -277,14 +278,14 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     if (report->purchase_count > 0) say_purchases(out, report);
     fputc('\n', out);
     if (report->causes) {
-        if (print_causes(out, report->causes, err) != STATUS_OK) return err->status;
+        TRY(print_causes(out, report->causes, err));
         fputc('\n', out);
     }
-    if (print_streams(out, report, err) != STATUS_OK) return err->status;
+    TRY(print_streams(out, report, err));
     fputc('\n', out);
-    if (print_jobs(out, report, err) != STATUS_OK) return err->status;
+    TRY(print_jobs(out, report, err));
     fputc('\n', out);
-    if (print_handovers(out, report, err) != STATUS_OK) return err->status;
+    TRY(print_handovers(out, report, err));
     if (report->path->handover_count > 0) fputc('\n', out);
     if (report->plan && print_purchases(out, report, err) != STATUS_OK) return err->status;
     if (report->purchase_count > 0) fputc('\n', out);
@@ -390,7 +391,7 @@ static void causes_json(struct json_out *json, const struct explain_causes *caus
 enum status cli_explain_json(struct cli *cli, const struct cli_explain_report *report, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "explain", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "explain", &json, err));
     if (report->plan) json_out_string(json, "plan_file", report->plan_path);
     if (report->trace_path) json_out_string(json, "trace_file", report->trace_path);
     if (!report->foreign) {

@@ -15,6 +15,7 @@
 #include "base/json/json_stream.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/explain/cli_check_figure.h"
 #include "cli/history/history.h"
@@ -90,7 +91,7 @@ static enum status check_chrome(const char *path, char *text, size_t bytes, stru
     struct trace trace = {0};
     char *content = NULL;
     size_t length = 0;
-    if (file_read(path, CHROME_BYTES_MAX, &content, &length, err) != STATUS_OK) return err->status;
+    TRY(file_read(path, CHROME_BYTES_MAX, &content, &length, err));
     enum status status = chrome_read(path, content, length, &trace, err);
     if (status == STATUS_OK)
         snprintf(text, bytes, "%s on %s", CLI_COUNT(trace.span_count, "operation"), CLI_COUNT(trace.stream_count, "stream"));
@@ -237,7 +238,7 @@ static enum status find_json_kind(const char *path, const struct kind **out, str
 {
     static const char *const long_arrays[] = {"spans", "levels", "traceEvents", "units", "segments", "buffers", NULL};
     struct json_stream *file = NULL;
-    if (json_stream_open(path, long_arrays, &file, err) != STATUS_OK) return err->status;
+    TRY(json_stream_open(path, long_arrays, &file, err));
     const struct json_input *in = json_stream_head(file);
     const json_t *root = json_input_root(in);
     const struct kind *kind = kinds + FIRST_OF_JSON;
@@ -306,7 +307,7 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
         return STATUS_OK;
     }
     struct json_out *json;
-    if (cli_report_begin(cli, "check", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "check", &json, err));
     json_out_string(json, "file", path);
     json_out_string(json, "kind", kind->name);
     json_out_string(json, "holds", holds);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_table.h"
 #include "cli/document/cli_document.h"
@@ -137,12 +138,12 @@ static enum status print_text(struct cli *cli, const struct request *request,
             comparison->throughput_error_known
                 ? cli_signed_percent(comparison->throughput_error, percent)
                 : "not known");
-    if (print_classes(out, comparison, err) != STATUS_OK) return err->status;
+    TRY(print_classes(out, comparison, err));
     fputc('\n', out);
-    if (print_jobs(out, pair, err) != STATUS_OK) return err->status;
+    TRY(print_jobs(out, pair, err));
     if (worst > 0) {
         fputc('\n', out);
-        if (print_worst(out, pair, worst, err) != STATUS_OK) return err->status;
+        TRY(print_worst(out, pair, worst, err));
     }
     cli_next(cli, (const char *const[]){"plot", "timeline", request->predicted_path,
                                         request->measured_path, "-o", "timeline.svg", NULL});
@@ -162,7 +163,7 @@ static enum status print_json(struct cli *cli, const struct request *request,
 {
     const struct comparison *comparison = &pair->comparison;
     struct json_out *json;
-    if (cli_report_begin(cli, "compare", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "compare", &json, err));
     json_out_string(json, "predicted_file", request->predicted_path);
     json_out_string(json, "measured_file", request->measured_path);
     json_out_double(json, "predicted_makespan_s", comparison->predicted_makespan_s);

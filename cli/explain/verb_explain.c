@@ -10,6 +10,7 @@
 
 #include "base/files/file.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/document/cli_document.h"
 #include "cli/explain/cli_explain_history.h"
@@ -32,7 +33,7 @@ static enum status buy(struct cli *cli, const struct request *request, const str
 {
     uint32_t count = 0;
     if (request->no_purchases) return STATUS_OK;
-    if (explain_purchases(plan, request->more, arena, out, &count, err) != STATUS_OK) return err->status;
+    TRY(explain_purchases(plan, request->more, arena, out, &count, err));
     if (!request->no_memory &&
         explain_memory_purchase(request->plan_path, request->more, &out[count], &report->memory_known, err) != STATUS_OK)
         return err->status;
@@ -49,7 +50,7 @@ static enum status buy(struct cli *cli, const struct request *request, const str
 /* Errors: as trace_read(); STATUS_BAD_INPUT for a prediction. */
 static enum status read_measured(const char *path, struct trace *out, struct error *err)
 {
-    if (trace_read(path, out, err) != STATUS_OK) return err->status;
+    TRY(trace_read(path, out, err));
     if (out->source == TRACE_MEASURED) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "%s: this trace is a prediction (expected a measurement; the prediction is made from "
                      "the plan)", path);
@@ -125,7 +126,7 @@ static enum status explain_trace(struct cli *cli, const char *path, bool *some, 
     size_t length = 0;
     struct trace trace = {0};
     *some = false;
-    if (file_read(path, text_bytes_max, &text, &length, err) != STATUS_OK) return err->status;
+    TRY(file_read(path, text_bytes_max, &text, &length, err));
     size_t shown = length < HEAD_BYTES ? length : HEAD_BYTES;
     memcpy(head, text, shown);
     head[shown] = '\0';

@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/history/cli_history.h"
 #include "cli/history/history_error.h"
@@ -88,7 +89,7 @@ static enum status print_text(struct cli *cli, const struct request *request, co
     const struct history_filter *filter = &request->filter;
     bool any = !filter->verb && !filter->policy && !filter->hardware && !filter->since;
     if (answer->record_count == 0) fputs(any ? "nothing is in it yet\n" : "nothing of that is in it\n", out);
-    if (print_records(out, answer, err) != STATUS_OK) return err->status;
+    TRY(print_records(out, answer, err));
     if (answer->error_count == 0) return STATUS_OK;
     char mean[CLI_PERCENT_BYTES], absolute[CLI_PERCENT_BYTES];
     const struct history_error *all = &answer->errors[answer->error_count - 1];
@@ -140,7 +141,7 @@ static enum status print_json(struct cli *cli, const struct request *request, co
                               struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "history", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "history", &json, err));
     json_out_string(json, "history_file", answer->path);
     if (request->by < HISTORY_BY_COUNT) {
         json_out_string(json, "by", history_by_names[request->by]);
@@ -236,7 +237,7 @@ enum status verb_history(struct cli *cli, int argc, char **argv, struct error *e
     bool go_on, some = true;
     char path[CLI_PATH_BYTES];
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
-    if (check_since(request.filter.since, err) != STATUS_OK) return err->status;
+    TRY(check_since(request.filter.since, err));
     if (!request.path && cli_history_path(path, &some, err) != STATUS_OK) return err->status;
     if (!some)
         return error_set(err, STATUS_BAD_INPUT, "no history is kept: SPILLWAY_HISTORY is empty, or neither "

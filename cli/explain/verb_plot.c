@@ -52,7 +52,7 @@ static enum status report(struct cli *cli, const struct request *request, struct
 {
     if (cli->json) {
         struct json_out *json;
-        if (cli_report_begin(cli, "plot", &json, err) != STATUS_OK) return err->status;
+        TRY(cli_report_begin(cli, "plot", &json, err));
         json_out_string(json, "file", request->output);
         return cli_report_end(cli, json, err);
     }
@@ -79,7 +79,7 @@ static enum status read_pair(const struct options *options, const struct plot_op
     const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};
     for (size_t i = 0; i < options->operand_count; i++) {
         struct trace *trace = &pair->traces[i];
-        if (trace_read_part(options->operands[i], &part, trace, err) != STATUS_OK) return err->status;
+        TRY(trace_read_part(options->operands[i], &part, trace, err));
         const struct trace **place =
             trace->source == TRACE_PREDICTED ? &pair->predicted : &pair->measured;
         if (*place)
@@ -171,7 +171,7 @@ static enum status read_policy(const struct json_input *in, const json_t *array,
             STATUS_OK)
         return err->status;
     pass_over(&object, others);
-    if (json_object_close(&object, err) != STATUS_OK) return err->status;
+    TRY(json_object_close(&object, err));
     if (!feasible) return STATUS_OK;
     if (!(policy.makespan_s > 0))
         return json_fail_key(in, object.value, "makespan_s", err,
@@ -201,7 +201,7 @@ static enum status read_policies(const struct json_input *in, struct policies *o
         return json_fail_key(in, object.value, NULL, err,
                              "this report is of one policy (made for '--policy' and one name)");
     for (size_t i = 0; i < json_array_size(array); i++)
-        if (read_policy(in, array, i, out, err) != STATUS_OK) return err->status;
+        TRY(read_policy(in, array, i, out, err));
     return STATUS_OK;
 }
 

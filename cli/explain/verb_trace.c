@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_trace.h"
 #include "traces/chrome.h"
@@ -34,9 +35,9 @@ static enum status show_text(struct cli *cli, const char *path, const struct tra
             quantity_text(trace->makespan_s, DIMENSION_SECONDS, text),
             quantity_text((double)span_count, DIMENSION_COUNT_OF, count),
             trace->plan_fingerprint);
-    if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
+    TRY(cli_trace_jobs(out, trace, err));
     fputc('\n', out);
-    if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
+    TRY(cli_trace_places(out, trace, err));
     cli_next(cli, (const char *const[]){"trace", "export", path, "-o", "timeline.json.gz", NULL});
     return STATUS_OK;
 }
@@ -45,7 +46,7 @@ static enum status show_json(struct cli *cli, const char *path, const struct tra
                              struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "trace-show", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "trace-show", &json, err));
     json_out_string(json, "file", path);
     json_out_string(json, "source", source_name(trace));
     json_out_bool(json, "complete", trace->complete);
@@ -94,7 +95,7 @@ static enum status report_export(struct cli *cli, const char *path, size_t trace
                  path, (long long)(bytes / 1000000));
     if (cli->json) {
         struct json_out *json;
-        if (cli_report_begin(cli, "trace-export", &json, err) != STATUS_OK) return err->status;
+        TRY(cli_report_begin(cli, "trace-export", &json, err));
         json_out_string(json, "file", path);
         json_out_u64(json, "file_bytes", (uint64_t)bytes);
         json_out_u64(json, "trace_count", trace_count);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "planner/check/plan_io.h"
 #include "sim/chakra/chakra_export.h"
@@ -12,7 +13,7 @@ static enum status report(struct cli *cli, const char *prefix, const struct sim_
 {
     if (cli->json) {
         struct json_out *json;
-        if (cli_report_begin(cli, "trace-chakra", &json, err) != STATUS_OK) return err->status;
+        TRY(cli_report_begin(cli, "trace-chakra", &json, err));
         json_out_string(json, "prefix", prefix);
         json_out_u64(json, "ranks", written->ranks);
         json_out_u64(json, "process_groups", written->groups);

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
+#include "base/try.h"
+
 enum { BUSY_MS = 2000 };
 
 enum status database_complain(const struct database *database, struct error *err)
@@ -89,7 +91,7 @@ static enum status check_or_create(struct database *database, const char *create
 enum status database_claim(struct database *database, const char *create_sql, struct error *err)
 {
     int64_t tables = 0;
-    if (count_tables(database, &tables, err) != STATUS_OK) return err->status;
+    TRY(count_tables(database, &tables, err));
     if (!create_sql || tables > 0) return check_or_create(database, NULL, err);
     if (database_execute(database, "BEGIN IMMEDIATE", err) != STATUS_OK ||
         check_or_create(database, create_sql, err) != STATUS_OK)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
+
 const char *const history_by_names[] = {"day", "month", "policy", "hardware", "networks", NULL};
 
 struct run {
@@ -75,7 +77,7 @@ enum status history_errors(const struct history_record *records, size_t count, e
     size_t used = 0, found = 0;
     for (size_t r = 0; r < count; r++) {
         if (!history_error_of(&records[r], &runs[used].error)) continue;
-        if (group_of(&records[r], by, arena, &runs[used].group, err) != STATUS_OK) return err->status;
+        TRY(group_of(&records[r], by, arena, &runs[used].group, err));
         used++;
     }
     qsort(runs, used, sizeof *runs, compare_groups);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 
 static const char *const unit_names[] = {
@@ -196,12 +197,12 @@ enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
                 hardware->host_cores, hosts);
     if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
     fputc('\n', out);
-    if (print_values(cli, hardware, err) != STATUS_OK) return err->status;
+    TRY(print_values(cli, hardware, err));
     fputc('\n', out);
     print_measured(out, hardware);
     fputs("links, each way where duplex:\n", out);
     print_links(out, hardware);
-    if (cli_networks_print(out, hardware, err) != STATUS_OK) return err->status;
+    TRY(cli_networks_print(out, hardware, err));
     return route ? cli_route_print(out, hardware, *route, err) : STATUS_OK;
 }
 
@@ -226,7 +227,7 @@ enum status cli_hardware_json(struct cli *cli, const char *report, const struct 
                               const struct cli_route *route, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, report, &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, report, &json, err));
     json_out_string(json, "name", hardware->name);
     json_out_array_begin(json, "figures", false);
     value_json(json, "host",

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_table.h"
 #include "cli/machine/cli_doctor.h"
@@ -33,7 +34,7 @@ static enum status print_text(struct cli *cli, const struct cli_doctor *doctor, 
 static enum status print_json(struct cli *cli, const struct cli_doctor *doctor, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "doctor", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "doctor", &json, err));
     json_out_string(json, "health", cli_health_names[cli_doctor_health(doctor)]);
     json_out_array_begin(json, "findings", false);
     for (uint32_t i = 0; i < doctor->count; i++) {

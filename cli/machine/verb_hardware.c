@@ -2,6 +2,7 @@
  * `hardware list`, `show` and `check`: the known machines, one machine, and the checks of a hardware file.
  */
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_table.h"
@@ -25,7 +26,7 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
         return err->status;
     if (cli->json) {
         struct json_out *json;
-        if (cli_report_begin(cli, "hardware-list", &json, err) != STATUS_OK) return err->status;
+        TRY(cli_report_begin(cli, "hardware-list", &json, err));
         json_out_array_begin(json, "machines", false);
         for (uint32_t i = 0; hardware_preset_name(i); i++) {
             json_out_object_begin(json, NULL, true);
@@ -42,7 +43,7 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
         cli_table_cell(&table, "%s", hardware_preset_name(i));
         cli_table_cell(&table, "%s", hardware_preset_summary(i));
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     cli_next(cli, (const char *const[]){"hardware", "show", hardware_preset_name(0), NULL});
     return STATUS_OK;
 }

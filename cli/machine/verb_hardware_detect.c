@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/machine/cli_hardware_report.h"
 #include "cli/process/cli_child.h"
@@ -19,7 +20,7 @@ static enum status detect(struct cli *cli, const char *path, bool kept, struct e
     char program[CLI_PATH_BYTES];
     struct cli_child_end end;
     struct hardware hardware = {0};
-    if (cli_child_find(program, err) != STATUS_OK) return err->status;
+    TRY(cli_child_find(program, err));
     const char *words[7] = {program, "detect", "-o", path};
     size_t count = 4;
     if (cli->quiet) words[count++] = "--quiet";
@@ -60,7 +61,7 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
         return error_set(err, STATUS_BAD_INPUT, "option '--output' needs a file: standard output gets the report");
     if (output) return detect(cli, output, true, err);
     char path[CLI_PATH_BYTES];
-    if (cli_child_file(path, err) != STATUS_OK) return err->status;
+    TRY(cli_child_file(path, err));
     enum status status = detect(cli, path, false, err);
     unlink(path);
     return status;

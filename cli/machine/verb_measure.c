@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/files/path.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_table.h"
@@ -48,7 +49,7 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
         cli_table_cell(&table, "%.0f %%", 100 / (1 + slow->compute_by_compute.value));
         cli_table_cell(&table, "%.0f %%", 100 / (1 + slow->compute_by_copy.value));
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     fprintf(cli->out, "\ncopies reach %s to a device and %s back\n",
             quantity_text(cost_copy_bandwidth(hardware, 0, COPY_H2D), DIMENSION_BYTES_PER_S, text),
             quantity_text(cost_copy_bandwidth(hardware, 0, COPY_D2H), DIMENSION_BYTES_PER_S,
@@ -74,7 +75,7 @@ static enum status report_json(struct cli *cli, const struct hardware *hardware,
                                double wall_s, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "measure", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "measure", &json, err));
     const struct device_type *type = &hardware->types[hardware->devices[0].type];
     json_out_string(json, "file", path);
     json_out_string(json, "name", hardware->name);
@@ -118,7 +119,7 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
                            const char *backend, const char *storage, struct error *err)
 {
     char program[CLI_PATH_BYTES], budget[64];
-    if (cli_child_find(program, err) != STATUS_OK) return err->status;
+    TRY(cli_child_find(program, err));
     if (is_default && path_make_folders(path, err) != STATUS_OK) return err->status;
     snprintf(budget, sizeof budget, "%.9gs", budget_s);
     const char *words[13] = {program, "measure", "-o", path, "--budget", budget};
@@ -134,8 +135,8 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
     if (cli->quiet) words[count++] = "--quiet";
     if (cli->force) words[count++] = "--force";
     struct cli_child_end end;
-    if (cli_child_run(words, &end, err) != STATUS_OK) return err->status;
-    if (cli_child_status(&end, "measurement", err) != STATUS_OK) return err->status;
+    TRY(cli_child_run(words, &end, err));
+    TRY(cli_child_status(&end, "measurement", err));
 
     struct hardware hardware = {0};
     enum status status = hardware_read(path, &hardware, err);
@@ -187,6 +188,6 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
                          "option '--output' needs a file: standard output gets the report");
     char path[CLI_PATH_BYTES];
     if (output) return measure(cli, output, false, budget_s, backend, storage, err);
-    if (cli_profile_path(path, err) != STATUS_OK) return err->status;
+    TRY(cli_profile_path(path, err));
     return measure(cli, path, true, budget_s, backend, storage, err);
 }

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_table.h"
 #include "models/job/memory.h"
@@ -55,7 +56,7 @@ static enum status list_text(struct cli *cli, struct arena *arena, struct error 
         cli_table_cell(&table, "%" PRIu64, network.width);
         cli_table_cell(&table, "%s", network_preset_source(i));
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     cli_next(cli, (const char *const[]){"models", "show", "gpt2", NULL});
     return STATUS_OK;
 }
@@ -63,7 +64,7 @@ static enum status list_text(struct cli *cli, struct arena *arena, struct error 
 static enum status list_json(struct cli *cli, struct arena *arena, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "models-list", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "models-list", &json, err));
     json_out_array_begin(json, "models", false);
     for (uint32_t i = 0; network_preset_name(i); i++) {
         struct network network = {0};
@@ -248,7 +249,7 @@ static enum status show_text(struct cli *cli, const struct network *network,
         fprintf(cli->out, "%s of these parameters are met by each token: %" PRIu64 " of %" PRIu64 " experts\n\n",
                 quantity_text((double)network_active_parameters(network), DIMENSION_COUNT_OF, parameters),
                 network->experts_chosen, network->experts);
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     double state_bytes = (double)(sum.parameter_bytes + sum.gradient_bytes + sum.optimizer_bytes);
     fprintf(cli->out, "\nTraining state %s (parameters, gradients, optimizer), and %s of activations "
             "if all are kept.\n",
@@ -280,7 +281,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
                              struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "models-show", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "models-show", &json, err));
     struct layer_figures sum = {0};
     for (uint64_t layer = 0; layer < network->layer_count; layer++)
         add_figures(&sum, &figures[layer]);
@@ -317,7 +318,7 @@ static enum status show(struct cli *cli, const char *name, struct request *reque
 {
     struct network network = {0};
     request->name = name;
-    if (network_find(name, arena, &network, err) != STATUS_OK) return err->status;
+    TRY(network_find(name, arena, &network, err));
     if (request->image > 0 && request->image != network.image &&
         network_for_image(&network, request->image, arena, &network, err) != STATUS_OK)
         return err->status;

@@ -13,6 +13,7 @@
 #include "base/files/file.h"
 #include "base/files/path.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
 
@@ -204,7 +205,7 @@ static enum status write_file(const char *policy, const char *folder, uint32_t i
     /* names this program by its path, because in a build tree it is not on PATH */
     if (path_from_program("", program, sizeof program, &unknown) != STATUS_OK) snprintf(program, sizeof program, "spillway");
     snprintf(path, sizeof path, "%s/%s", folder, cli_skeleton_name(policy, index, name));
-    if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
+    TRY(file_out_create(path, &file, err));
     fill_in(file, files[index].text, policy, include, program);
     return file_out_commit(file, err);
 }

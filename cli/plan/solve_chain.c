@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/plan/cli_solve.h"
 #include "planner/chain/chain_certify.h"
@@ -54,7 +55,7 @@ static enum status print_layers(const struct answer *a, FILE *out, struct error 
         cli_table_cell(&table, "%" PRId64, s->backward[l + count - 1]);
         cli_table_cell(&table, "%" PRIu64, saved);
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     if (rows == ROWS_MAX) fprintf(out, "... and more\n");
     return STATUS_OK;
 }
@@ -82,9 +83,9 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     FILE *out = cli->out;
     fprintf(out, "%s: %u layers, %" PRId64 " ticks of computation, %" PRIu64 " bytes of memory\n\n",
             a->chain->name, a->chain->layer_count, a->chain->compute, a->chain->memory);
-    if (print_layers(a, out, err)) return err->status;
+    TRY(print_layers(a, out, err));
     fputc('\n', out);
-    if (print_rules(a, out, err)) return err->status;
+    TRY(print_rules(a, out, err));
     fprintf(out, "\nmakespan   %" PRId64 "\n", c->value);
     cli_solved_text(&solved, out);
     fprintf(out, "work       %" PRIu64 " states, %" PRIu64 " nodes, %.3f s\n", c->states, c->nodes, c->seconds);
@@ -97,7 +98,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
     char text[CERTIFICATE_TEXT_BYTES];
     struct cli_solved solved = solved_of(a, text);
     struct json_out *json;
-    if (cli_report_begin(cli, "solve", &json, err)) return err->status;
+    TRY(cli_report_begin(cli, "solve", &json, err));
     cli_solved_json(&solved, a->request, json);
     json_out_u64(json, "compute_ticks", (uint64_t)a->chain->compute);
     json_out_u64(json, "states", c->states);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/plan/cli_solve.h"
 #include "planner/solve/certify/certify.h"
@@ -94,7 +95,7 @@ static enum status print_devices(struct answer *a, FILE *out, struct error *err)
         cli_table_cell(&table, "%s", cli_percent(d.end > 0 ? (double)d.computes / (double)d.end : 0, share));
         cli_table_cell(&table, "%" PRId64, d.end);
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     if (a->in->device_count > ROWS_MAX) fprintf(out, "... and %u more\n", a->in->device_count - ROWS_MAX);
     return STATUS_OK;
 }
@@ -113,7 +114,7 @@ static enum status print_jobs(const struct answer *a, FILE *out, struct error *e
             cli_table_cell(&table, "%" PRId64 "%s", job->deadline, a->ends[j] > job->deadline ? " missed" : "");
         else cli_table_cell(&table, "-");
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     if (a->in->job_count > ROWS_MAX) fprintf(out, "... and %u more\n", a->in->job_count - ROWS_MAX);
     return STATUS_OK;
 }
@@ -127,9 +128,9 @@ static enum status report_text(struct cli *cli, struct answer *a, struct error *
     FILE *out = cli->out;
     fprintf(out, "%s: %s, %s on %s\n\n", a->in->name, CLI_COUNT(a->in->job_count, "job"),
             CLI_COUNT(a->in->task_count, "task"), CLI_COUNT(a->in->device_count, "device"));
-    if (print_devices(a, out, err)) return err->status;
+    TRY(print_devices(a, out, err));
     fputc('\n', out);
-    if (print_jobs(a, out, err)) return err->status;
+    TRY(print_jobs(a, out, err));
     fprintf(out, "\n%-9s  %" PRId64 "\n", instance_objective_names[a->in->objective], c->value);
     cli_solved_text(&solved, out);
     cli_solve_work_text(&work, out);
@@ -143,7 +144,7 @@ static enum status report_json(struct cli *cli, struct answer *a, struct error *
     struct cli_solved solved = solved_of(a, text);
     struct cli_solve_work work = work_of(c);
     struct json_out *json;
-    if (cli_report_begin(cli, "solve", &json, err)) return err->status;
+    TRY(cli_report_begin(cli, "solve", &json, err));
     cli_solved_json(&solved, a->request, json);
     cli_solve_work_json(&work, json);
     if (c->solver) {

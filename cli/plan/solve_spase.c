@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/plan/cli_solve.h"
 #include "planner/saturn/spase/spase_baseline.h"
@@ -83,7 +84,7 @@ static enum status print_jobs(const struct answer *a, FILE *out, struct error *e
         cli_table_cell(&table, "%" PRId64, task->start);
         cli_table_cell(&table, "%" PRId64, task->start + task->ticks);
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     if (a->in->job_count > ROWS_MAX) fprintf(out, "... and %u more\n", a->in->job_count - ROWS_MAX);
     return STATUS_OK;
 }
@@ -97,7 +98,7 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     FILE *out = cli->out;
     fprintf(out, "%s: %s on %s of %s\n\n", a->in->name, CLI_COUNT(a->in->job_count, "job"),
             CLI_COUNT(a->in->device_count, "device"), CLI_COUNT(a->in->node_count, "node"));
-    if (print_jobs(a, out, err)) return err->status;
+    TRY(print_jobs(a, out, err));
     fprintf(out, "\nmakespan   %" PRId64 ", devices busy %s; with a whole node for each job %" PRId64 "\n", c->value,
             cli_percent(busy(a), share), a->baselines[SPASE_BASELINE_MAX]);
     cli_solved_text(&solved, out);
@@ -116,7 +117,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
     struct cli_solved solved = solved_of(a, text);
     struct cli_solve_work work = work_of(c);
     struct json_out *json;
-    if (cli_report_begin(cli, "solve", &json, err)) return err->status;
+    TRY(cli_report_begin(cli, "solve", &json, err));
     cli_solved_json(&solved, a->request, json);
     json_out_u64(json, "one_by_one", (uint64_t)a->baselines[SPASE_BASELINE_MAX]);
     json_out_object_begin(json, "other_rules", true);
@@ -173,7 +174,7 @@ static enum status run_course(const struct answer *a, const struct spase_step *s
                                                      .seed = request->seed,
                                                      .iterations = REPLAN_ITERATIONS,
                                                      .optimus = optimus};
-    if (spase_introspect(a->in, steps, &options, out, err) != STATUS_OK) return err->status;
+    TRY(spase_introspect(a->in, steps, &options, out, err));
     return spase_course_check(a->in, out, options.restart_ticks, err);
 }
 
@@ -196,8 +197,7 @@ static enum status introspect(struct answer *a, struct spase_step *steps, struct
 static enum status run_rules(struct answer *a, struct spase_step *steps, struct error *err)
 {
     for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT; b++)
-        if (spase_baseline_run(a->in, b, a->request->seed, NULL, steps, &a->baselines[b], err) != STATUS_OK)
-            return err->status;
+        TRY(spase_baseline_run(a->in, b, a->request->seed, NULL, steps, &a->baselines[b], err));
     return STATUS_OK;
 }
 

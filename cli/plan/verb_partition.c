@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_table.h"
 #include "planner/parallel/pipeline/stage_partition.h"
@@ -106,7 +107,7 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     bool named = strcmp(a->path, a->chain->name) != 0;
     fprintf(cli->out, "%s: %s%s%s on %s\n\n", a->path, named ? a->chain->name : "", named ? ", " : "",
             CLI_COUNT(a->chain->count, "layer"), CLI_COUNT(p->workers, "worker"));
-    if (print_stages(a, cli->out, err)) return err->status;
+    TRY(print_stages(a, cli->out, err));
     fprintf(cli->out, "\npartition  %s, by %s\n", stage_partition_text(p, name), stage_method_names[a->request->method]);
     fprintf(cli->out, "interval   %s between minibatches; %s %s (%.3g times)\n",
             quantity_text(p->interval_s, DIMENSION_SECONDS, text),
@@ -121,7 +122,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
     const struct stage_partition *p = &a->partition;
     struct json_out *json;
     char name[STAGE_TEXT_BYTES];
-    if (cli_report_begin(cli, "partition", &json, err)) return err->status;
+    TRY(cli_report_begin(cli, "partition", &json, err));
     json_out_string(json, "file", a->path);
     json_out_string(json, "name", a->chain->name);
     json_out_string(json, "method", stage_method_names[a->request->method]);
@@ -207,7 +208,7 @@ static enum status answer_request(struct cli *cli, const struct request *request
     struct answer a = {.path = request->path, .chain = &chain, .request = &wanted};
     if (!request->levels)
         return error_set(err, STATUS_BAD_INPUT, "option '--levels' is missing (such as 4x16GB/s,2x1.25GB/s)");
-    if (parse_levels(request->levels, &wanted, err)) return err->status;
+    TRY(parse_levels(request->levels, &wanted, err));
     if (request->memory_bytes != CLI_NOT_GIVEN) {
         if (wanted.method != STAGE_BALANCED)
             return error_set(err, STATUS_BAD_INPUT, "option '--memory' is for balanced partitions, and this is '%s'",

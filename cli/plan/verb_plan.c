@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/json/json_in.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_ignored.h"
 #include "cli/document/cli_document.h"
@@ -269,13 +270,13 @@ static enum status report(struct cli *cli, const struct request *request,
         content.plans_only = asks_for(request, "optimal");
         content.best = field->best;
     }
-    if (check_for_parallel(request, &candidate->plan, err) != STATUS_OK) return err->status;
-    if (job_set_files_declare(&candidate->plan.jobs, false, err) != STATUS_OK) return err->status;
+    TRY(check_for_parallel(request, &candidate->plan, err));
+    TRY(job_set_files_declare(&candidate->plan.jobs, false, err));
     cli_load_warn_profile(cli, &candidate->plan.hardware);
     cli_warn_ignored(cli, &candidate->plan.jobs);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;
-    if (cli_refusal_ask(cli, &candidate->plan, request->output, &refusal, err) != STATUS_OK) return err->status;
+    TRY(cli_refusal_ask(cli, &candidate->plan, request->output, &refusal, err));
     if (!refusal.asked) warn_missing_data(cli, &candidate->plan);
     const struct cli_prediction *prediction = &candidate->prediction;
     cli_history_keep(cli, &(struct cli_outcome){.file = request->source.jobs_path, .policy = candidate->plan.policy,
@@ -442,7 +443,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (check_for_swap(&request, err) != STATUS_OK || check_for_saturn(&request, err) != STATUS_OK)
         return err->status;
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
-    if (check_policy(request.policy, err) != STATUS_OK) return err->status;
+    TRY(check_policy(request.policy, err));
     struct json_input *piped = NULL;
     if (strcmp(request.source.jobs_path, "-") == 0 && json_input_read("-", &piped, err) != STATUS_OK) return err->status;
     request.source.jobs = piped;

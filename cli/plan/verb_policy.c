@@ -12,6 +12,7 @@
 #include "base/files/path.h"
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_table.h"
@@ -44,10 +45,10 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     const char *policy = options.operands[0];
     if (!folder) folder = policy;
-    if (cli_skeleton_write(policy, folder, err) != STATUS_OK) return err->status;
+    TRY(cli_skeleton_write(policy, folder, err));
     if (cli->json) {
         struct json_out *json;
-        if (cli_report_begin(cli, "policy-new", &json, err) != STATUS_OK) return err->status;
+        TRY(cli_report_begin(cli, "policy-new", &json, err));
         json_out_string(json, "folder", folder);
         json_out_array_begin(json, "files", true);
         for (uint32_t i = 0; i < CLI_SKELETON_FILES; i++)
@@ -121,7 +122,7 @@ static enum status try_case(const struct request *request, const struct instance
                             struct outcome *outcome, struct error *err)
 {
     struct instance actual = {0};
-    if (instance_perturb(in, POLICY_CASE_NOISE, request->seed, &actual, err)) return err->status;
+    TRY(instance_perturb(in, POLICY_CASE_NOISE, request->seed, &actual, err));
     bool right = true;
     for (int live = 0; live < 2 && right && !err->status; live++) {
         struct policy_trial_options options = {.run = {.seed = request->seed,
@@ -175,7 +176,7 @@ static enum status report_json(struct cli *cli, const struct request *request,
                                const struct outcome *outcome, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "policy-test", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "policy-test", &json, err));
     json_out_string(json, "policy", outcome->name);
     json_out_string(json, "policy_file", request->policy);
     json_out_u64(json, "seed", request->seed);
@@ -218,7 +219,7 @@ static enum status report_text(struct cli *cli, const struct request *request,
             cli_table_cell(&table, "-");
         if (broken->cases > 0 && !first) first = broken->file;
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     if (!first && outcome->decisions > 0 && !cli->quiet)
         fprintf(cli->out, "\n%s, %.2g us each\n", CLI_COUNT(outcome->decisions, "decision"),
                 1e6 * outcome->seconds / (double)outcome->decisions);
@@ -264,7 +265,7 @@ enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct erro
     struct outcome outcome = {0};
     request.policy = options.operands[0];
     if (options.operand_count > 1) request.case_path = options.operands[1];
-    if (try_all(&request, &outcome, err) != STATUS_OK) return err->status;
+    TRY(try_all(&request, &outcome, err));
     enum status status = cli->json ? report_json(cli, &request, &outcome, err)
                                    : report_text(cli, &request, &outcome, err);
     uint32_t count = broken_rules(&outcome);

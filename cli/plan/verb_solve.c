@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "cli/plan/cli_solve.h"
 #include "planner/saturn/spase/spase.h"
 
@@ -26,8 +27,7 @@ static enum status unknown_kind(const struct json_input *input, struct error *er
     suggest_list(names, ARRAY_COUNT(kinds), list, sizeof list);
     if (!json_is_object(root))
         return json_fail_key(input, root, NULL, err, "not a problem to solve (expected an object with the key %s)", list);
-    if (json_refuse_kind(input, "an instance, a chain of layers or a SPASE problem", err) != STATUS_OK)
-        return err->status;
+    TRY(json_refuse_kind(input, "an instance, a chain of layers or a SPASE problem", err));
     json_object_foreach((json_t *)root, key, value) {
         const char *near = suggest(key, names, ARRAY_COUNT(kinds));
         if (near) return json_fail_key(input, root, key, err, "unknown key '%.80s' (did you mean '%s'?)", key, near);
@@ -38,7 +38,7 @@ static enum status unknown_kind(const struct json_input *input, struct error *er
 static enum status solve(struct cli *cli, const struct cli_solve_request *request, struct error *err)
 {
     struct json_input *input;
-    if (json_input_read(request->path, &input, err)) return err->status;
+    TRY(json_input_read(request->path, &input, err));
     size_t kind = 0;
     enum status status;
     while (kind < ARRAY_COUNT(kinds) && !json_object_get(json_input_root(input), kinds[kind].key)) kind++;

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 
 enum status cli_breakdown_find(const struct plan *plan, const struct trace *trace, struct cli_breakdown *out, struct error *err)
@@ -12,7 +13,7 @@ enum status cli_breakdown_find(const struct plan *plan, const struct trace *trac
     out->fullest = 0;
     for (uint32_t d = 1; d < plan->hardware.device_count; d++) /* places: the host, then the devices */
         if (trace->places[1 + d].peak_bytes > trace->places[1 + out->fullest].peak_bytes) out->fullest = d;
-    if (memory_breakdown_of_device(plan, out->fullest, &out->device, err) != STATUS_OK) return err->status;
+    TRY(memory_breakdown_of_device(plan, out->fullest, &out->device, err));
     out->host = memory_breakdown_of_host(plan);
     snprintf(out->moment, sizeof out->moment, "%s", memory_breakdown_moment(plan, &out->device, text));
     return STATUS_OK;

@@ -136,7 +136,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
         cli_table_cell(&table, "%s%s%s", plan_activations_names[plan->job_activations[j]], kept,
                        loss_from_inputs(plan, j) ? ", loss from inputs" : "");
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     cli_more_rows(cli->out, shown, plan->jobs.count);
     return STATUS_OK;
 }
@@ -175,7 +175,7 @@ static enum status print_parallel_jobs(struct cli *cli, const struct plan *plan,
         if (p->chosen > 0) snprintf(again, sizeof again, ", %" PRIu32 " full", chosen_again(p));
         cli_table_cell(&table, "%s%s%s", recompute_names[p->recompute], again, swapped);
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     cli_more_rows(cli->out, shown, plan->jobs.count);
     return STATUS_OK;
 }
@@ -228,7 +228,7 @@ static enum status print_places(struct cli *cli, const struct plan *plan, struct
         snprintf(name, sizeof name, "device %u", d);
         place_cells(&table, name, plan_device_bytes(plan, d), hardware->devices[d].memory_bytes);
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     cli_more_rows(cli->out, shown, devices);
     return STATUS_OK;
 }
@@ -275,7 +275,7 @@ static enum status print_memory(struct cli *cli, const struct plan *plan, struct
         memory_rows(&table, name, &memory);
         first = end;
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     cli_more_rows(cli->out, first, devices);
     return STATUS_OK;
 }
@@ -414,11 +414,11 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     if (report->outcomes) {
         TRY(cli_ranking_text(out, report, err));
     }
-    if (print_how_jobs_run(cli, plan, err) != STATUS_OK) return err->status;
+    TRY(print_how_jobs_run(cli, plan, err));
     fputc('\n', out);
-    if (print_places(cli, plan, err) != STATUS_OK) return err->status;
+    TRY(print_places(cli, plan, err));
     fputc('\n', out);
-    if (print_memory(cli, plan, err) != STATUS_OK) return err->status;
+    TRY(print_memory(cli, plan, err));
     if (report->swap->job_count > 0) fputc('\n', out);
     if (report->swap->job_count > 0 && cli_swap_text(out, plan, report->swap, err)) return err->status;
     fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
@@ -476,7 +476,7 @@ static enum status memory_json(struct json_out *json, const struct plan *plan, u
 {
     struct plan_memory memory;
     char name[PLAN_MEMORY_TEXT_BYTES];
-    if (plan_memory_planned(plan, device, &memory, err) != STATUS_OK) return err->status;
+    TRY(plan_memory_planned(plan, device, &memory, err));
     for (uint32_t i = 0; i < memory.count; i++) {
         json_out_object_begin(json, NULL, true);
         json_out_u64(json, "device", device);
@@ -510,7 +510,7 @@ static enum status hosts_json(struct json_out *json, const struct plan *plan, st
 static enum status places_json(struct json_out *json, const struct plan *plan, struct error *err)
 {
     json_out_array_begin(json, "places", false);
-    if (hosts_json(json, plan, err) != STATUS_OK) return err->status;
+    TRY(hosts_json(json, plan, err));
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         char name[32];
         snprintf(name, sizeof name, "device %u", d);
@@ -542,7 +542,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     struct json_out *json;
     bool optimal;
     TRY(is_optimal(report, &optimal, err));
-    if (cli_report_begin(cli, "plan", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "plan", &json, err));
     double makespan_s = prediction->result.makespan_s;
     json_out_string(json, "jobs_file", report->jobs_path);
     if (report->plan_path) json_out_string(json, "plan_file", report->plan_path);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
@@ -72,7 +73,7 @@ enum status cli_reservations_text(FILE *out, const struct plan *plan, struct err
         cli_table_cell(&table, "%s", quantity_text(reservation->begin_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%s", quantity_text(reservation->end_s, DIMENSION_SECONDS, text));
     }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, plan->jobs.count);
     return STATUS_OK;
 }

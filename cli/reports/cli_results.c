@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
@@ -144,7 +145,7 @@ enum status cli_results_print(FILE *out, const struct cli_result *results, uint3
         if (weights) weights_cell(&table, result);
     }
     free(ranked);
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, count);
     return STATUS_OK;
 }

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 #include "cli/ways/cli_predict.h"
@@ -24,8 +25,7 @@ enum status cli_simulated_check(const struct cli_simulated *s, uint32_t devices,
     for (uint32_t i = 0; i < s->trace->stream_count; i++) {
         char what[160];
         snprintf(what, sizeof what, "the use of stream '%s'", s->trace->streams[i].name);
-        if (cli_check_peak(what, s->result->streams[i].busy_s, s->result->makespan_s, err) != STATUS_OK)
-            return err->status;
+        TRY(cli_check_peak(what, s->result->streams[i].busy_s, s->result->makespan_s, err));
         if (s->trace->streams[i].kind == STREAM_COMPUTE) busy_s += s->result->streams[i].busy_s;
     }
     *compute_share = ratio(busy_s, s->result->makespan_s * devices);
@@ -50,7 +50,7 @@ static enum status print_streams(FILE *out, const struct cli_simulated *s, struc
         cli_table_cell(&table, "%.1f %%", 100 * ratio(use->busy_s, result->makespan_s));
         cli_table_cell(&table, "%" PRIu64, use->operations);
     }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, trace->stream_count);
     return STATUS_OK;
 }
@@ -87,16 +87,16 @@ static enum status print_links(FILE *out, const struct cli_simulated *s, struct 
         cli_table_cell(&table, "%.1f %%", 100 * ratio(use->busy_s, result->makespan_s));
         cli_table_cell(&table, "%.1f %%", 100 * ratio(use->saturated_s, result->makespan_s));
     }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, links);
     return STATUS_OK;
 }
 
 enum status cli_simulated_tables(FILE *out, const struct cli_simulated *s, struct error *err)
 {
-    if (print_streams(out, s, err) != STATUS_OK) return err->status;
+    TRY(print_streams(out, s, err));
     fputc('\n', out);
-    if (print_links(out, s, err) != STATUS_OK) return err->status;
+    TRY(print_links(out, s, err));
     if (s->hardware->link_count > 0) fputc('\n', out);
     return STATUS_OK;
 }
@@ -117,7 +117,7 @@ enum status cli_simulated_print(struct cli *cli, const struct cli_simulated *s, 
                                 const char *trace_path, struct error *err)
 {
     char text[QUANTITY_TEXT_BYTES];
-    if (cli_simulated_tables(cli->out, s, err) != STATUS_OK) return err->status;
+    TRY(cli_simulated_tables(cli->out, s, err));
     fprintf(cli->out, "makespan    %s on '%s' (predicted); compute %.1f %% busy\n",
             quantity_text(s->result->makespan_s, DIMENSION_SECONDS, text), s->hardware->name, 100 * compute_share);
     cli_simulated_end(cli->out, s);

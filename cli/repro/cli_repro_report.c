@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/repro/figure_report.h"
 
@@ -44,7 +45,7 @@ static void texts_json(struct json_out *json, const char *key, const struct figu
 static enum status list_json(struct cli *cli, struct figure *const *figures, size_t count, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "repro-list", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "repro-list", &json, err));
     json_out_array_begin(json, "figures", false);
     for (size_t i = 0; i < count; i++) {
         json_out_object_begin(json, NULL, false);
@@ -72,7 +73,7 @@ enum status repro_report_list(struct cli *cli, struct figure *const *figures, si
         cli_table_cell(&table, "%u", (unsigned)figures[i]->claim_count);
         cli_table_cell(&table, "%s", figures[i]->title);
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     if (count > 0) cli_next(cli, (const char *const[]){"repro", "run", figures[0]->id, NULL});
     return STATUS_OK;
 }
@@ -87,7 +88,7 @@ static void print_texts(FILE *out, const char *name, const struct figure_texts *
 static enum status show_json(struct cli *cli, const struct figure *figure, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "repro-show", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "repro-show", &json, err));
     figure_head_json(json, figure);
     texts_json(json, "set_up", &figure->set_up);
     texts_json(json, "assumptions", &figure->assumptions);
@@ -206,7 +207,7 @@ static void claims_json(struct json_out *json, const struct figure_result *resul
 static enum status figure_json(struct cli *cli, const struct figure_result *result, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "repro", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "repro", &json, err));
     figure_head_json(json, result->figure);
     sums_json(json, result);
     claims_json(json, result);
@@ -252,7 +253,7 @@ enum status repro_report_figure(struct cli *cli, const struct figure_result *res
     if (figure->real.read) fputs("carried out on this machine: ", cli->out);
     fprintf(cli->out, "%s, %s: %s\n%s%s%s%s\n\n", figure->paper.id, figure->figure, figure->title, figure->quantity.name,
             *figure->quantity.unit ? " (" : "", figure->quantity.unit, *figure->quantity.unit ? ")" : "");
-    if (points_table(cli, result, err) != STATUS_OK) return err->status;
+    TRY(points_table(cli, result, err));
     fputs("\n", cli->out);
     for (uint32_t i = 0; i < figure->claim_count; i++) {
         const struct figure_judged *judged = &result->claims[i];
@@ -272,7 +273,7 @@ static enum status all_json(struct cli *cli, const struct figure_result *results
                             struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "repro-all", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "repro-all", &json, err));
     json_out_u64(json, "run_count", run_count);
     json_out_array_begin(json, "figures", false);
     for (size_t i = 0; i < count; i++) {
@@ -304,7 +305,7 @@ enum status repro_report_all(struct cli *cli, const struct figure_result *result
         cli_table_cell(&table, "%u of %u", (unsigned)result->claims_held, (unsigned)result->figure->claim_count);
         cli_table_cell(&table, "%s", !result->figure->accuracy.known ? "" : result->met ? "met" : "missed");
     }
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     fprintf(cli->out, "\n%s, %s\n", CLI_COUNT(count, "figure"), CLI_COUNT(run_count, "run"));
     if (page) fprintf(cli->out, "written to %s\n", page);
     return STATUS_OK;

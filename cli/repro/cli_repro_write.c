@@ -11,6 +11,7 @@
 #include "base/files/path.h"
 #include "base/hash.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/repro/cli_repro_report.h"
 #include "cli/repro/figure_report.h"
 
@@ -55,7 +56,7 @@ static enum status hash_file(const char *path, char text[17], struct error *err)
 {
     char *bytes;
     size_t length;
-    if (file_read(path, 1u << 30, &bytes, &length, err) != STATUS_OK) return err->status;
+    TRY(file_read(path, 1u << 30, &bytes, &length, err));
     uint64_t hash = hash_bytes(HASH_BEGIN, bytes, length);
     free(bytes);
     snprintf(text, 17, "%016llx", (unsigned long long)hash);
@@ -150,7 +151,7 @@ static void add_summary(struct document *document, const struct figure_result *r
 static enum status add_figure(struct document *document, const struct figure_result *result, struct error *err)
 {
     char base[CLI_PATH_BYTES - 16], path[CLI_PATH_BYTES];
-    if (folder_make_temporary("picture", base, sizeof base, err) != STATUS_OK) return err->status;
+    TRY(folder_make_temporary("picture", base, sizeof base, err));
     path_in(base, "figure.svg", path);
     if (figure_draw(result, path, err) == STATUS_OK) (void)!figure_add_to_document(result, path, 2, document, err);
     folder_remove(base);

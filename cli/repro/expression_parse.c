@@ -11,6 +11,7 @@
 
 #include "base/text/number.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "cli/repro/expression_tree.h"
 
 static const struct expression_function_row expression_functions[EXPRESSION_FUNCTION_TOTAL] = {
@@ -384,6 +385,6 @@ enum status expression_check(const struct expression *expression, const char *co
                          expression->text, suggest_ending_or(expression->text, names, count, "", ending));
     }
     for (size_t i = 0; i < expression->part_count; i++)
-        if (expression_check(expression->parts[i], names, count, err) != STATUS_OK) return err->status;
+        TRY(expression_check(expression->parts[i], names, count, err));
     return STATUS_OK;
 }

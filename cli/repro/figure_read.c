@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "cli/repro/figure.h"
 #include "cli/repro/template.h"
 
@@ -66,8 +67,7 @@ static enum status read_texts(const struct figure *figure, struct json_object *o
     if (json_array_size(array) > FIGURE_TEXTS_MAX)
         return error_set(err, STATUS_LIMIT, "too many '%s' (limit is %d)", key, FIGURE_TEXTS_MAX);
     for (size_t i = 0; i < json_array_size(array); i++)
-        if (json_item_string(figure->input, array, i, &texts->items[texts->count++], err) != STATUS_OK)
-            return err->status;
+        TRY(json_item_string(figure->input, array, i, &texts->items[texts->count++], err));
     return STATUS_OK;
 }
 
@@ -151,7 +151,7 @@ static enum status fail_column(const struct figure *figure, const char *name, co
 static enum status read_columns(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *array;
-    if (json_take_array(root, "columns", JSON_REQUIRED, &array, err) != STATUS_OK) return err->status;
+    TRY(json_take_array(root, "columns", JSON_REQUIRED, &array, err));
     size_t count = json_array_size(array), most = FIGURE_COLUMNS_MAX - figure->real.read;
     if (count == 0 || count > most)
         return json_fail_key(figure->input, root->value, "columns", err, "%zu columns (expected 1 to %zu)", count, most);
@@ -192,12 +192,12 @@ static enum status read_published(struct figure *figure, struct json_object *roo
 static enum status read_label(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *array;
-    if (json_take_array(root, "label", JSON_OPTIONAL, &array, err) != STATUS_OK) return err->status;
+    TRY(json_take_array(root, "label", JSON_OPTIONAL, &array, err));
     for (uint32_t c = 0; !array && c < figure->column_count; c++)
         figure->columns[c].named = figure->columns[c].source == NULL && figure->columns[c].name != figure_steps;
     for (size_t i = 0; i < json_array_size(array); i++) {
         const char *name;
-        if (json_item_string(figure->input, array, i, &name, err) != STATUS_OK) return err->status;
+        TRY(json_item_string(figure->input, array, i, &name, err));
         uint32_t column = find_column(figure, name);
         if (column == FIGURE_NONE) return fail_column(figure, name, root->value, "label", err);
         figure->columns[column].named = true;
@@ -209,7 +209,7 @@ static enum status read_row(struct figure *figure, const json_t *rows, size_t ro
 {
     const json_t *array;
     uint32_t count = figure->column_count - figure->real.read; /* no row has a value for steps */
-    if (json_item_array(figure->input, rows, row, count, &array, err) != STATUS_OK) return err->status;
+    TRY(json_item_array(figure->input, rows, row, count, &array, err));
     if (figure->real.read)
         figure->cells[row * figure->column_count + count] = (struct expression_value){.kind = EXPRESSION_VALUE_NUMBER,
                                                                                       .number = figure->real.steps};
@@ -229,7 +229,7 @@ static enum status read_row(struct figure *figure, const json_t *rows, size_t ro
 static enum status read_rows(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *rows;
-    if (json_take_array(root, "rows", JSON_REQUIRED, &rows, err) != STATUS_OK) return err->status;
+    TRY(json_take_array(root, "rows", JSON_REQUIRED, &rows, err));
     size_t count = json_array_size(rows);
     if (count == 0 || count > FIGURE_ROWS_MAX)
         return json_fail_key(figure->input, root->value, "rows", err, "%zu rows (expected 1 to %d)", count,
@@ -238,7 +238,7 @@ static enum status read_rows(struct figure *figure, struct json_object *root, st
         return err->status;
     figure->row_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++)
-        if (read_row(figure, rows, i, err) != STATUS_OK) return err->status;
+        TRY(read_row(figure, rows, i, err));
     return STATUS_OK;
 }
 
@@ -296,7 +296,7 @@ static enum status read_files(struct figure *figure, struct json_object *root, s
         if (!json_is_object(child) && !json_is_string(child))
             return json_fail_key(figure->input, value, name, err,
                                  "expected an object, which is the file, or a string, which is a path to it");
-        if (template_check(child, place, names, name_count, err) != STATUS_OK) return err->status;
+        TRY(template_check(child, place, names, name_count, err));
         figure->files[figure->file_count++] = (struct figure_file){.name = name, .content = child};
     }
     return STATUS_OK;
@@ -308,7 +308,7 @@ static enum status check_arguments(const struct figure *figure, const json_t *ar
     size_t count = json_array_size(arguments);
     if (count == 0) return json_fail_index(figure->input, arguments, JSON_SELF, err, "a run without arguments");
     for (size_t i = 0; i < count; i++)
-        if (json_item_string(figure->input, arguments, i, &text, err) != STATUS_OK) return err->status;
+        TRY(json_item_string(figure->input, arguments, i, &text, err));
     return STATUS_OK;
 }
 
@@ -336,7 +336,7 @@ static enum status read_runs(struct figure *figure, struct json_object *root, st
         if (strcmp(name, "_comment") == 0) continue;
         if (figure->run_count == FIGURE_RUNS_MAX)
             return error_set(err, STATUS_LIMIT, "too many runs (limit is %d)", FIGURE_RUNS_MAX);
-        if (check_name(figure, name, value, name, 0, err) != STATUS_OK) return err->status;
+        TRY(check_name(figure, name, value, name, 0, err));
         if (!json_is_array(child))
             return json_fail_key(figure->input, value, name, err, "expected an array of arguments");
         struct figure_run *run = &figure->runs[figure->run_count];
@@ -358,7 +358,7 @@ static enum status read_expression(struct figure *figure, struct json_object *ob
     const char *text, *names[FIGURE_NAMES_MAX];
     uint32_t count = figure_names(figure, runs, series_count, names);
     struct error inner = {0};
-    if (json_take_string(object, key, JSON_REQUIRED, &text, err) != STATUS_OK) return err->status;
+    TRY(json_take_string(object, key, JSON_REQUIRED, &text, err));
     if (expression_parse(text, &figure->arena, out, &inner) == STATUS_OK &&
         expression_check(*out, names, count, &inner) == STATUS_OK)
         return STATUS_OK;
@@ -410,13 +410,13 @@ static enum status read_series_one(struct figure *figure, const json_t *array, s
 static enum status read_series(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *array;
-    if (json_take_array(root, "series", JSON_REQUIRED, &array, err) != STATUS_OK) return err->status;
+    TRY(json_take_array(root, "series", JSON_REQUIRED, &array, err));
     size_t count = json_array_size(array);
     if (count == 0 || count > FIGURE_SERIES_MAX)
         return json_fail_key(figure->input, root->value, "series", err, "%zu series (expected 1 to %d)", count,
                              FIGURE_SERIES_MAX);
     for (size_t i = 0; i < count; i++)
-        if (read_series_one(figure, array, i, err) != STATUS_OK) return err->status;
+        TRY(read_series_one(figure, array, i, err));
     return STATUS_OK;
 }
 
@@ -519,7 +519,7 @@ static enum status build(const char *path, struct json_input *input, bool real, 
 static enum status read_file(const char *path, bool real, struct figure **out, struct error *err)
 {
     struct json_input *input = NULL;
-    if (json_input_read(path, &input, err) != STATUS_OK) return err->status;
+    TRY(json_input_read(path, &input, err));
     return build(path, input, real, out, err);
 }
 
@@ -527,7 +527,7 @@ static enum status parse_text(const char *name, const char *text, size_t length,
                               struct error *err)
 {
     struct json_input *input = NULL;
-    if (json_input_parse(name, text, length, &input, err) != STATUS_OK) return err->status;
+    TRY(json_input_parse(name, text, length, &input, err));
     return build(name, input, real, out, err);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/files/csv.h"
+#include "base/try.h"
 #include "plots/plot_figure.h"
 
 /* --- numbers ------------------------------------------------------------------------------------- */
@@ -103,7 +104,7 @@ static enum status fill_picture(const struct figure_result *result, struct arena
     }
     for (uint32_t r = 0; r < rows; r++) {
         p->x[r] = figure_cell(figure, r, figure->x.column)->number;
-        if (label_row(figure, r, arena, &p->labels[r], err) != STATUS_OK) return err->status;
+        TRY(label_row(figure, r, arena, &p->labels[r], err));
     }
     p->plot = (struct plot_figure){.lines = figure->kind == FIGURE_LINES, .x_log = figure->x.log,
                                    .y_log = figure->quantity.log, .row_count = (uint32_t)rows, .series_count = shown,

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/try.h"
+
 /* --- scopes ------------------------------------------------------------------------------------ */
 
 struct row_scope {
@@ -106,7 +108,7 @@ static enum status evaluate_row(struct figure_result *result, const struct run_s
     for (uint32_t s = 0; s < figure->series_count; s++) {
         context.series_count = s;
         struct expression_scope scope = {find_in_row, &context, names, figure_names(figure, true, s, names)};
-        if (evaluate_point(&context, &scope, s, err) != STATUS_OK) return err->status;
+        TRY(evaluate_point(&context, &scope, s, err));
     }
     return STATUS_OK;
 }
@@ -132,7 +134,7 @@ static enum status make_lists(struct figure_result *result, struct list_scope *s
 static enum status judge(struct figure_result *result, struct error *err)
 {
     struct list_scope lists;
-    if (make_lists(result, &lists, err) != STATUS_OK) return err->status;
+    TRY(make_lists(result, &lists, err));
     const struct expression_scope scope = {find_list, &lists, lists.names, lists.count};
     for (uint32_t i = 0; i < result->figure->claim_count; i++) {
         const struct figure_claim *claim = &result->figure->claims[i];

@@ -7,6 +7,7 @@
 
 #include "base/files/file.h"
 #include "base/files/path.h"
+#include "base/try.h"
 #include "cli/repro/template.h"
 
 enum { FILE_MAX = 64 << 20, COMMANDS_MAX = 16, WHAT_BYTES = RUN_FOLDER_BYTES };
@@ -186,8 +187,7 @@ enum status figure_add_runs(const struct figure *figure, struct run_set *set, st
     if (ARENA_NEW(arena, (size_t)figure->row_count * figure->run_count, all, err) != STATUS_OK)
         return err->status;
     for (uint32_t r = 0; r < figure->row_count; r++)
-        if (add_row(figure, r, set, all + (size_t)r * figure->run_count, err) != STATUS_OK)
-            return err->status;
+        TRY(add_row(figure, r, set, all + (size_t)r * figure->run_count, err));
     *indexes = all;
     return STATUS_OK;
 }

@@ -21,6 +21,7 @@
 #include "base/files/path.h"
 #include "base/process/children.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 
 enum { PATH_BYTES = 4096, MESSAGE_BYTES = 900 };
 
@@ -97,7 +98,7 @@ static enum status copy_command(struct arena *arena, const struct run_command *f
     const char **arguments;
     if (ARENA_NEW(arena, count + 1, arguments, err) != STATUS_OK) return err->status;
     for (size_t i = 0; i < count; i++)
-        if (arena_string(arena, from->arguments[i], &arguments[i], err) != STATUS_OK) return err->status;
+        TRY(arena_string(arena, from->arguments[i], &arguments[i], err));
     to->arguments = arguments;
     return STATUS_OK;
 }
@@ -132,10 +133,9 @@ enum status run_set_add(struct run_set *set, const char *what, const struct run_
         ARENA_NEW(&set->arena, file_count, new_files, err) != STATUS_OK)
         return err->status;
     for (uint32_t c = 0; c < command_count; c++)
-        if (copy_command(&set->arena, &commands[c], new_commands + c, err) != STATUS_OK)
-            return err->status;
+        TRY(copy_command(&set->arena, &commands[c], new_commands + c, err));
     for (uint32_t f = 0; f < file_count; f++)
-        if (copy_file(&set->arena, &files[f], new_files + f, err) != STATUS_OK) return err->status;
+        TRY(copy_file(&set->arena, &files[f], new_files + f, err));
     run.commands = new_commands;
     run.files = new_files;
     *index = (uint32_t)set->count;
@@ -164,11 +164,11 @@ static enum status make_folder(struct run_set *set, struct run *run, struct erro
 {
     char path[PATH_BYTES];
     path_in(set, run, "", path);
-    if (arena_string(&set->arena, path, &run->folder, err) != STATUS_OK) return err->status;
+    TRY(arena_string(&set->arena, path, &run->folder, err));
     if (mkdir(path, 0700) != 0) return error_io(err, "cannot make the folder '%s'", path);
     for (uint32_t f = 0; f < run->file_count; f++) {
         path_in(set, run, run->files[f].name, path);
-        if (write_file(path, run->files[f].text, run->files[f].length, err) != STATUS_OK) return err->status;
+        TRY(write_file(path, run->files[f].text, run->files[f].length, err));
     }
     return STATUS_OK;
 }
@@ -192,7 +192,7 @@ static enum status keep_folder(const struct run_set *set, const struct run *run,
     int length = snprintf(path, sizeof path, "%s/%s", keep, run_set_folder(set, (uint32_t)(run - set->runs), name));
     if (length < 0 || length >= (int)sizeof path)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", PATH_BYTES - 1);
-    if (path_make_folders(path, err) != STATUS_OK) return err->status;
+    TRY(path_make_folders(path, err));
     folder_remove(path);
     return folder_move(run->folder, path, err);
 }
@@ -223,8 +223,7 @@ static enum status read_answer(struct run_set *set, struct run *run, const struc
     }
     run->answer.json = run->json;
     const char *message = children_reason(end->complaint, buffer, sizeof buffer);
-    if (arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err) != STATUS_OK)
-        return err->status;
+    TRY(arena_string(&set->arena, *message ? message : "it answered no", &run->answer.why, err));
     if (!run->json && end->exit_code == 0)
         return error_set(err, STATUS_BAD_INPUT, "%s: no JSON was printed, line %d: %s (is '--json' missing?)", run->what,
                          place.line, place.text);
@@ -251,7 +250,7 @@ static enum status go_on(struct run_set *set, struct run *run, const struct run_
         run->waiting = true;
         return STATUS_OK;
     }
-    if (read_answer(set, run, end, err) != STATUS_OK) return err->status;
+    TRY(read_answer(set, run, end, err));
     run->refused = end->exit_code > 1 ? end->exit_code : 0;
     run->done = true;
     if (keep && run->refused == 0) return keep_folder(set, run, keep, err);
@@ -370,7 +369,7 @@ enum status run_set_execute(struct run_set *set, const struct run_set_options *o
     uint32_t workers = options->workers > 0 ? min_u32(options->workers, CHILDREN_MAX) : children_cores();
     if (!pool.program && path_from_program("", self, sizeof self, err) != STATUS_OK) return err->status;
     if (!pool.program) pool.program = self;
-    if (folder_make_temporary("repro", set->folder, sizeof set->folder, err) != STATUS_OK) return err->status;
+    TRY(folder_make_temporary("repro", set->folder, sizeof set->folder, err));
     progress_begin(&pool.progress, "runs", (double)set->count);
     if (children_run(&client, workers, err) == STATUS_OK && pool.fault.status) *err = pool.fault;
     progress_end(&pool.progress);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_verb_options.h"
 #include "cli/document/document.h"
 #include "cli/repro/cli_papers.h"
@@ -133,10 +134,9 @@ static enum status compute(struct repro_work *work, const struct repro_request *
     setenv("SPILLWAY_HISTORY", "", 1); /* runs of figures are no work of the user's */
     if (request->real && cli_real_begin(work->papers.figures[0], request->output, kept, &options, err) != STATUS_OK)
         return err->status;
-    if (run_set_execute(work->set, &options, err) != STATUS_OK) return err->status;
+    TRY(run_set_execute(work->set, &options, err));
     for (size_t i = 0; i < work->papers.count; i++, work->result_count++)
-        if (figure_evaluate(work->papers.figures[i], work->set, work->indexes[i], &work->results[i], err) != STATUS_OK)
-            return err->status;
+        TRY(figure_evaluate(work->papers.figures[i], work->set, work->indexes[i], &work->results[i], err));
     return STATUS_OK;
 }
 

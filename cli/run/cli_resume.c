@@ -32,7 +32,7 @@ static enum status ask(const struct cli *cli, const char *plan_path, const char 
     const char *words[11];
     size_t count = 0;
     struct cli_child_end end;
-    if (cli_child_find(program, err) != STATUS_OK) return err->status;
+    TRY(cli_child_find(program, err));
     words[count++] = program;
     words[count++] = "checkpoints";
     words[count++] = "--result";
@@ -43,7 +43,7 @@ static enum status ask(const struct cli *cli, const char *plan_path, const char 
     words[count++] = plan_path;
     words[count++] = folder;
     words[count] = NULL;
-    if (cli_child_run(words, &end, err) != STATUS_OK) return err->status;
+    TRY(cli_child_run(words, &end, err));
     return cli_child_status(&end, "look at the checkpoints", err);
 }
 
@@ -93,7 +93,7 @@ static enum status read_jobs(struct cli *cli, const char *path, const struct pla
                              plan->jobs.count);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
-        if (read_job(cli, out->in, jobs, j, &out->jobs[j], err) != STATUS_OK) return err->status;
+        TRY(read_job(cli, out->in, jobs, j, &out->jobs[j], err));
         out->begun |= out->jobs[j].minibatches > 0;
         out->complete += out->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 #include "cli/process/cli_load.h"
@@ -176,7 +177,7 @@ static enum status print_jobs(FILE *out, const struct cli_run_report *report, st
             cli_table_cell(&table, job->nonfinite_losses > 0 ? "not finite" : "-");
         }
     }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, plan->jobs.count);
     for (uint32_t j = 0; j < shown; j++)
         if (report->measured->jobs[j].skipped_steps > 0)
@@ -281,12 +282,12 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
             report->measured->libraries,
             quantity_text(report->measured->setup_s, DIMENSION_SECONDS, text));
     if (request->dispatch) fprintf(out, "dispatched live by %s\n\n", report->prediction->trace.policy);
-    if (print_whole(out, report, err) != STATUS_OK) return err->status;
+    TRY(print_whole(out, report, err));
     print_load(out, report);
     fputc('\n', out);
-    if (print_jobs(out, report, err) != STATUS_OK) return err->status;
+    TRY(print_jobs(out, report, err));
     fputc('\n', out);
-    if (put_results(report, out, NULL, err) != STATUS_OK) return err->status;
+    TRY(put_results(report, out, NULL, err));
     const struct written written = what_was_written(report);
     if (written.trace || written.carried || written.log) fputc('\n', out);
     if (written.trace) fprintf(out, "trace written to %s\n", written.trace);
@@ -367,7 +368,7 @@ static enum status report_json(struct cli *cli, const struct cli_run_report *rep
     const struct cli_run_request *request = report->request;
     struct json_out *json;
     double error = 0;
-    if (cli_report_begin(cli, "run", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "run", &json, err));
     json_out_string(json, "plan_file", request->plan_path);
     const struct written written = what_was_written(report);
     if (written.trace) json_out_string(json, "trace_file", written.trace);
@@ -414,7 +415,7 @@ enum status cli_run_report_nothing_left(struct cli *cli, const struct cli_run_re
 {
     struct json_out *json;
     if (cli->json) {
-        if (cli_report_begin(cli, "run", &json, err) != STATUS_OK) return err->status;
+        TRY(cli_report_begin(cli, "run", &json, err));
         json_out_string(json, "plan_file", report->request->plan_path);
         cli_fingerprint(json, plan_fingerprint(report->whole));
         json_out_bool(json, "completed", true);
@@ -432,7 +433,7 @@ enum status cli_run_report_nothing_left(struct cli *cli, const struct cli_run_re
     struct job_headings headings;
     jobs_table_begin(&table, report, &headings);
     complete_rows(&table, report);
-    if (cli_table_end(&table, cli->out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, cli->out, err));
     fputc('\n', cli->out);
     return put_results(report, cli->out, NULL, err);
 }

@@ -13,6 +13,7 @@
 
 #include "base/files/path.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_ignored.h"
 #include "cli/common/cli_machine.h"
 #include "cli/document/cli_document.h"
@@ -36,8 +37,7 @@ static enum status check_contradiction(const struct cli_run_request *request, co
                                        struct error *err)
 {
     uint64_t bytes = 0;
-    if (cli_bytes(request->device_memory_bytes, "device-memory", &bytes, err) != STATUS_OK)
-        return err->status;
+    TRY(cli_bytes(request->device_memory_bytes, "device-memory", &bytes, err));
     if (request->devices > 0 && request->devices != plan->hardware.device_count)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan was made for %s and not %" PRIu64
@@ -111,7 +111,7 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
                          struct error *err)
 {
     char program[CLI_PATH_BYTES];
-    if (cli_child_find(program, err) != STATUS_OK) return err->status;
+    TRY(cli_child_find(program, err));
     struct words words = {.count = 0};
     char keep[24], seed[24];
     snprintf(keep, sizeof keep, "%" PRIu64, request->keep);
@@ -222,8 +222,7 @@ static enum status carry_out(struct cli *cli, struct cli_run_report *report, con
 {
     struct cli_child_end end;
     struct cli_measured measured = {0};
-    if (start(cli, report->request, plan_path, report->resume != NULL, result_path, &end, err) != STATUS_OK)
-        return err->status;
+    TRY(start(cli, report->request, plan_path, report->resume != NULL, result_path, &end, err));
     if (!has_result(result_path)) {
         if (cli_child_status(&end, "run", err) == STATUS_OK)
             error_set(err, STATUS_DEVICE, "the executor left no result");
@@ -430,7 +429,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     if (refuse_dash("trace", request.trace_path, err) != STATUS_OK ||
         refuse_dash("log", request.log_path, err) != STATUS_OK)
         return err->status;
-    if (refuse_dash("carried", request.carried, err) != STATUS_OK) return err->status;
+    TRY(refuse_dash("carried", request.carried, err));
     if (!request.dispatch && (request.policy || request.seed > 0 || request.carried))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
                          request.policy ? "policy" : request.seed > 0 ? "seed" : "carried");
@@ -442,7 +441,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "a plan that is run must be a file: it is read twice");
     if (!cli->document || request.trace_path) return run(cli, &request, err);
     char scratch[CLI_PATH_BYTES];
-    if (cli_child_file(scratch, err) != STATUS_OK) return err->status;
+    TRY(cli_child_file(scratch, err));
     request.scratch_trace = scratch;
     enum status status = run(cli, &request, err);
     unlink(scratch);

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "base/try.h"
 
 static int ascending(const void *a, const void *b)
 {
@@ -27,7 +28,7 @@ static enum status run_all(const struct cli_failures *wanted, const struct cli_f
         struct failure_simulation one;
         struct failure_simulation_case of = {.failures = &s->failures, .devices = s->devices, .work_s = s->work_s,
                                    .checkpoint_every_s = every_s, .seed = random_u64(wanted->seed, i)};
-        if (failure_simulation_run(&of, &one, err)) return err->status;
+        TRY(failure_simulation_run(&of, &one, err));
         if (one.ended) wall_s[(*ended)++] = one.wall_s;
         sum->wall_s += one.wall_s;
         sum->work_s += one.work_s;

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli_trace.h"
 #include "cli/history/cli_history.h"
 #include "sim/uncertainty/prediction_interval.h"
@@ -74,7 +75,7 @@ static enum status read_runs(const char *machine, struct arena *arena, struct pr
     size_t found = 0;
     const struct history_filter filter = {.verb = "run", .hardware = machine, .last = INTERVAL_RUNS_MAX};
     *count = 0;
-    if (cli_history_path(path, &some, err) != STATUS_OK) return err->status;
+    TRY(cli_history_path(path, &some, err));
     if (!some || access(path, F_OK) != 0) return STATUS_OK;
     enum status status = history_open(path, false, &history, err);
     if (status == STATUS_OK) status = history_read(history, &filter, arena, &records, &found, &wrong, err);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
@@ -108,7 +109,7 @@ static enum status print_models(const struct serving_report *r, const struct lat
         time_cell(&table, any, any ? quantile(sorted, share->served, 0.99) : 0);
         cli_table_cell(&table, "%u", groups_of(r, m));
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, r->in->model_count);
     return STATUS_OK;
 }
@@ -130,7 +131,7 @@ static enum status print_groups(const struct serving_report *r, FILE *out, struc
         cli_table_cell(&table, "%u", r->result->groups[g].served);
         cli_table_cell(&table, "%s", cli_percent(busy(r, g), text));
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, r->placement->group_count);
     return STATUS_OK;
 }
@@ -160,7 +161,7 @@ enum status serving_report_text(struct cli *cli, const struct serving_report *r,
 {
     struct latencies l;
     char memory[QUANTITY_TEXT_BYTES], span[QUANTITY_TEXT_BYTES];
-    if (latencies_make(r, &l, err)) return err->status;
+    TRY(latencies_make(r, &l, err));
     fprintf(cli->out, "%s: %s on %s with %s for weights; %s in %s\n\n", r->in->name,
             CLI_COUNT(r->in->model_count, "model"), CLI_COUNT(r->in->device_count, "device"),
             quantity_text((double)r->in->device_bytes, DIMENSION_BYTES, memory), CLI_COUNT(r->traffic->count, "request"),
@@ -232,7 +233,7 @@ enum status serving_report_json(struct cli *cli, const struct serving_report *r,
 {
     struct latencies l;
     struct json_out *json;
-    if (latencies_make(r, &l, err)) return err->status;
+    TRY(latencies_make(r, &l, err));
     if (cli_report_begin(cli, "serve", &json, err)) {
         latencies_release(&l);
         return err->status;

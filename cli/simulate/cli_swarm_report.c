@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
@@ -92,7 +93,7 @@ static enum status print_groups(const struct swarm_report *r, FILE *out, struct 
         cli_table_cell(&table, "%s", cli_percent(share(sum.present_s, group->count * result->elapsed_s), text));
         cli_table_cell(&table, "%s", cli_percent(share(sum.busy_s, sum.present_s), text));
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, r->in->group_count);
     return STATUS_OK;
 }
@@ -134,11 +135,11 @@ enum status swarm_report_text(struct cli *cli, const struct swarm_report *r, str
     fprintf(out, "%s: %s in %s, %s; steps of %s samples\n\n", r->in->name, CLI_COUNT(r->in->peer_count, "peer"),
             CLI_COUNT(r->in->stage_count, "stage"), CLI_COUNT(r->in->trainers, "trainer"),
             quantity_text((double)r->in->batch * (double)r->in->microbatch, DIMENSION_COUNT_OF, batch));
-    if (print_trials(r, out, err)) return err->status;
+    TRY(print_trials(r, out, err));
     fprintf(out, "\n%s%s:\n", swarm_wiring_names[r->trials->wiring], r->trials->rebalanced ? ", rebalanced" : "");
-    if (print_stages(r, out, err)) return err->status;
+    TRY(print_stages(r, out, err));
     fputc('\n', out);
-    if (print_groups(r, out, err)) return err->status;
+    TRY(print_groups(r, out, err));
     fputc('\n', out);
     print_totals(r, out);
     if (r->timeline) fprintf(out, "written to  %s\n", r->timeline);
@@ -206,7 +207,7 @@ static void trial_json(const struct swarm_report *r, const struct swarm_trial *t
 enum status swarm_report_json(struct cli *cli, const struct swarm_report *r, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "swarm", &json, err)) return err->status;
+    TRY(cli_report_begin(cli, "swarm", &json, err));
     json_out_string(json, "file", r->path);
     if (r->timeline) json_out_string(json, "timeline_file", r->timeline);
     json_out_string(json, "name", r->in->name);

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/json/json_in.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/simulate/cli_simulate.h"
 #include "cli/ways/cli_candidate.h"
 #include "cli/ways/cli_saturn.h"
@@ -33,8 +34,7 @@ static const struct kind *kind_of(const json_t *root)
 
 static enum status refuse_kind(const struct json_input *input, bool live, struct error *err)
 {
-    if (json_refuse_kind(input, live ? "an instance, jobs or a plan" : "a plan or jobs", err) != STATUS_OK)
-        return err->status;
+    TRY(json_refuse_kind(input, live ? "an instance, jobs or a plan" : "a plan or jobs", err));
     return live ? json_fail_key(input, json_input_root(input), NULL, err,
                                 "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
                                 "or spillway_plan)")

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 #include "cli/document/cli_document.h"
@@ -34,7 +35,7 @@ static enum status print_jobs(FILE *out, const struct trace *trace, struct error
         cli_table_cell(&table, "%s", quantity_text(job->end_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%" PRIu64, job->minibatches);
     }
-    if (cli_table_end(&table, out, err) != STATUS_OK) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, shown, trace->job_count);
     return STATUS_OK;
 }
@@ -47,7 +48,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     fprintf(out, "%s: %s on %s, dispatched live by %s\n\n", request->path,
             CLI_COUNT(report->instance->job_count, "job"), CLI_COUNT(report->instance->device_count, "device"),
             report->policy->name);
-    if (print_jobs(out, s->trace, err) != STATUS_OK) return err->status;
+    TRY(print_jobs(out, s->trace, err));
     fputc('\n', out);
     return cli_simulated_print(cli, s, report->compute_share, request->trace_path, err);
 }
@@ -56,7 +57,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 {
     const struct cli_simulated *s = &report->simulated;
     struct json_out *json;
-    if (cli_report_begin(cli, "simulate", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "simulate", &json, err));
     json_out_string(json, "instance_file", report->request->path);
     if (report->request->trace_path) json_out_string(json, "trace_file", report->request->trace_path);
     json_out_string(json, "hardware", s->hardware->name);

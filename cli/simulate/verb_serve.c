@@ -12,6 +12,7 @@
 #include "base/process/progress.h"
 #include "base/size.h"
 #include "base/text/number.h"
+#include "base/try.h"
 #include "cli/common/cli_machine.h"
 #include "cli/simulate/cli_serving_report.h"
 #include "sim/placement/placement_bound.h"
@@ -141,7 +142,7 @@ static enum status replicate(struct work *w, uint32_t *attained, struct error *e
     struct placement_found found;
     struct serve_result result;
     struct server *server = NULL;
-    if (find_placement(w, (struct serving_shape){1, 1}, w->wanted->iterations, &found, err)) return err->status;
+    TRY(find_placement(w, (struct serving_shape){1, 1}, w->wanted->iterations, &found, err));
     if (!simulate(w, &found.placement, NULL, &server, &result, err)) *attained = result.attained;
     server_destroy(server);
     return err->status;
@@ -151,7 +152,7 @@ static enum status write_placement(const struct work *w, struct error *err)
 {
     struct json_file file;
     if (!w->wanted->output) return STATUS_OK;
-    if (json_file_begin(&file, w->wanted->output, "writing a placement", err)) return err->status;
+    TRY(json_file_begin(&file, w->wanted->output, "writing a placement", err));
     placement_write_json(&w->in, &w->placement, file.out);
     return json_file_end(&file, err);
 }

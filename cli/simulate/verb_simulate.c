@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_factors.h"
 #include "cli/common/cli_machine.h"
@@ -120,10 +121,10 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     const struct trace *trace = &report->prediction->trace;
     fprintf(out, "%s: %s%s, policy %s\n\n", report->plan_path, CLI_COUNT(report->plan->jobs.count, "job"),
             report->request->live ? ", dispatched live" : "", trace->policy);
-    if (cli_trace_jobs(out, trace, err) != STATUS_OK) return err->status;
+    TRY(cli_trace_jobs(out, trace, err));
     fputc('\n', out);
-    if (cli_simulated_tables(out, &report->simulated, err) != STATUS_OK) return err->status;
-    if (cli_trace_places(out, trace, err) != STATUS_OK) return err->status;
+    TRY(cli_simulated_tables(out, &report->simulated, err));
+    TRY(cli_trace_places(out, trace, err));
     fputc('\n', out);
     if (report->request->contents && cli_breakdown_text(out, &report->parts, err) != STATUS_OK) return err->status;
     if (report->request->contents) fputc('\n', out);
@@ -157,7 +158,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     const struct cli_prediction *prediction = report->prediction;
     const struct sim_result *result = &prediction->result;
     struct json_out *json;
-    if (cli_report_begin(cli, "simulate", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "simulate", &json, err));
     json_out_string(json, "plan_file", report->plan_path);
     if (report->trace_path) json_out_string(json, "trace_file", report->trace_path);
     cli_fingerprint(json, plan_fingerprint(report->plan));
@@ -209,7 +210,7 @@ static enum status read_plan(const struct cli_simulate_request *request, struct 
 
 static enum status read_noise(const char *text, double *out, struct error *err)
 {
-    if (cli_ratio(text, "noise", out, err) != STATUS_OK) return err->status;
+    TRY(cli_ratio(text, "noise", out, err));
     if (*out > 0 && *out <= 0.9) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "option '--noise' is '%s' (expected more than 0%% and at most 90%%)", text);
 }
@@ -439,7 +440,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
     request.subject = planned ? SIMULATE_JOBS : SIMULATE_PLAN;
     if (!planned && simulate_find_subject(request.path, request.live, &request.subject, err) != STATUS_OK)
         return err->status;
-    if (check_request(&request, err) != STATUS_OK) return err->status;
+    TRY(check_request(&request, err));
     if (request.failures.runs == 0) request.failures.runs = 200;
     if (request.subject == SIMULATE_INSTANCE) return simulate_live(cli, &request, err);
     return simulate_plan(cli, &request, err);

@@ -5,6 +5,7 @@
 #include "base/files/file.h"
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_machine.h"
 #include "cli/simulate/cli_swarm_report.h"
 #include "sim/swarm/swarm_io.h"
@@ -30,7 +31,7 @@ static enum status read_swarm(struct work *w, struct error *err)
 {
     const struct swarm_request *wanted = w->wanted;
     struct swarm *in = &w->in;
-    if (swarm_read(wanted->path, in, err)) return err->status;
+    TRY(swarm_read(wanted->path, in, err));
     if (wanted->wiring < SWARM_WIRING_COUNT) in->wiring = (uint32_t)wanted->wiring;
     if (wanted->rebalance_s >= 0) in->rebalance_s = wanted->rebalance_s;
     if (wanted->no_rebalance) in->rebalance_s = HUGE_VAL;
@@ -81,7 +82,7 @@ static enum status simulate(struct work *w, uint32_t wiring, bool rebalanced, st
                                     .context = timeline, .on_progress = show, .progress_context = w};
     trial->wiring = wiring;
     trial->rebalanced = rebalanced;
-    if (swarm_run(&w->arena, &w->in, &options, &trial->result, err)) return err->status;
+    TRY(swarm_run(&w->arena, &w->in, &options, &trial->result, err));
     return swarm_bound(&w->in, &trial->result, rebalanced, &trial->bound, err);
 }
 
@@ -96,7 +97,7 @@ static enum status simulate_first(struct work *w, struct error *err)
     bool rebalanced = may_rebalance(w, w->in.wiring);
     struct json_file file;
     if (!w->wanted->timeline) return simulate(w, w->in.wiring, rebalanced, NULL, err);
-    if (json_file_begin(&file, w->wanted->timeline, "writing a timeline", err)) return err->status;
+    TRY(json_file_begin(&file, w->wanted->timeline, "writing a timeline", err));
     json_out_object_begin(file.out, NULL, false);
     json_out_array_begin(file.out, "traceEvents", false);
     enum status status = simulate(w, w->in.wiring, rebalanced, file.out, err);
@@ -115,7 +116,7 @@ static enum status simulate_others(struct work *w, struct error *err)
     for (uint32_t wiring = 0; wiring < SWARM_WIRING_COUNT && !w->wanted->alone; wiring++)
         for (int rebalanced = may_rebalance(w, wiring); rebalanced >= 0; rebalanced--) {
             if (wiring == w->trials[0].wiring && rebalanced == w->trials[0].rebalanced) continue;
-            if (simulate(w, wiring, rebalanced, NULL, err)) return err->status;
+            TRY(simulate(w, wiring, rebalanced, NULL, err));
         }
     return STATUS_OK;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_factors.h"
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_other_machine.h"
@@ -40,7 +41,7 @@ static enum status read_scale(const char *list, struct sim_replay_change *change
     while (list) {
         struct cli_factor one;
         uint32_t k = 0;
-        if (cli_factor_parse(&list, "scale", "KIND", true, &one, err)) return err->status;
+        TRY(cli_factor_parse(&list, "scale", "KIND", true, &one, err));
         while (k < STREAM_KIND_COUNT && strcmp(plan_stream_names[k], one.name) != 0) k++;
         bool gaps = strcmp(one.name, "gaps") == 0;
         if (k == STREAM_KIND_COUNT && !gaps)
@@ -93,9 +94,9 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     FILE *out = cli->out;
     const struct request *request = report->request;
     fprintf(out, "%s: replay of '%s'\n\n", request->plan_path, request->record_path);
-    if (cli_trace_jobs(out, report->trace, err) != STATUS_OK) return err->status;
+    TRY(cli_trace_jobs(out, report->trace, err));
     fputc('\n', out);
-    if (print_path(out, report->changed, err) != STATUS_OK) return err->status;
+    TRY(print_path(out, report->changed, err));
     fputc('\n', out);
     print_times(out, report);
     cli_trace_written(cli, request->trace_path);
@@ -106,7 +107,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 {
     const struct sim_replay *same = report->unchanged, *changed = report->changed;
     struct json_out *json;
-    if (cli_report_begin(cli, "trace-replay", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "trace-replay", &json, err));
     json_out_string(json, "plan_file", report->request->plan_path);
     json_out_string(json, "replayed_file", report->request->record_path);
     if (report->request->trace_path) json_out_string(json, "trace_file", report->request->trace_path);

@@ -4,6 +4,7 @@
 
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_machine.h"
 #include "cli/document/cli_document.h"
 #include "cli/history/cli_history.h"
@@ -35,7 +36,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 {
     const struct cli_simulated *s = &report->simulated;
     struct json_out *json;
-    if (cli_report_begin(cli, "trace-simulate", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "trace-simulate", &json, err));
     json_out_string(json, "chakra_prefix", report->request->prefix);
     if (report->request->trace_path) json_out_string(json, "trace_file", report->request->trace_path);
     json_out_u64(json, "ranks", report->chakra->rank_count);

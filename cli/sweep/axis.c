@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text/number.h"
+#include "base/try.h"
 
 /* The state of reading an axis. */
 struct reading {
@@ -42,7 +43,7 @@ static enum status add(struct reading *reading, const char *text, double number,
         return err->status;
     struct sweep_value *value = &reading->values[reading->count];
     *value = (struct sweep_value){.number = number};
-    if (arena_string(reading->arena, text, &value->text, err) != STATUS_OK) return err->status;
+    TRY(arena_string(reading->arena, text, &value->text, err));
     reading->count++;
     if (isnan(number)) reading->numeric = false;
     return STATUS_OK;
@@ -171,7 +172,7 @@ static enum status add_range(struct reading *reading, const struct range *range,
         double number = rounded(range_at(range, n));
         if (number > range->to + slack || (range->stepping == STEP_EVENLY && n >= range->step)) break;
         last = number;
-        if (add_number(reading, number, unit, unit_length, err) != STATUS_OK) return err->status;
+        TRY(add_number(reading, number, unit, unit_length, err));
     }
     if (range->ends && last < range->to - slack) return add_number(reading, range->to, unit, unit_length, err);
     return STATUS_OK;
@@ -205,8 +206,7 @@ static enum status read_range(struct reading *reading, const char *item, size_t 
     if (first_length > 0 && (first_length != unit_length || memcmp(first_unit, unit, unit_length) != 0))
         return complain(reading, item, length, "the same unit at both ends of a range", err);
     if (!(range.from < range.to)) return complain(reading, item, length, "a range that ends above its beginning", err);
-    if (read_step(reading, item, length, step ? step + 1 : NULL, unit, unit_length, &range, err) != STATUS_OK)
-        return err->status;
+    TRY(read_step(reading, item, length, step ? step + 1 : NULL, unit, unit_length, &range, err));
     note_unit(reading, unit, unit_length);
     return add_range(reading, &range, unit, unit_length, err);
 }
@@ -249,7 +249,7 @@ static enum status keep(const struct reading *reading, const char *equals, struc
     struct sweep_value *values = NULL;
     *out = (struct sweep_axis){.count = reading->count, .unit = "", .numeric = reading->numeric && !reading->units_differ};
     snprintf(word, sizeof word, "%.*s", (int)(equals - reading->text), reading->text);
-    if (arena_string(reading->arena, word, &out->name, err) != STATUS_OK) return err->status;
+    TRY(arena_string(reading->arena, word, &out->name, err));
     snprintf(word, sizeof word, "%.*s", (int)reading->unit_length, reading->unit ? reading->unit : "");
     if (out->numeric && arena_string(reading->arena, word, &out->unit, err) != STATUS_OK) return err->status;
     if (ARENA_NEW(reading->arena, reading->count, values, err) != STATUS_OK) return err->status;

@@ -9,6 +9,7 @@
 #include "base/files/path.h"
 #include "base/size.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "cli/sweep/cli_sweep_jobs.h"
 
 /* Verbs that compute an answer without side effects; of `repro` only the action `run`. */
@@ -116,7 +117,7 @@ static const char *first_operand(const struct cli_sweep_command *command)
 static enum status find_targets(struct cli_sweep_command *command, const struct sweep_grid *grid, struct error *err)
 {
     for (uint32_t a = 0; a < grid->axis_count; a++) {
-        if (find_target(command, &grid->axes[a], a, err) != STATUS_OK) return err->status;
+        TRY(find_target(command, &grid->axes[a], a, err));
         if (command->targets[a].kind != SWEEP_JOBS) continue;
         command->jobs_path = first_operand(command);
         if (!command->jobs_path)
@@ -155,11 +156,11 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     if (!is_one_of(verb, cli_sweep_verbs, SWEEP_VERBS))
         return error_set(err, STATUS_BAD_INPUT, "'%s' cannot be swept (expected %s)", verb,
                          suggest_list(cli_sweep_verbs, SWEEP_VERBS, list, sizeof list));
-    if (cli_find_verb(verb, is_figure ? figure_action : NULL, &out->verb, err) != STATUS_OK) return err->status;
+    TRY(cli_find_verb(verb, is_figure ? figure_action : NULL, &out->verb, err));
     size_t verb_words = is_file || bare_figure ? 0 : is_figure ? 2 : 1;
     out->words = (const char *const *)words + verb_words;
     out->word_count = count - verb_words;
-    if (cli_verb_options(verb, arena, &out->options, err) != STATUS_OK) return err->status;
+    TRY(cli_verb_options(verb, arena, &out->options, err));
     if (path_from_program("", path, sizeof path, err) != STATUS_OK || arena_string(arena, path, &out->program, err) != STATUS_OK)
         return err->status;
     return find_targets(out, grid, err);

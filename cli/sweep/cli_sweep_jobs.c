@@ -9,6 +9,7 @@
 #include "base/json/json_change.h"
 #include "base/json/json_in.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/process/cli_child.h"
 #include "models/network/network.h"
 
@@ -22,7 +23,7 @@ static enum status root_paths(json_t *object, const char *file, struct arena *ar
     for (size_t k = 0; k < ARRAY_COUNT(path_keys); k++) {
         const char *text = json_string_value(json_object_get(object, path_keys[k])), *rooted;
         if (!text || (k == 0 && !network_is_path(text))) continue;
-        if (path_beside(file, text, arena, &rooted, err) != STATUS_OK) return err->status;
+        TRY(path_beside(file, text, arena, &rooted, err));
         if (json_object_set_new(object, path_keys[k], json_string(rooted)) != 0)
             return error_memory(err, "a jobs file", strlen(rooted));
     }
@@ -50,9 +51,9 @@ static enum status change_all(json_t *root, const char *path, const struct cli_s
     if (json_is_object(defaults) && root_paths(defaults, path, arena, err) != STATUS_OK) return err->status;
     json_array_foreach(jobs, index, job) {
         if (!json_is_object(job)) continue; /* the reader reports it, with the place */
-        if (root_paths(job, path, arena, err) != STATUS_OK) return err->status;
+        TRY(root_paths(job, path, arena, err));
         for (size_t c = 0; c < count; c++)
-            if (change(job, &changes[c], err) != STATUS_OK) return err->status;
+            TRY(change(job, &changes[c], err));
     }
     return STATUS_OK;
 }
@@ -64,7 +65,7 @@ enum status cli_sweep_jobs(const char *path, const struct cli_sweep_change *chan
 {
     struct json_input *in = NULL;
     char name[CLI_PATH_BYTES];
-    if (json_input_read(path, &in, err) != STATUS_OK) return err->status;
+    TRY(json_input_read(path, &in, err));
     json_t *root = json_deep_copy(json_input_root(in));
     json_input_destroy(in);
     if (!root) return error_memory(err, "a jobs file", 0);

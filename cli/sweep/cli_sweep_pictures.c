@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/sweep/cli_sweep_report.h"
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_sweep.h"
@@ -41,7 +42,7 @@ static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, str
         size_t kept = strlen(axis->values[v].text) - strlen(axis->unit); /* the unit is in the title */
         char text[NAME_BYTES];
         snprintf(text, sizeof text, "%.*s", (int)kept, axis->values[v].text);
-        if (arena_string(arena, text, &labels[v], err) != STATUS_OK) return err->status;
+        TRY(arena_string(arena, text, &labels[v], err));
     }
     out->labels = labels;
     return STATUS_OK;
@@ -83,7 +84,7 @@ static enum status draw_curves(const struct cli_sweep_pictures *pictures, const 
     char title[TITLE_BYTES], figure[TITLE_BYTES];
     double scale = scale_of(results->figures[0], figure);
     struct plot_ticks x, y = {.title = figure};
-    if (make_ticks(axis, false, arena, title, &x, err) != STATUS_OK) return err->status;
+    TRY(make_ticks(axis, false, arena, title, &x, err));
     for (uint32_t c = 0; c < count; c++) {
         double *xs;
         if (ARENA_NEW(arena, 2 * axis->count, xs, err) != STATUS_OK) return err->status;
@@ -93,7 +94,7 @@ static enum status draw_curves(const struct cli_sweep_pictures *pictures, const 
             ys[v] = scale * results->points[v * count + c].figures[0];
         }
         curves[c] = (struct plot_curve){.x = xs, .y = ys, .count = (uint32_t)axis->count};
-        if (name_curve(grid, c, arena, &curves[c].name, err) != STATUS_OK) return err->status;
+        TRY(name_curve(grid, c, arena, &curves[c].name, err));
     }
     char heading[2 * TITLE_BYTES];
     snprintf(heading, sizeof heading, "%s by %s", figure, axis->name);

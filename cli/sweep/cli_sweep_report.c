@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/sweep/cli_sweep_run.h"
 
@@ -115,7 +116,7 @@ enum status cli_sweep_json(struct cli *cli, const struct cli_sweep_command *comm
                            const char *const *outputs, struct error *err)
 {
     struct json_out *json;
-    if (cli_report_begin(cli, "sweep", &json, err) != STATUS_OK) return err->status;
+    TRY(cli_report_begin(cli, "sweep", &json, err));
     json_out_array_begin(json, "command", true);
     json_out_string(json, NULL, command->verb->name);
     for (size_t w = 0; w < command->word_count; w++) json_out_string(json, NULL, command->words[w]);

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/process/children.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "cli/sweep/report_figure.h"
 
 struct running {
@@ -139,7 +140,7 @@ static enum status hear_all(void *context, struct error *err)
     struct sweep_result result;
     while (sweep_ranks_hear(running->sweep->ranks, &result, sizeof result)) {
         if (result.point == failed_point) return error_set(err, result.outcome, "%s", result.reason);
-        if (record(running, &result, err) != STATUS_OK) return err->status;
+        TRY(record(running, &result, err));
     }
     return STATUS_OK;
 }
@@ -147,7 +148,7 @@ static enum status hear_all(void *context, struct error *err)
 static enum status hear_the_rest(struct running *running, struct error *err)
 {
     while (running->known < running->wanted) {
-        if (hear_all(running, err) != STATUS_OK) return err->status;
+        TRY(hear_all(running, err));
         usleep(2000);
     }
     return STATUS_OK;

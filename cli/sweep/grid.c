@@ -4,12 +4,14 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/try.h"
+
 enum status sweep_grid_add(struct sweep_grid *grid, const char *text, struct arena *arena, struct error *err)
 {
     struct sweep_axis axis;
     if (grid->axis_count == SWEEP_AXES_MAX)
         return error_set(err, STATUS_LIMIT, "too many options '--vary' (limit is %d)", SWEEP_AXES_MAX);
-    if (sweep_axis_parse(text, arena, &axis, err) != STATUS_OK) return err->status;
+    TRY(sweep_axis_parse(text, arena, &axis, err));
     for (uint32_t a = 0; a < grid->axis_count; a++)
         if (strcmp(grid->axes[a].name, axis.name) == 0)
             return error_set(err, STATUS_BAD_INPUT, "option '--vary': '%s' is varied twice", axis.name);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "cli/history/database.h"
 
 static const struct database_kind kind_of_file = {.name = "sweep that was begun", .title = "",
@@ -173,7 +174,7 @@ static enum status claim(struct sweep_kept *kept, const char *what, struct error
 static enum status prepare(struct sweep_kept *kept, const char *what, struct sweep_results *results, uint64_t *count,
                            struct error *err)
 {
-    if (claim(kept, what, err) != STATUS_OK) return err->status;
+    TRY(claim(kept, what, err));
     enum status status = read_points(kept, results, count, err);
     char *sql = insert_sql(results);
     if (status == STATUS_OK &&

@@ -10,6 +10,7 @@
 #include "base/files/file.h"
 #include "base/size.h"
 #include "base/text/number.h"
+#include "base/try.h"
 
 const char *const sweep_outcome_names[SWEEP_OUTCOME_COUNT] = {"pending", "done", "no", "refused"};
 
@@ -154,7 +155,7 @@ enum status sweep_results_csv(const struct sweep_results *results, const char *p
 {
     struct number_powers powers;
     struct file_out *file;
-    if (file_out_create(path, &file, err) != STATUS_OK) return err->status;
+    TRY(file_out_create(path, &file, err));
     number_powers_init(&powers);
     write_heading(file, results);
     for (uint64_t p = 0; p < results->grid->point_count; p++) write_point(file, &powers, results, p);

@@ -16,6 +16,7 @@
 #include "base/process/progress.h"
 #include "base/size.h"
 #include "base/text.h"
+#include "base/try.h"
 #include "cli/sweep/cli_sweep_report.h"
 #include "cli/sweep/cli_sweep_run.h"
 #include "cli/sweep/report_figure.h"
@@ -99,7 +100,7 @@ static enum status read_figures(const struct request *request, struct sweeping *
     if (count > SWEEP_FIGURES_MAX)
         return error_set(err, STATUS_LIMIT, "too many figures (limit is %d)", SWEEP_FIGURES_MAX);
     for (size_t f = 0; f < count; f++)
-        if (sweep_figure_check(figures[f], err) != STATUS_OK) return err->status;
+        TRY(sweep_figure_check(figures[f], err));
     if (count == 0) {
         figures = default_figures;
         count = ARRAY_COUNT(default_figures);
@@ -114,7 +115,7 @@ static enum status read_request(const struct request *request, char **words, siz
     if (request->vary.count == 0)
         return error_set(err, STATUS_BAD_INPUT, "nothing varies (expected --vary NAME=VALUES, such as --vary devices=1..8)");
     for (size_t v = 0; v < request->vary.count; v++)
-        if (sweep_grid_add(grid, request->vary.items[v], &sweeping->arena, err) != STATUS_OK) return err->status;
+        TRY(sweep_grid_add(grid, request->vary.items[v], &sweeping->arena, err));
     if (cli_sweep_command(words, word_count, grid, &sweeping->arena, &sweeping->command, err) != STATUS_OK ||
         check_outputs(&request->outputs, err) != STATUS_OK || read_figures(request, sweeping, err) != STATUS_OK)
         return err->status;
@@ -231,7 +232,7 @@ static uint32_t processes_of(const struct request *request, const struct cli_swe
 static enum status carry_out(struct cli *cli, const struct request *request, struct sweeping *sweeping, struct error *err)
 {
     char part[CLI_PATH_BYTES];
-    if (open_kept(request, sweeping, part, err) != STATUS_OK) return err->status;
+    TRY(open_kept(request, sweeping, part, err));
     const struct cli_sweep sweep = {
         .command = &sweeping->command,
         .grid = &sweeping->grid,

@@ -9,6 +9,7 @@
 #include "base/extreme.h"
 #include "base/json/json_in.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "cli/process/cli_apart.h"
 #include "cli/process/cli_child.h"
 #include "planner/check/plan_io.h"
@@ -93,7 +94,7 @@ static enum status plan_apart(const struct cli_source *source, const struct plan
 {
     char path[CLI_PATH_BYTES];
     struct planning planning = {source, options, path};
-    if (cli_child_file(path, err) != STATUS_OK) return err->status;
+    TRY(cli_child_file(path, err));
     if (cli_try_apart(options->policy, plan_and_write, &planning, err) == STATUS_OK &&
         plan_read(path, &out->plan, err) != STATUS_OK)
         error_add(err, "%s: the process of the policy left a plan that is wrong", options->policy);

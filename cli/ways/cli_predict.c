@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "cli/common/cli_trace.h"
 #include "planner/plan_flops.h"
 
@@ -71,13 +72,12 @@ static enum status check_links(const struct hardware *hardware, const struct sim
         snprintf(what, sizeof what, "the use of link '%s'", link->name);
         double used = use->bytes[0] > use->bytes[1] ? use->bytes[0] : use->bytes[1];
         if (!link->duplex) used = use->bytes[0] + use->bytes[1];
-        if (cli_check_peak(what, used, most, err) != STATUS_OK) return err->status;
+        TRY(cli_check_peak(what, used, most, err));
     }
     for (uint32_t i = 0; i < hardware_storage_count(hardware); i++) {
         const struct sim_link_use *use = &result->links[hardware->link_count + i];
-        if (cli_check_peak("the use of storage", use->bytes[0] + use->bytes[1],
-                           hardware_storage_rate(hardware) * result->makespan_s, err) != STATUS_OK)
-            return err->status;
+        TRY(cli_check_peak("the use of storage", use->bytes[0] + use->bytes[1],
+                           hardware_storage_rate(hardware) * result->makespan_s, err));
     }
     return STATUS_OK;
 }
@@ -108,10 +108,9 @@ static enum status check(const struct plan *plan, const struct hardware *hardwar
     for (uint32_t s = 0; s < plan_stream_count(plan); s++) {
         char what[160];
         snprintf(what, sizeof what, "the use of stream '%s'", prediction->trace.streams[s].name);
-        if (cli_check_peak(what, result->streams[s].busy_s, result->makespan_s, err) != STATUS_OK)
-            return err->status;
+        TRY(cli_check_peak(what, result->streams[s].busy_s, result->makespan_s, err));
     }
-    if (check_links(hardware, result, err) != STATUS_OK) return err->status;
+    TRY(check_links(hardware, result, err));
     /* The bound was proven for the plan's own machine, without changes. */
     if (hardware == &plan->hardware && !how->slow && !(how->noise > 0) &&
         cli_check_peak("the speed against the lower bound", plan->lower_bound_s,

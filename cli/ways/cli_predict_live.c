@@ -1,6 +1,7 @@
 /* See cli_predict_live.h. A user's policy is asked in a child process, as in a run. */
 #include "cli/ways/cli_predict_live.h"
 
+#include "base/try.h"
 #include "planner/policy/policy_process.h"
 
 enum status cli_predict_live(const struct plan *plan, const struct hardware *hardware, const char *policy,
@@ -8,7 +9,7 @@ enum status cli_predict_live(const struct plan *plan, const struct hardware *har
 {
     struct policy_process *process = NULL;
     struct error why = {0};
-    if (policy_process_open(policy, 0, &process, err) != STATUS_OK) return err->status;
+    TRY(policy_process_open(policy, 0, &process, err));
     const struct plan_dispatch_options live = policy_process_dispatch(process, how->seed);
     struct cli_predict_options asking = *how;
     asking.live = &live;

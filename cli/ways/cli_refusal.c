@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/json/json_in.h"
+#include "base/try.h"
 #include "cli/process/cli_child.h"
 #include "planner/check/plan_io.h"
 #include "planner/plan_runnable.h"
@@ -66,7 +67,7 @@ static enum status ask_with_file(const struct cli *cli, const char *program, con
 {
     char scratch[CLI_PATH_BYTES];
     if (path) return ask(cli, program, path, answer_path, out, err);
-    if (cli_child_file(scratch, err) != STATUS_OK) return err->status;
+    TRY(cli_child_file(scratch, err));
     if (plan_write(plan, scratch, err) == STATUS_OK) (void)!ask(cli, program, scratch, answer_path, out, err);
     unlink(scratch);
     return err->status;
@@ -85,7 +86,7 @@ enum status cli_refusal_ask(const struct cli *cli, const struct plan *plan, cons
     }
     if (!path && (cli->json || cli->quiet)) return STATUS_OK;
     if (cli_child_find(program, &why) != STATUS_OK) return STATUS_OK;
-    if (cli_child_file(answer_path, err) != STATUS_OK) return err->status;
+    TRY(cli_child_file(answer_path, err));
     (void)!ask_with_file(cli, program, plan, path, answer_path, out, err);
     unlink(answer_path);
     return err->status;

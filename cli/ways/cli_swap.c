@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
@@ -44,7 +45,7 @@ static enum status print_jobs(FILE *out, const struct plan *plan, const struct s
         cli_table_cell(&table, "%s", quantity_text(o->promised_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%.2f %%", 100 * share_above(o->promised_s, o->bound_s));
     }
-    if (cli_table_end(&table, out, err)) return err->status;
+    TRY(cli_table_end(&table, out, err));
     cli_more_rows(out, report->job_count < CLI_ROWS_MAX ? report->job_count : CLI_ROWS_MAX, report->job_count);
     return STATUS_OK;
 }
@@ -97,7 +98,7 @@ static void print_outcome(FILE *out, const struct job *job, const struct swap_ou
 
 enum status cli_swap_text(FILE *out, const struct plan *plan, const struct swap_report *report, struct error *err)
 {
-    if (print_jobs(out, plan, report, err)) return err->status;
+    TRY(print_jobs(out, plan, report, err));
     for (uint32_t j = 0; j < report->job_count && j < CLI_ROWS_MAX; j++)
         print_outcome(out, &plan->jobs.jobs[j], &report->jobs[j]);
     return STATUS_OK;

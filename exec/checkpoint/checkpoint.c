@@ -31,6 +31,7 @@
 
 #include "base/json/json_out.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/files/weights.h"
 #include "models/job/learning_rate.h"
 
@@ -90,8 +91,7 @@ enum status checkpoint_list(struct disk *disk, const char *folder, const struct 
 {
     char path[PATH_MAX];
     *out = (struct checkpoint_listing){.ending = ending};
-    const enum status status = checkpoint_path(path, folder, job, 0, NULL, err);
-    if (status != STATUS_OK) return status;
+    TRY(checkpoint_path(path, folder, job, 0, NULL, err));
     if (disk->calls->list(disk, path, note_name, out) != 0 && errno != ENOENT)
         return error_io(err, "cannot read the folder '%s'", path);
     if (out->error.status != STATUS_OK)

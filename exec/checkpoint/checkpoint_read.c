@@ -3,6 +3,7 @@
  * its place. A damaged file is skipped in favour of the previous one, with a reason. An undamaged file of another
  * training is an error and is never skipped: the user named the wrong folder, and continuing would mix two trainings.
  */
+#include "base/try.h"
 #include "exec/checkpoint/checkpoint_format.h"
 
 #include <assert.h>
@@ -66,8 +67,7 @@ static enum status read_checked(const struct checkpoint_reader *reader, void *to
     for (uint64_t done = 0; done < length;) {
         const uint64_t rest = length - done, piece = rest < CHECKPOINT_CHUNK_BYTES ? rest : CHECKPOINT_CHUNK_BYTES;
         char *const at = to ? (char *)to + done : scratch;
-        const enum status status = read_exactly(reader, at, piece, offset + done, err);
-        if (status != STATUS_OK) return status;
+        TRY(read_exactly(reader, at, piece, offset + done, err));
         checksum = crc32_z(checksum, (const Bytef *)at, (size_t)piece);
         done += piece;
     }
@@ -128,8 +128,7 @@ static enum status read_checksums(struct checkpoint_reader *reader, struct error
         return not_whole(reader, err, "there are no checksums at its end");
     reader->checksums = malloc(last->bytes);
     if (!reader->checksums) return error_memory(err, "checksums", last->bytes);
-    enum status status = read_exactly(reader, reader->checksums, last->bytes, last->offset, err);
-    if (status != STATUS_OK) return status;
+    TRY(read_exactly(reader, reader->checksums, last->bytes, last->offset, err));
     const uLong none = crc32_z(0, NULL, 0);
     const uLong own = crc32_z(none, (const Bytef *)reader->checksums, tensors * sizeof(uint32_t));
     if (own != reader->checksums[tensors])

@@ -72,6 +72,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 #include "exec/cuda/kernels_cuda_products.h"
@@ -370,9 +371,7 @@ static enum status open_stream(struct device *device, uint32_t kind, struct erro
     }
     TRY_CUDA(calibrate(own));
     if (kind == STREAM_COMPUTE) {
-        const enum status status =
-            kernels_cuda_create(own->stream, options->tf32, &device->kernels, err);
-        if (status != STATUS_OK) return status;
+        TRY(kernels_cuda_create(own->stream, options->tf32, &device->kernels, err));
     }
     return STATUS_OK;
 }
@@ -383,8 +382,7 @@ static enum status start_stream(struct device *device, uint32_t kind, struct err
     struct cuda_stream *const own = &cuda->streams[kind];
     const struct device_stream_ops *const ops =
         own->waits_for_host ? &cuda_slow_stream_ops : &cuda_stream_ops;
-    const enum status status = device_queue_start(device, kind, ops, own, err);
-    if (status != STATUS_OK) return status;
+    TRY(device_queue_start(device, kind, ops, own, err));
     if (!device_waiter_init(&own->waiter))
         return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
     sigset_t all, before;

@@ -18,6 +18,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/cuda/kernels_cuda.h"
 #include "models/job/memory.h"
 #include "models/kernel/work.h"
@@ -109,9 +110,7 @@ static double time_one(const struct kernels *kernels, const struct kernel_attent
 static enum status run_host(struct measure_bench *bench, struct error *err)
 {
     struct kernels *kernels = NULL;
-    const enum status status =
-        kernels_host_create((uint32_t)omp_get_num_procs(), &kernels, err);
-    if (status != STATUS_OK) return status;
+    TRY(kernels_host_create((uint32_t)omp_get_num_procs(), &kernels, err));
     kernels_host_attach(kernels);
     memcpy(bench->expected, bench->host, bench->total * sizeof *bench->host);
     for (int back = 0; back < 2; back++) {
@@ -190,8 +189,7 @@ static enum status put_way(struct json_out *json, struct measure_bench *bench, c
     double seconds[2];
     const struct kernel_attention attention = attention_at(bench, bench->device, true);
     kernels->prepare_attention(kernels, &attention, by, sizeof by);
-    const enum status status = run_device(bench, kernels, seconds, err);
-    if (status != STATUS_OK) return status;
+    TRY(run_device(bench, kernels, seconds, err));
     json_out_object_begin(json, key, false);
     json_out_string(json, "by", by);
     put_rates(json, bench, seconds);

@@ -48,6 +48,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 
 enum { PIECE = 1 << 20, DEPTH = 16, WORKERS = 4, RETRIES_MAX = 64, NOTE_BYTES = 512 };
 static_assert(PIECE % STORAGE_BLOCK == 0, "pieces are whole blocks");
@@ -348,8 +349,7 @@ static enum status transfer(struct storage *storage, uint32_t lane_index, struct
     if (t->bytes == 0) return STATUS_OK;
     transfer_begin(t, storage);
     if (lane->has_ring) {
-        enum status status = make_room(&lane->room, DEPTH, err);
-        if (status != STATUS_OK) return status;
+        TRY(make_room(&lane->room, DEPTH, err));
         run_ring(lane, t);
     } else {
         run_workers(lane, t);
@@ -452,8 +452,7 @@ static enum status open_and_reserve(struct storage *storage, struct error *err)
 
 static enum status start_worker(struct lane *lane, struct worker *worker, struct error *err)
 {
-    enum status status = make_room(&worker->room, 1, err);
-    if (status != STATUS_OK) return status;
+    TRY(make_room(&worker->room, 1, err));
     sigset_t all, before;
     sigfillset(&all); /* signals are the main thread's */
     worker->lane = lane;
@@ -478,8 +477,7 @@ static enum status open_lane(struct storage *storage, struct lane *lane, int *re
     if (!storage->options.no_ring) *refused = -io_uring_queue_init(DEPTH, &lane->ring, 0);
     lane->has_ring = !storage->options.no_ring && *refused == 0;
     for (uint32_t w = 0; w < WORKERS && !lane->has_ring; w++) {
-        const enum status status = start_worker(lane, &lane->workers[w], err);
-        if (status != STATUS_OK) return status;
+        TRY(start_worker(lane, &lane->workers[w], err));
     }
     return STATUS_OK;
 }

@@ -33,6 +33,7 @@
 
 #include "base/clones.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "exec/files/data_images.h"
 #include "exec/files/mapped_file.h"
 
@@ -437,8 +438,7 @@ enum status data_batch(const struct data_source *source, uint64_t minibatch, int
         uint64_t sample = first + b;
         if (source->masked && b % source->microbatch == 0)
             nearest = nearest_word(source, sample / source->microbatch);
-        const enum status status = read_sample(source, sample, out + b * row, err);
-        if (status != STATUS_OK) return status;
+        TRY(read_sample(source, sample, out + b * row, err));
         if (source->masked) choose_words(source, sample, nearest, out + b * row);
     }
     return STATUS_OK;

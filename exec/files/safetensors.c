@@ -30,6 +30,7 @@
 #include "base/files/file.h"
 #include "base/json/json_out.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/files/mapped_file.h"
 
 struct safetensors {
@@ -138,11 +139,9 @@ static enum status parse_tensor(struct place place, const json_t *value, uint64_
     if (!type) return fail(place, err, "has the unknown dtype '%.60s'", type_name);
     tensor.type = type->type;
     tensor.type_name = type->name;
-    enum status status = parse_shape(place, json_object_get(value, "shape"), &tensor, err);
-    if (status != STATUS_OK) return status;
-    status = parse_range(place, json_object_get(value, "data_offsets"), type->bytes, data_bytes,
-                         &tensor, err);
-    if (status != STATUS_OK) return status;
+    TRY(parse_shape(place, json_object_get(value, "shape"), &tensor, err));
+    TRY(parse_range(place, json_object_get(value, "data_offsets"), type->bytes, data_bytes,
+                         &tensor, err));
     *out = tensor;
     return STATUS_OK;
 }
@@ -305,8 +304,7 @@ enum status safetensors_parse_head(const char *name, const void *head, uint64_t 
 enum status safetensors_open(const char *path, struct safetensors **out, struct error *err)
 {
     struct mapped_file mapped = {0};
-    enum status status = mapped_file_open(path, &mapped, err);
-    if (status != STATUS_OK) return status;
+    TRY(mapped_file_open(path, &mapped, err));
     return create(path, mapped.data, mapped.bytes, mapped.bytes, &mapped, out, err);
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/clones.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "exec/files/safetensors.h"
 
 /* --- walking over tensors --------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static enum status read_tensor(const char *path, uint32_t family, const struct s
                                const struct weights_tensor *wanted, struct error *err)
 {
     const struct safetensors_tensor *found;
-    if (find_tensor(path, family, file, wanted->spec, &found, err) != STATUS_OK) return err->status;
+    TRY(find_tensor(path, family, file, wanted->spec, &found, err));
     if (!safetensors_floats(found, wanted->values))
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: tensor '%s' has a number that is not finite", path, found->name);

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "exec/device/host_memory.h"
 
 static const uint64_t MIB = 1 << 20;
@@ -155,8 +156,7 @@ enum status measure_bench_map_host(const struct measure_bench *bench, uint64_t b
 {
     void *host = NULL;
     char why[160];
-    const enum status status = host_memory_map("the copies' host memory", bytes, &host, err);
-    if (status != STATUS_OK) return status;
+    TRY(host_memory_map("the copies' host memory", bytes, &host, err));
     if (bench->backend->pin && !bench->backend->pin(host, bytes, why, sizeof why)) {
         host_memory_unmap(host, bytes);
         return error_set(err, STATUS_DEVICE, "host memory cannot be pinned: %s", why);

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/device/host_memory.h"
 
 static const uint64_t copy_sizes[] = {4 << 10,  16 << 10, 64 << 10, 256 << 10,
@@ -145,8 +146,7 @@ enum status measure_copy_visits_keep(struct measure_copy_visits *visits, struct 
     const struct copy_point *kept[2];
     for (uint32_t d = 0; d < 2; d++) {
         struct copy_point *points;
-        const enum status status = ARENA_NEW(&visits->measure->hardware->arena, visits->size_count, points, err);
-        if (status != STATUS_OK) return status;
+        TRY(ARENA_NEW(&visits->measure->hardware->arena, visits->size_count, points, err));
         for (uint32_t i = 0; i < visits->size_count; i++) {
             const struct measure_samples *const samples = measure_series_samples(&visits->series[d][i]);
             points[i] = (struct copy_point){.bytes = copy_sizes[i],

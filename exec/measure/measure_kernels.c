@@ -22,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "exec/measure/measure_calls.h"
 #include "exec/measure/measure_sizes.h"
 
@@ -234,8 +235,7 @@ enum status measure_kernel_visits_keep(struct measure_kernel_visits *visits, str
         uint32_t end = first;
         while (end < visits->probe_count && probes[end].item.kernel == kernel) end++;
         struct rate_point *points;
-        const enum status status = ARENA_NEW(&visits->measure->hardware->arena, end - first, points, err);
-        if (status != STATUS_OK) return status;
+        TRY(ARENA_NEW(&visits->measure->hardware->arena, end - first, points, err));
         for (uint32_t i = first; i < end; i++) {
             const struct measure_samples *const samples = measure_series_samples(&probes[i].series);
             points[i - first] = (struct rate_point){

@@ -17,6 +17,7 @@
 #include "base/process/progress.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "exec/device/host_memory.h"
 #include "exec/device/storage.h"
 #include "exec/measure/measure_state.h"
@@ -48,8 +49,7 @@ static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct
     struct measure_samples samples = {.count = 0};
     for (uint32_t i = 0; i < PASSES; i++) {
         const double start_s = clock_s();
-        const enum status status = one_pass(bench, lane, err);
-        if (status != STATUS_OK) return status;
+        TRY(one_pass(bench, lane, err));
         measure_samples_add(&samples, (double)bench->pass / (clock_s() - start_s));
         if (measure_stopped(bench->measure))
             return error_set(err, STATUS_INTERRUPTED, "stopped while measuring");
@@ -101,9 +101,8 @@ static enum status measure_latency(struct disk_bench *bench, struct sourced_valu
     for (uint64_t i = 0; i < LATENCY_SAMPLES; i++) {
         const uint64_t at = bench->bytes / LATENCY_SAMPLES * i / STORAGE_BLOCK * STORAGE_BLOCK;
         const double start_s = clock_s();
-        const enum status status = storage_read(bench->storage, LANE_READ, bench->memory[LANE_READ],
-                                                at, STORAGE_BLOCK, err);
-        if (status != STATUS_OK) return status;
+        TRY(storage_read(bench->storage, LANE_READ, bench->memory[LANE_READ],
+                                                at, STORAGE_BLOCK, err));
         measure_samples_add(&samples, clock_s() - start_s);
     }
     *out = measure_sourced(bench->measure, measure_samples_median(&samples), measure_samples_spread(&samples));

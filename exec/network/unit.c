@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "exec/network/transformer.h"
 
 static const struct transformer *const implementations[NETWORK_FAMILY_COUNT] = {
@@ -25,25 +26,20 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
 {
     const struct network *network = &job->network;
     struct unit_tables tables = {0};
-    enum status status = memory_parameters(network, shard->first_layer, shard->layer_count, arena,
-                                           &tables.parameters, err);
-    if (status != STATUS_OK) return status;
-    status = memory_state_tables(network, shard->first_layer, shard->layer_count,
-                                 job_state_format(job), arena, &tables.state, err);
-    if (status != STATUS_OK) return status;
-    status = memory_activations(network, shard->first_layer, shard->layer_count, job->microbatch,
-                                job->sequence, arena, &tables.activations, err);
-    if (status != STATUS_OK) return status;
-    status = memory_inputs(network, shard->first_layer, shard->layer_count, job->microbatch,
-                           job->sequence, arena, &tables.inputs, err);
-    if (status != STATUS_OK) return status;
+    TRY(memory_parameters(network, shard->first_layer, shard->layer_count, arena,
+                                           &tables.parameters, err));
+    TRY(memory_state_tables(network, shard->first_layer, shard->layer_count,
+                                 job_state_format(job), arena, &tables.state, err));
+    TRY(memory_activations(network, shard->first_layer, shard->layer_count, job->microbatch,
+                                job->sequence, arena, &tables.activations, err));
+    TRY(memory_inputs(network, shard->first_layer, shard->layer_count, job->microbatch,
+                           job->sequence, arena, &tables.inputs, err));
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++) {
-            status = memory_workspace(network, shard->first_layer, shard->layer_count,
+            TRY(memory_workspace(network, shard->first_layer, shard->layer_count,
                                       (enum unit_pass)pass, how | job_pass_way(job, shard->first_layer),
                                       job_pass_samples(job, shard->first_layer), job->sequence,
-                                      arena, &tables.workspace[pass][how], err);
-            if (status != STATUS_OK) return status;
+                                      arena, &tables.workspace[pass][how], err));
         }
     *out = tables;
     return STATUS_OK;

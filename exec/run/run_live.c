@@ -29,6 +29,7 @@
 
 #include "base/alloc.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "exec/run/run_enqueue.h"
 #include "exec/state/run_in_flight.h"
 #include "planner/policy/plan_executed.h"
@@ -106,8 +107,7 @@ static enum status enqueue_unit(struct run_live *live, const struct plan_dispatc
     if (next->decided) atomic_store(&own->left, find_last_ops(loop->plan, unit, last));
     plan_walk_push(loop->walk, next->instance);
     while (plan_walk_next(loop->walk, &op)) {
-        const enum status status = run_make_room(loop, &op, err);
-        if (status != STATUS_OK) return status;
+        TRY(run_make_room(loop, &op, err));
         run_enqueue(loop, &op, false);
         if (next->decided && last[op.op->stream] == op.op_index)
             device_call(loop->run->streams[op.stream], call_behind, &own, sizeof own, NULL);
@@ -278,16 +278,14 @@ enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct e
     const struct run *const run = live->loop->run;
     struct run_result *const result = run->result;
     struct plan_executed carried;
-    enum status status = arena_string(&trace->arena, policy_process_dispatch(run->options->live, 0).policy->name,
-                                      &trace->policy, err);
-    if (status != STATUS_OK) return status;
+    TRY(arena_string(&trace->arena, policy_process_dispatch(run->options->live, 0).policy->name,
+                                      &trace->policy, err));
     result->decisions = plan_dispatch_decisions(live->dispatch);
     if (!live->carried) return STATUS_OK;
     result->order = live->carried;
     result->order_count = live->carried_count;
     if (!trace->complete) return STATUS_OK;
-    status = plan_executed_make(run->plan, live->carried, (uint32_t)live->carried_count, &carried, err);
-    if (status != STATUS_OK) return status;
+    TRY(plan_executed_make(run->plan, live->carried, (uint32_t)live->carried_count, &carried, err));
     trace->plan_fingerprint = plan_fingerprint(&carried.plan);
     plan_executed_release(&carried);
     return STATUS_OK;

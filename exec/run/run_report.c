@@ -7,6 +7,7 @@
 
 #include "base/files/file.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "planner/check/plan_io.h"
 
 enum { RESULT_VERSION = 1 };
@@ -173,8 +174,7 @@ static void put_result(struct json_out *json, const struct run_report *report)
 enum status run_report_write(const struct run_report *report, const char *path, struct error *err)
 {
     struct file_out *file;
-    enum status status = file_out_create(path, &file, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_out_create(path, &file, err));
     struct json_out *json = json_out_create(file);
     if (json) put_result(json, report);
     const bool complete = json && json_out_complete(json);

@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "exec/device/device_p2p.h"
 #include "exec/device/host_memory.h"
 #include "exec/files/weights.h"
@@ -64,8 +65,7 @@ static enum status lay_out_ranges(struct run *run, struct error *err)
 static enum status lay_out_host(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    enum status status = ARENA_NEW(&run->arena, plan->buffer_count, run->host_offset, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&run->arena, plan->buffer_count, run->host_offset, err));
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED || plan_has_range(plan, buffer->job)) continue;
@@ -76,8 +76,7 @@ static enum status lay_out_host(struct run *run, struct error *err)
         run->host_offset[b] = run->host_bytes;
         run->host_bytes = size_align(end, BUFFER_ALIGNMENT);
     }
-    status = lay_out_ranges(run, err);
-    if (status != STATUS_OK) return status;
+    TRY(lay_out_ranges(run, err));
     run->stage_offset = run->host_bytes;
     run->stage_bytes = plan_staged_bytes(plan);
     if (!size_add(run->host_bytes, size_align(run->stage_bytes, BUFFER_ALIGNMENT), &run->host_bytes))
@@ -186,10 +185,8 @@ static enum status fill_states(struct run *run, struct weight_item *item, float 
                                              .evaluations = result->evaluations,
                                              .evaluation_count = job->first_minibatch};
         if (job->evaluation.every == 0) history.evaluations = NULL;
-        const enum status status =
-            checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
-                            job->first_minibatch, &history, &item->found, err);
-        if (status != STATUS_OK) return status;
+        TRY(checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
+                            job->first_minibatch, &history, &item->found, err));
         result->evaluation_count = item->found.evaluation_count;
         result->best_evaluation = evaluation_best(result->evaluations, result->evaluation_count);
         return fill_best(run, item, err);
@@ -650,7 +647,7 @@ static enum status keep_values(struct run *run, uint32_t j, const struct state_t
                           !run->jobs[j].diverged;
     char partial[JOB_PATH_BYTES];
     const char *const target = complete ? path : job_partial_path(path, partial);
-    if (weights_write(job, tables, count, values, target, err) != STATUS_OK) return err->status;
+    TRY(weights_write(job, tables, count, values, target, err));
     if (complete) job_partial_remove(path);
     pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
     const enum status status = arena_string(&run->result->arena, target, out, err);

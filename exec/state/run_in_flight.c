@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_saver.h"
 
@@ -171,8 +172,7 @@ enum status run_await_flight(struct run_loop *loop, const struct run_flight *fli
     struct device_stream *const stream = loop->run->streams[flight->stream];
     struct run_watch watch = run_watch_begin(loop);
     while (!device_synchronize(stream, flight->event, fmin(POLL_S, patience_s(loop)))) {
-        const enum status status = run_watch_keep(loop, &watch, err);
-        if (status != STATUS_OK) return status;
+        TRY(run_watch_keep(loop, &watch, err));
     }
     look_at_devices(loop);
     return STATUS_OK;
@@ -219,8 +219,7 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
 enum status run_retire_flight(struct run_loop *loop, struct error *err)
 {
     const struct run_flight *const flight = run_flight_of(loop, loop->oldest);
-    const enum status status = run_await_flight(loop, flight, err);
-    if (status != STATUS_OK) return status;
+    TRY(run_await_flight(loop, flight, err));
     record_flight(loop, flight);
     loop->backlog_s[flight->stream] -= flight->predicted_s;
     if (flight->op->kind == OP_COMPUTE) loop->done_s += flight->predicted_s;

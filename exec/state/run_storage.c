@@ -31,6 +31,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "exec/device/host_memory.h"
 #include "exec/device/storage.h"
 #include "exec/state/run_faults.h"
@@ -182,8 +183,7 @@ enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
         out->memory = run->host + run->stage_offset;
         if (bytes > run->stage_bytes) {
             void *memory;
-            const enum status status = host_memory_map("states in memory", bytes, &memory, err);
-            if (status != STATUS_OK) return status;
+            TRY(host_memory_map("states in memory", bytes, &memory, err));
             out->memory = memory;
             out->mapped_bytes = bytes;
         }
@@ -196,9 +196,7 @@ enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
         if (use == RUN_STATES_FILL) continue;
         const uint64_t wanted = use == RUN_STATES_WHOLE ? state_bytes(run, s)
                                                         : value_bytes(run, s);
-        const enum status status =
-            run_storage_load(run, s, out->states[s - first], wanted, err);
-        if (status != STATUS_OK) return status;
+        TRY(run_storage_load(run, s, out->states[s - first], wanted, err));
     }
     return STATUS_OK;
 }
@@ -222,8 +220,7 @@ enum status run_states_give_back(struct run *run, struct run_states *states, boo
 static enum status place_states(struct run_storage *storage, uint64_t *bytes, struct error *err)
 {
     const struct plan *const plan = storage->run->plan;
-    const enum status status = ARENA_NEW(&storage->run->arena, plan->shard_count, storage->offset, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&storage->run->arena, plan->shard_count, storage->offset, err));
     for (uint32_t s = 0; s < plan->shard_count; s++) storage->offset[s] = UINT64_MAX;
     *bytes = 0;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "base/try.h"
 #include "exec/state/run_in_flight.h"
 #include "exec/state/run_storage.h"
 
@@ -138,15 +139,13 @@ enum status run_save_states(struct run_loop *loop, struct error *err)
                 continue;
             const uint32_t shard = plan->job_first_shard[buffer->job] + buffer->shard;
             if (run_is_stored(loop->run, shard)) {
-                const enum status status = bring_stored(loop, d, b, shard, err);
-                if (status != STATUS_OK) return status;
+                TRY(bring_stored(loop, d, b, shard, err));
                 continue;
             }
             run_bring_state(loop->run, d, b, state, (char *)loop->run->states[shard],
                             (struct device_guard){0});
         }
-        const enum status status = await_d2h(loop, d, err);
-        if (status != STATUS_OK) return status;
+        TRY(await_d2h(loop, d, err));
     }
     return STATUS_OK;
 }

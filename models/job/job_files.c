@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "models/job/job_names.h"
 
 const char *job_partial_path(const char *path, char out[JOB_PATH_BYTES])
@@ -77,7 +78,7 @@ enum status job_files_declare(const struct job *job, bool probe, struct error *e
 enum status job_set_files_declare(const struct job_set *jobs, bool probe, struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++)
-        if (job_files_declare(&jobs->jobs[j], probe, err) != STATUS_OK) return err->status;
+        TRY(job_files_declare(&jobs->jobs[j], probe, err));
     return STATUS_OK;
 }
 
@@ -89,7 +90,7 @@ enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *
         if (length >= (int)sizeof path)
             return error_set(err, STATUS_LIMIT, "the path of the checkpoints is too long (limit is %d bytes)", JOB_PATH_BYTES);
         snprintf(what, sizeof what, "the checkpoints of job '%s'", jobs->jobs[j].name);
-        if (outputs_declare_folder(path, what, err) != STATUS_OK) return err->status;
+        TRY(outputs_declare_folder(path, what, err));
     }
     return STATUS_OK;
 }

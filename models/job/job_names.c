@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/try.h"
 
 enum { CELLS_LEAST = 64 };
 
@@ -40,8 +41,7 @@ static enum status grow(struct job_names *names, struct error *err)
 enum status job_names_add(struct job_names *names, const char *text, uint32_t job, struct error *err)
 {
     if (2 * (names->count + 1) >= names->cell_count) {
-        enum status status = grow(names, err);
-        if (status != STATUS_OK) return status;
+        TRY(grow(names, err));
     }
     *find_cell(names, text) = (struct job_name){text, job};
     names->count++;

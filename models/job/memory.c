@@ -20,6 +20,7 @@
 
 #include "base/extreme.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_traits.h"
 
@@ -150,9 +151,7 @@ static enum status range_table(const struct range *range, struct arena *arena,
     struct layout counted = {0};
     for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &counted);
     struct memory_entry *entries;
-    enum status status =
-        ARENA_NEW(arena, counted.count, entries, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(arena, counted.count, entries, err));
     struct layout layout = {.entries = entries};
     for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &layout);
     assert(layout.count == counted.count);
@@ -276,8 +275,7 @@ enum status memory_state_tables(const struct network *network, uint64_t first_la
     struct state_tables tables = {.layout = memory_state(network, first_layer, layer_count, format)};
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         struct range range = part_range(network, first_layer, layer_count, part, format);
-        enum status status = range_table(&range, arena, &tables.parts[part], err);
-        if (status != STATUS_OK) return status;
+        TRY(range_table(&range, arena, &tables.parts[part], err));
         assert(tables.parts[part].bytes == tables.layout.parts[part].bytes);
     }
     *out = tables;
@@ -788,8 +786,7 @@ enum status memory_workspace(const struct network *network, uint64_t first_layer
                              struct memory_table *out, struct error *err)
 {
     struct memory_entry *entries;
-    enum status status = ARENA_NEW(arena, WORKSPACE_ENTRIES_MAX, entries, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(arena, WORKSPACE_ENTRIES_MAX, entries, err));
     struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
     struct layout layout = workspace_layout(&need, first_layer, pass, how, entries);
     *out = (struct memory_table){entries, layout.count, end_of(&layout)};

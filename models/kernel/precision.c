@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/size.h"
+#include "base/try.h"
 
 const char *const precision_names[] = {[PRECISION_FP32] = "fp32", [PRECISION_BF16] = "bf16",
                                        [PRECISION_BF16_WEIGHTS] = "bf16-weights", NULL};
@@ -52,8 +53,7 @@ enum status precision_read(struct json_object *o, const char *key, uint32_t coun
         json_take_any(o, key);
         for (choice = 0; strcmp(precision_names[choice], spelled) != 0;) choice++;
     } else {
-        enum status status = json_take_choice(o, key, JSON_OPTIONAL, precision_names, count, &choice, err);
-        if (status != STATUS_OK) return status;
+        TRY(json_take_choice(o, key, JSON_OPTIONAL, precision_names, count, &choice, err));
     }
     *out = (uint32_t)choice;
     return STATUS_OK;

@@ -22,6 +22,7 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "models/network/network.h"
 #include "models/network/network_cnn.h"
 #include "models/network/network_traits.h"
@@ -542,6 +543,6 @@ enum status network_read_key(struct json_object *object, struct arena *arena, st
     if (json_is_object(value)) return network_parse(in, value, "network", arena, out, err);
     if (!text)
         return json_fail_key(in, object->value, "network", err, "'network' is neither a name or path nor an object");
-    if (path_beside(json_input_name(in), text, arena, &path, err)) return err->status;
+    TRY(path_beside(json_input_name(in), text, arena, &path, err));
     return network_read_text(in, object->value, text, path, arena, out, err);
 }

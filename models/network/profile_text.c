@@ -243,7 +243,7 @@ enum status profile_text_read(struct arena *arena, const char *path, struct prof
 {
     char *text = NULL;
     size_t length;
-    if (file_read(path, PROFILE_TEXT_BYTES_MAX, &text, &length, err)) return err->status;
+    TRY(file_read(path, PROFILE_TEXT_BYTES_MAX, &text, &length, err));
     if (strlen(text) != length)
         error_set(err, STATUS_BAD_INPUT, "%s: a byte 0 in a text", path);
     else if (profile_text_parse(arena, path, text, out, err) != STATUS_OK)

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/try.h"
+
 const char *const chain_choice_names[CHAIN_CHOICES] = {"keep", "swap", "recompute"};
 
 enum status chain_init(struct chain *chain, uint32_t layer_count, struct error *err)
@@ -82,7 +84,7 @@ enum status chain_finish(struct chain *chain, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "memory or a link of more than %" PRIu64 " bytes",
                          CHAIN_BYTES_MAX);
     for (uint32_t l = 0; l < chain->layer_count; l++) {
-        if (finish_layer(chain, l, err)) return err->status;
+        TRY(finish_layer(chain, l, err));
         const struct chain_layer *layer = &chain->layers[l];
         chain->compute += layer->forward + layer->backward;
         longest += layer->forward + layer->again + layer->backward + layer->out + layer->in;

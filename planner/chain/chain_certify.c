@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "planner/chain/chain_anneal.h"
 #include "planner/chain/chain_check.h"
 #include "planner/chain/chain_formulation.h"
@@ -41,9 +42,8 @@ static enum status try_rules(struct certifying *c, struct error *err)
     for (uint32_t rule = 0; rule < CHAIN_RULES; rule++) {
         struct chain_certificate *made = &c->made;
         if (found && clock_s() >= c->until_s) break;
-        if (chain_rule_run(c->chain, (enum chain_rule)rule, c->scratch, &made->rule_values[rule],
-                           &made->rule_fits[rule], err))
-            return err->status;
+        TRY(chain_rule_run(c->chain, (enum chain_rule)rule, c->scratch, &made->rule_values[rule],
+                           &made->rule_fits[rule], err));
         if (!made->rule_fits[rule] || (found && made->rule_values[rule] >= made->value)) continue;
         made->value = made->rule_values[rule];
         memcpy(c->choices, c->scratch, c->chain->layer_count);
@@ -66,7 +66,7 @@ static enum status search(struct certifying *c, const struct chain_bound *bound,
     double started = clock_s();
     options.until_s = c->until_s;
     options.memory_bytes = c->options->memory_bytes;
-    if (chain_search(c->chain, bound, &options, c->choices, &c->made.value, result, err)) return err->status;
+    TRY(chain_search(c->chain, bound, &options, c->choices, &c->made.value, result, err));
     c->made.search_s += clock_s() - started;
     c->made.states += result->states;
     if (bound->allowed) return STATUS_OK; /* nothing is said of the chain */
@@ -117,7 +117,7 @@ static enum status search_set(struct certifying *c, const uint8_t *set, uint32_t
     if (c->options->width_max > 0 && c->options->width_max < width) width = c->options->width_max;
     for (uint32_t l = 0; l < c->chain->layer_count; l++)
         c->scratch[l] = set[l] ? 1 << CHAIN_RECOMPUTE : 1 << CHAIN_KEEP | 1 << CHAIN_SWAP;
-    if (chain_bound_make(c->chain, c->scratch, c->until_s - clock_s(), &bound, err)) return err->status;
+    TRY(chain_bound_make(c->chain, c->scratch, c->until_s - clock_s(), &bound, err));
     *closed = chain_bound_ticks(c->chain, &bound) >= c->made.value;
     if (!*closed && search_sharpened(c, &bound, width, closed, err)) {}
     chain_bound_release(&bound);
@@ -141,7 +141,7 @@ static enum status anneal(struct certifying *c, const uint8_t *allowed, uint32_t
                                            .cold = cold_share * hot,
                                            .enough = enough,
                                            .until_s = c->until_s};
-    if (chain_anneal(c->chain, &options, c->tried, made, err)) return err->status;
+    TRY(chain_anneal(c->chain, &options, c->tried, made, err));
     if (*made >= c->made.value) return STATUS_OK;
     c->made.value = *made;
     memcpy(c->choices, c->tried, c->chain->layer_count);
@@ -167,7 +167,7 @@ static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint3
                       : chain_allowed(c->chain, c->scratch, l) >> CHAIN_SWAP & 1 ? CHAIN_SWAP
                                                                                  : CHAIN_KEEP;
     }
-    if (chain_pass_create(layers, &pass, err)) return err->status;
+    TRY(chain_pass_create(layers, &pass, err));
     *fits = chain_makespan(c->chain, c->tried, &pass, &made);
     chain_pass_destroy(&pass);
     return *fits ? anneal(c, c->scratch, moves, seed, least, &made, err) : STATUS_OK;
@@ -203,7 +203,7 @@ static enum status anneal_all(struct certifying *c, struct error *err)
     for (uint64_t i = 0; i < ANNEALS && c->made.value > c->made.bound && clock_s() < c->until_s; i++) {
         int64_t made = c->made.value;
         memcpy(c->tried, c->choices, c->chain->layer_count);
-        if (anneal(c, NULL, MOVES_OF_LAYER, ANNEALS_OF_SET + i, c->made.bound, &made, err)) return err->status;
+        TRY(anneal(c, NULL, MOVES_OF_LAYER, ANNEALS_OF_SET + i, c->made.bound, &made, err));
     }
     return STATUS_OK;
 }
@@ -322,7 +322,7 @@ static enum status anneal_sets(struct certifying *c, const struct sets *sets, st
             int64_t least = set_least(c, &sets->sets[i]);
             if (least >= c->made.value) break;
             if (memcmp(sets->sets[i].recomputed, c->set, c->chain->layer_count) == 0) continue; /* it was */
-            if (anneal_set(c, sets->sets[i].recomputed, seed, least, err)) return err->status;
+            TRY(anneal_set(c, sets->sets[i].recomputed, seed, least, err));
         }
     return STATUS_OK;
 }
@@ -392,7 +392,7 @@ static enum status prove(struct certifying *c, struct error *err)
     bool closed;
     uint32_t widest = c->options->width_max > 0 ? c->options->width_max : UINT32_MAX;
     uint32_t first = first_width(c->chain), width = widest < first ? widest : first;
-    if (chain_bound_make(c->chain, NULL, c->until_s - clock_s(), &bound, err)) return err->status;
+    TRY(chain_bound_make(c->chain, NULL, c->until_s - clock_s(), &bound, err));
     c->made.bound = c->made.price_bound = chain_bound_ticks(c->chain, &bound);
     c->made.proved_by = "prices";
     if (search_sharpened(c, &bound, width, &closed, err)) goto out;

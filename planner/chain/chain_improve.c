@@ -5,6 +5,7 @@
 #include "planner/chain/chain_search.h"
 
 #include "base/process/progress.h"
+#include "base/try.h"
 
 /* Try every other choice for `layer`; keep the first that is better. */
 static bool change_one(const struct chain *chain, struct chain_pass *pass, uint8_t *choices,
@@ -43,7 +44,7 @@ enum status chain_improve(const struct chain *chain, double until_s, uint8_t *ch
 {
     struct chain_pass pass;
     uint32_t layers = chain->layer_count;
-    if (chain_pass_create(layers, &pass, err)) return err->status;
+    TRY(chain_pass_create(layers, &pass, err));
     for (bool better = true; better;) {
         better = false;
         for (uint32_t l = 0; l < layers; l++) better |= change_one(chain, &pass, choices, l, makespan);

@@ -3,6 +3,7 @@
 #include "planner/chain/chain_random.h"
 
 #include "base/random.h"
+#include "base/try.h"
 
 const char *const chain_family_names[CHAIN_FAMILIES] = {"cnn", "random", "identical"};
 
@@ -30,7 +31,7 @@ enum status chain_random(const struct chain_random *options, struct chain *out, 
     uint32_t stage = options->layers < 8 ? 2 : options->layers / 4;
     int64_t compute = 0;
     double scale = 1;
-    if (chain_init(&chain, options->layers, err)) return err->status;
+    TRY(chain_init(&chain, options->layers, err));
     for (uint32_t l = 0; l < options->layers; l++) {
         bool next = options->family == CHAIN_CNN && l > 0 && l % stage == 0;
         if (next) scale /= 2;

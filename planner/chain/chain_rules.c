@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/chain/chain_keep.h"
 
 const char *const chain_rule_names[CHAIN_RULES] = {"recompute", "swap-all", "karma", "sqrt", "checkmate",
@@ -146,7 +147,7 @@ enum status chain_rule_run(const struct chain *chain, enum chain_rule rule, uint
     struct ruling r = {.chain = chain};
     int64_t found;
     bool made = true;
-    if (chain_pass_create(chain->layer_count, &r.pass, err)) return err->status;
+    TRY(chain_pass_create(chain->layer_count, &r.pass, err));
     r.choices = alloc_zeroed(chain->layer_count, sizeof *r.choices);
     if (!r.choices) {
         error_memory(err, "choices", chain->layer_count);

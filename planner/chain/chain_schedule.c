@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 
 enum status chain_pass_create(uint32_t layer_count, struct chain_pass *out, struct error *err)
 {
@@ -84,7 +85,7 @@ enum status chain_schedule_make(const struct chain *chain, const uint8_t *choice
     struct chain_schedule made = {0};
     struct chain_pass pass;
     int64_t back;
-    if (chain_pass_create(chain->layer_count, &pass, err)) return err->status;
+    TRY(chain_pass_create(chain->layer_count, &pass, err));
     if (allocate(chain->layer_count, &made, err)) goto out;
     memcpy(made.choices, choices, chain->layer_count * sizeof *choices);
     if (!run_pass(chain, choices, false, &pass, made.forward, made.out, &made.turn) ||

@@ -44,6 +44,7 @@
 
 #include "base/files/path.h"
 #include "base/json/json_out.h"
+#include "base/try.h"
 #include "planner/check/plan_check.h"
 
 /* --- rows of the tables --------------------------------------------------------------------- */
@@ -404,7 +405,7 @@ void plan_write_json(const struct plan *plan, struct json_out *out) { write_plan
 static enum status write_file(const struct plan *plan, const char *folder, const char *path, struct error *err)
 {
     struct json_file file;
-    if (json_file_begin(&file, path, "writing a plan", err) != STATUS_OK) return err->status;
+    TRY(json_file_begin(&file, path, "writing a plan", err));
     write_plan(plan, folder, file.out);
     return json_file_end(&file, err);
 }

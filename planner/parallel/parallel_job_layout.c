@@ -73,8 +73,7 @@ static void widen(struct parallel_job_ring *ring, uint64_t bytes, uint32_t most)
 static enum status size_rings(struct parallel_job *s, struct arena *arena, struct error *err)
 {
     uint64_t none = s->order.count;
-    enum status status = ARENA_NEW(arena, s->order.count, s->gathering_behind, err);
-    if (status) return status;
+    TRY(ARENA_NEW(arena, s->order.count, s->gathering_behind, err));
     for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) s->stages[stage].first_gathering = none;
     for (uint64_t i = s->order.count; i-- > 0;) {
         const struct pipeline_step *step = &s->order.steps[i];
@@ -464,8 +463,7 @@ enum status parallel_job_lay_out(struct parallel_job *s, struct error *err)
     for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) {
         place_stage(s, stage);
         place_staged(s, stage);
-        enum status status = check_memory(s, stage, err);
-        if (status) return status;
+        TRY(check_memory(s, stage, err));
     }
     return check_swapped(s, err);
 }

@@ -172,8 +172,7 @@ enum status parallel_job_slices_order(struct parallel_job *s, struct arena *aren
     struct pipeline_order order = {.count = 2 * (uint64_t)s->runs * s->microbatches};
     if (order.count > PIPELINE_STEPS_MAX)
         return error_set(err, STATUS_LIMIT, "too many passes of slices (limit is %d)", PIPELINE_STEPS_MAX);
-    enum status status = ARENA_NEW(arena, order.count, order.steps, err);
-    if (status) return status;
+    TRY(ARENA_NEW(arena, order.count, order.steps, err));
     for (uint32_t n = 0; n < s->microbatches; n++)
         for (uint32_t r = 0; r < s->runs; r++)
             order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_FORWARD, .run = r, .microbatch = n};

@@ -239,7 +239,7 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct para
     for (uint32_t run = 0; run < parallel_runs(v->parallel); run++) {
         if (parallel_place(v->parallel, run).stage != stage) continue;
         struct parallel_layers layers = parallel_layers(v->job, run);
-        if (run_times(v, run, &out->runs[run], err)) return err->status;
+        TRY(run_times(v, run, &out->runs[run], err));
         double one_s = out->updates_s[run] = update_s(v, stage, layers);
         if (parallel_offloads(v->parallel)) out->update_s += one_s;
         else if (one_s > out->update_s) out->update_s = one_s;

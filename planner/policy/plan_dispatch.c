@@ -23,6 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 
 enum { HISTORY = 8 }; /* units of a device to look back at: the most weight buffers that it may have */
@@ -370,8 +371,7 @@ enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, str
         if (!d->asks) {
             choice = lowest(d);
         } else {
-            enum status status = policy_session_ask(&d->session, &d->view, &choice, &waits, err);
-            if (status != STATUS_OK) return status;
+            TRY(policy_session_ask(&d->session, &d->view, &choice, &waits, err));
         }
         waited |= waits;
         if (waits) continue;

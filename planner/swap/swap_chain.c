@@ -11,6 +11,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan_work.h"
 #include "planner/spill/cut/partition.h"
@@ -127,7 +128,7 @@ enum status swap_job_make(const struct hardware *hardware, const struct job_set 
                              .index = index,
                              .device = device,
                              .capacity = hardware->devices[device].memory_bytes};
-    if (check_job(out->job, err)) return err->status;
+    TRY(check_job(out->job, err));
     out->layer_count = (uint32_t)out->job->network.layer_count;
     if (ARENA_NEW(&out->arena, out->layer_count, out->layers, err)) return err->status;
     for (uint32_t l = 0; l < out->layer_count; l++) {
@@ -177,7 +178,7 @@ enum status swap_chain_make(const struct swap_job *job, uint64_t memory, struct 
     *out = (struct chain){.name = job->job->name, .memory = memory,
                           .out_bytes_per_tick = rate_of(job, COPY_D2H),
                           .in_bytes_per_tick = rate_of(job, COPY_H2D)};
-    if (chain_init(out, job->layer_count, err)) return err->status;
+    TRY(chain_init(out, job->layer_count, err));
     for (uint32_t l = 0; l < job->layer_count; l++) {
         const struct swap_layer *layer = &job->layers[l];
         out->layers[l] = (struct chain_layer){
@@ -187,7 +188,7 @@ enum status swap_chain_make(const struct swap_job *job, uint64_t memory, struct 
             .saved = chain_saved(job, l),
             .boundary = padded(layer->bytes.input_bytes)};
     }
-    if (chain_finish(out, err)) return err->status;
+    TRY(chain_finish(out, err));
     for (uint32_t l = 0; l < job->layer_count && chain_swaps(out); l++) { /* with their latencies */
         struct chain_layer *layer = &out->layers[l];
         layer->out = max_i64(layer->out, ticks_of(job, job->layers[l].out_s));

@@ -26,6 +26,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "base/try.h"
 
 enum {
     CANDIDATES = 12,  /* a period may hold its first instance up to this often */
@@ -171,9 +172,8 @@ static enum status write_segment(struct writer *w, uint32_t first, struct repeti
                                  struct error *err)
 {
     if (r.period == 0) return STATUS_OK;
-    enum status status = array_reserve(&w->segments, &w->segment_capacity, w->segment_count,
-                                       sizeof *w->segments, PLAN_SEGMENTS_MAX, "segments", err);
-    if (status != STATUS_OK) return status;
+    TRY(array_reserve(&w->segments, &w->segment_capacity, w->segment_count,
+                                       sizeof *w->segments, PLAN_SEGMENTS_MAX, "segments", err));
     assert(w->used <= first);
     memmove(w->instances + w->used, w->instances + first, r.period * sizeof *w->instances);
     w->segments[w->segment_count++] = (struct plan_segment){

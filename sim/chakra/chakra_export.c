@@ -27,6 +27,7 @@
 
 #include "base/json/json_out.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "models/kernel/work.h"
 #include "planner/plan_gang.h"
 #include "planner/walk/plan_walk.h"
@@ -129,10 +130,10 @@ static enum status signal_of(struct exporter *e, uint64_t operation, uint32_t to
         node.is_signal = true;
         node.data_deps = &operation;
         node.data_count = 1;
-        if (write_node(e, from, &node, err) != STATUS_OK) return err->status;
+        TRY(write_node(e, from, &node, err));
         node.type = CHAKRA_RECV;
         node.data_count = 0;
-        if (write_node(e, to, &node, err) != STATUS_OK) return err->status;
+        TRY(write_node(e, to, &node, err));
         e->written->signals += writes(e, from);
     }
     *id = kept->id;
@@ -165,8 +166,7 @@ static enum status find_deps(struct exporter *e, const struct plan_walk_op *op, 
         const struct placed *placed = &e->placed[op->waits[w]];
         bool at_source = op->peer != PLAN_NONE && placed->rank != op->device && placed->source != op->device &&
                          (placed->rank == op->peer || placed->source == op->peer);
-        if (depend(e, at_source ? op->peer : op->device, op->waits[w], at_source ? &e->source : &e->deps, err))
-            return err->status;
+        TRY(depend(e, at_source ? op->peer : op->device, op->waits[w], at_source ? &e->source : &e->deps, err));
     }
     return STATUS_OK;
 }
@@ -225,7 +225,7 @@ static enum status write_message(struct exporter *e, const struct plan_walk_op *
     end.comm_size = op->op->bytes;
     end.data_deps = node->data_deps;
     end.data_count = node->data_count;
-    if (write_node(e, op->device, &end, err) != STATUS_OK) return err->status;
+    TRY(write_node(e, op->device, &end, err));
     end.type = CHAKRA_SEND;
     end.id = e->total + op->number;
     end.data_deps = e->source.ids;
@@ -256,7 +256,7 @@ static enum status write_collective(struct exporter *e, const struct plan_walk_o
     for (uint32_t round = 1; round < op->op->rounds; round++) {
         uint64_t id = e->next_id++;
         node->id = id;
-        if (write_node(e, op->device, node, err) != STATUS_OK) return err->status;
+        TRY(write_node(e, op->device, node, err));
         node->data_count = 1;
         e->deps.ids[0] = id;
     }
@@ -269,7 +269,7 @@ static enum status write_op(struct exporter *e, const struct plan_walk_op *op, s
     char text[PLAN_TEXT_BYTES];
     e->placed[op->number] =
         (struct placed){(uint16_t)op->device, (uint16_t)(op->peer == PLAN_NONE ? op->device : op->peer)};
-    if (find_deps(e, op, err) != STATUS_OK) return err->status;
+    TRY(find_deps(e, op, err));
     struct chakra_node node = {.id = op->number,
                                .name = plan_op_text(e->plan, op->unit, op->op, text),
                                .stream = plan_stream_names[op->op->stream],
@@ -329,7 +329,7 @@ static enum status write_groups(struct exporter *e, struct error *err)
     char path[CHAKRA_PATH_BYTES];
     enum status status = STATUS_OK;
     if (e->written->groups == 0) return STATUS_OK;
-    if (chakra_groups_path(e->prefix, path, err) != STATUS_OK) return err->status;
+    TRY(chakra_groups_path(e->prefix, path, err));
     uint32_t *places = sim_allocate(&e->arena, e->plan->hardware.device_count, sizeof *places, &status, err);
     struct json_file json;
     if (status == STATUS_OK) status = json_file_begin(&json, path, "writing process groups", err);
@@ -349,9 +349,9 @@ static enum status open_files(struct exporter *e, struct error *err)
     char path[CHAKRA_PATH_BYTES];
     for (uint32_t r = e->first_rank; r < e->end_rank; r++) {
         struct file_out **file = &e->files[r - e->first_rank];
-        if (chakra_path(e->prefix, r, path, err) != STATUS_OK) return err->status;
-        if (file_out_create(path, file, err) != STATUS_OK) return err->status;
-        if (chakra_write_header(&e->writer, *file, err) != STATUS_OK) return err->status;
+        TRY(chakra_path(e->prefix, r, path, err));
+        TRY(file_out_create(path, file, err));
+        TRY(chakra_write_header(&e->writer, *file, err));
     }
     return STATUS_OK;
 }
@@ -388,13 +388,13 @@ static enum status remove_further(const struct exporter *e, struct error *err)
 {
     char path[CHAKRA_PATH_BYTES];
     for (uint32_t r = e->written->ranks;; r++) {
-        if (chakra_path(e->prefix, r, path, err) != STATUS_OK) return err->status;
+        TRY(chakra_path(e->prefix, r, path, err));
         if (unlink(path) == 0) continue;
         if (errno != ENOENT) return error_io(err, "cannot remove '%s', a rank of an earlier plan", path);
         break;
     }
     if (e->written->groups > 0) return STATUS_OK;
-    if (chakra_groups_path(e->prefix, path, err) != STATUS_OK) return err->status;
+    TRY(chakra_groups_path(e->prefix, path, err));
     if (unlink(path) == 0 || errno == ENOENT) return STATUS_OK;
     return error_io(err, "cannot remove '%s', of an earlier plan", path);
 }

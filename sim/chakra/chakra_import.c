@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "models/cost/collective_group.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"
@@ -111,7 +112,7 @@ static enum status use_groups(struct chakra_import *import, struct group_use *us
             const struct chakra_node *node = &import->trace->ranks[r].nodes[n];
             uint32_t group;
             if (node->type != CHAKRA_COLLECTIVE) continue;
-            if (chakra_group_of(import, r, n, &group, err) != STATUS_OK) return err->status;
+            TRY(chakra_group_of(import, r, n, &group, err));
             if (uses[group].used) continue;
             uses[group] = (struct group_use){.used = true, .rank = r, .node = n, .family = node->family};
         }
@@ -242,7 +243,7 @@ static enum status fill_node(const struct chakra_import *import, const struct gr
     const struct chakra_node *node = &import->trace->ranks[rank].nodes[index];
     uint32_t stream, group;
     out->queue = SIM_GRAPH_NONE;
-    if (stream_of(import, rank, index, &stream, err) != STATUS_OK) return err->status;
+    TRY(stream_of(import, rank, index, &stream, err));
     switch (node->type) {
     case CHAKRA_COMP: return fill_compute(import, rank, index, stream, out, err);
     case CHAKRA_MEM_LOAD:
@@ -250,7 +251,7 @@ static enum status fill_node(const struct chakra_import *import, const struct gr
     case CHAKRA_SEND:
     case CHAKRA_RECV: return fill_message(import, rank, index, out, err);
     case CHAKRA_COLLECTIVE:
-        if (chakra_group_of(import, rank, index, &group, err) != STATUS_OK) return err->status;
+        TRY(chakra_group_of(import, rank, index, &group, err));
         out->queue = first_group_queue(import->hardware) + group;
         return collective_s(import, &uses[group], import->groups[group].count, rank, index, out, err);
     default: return STATUS_OK;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/text/number.h"
+#include "base/try.h"
 #include "sim/engine/allocate.h"
 
 enum status chakra_import_fail(const struct chakra_import *import, uint32_t rank, uint32_t node,
@@ -187,10 +188,9 @@ static enum status list_ends(const struct chakra_import *import, uint32_t *count
         for (uint32_t n = 0; n < import->trace->ranks[r].count; n++) {
             uint32_t type = import->trace->ranks[r].nodes[n].type, group;
             if (type == CHAKRA_SEND || type == CHAKRA_RECV) {
-                if (message_end(import, r, n, &messages->ends[messages->count++], err) != STATUS_OK)
-                    return err->status;
+                TRY(message_end(import, r, n, &messages->ends[messages->count++], err));
             } else if (type == CHAKRA_COLLECTIVE) {
-                if (chakra_group_of(import, r, n, &group, err) != STATUS_OK) return err->status;
+                TRY(chakra_group_of(import, r, n, &group, err));
                 collectives->ends[collectives->count++] =
                     (struct chakra_end){.key = {group, counts[group]++}, .rank = r, .node = n};
             }
@@ -207,7 +207,7 @@ static enum status join(struct chakra_import *import, const struct ends *of,
     if (of->count > 0) qsort(of->ends, of->count, sizeof *of->ends, compare_ends);
     for (size_t i = 0, n; i < of->count; i += n) {
         n = alike(of->ends + i, of->count - i);
-        if (meet(import, of->ends + i, n, err) != STATUS_OK) return err->status;
+        TRY(meet(import, of->ends + i, n, err));
     }
     return STATUS_OK;
 }

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"
 #include "sim/engine/allocate.h"
@@ -380,7 +381,7 @@ static enum status fill_result(struct graph_run *run, struct sim_result *result,
     result->links = sim_allocate(&result->arena, links, sizeof *result->links, &status, err);
     if (status != STATUS_OK) return status;
     memcpy(result->streams, run->uses, trace->stream_count * sizeof *result->streams);
-    if (sim_flows_uses(run->flows, result->links, err) != STATUS_OK) return err->status;
+    TRY(sim_flows_uses(run->flows, result->links, err));
     result->makespan_s = run->now_s;
     result->operations = run->done;
     result->events = run->events;

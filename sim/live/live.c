@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"
 #include "sim/engine/allocate.h"
@@ -190,7 +191,7 @@ static HOT enum status dispatch(struct live *live, struct error *err)
     while (live->ready_count > 0 && live->open_slots > 0) {
         struct policy_choice choice;
         bool waits;
-        if (live_ask(live, &choice, &waits, err) != STATUS_OK) return err->status;
+        TRY(live_ask(live, &choice, &waits, err));
         if (waits) return STATUS_OK;
         choose(live, choice);
     }
@@ -204,7 +205,7 @@ static HOT enum status is_over(struct live *live, uint32_t number, struct error 
     live->done++;
     if (live->jobs[job].repeats == 0) live->trace->jobs[job].end_s = live->now_s;
     else if (live_show_ready(live, job, err) != STATUS_OK) return err->status;
-    if (dispatch(live, err) != STATUS_OK) return err->status;
+    TRY(dispatch(live, err));
     live_expect(live);
     return STATUS_OK;
 }
@@ -281,21 +282,21 @@ static enum status begin(struct live *live, struct error *err)
     if (options->state) live->session = (struct policy_session){.policy = options->policy, .state = options->state};
     else if (policy_session_begin(&live->session, options->policy, &live->view, err)) return err->status;
     for (uint32_t j = 0; j < live->in->job_count; j++)
-        if (live_show_ready(live, j, err)) return err->status;
+        TRY(live_show_ready(live, j, err));
     return dispatch(live, err);
 }
 
 static enum status run_events(struct live *live, struct error *err)
 {
     uint64_t next_report = PROGRESS_UNITS;
-    if (begin(live, err)) return err->status;
+    TRY(begin(live, err));
     for (;;) {
         struct sim_event event;
         settle(live);
         if (!sim_queue_pop(live->queue, &event)) break;
         live->now_s = event.time_s;
         live->events++;
-        if (handle_event(live, &event, err)) return err->status;
+        TRY(handle_event(live, &event, err));
         if (live->done < next_report) continue;
         report_progress(live);
         next_report += PROGRESS_UNITS;
@@ -314,7 +315,7 @@ static enum status fill_result(struct live *live, struct sim_result *result, str
     result->links = sim_allocate(&result->arena, live->hardware->link_count, sizeof *result->links, &status, err);
     if (status != STATUS_OK) return status;
     memcpy(result->streams, live->uses, trace->stream_count * sizeof *result->streams);
-    if (sim_flows_uses(live->flows, result->links, err) != STATUS_OK) return err->status;
+    TRY(sim_flows_uses(live->flows, result->links, err));
     result->makespan_s = live->now_s;
     result->operations = live->operations;
     result->events = live->events;

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan_gang.h"
 #include "sim/engine/allocate.h"
@@ -76,8 +77,7 @@ static enum status each_collective(const struct plan *plan, struct collective_se
         for (uint32_t o = 0; o < unit->op_count; o++) {
             const struct plan_op *op = &plan->ops[unit->first_op + o];
             if (op->kind != OP_COLLECTIVE) continue;
-            enum status status = visit(context, instance->gang, unit, op, err);
-            if (status != STATUS_OK) return status;
+            TRY(visit(context, instance->gang, unit, op, err));
         }
     }
     return STATUS_OK;
@@ -140,9 +140,8 @@ static enum status add_paths(void *context, uint32_t gang, const struct plan_uni
             if (*path != PLAN_NONE) continue;
             *path = f->path_count++;
             if (m->room == 0) continue;
-            enum status status = fill_path(m, group, m->devices + (size_t)g * members, members, parts[i].way,
-                                           &f->paths[*path], err);
-            if (status != STATUS_OK) return status;
+            TRY(fill_path(m, group, m->devices + (size_t)g * members, members, parts[i].way,
+                                           &f->paths[*path], err));
         }
     }
     return STATUS_OK;

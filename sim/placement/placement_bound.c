@@ -342,11 +342,11 @@ static enum status solve(struct bounder *b, struct placement_bound *out, struct 
     add_first_rows(b);
     for (uint32_t i = 0; i < selections; i++) add_whole_row(b, i);
     for (out->rounds = 0; found && more && out->rounds < ROUNDS_MAX; out->rounds++) {
-        if (placement_program_solve(&b->program, b->x, &found, err)) return err->status;
+        TRY(placement_program_solve(&b->program, b->x, &found, err));
         more = false;
         for (uint32_t i = 0; found && i < selections; i++) more = separate(b, i) || more;
     }
-    if (placement_program_bound(&b->program, &bound, err)) return err->status;
+    TRY(placement_program_bound(&b->program, &bound, err));
     out->rows = (uint32_t)b->program.row_count;
     out->known = bound < HUGE_VAL;
     if (out->known) out->attained = (uint32_t)fmin(floor(bound * (1 + 1e-9) + 1e-6), b->traffic->count);

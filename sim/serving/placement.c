@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 
 enum status serving_cuts_make(struct arena *arena, const struct serving *in, const struct serving_shape *shapes,
                               uint32_t shape_count, struct serving_cuts *out, struct error *err)
@@ -20,8 +21,7 @@ enum status serving_cuts_make(struct arena *arena, const struct serving *in, con
     out->shapes = own;
     for (uint32_t s = 0; s < shape_count; s++)
         for (uint32_t k = 0; k < in->kind_count; k++)
-            if (stage_cut_make(arena, &in->kinds[k], shapes[s], &out->cuts[(size_t)s * in->kind_count + k], err))
-                return err->status;
+            TRY(stage_cut_make(arena, &in->kinds[k], shapes[s], &out->cuts[(size_t)s * in->kind_count + k], err));
     return STATUS_OK;
 }
 

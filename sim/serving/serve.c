@@ -211,10 +211,10 @@ enum status server_run(struct server *server, const struct serving_placement *pl
 {
     server->traffic = traffic;
     server->options = options;
-    if (begin(server, placement, err)) return err->status;
+    TRY(begin(server, placement, err));
     *out = (struct serve_result){.models = server->shares, .groups = server->loads};
     for (uint32_t r = 0; r < traffic->count; r++)
-        if (admit(server, r, err)) return err->status;
+        TRY(admit(server, r, err));
     for (uint32_t g = 0; g < placement->group_count; g++)
         if (server->groups[g].batches && serve_batches_begin(server, &server->groups[g], HUGE_VAL, err))
             return err->status;

@@ -13,6 +13,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
+
 /* Passes a batch through all stages and returns its end. */
 static double pass(const struct server *server, const struct serve_group *group, const struct serve_batch *batch,
                    double *free_s)
@@ -114,7 +116,7 @@ enum status serve_batches_begin(struct server *server, struct serve_group *group
             group->shape.tensor * cut->latency_s * cut->growth[batch->count - 1];
         line->requests -= batch->count;
         for (uint32_t i = 0, request = batch->first; i < batch->count; i++, request = server->after[request])
-            if (server_answered(server, group, request, end_s, err)) return err->status;
+            TRY(server_answered(server, group, request, end_s, err));
     }
     if (line->first == line->end) line->first = line->end = 0;
     return STATUS_OK;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "models/cost/collective_group.h"
 #include "models/cost/cost.h"
 #include "models/job/parallel_memory.h"
@@ -108,7 +109,7 @@ static enum status fill(struct arena *arena, struct view *v, struct serving_kind
         struct collective_group group;
         v->job.parallel.tensor = tensor;
         if (!find_group(v, &group)) continue;
-        if (fill_degree(arena, v, &group, out->batch_max, &out->degrees[out->degree_count], err)) return err->status;
+        TRY(fill_degree(arena, v, &group, out->batch_max, &out->degrees[out->degree_count], err));
         out->degree_count++;
     }
     return STATUS_OK;

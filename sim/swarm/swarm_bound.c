@@ -11,6 +11,8 @@
 
 #include <math.h>
 
+#include "base/try.h"
+
 enum { PIVOTS_MAX = 20000 };
 #define LEAST_GAIN 1e-11
 
@@ -151,7 +153,7 @@ enum status swarm_bound(const struct swarm *in, const struct swarm_result *resul
             rate[result->peers[p].stage] += share * swarm_rate(in, g, result->peers[p].stage);
         }
     if (moving) {
-        if (bound_of_peers(in, presence, &out->per_s, err)) return err->status;
+        TRY(bound_of_peers(in, presence, &out->per_s, err));
     } else {
         for (uint32_t s = 1; s < in->stage_count; s++)
             if (rate[s] < rate[out->stage]) out->stage = s;

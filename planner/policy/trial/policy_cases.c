@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/solve/instance/instance_change.h"
 #include "planner/solve/instance/instance_random.h"
 
@@ -18,7 +19,7 @@ enum status policy_case(uint64_t seed, uint32_t number, struct instance *out, st
                                       .shards = {1, 4},
                                       .minibatches = {1, 3}};
     struct instance in = {0};
-    if (instance_random(&options, &in, err)) return err->status;
+    TRY(instance_random(&options, &in, err));
     if (random_below(key, 0, 4) == 0) in.bridge_bytes_per_tick = 1 + random_below(key, 1, 4);
     if (random_below(key, 2, 2) == 0) {
         *out = in;

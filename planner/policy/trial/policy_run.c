@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/policy/policies.h"
 
 struct lane {
@@ -184,7 +185,7 @@ static enum status ask(struct driver *d, uint32_t device, struct error *err)
     struct policy_choice choice = {POLICY_NONE, POLICY_NONE};
     bool waits;
     d->view.device = device;
-    if (consult(d, &choice, &waits, err)) return err->status;
+    TRY(consult(d, &choice, &waits, err));
     if (!waits) {
         put(d, choice.job, choice.device, d->now);
         return STATUS_OK;
@@ -236,11 +237,11 @@ static int64_t next_event(const struct driver *d)
 
 static enum status drive(struct driver *d, struct error *err)
 {
-    if (policy_session_begin(&d->session, d->policy, &d->view, err)) return err->status;
+    TRY(policy_session_begin(&d->session, d->policy, &d->view, err));
     if (d->options->other && policy_session_begin(&d->other, d->options->other, &d->view, err)) return err->status;
     while (d->out->task_count < d->in->task_count) {
         bool acted;
-        if (act(d, &acted, err)) return err->status;
+        TRY(act(d, &acted, err));
         if (acted) continue;
         int64_t next = next_event(d);
         if (next == INT64_MAX) return policy_session_stuck(&d->session, &d->view, err);

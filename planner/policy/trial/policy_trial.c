@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/solve/instance/timetable_check.h"
 
 struct head {
@@ -151,8 +152,7 @@ static enum status attempt_in_child(struct attempt *a, struct error *err)
     /* the child has a run of its own, to be told by bytes */
     struct attempt child = {.policy = a->policy, .in = a->in, .options = a->options};
     size_t most = sizeof a->head + tasks * (sizeof *a->run.steps + sizeof *a->run.starts);
-    if (contain_run(attempt_and_tell, &child, limits, most, &result, &length, &end, err))
-        return err->status;
+    TRY(contain_run(attempt_and_tell, &child, limits, most, &result, &length, &end, err));
     if (!result) {
         snprintf(text, sizeof text, "the process of the policy %s", contain_text(&end, limits, why));
         fail(&a->head, STATUS_CHECK, POLICY_RULE_TERMINATES, text);

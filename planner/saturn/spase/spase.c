@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 
 enum status spase_init(struct spase *in, uint32_t class_count, uint32_t node_count, uint32_t job_count,
                        uint32_t config_count, struct error *err)
@@ -171,7 +172,7 @@ enum status spase_finish(struct spase *in, struct error *err)
         struct spase_job *job = &in->jobs[j];
         int64_t longest = 0;
         job->first_mode = in->mode_count;
-        if (finish_job(in, job, &longest, err)) return err->status;
+        TRY(finish_job(in, job, &longest, err));
         in->mode_count += job->mode_count;
         in->horizon += longest; /* at most 2^12 jobs of 1e12 ticks */
         if (in->horizon > SPASE_HORIZON_MAX)

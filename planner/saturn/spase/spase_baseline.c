@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "base/try.h"
 
 const char *const spase_baseline_names[SPASE_BASELINE_COUNT] = {"max", "min", "optimus", "random"};
 
@@ -114,7 +115,7 @@ enum status spase_baseline_run(const struct spase *in, enum spase_baseline kind,
                                struct error *err)
 {
     struct spase_list list;
-    if (spase_list_init(&list, in, err)) return err->status;
+    TRY(spase_list_init(&list, in, err));
     switch (kind) {
     case SPASE_BASELINE_OPTIMUS:
         if (by_optimus(&list, free_at, steps, value, err)) goto out;

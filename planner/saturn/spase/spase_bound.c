@@ -23,6 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 
 const char *const spase_bound_names[SPASE_BOUND_COUNT] = {"longest", "area", "scaled"};
 
@@ -302,7 +303,7 @@ static enum status refuter_make(const struct spase *in, int64_t limit, struct re
 {
     assert(limit >= 1);
     *r = (struct refuter){.in = in, .limit = limit};
-    if (spase_rows_make(in, limit, &r->rows, &r->row_count, err)) return err->status;
+    TRY(spase_rows_make(in, limit, &r->rows, &r->row_count, err));
     size_t entries = (size_t)in->mode_count * r->row_count;
     r->share = alloc_zeroed(entries, sizeof *r->share);
     r->weight = alloc_zeroed(r->row_count, sizeof *r->weight);
@@ -327,7 +328,7 @@ static enum status refuter_make(const struct spase *in, int64_t limit, struct re
 static enum status refute(const struct spase *in, int64_t limit, double until_s, bool *refuted, struct error *err)
 {
     struct refuter r;
-    if (refuter_make(in, limit, &r, err)) return err->status;
+    TRY(refuter_make(in, limit, &r, err));
     *refuted = adjust(&r, until_s);
     refuter_release(&r);
     return STATUS_OK;
@@ -353,7 +354,7 @@ enum status spase_surrogate_make(const struct spase *in, int64_t limit, double u
 {
     struct spase_surrogate made = {0};
     struct refuter r;
-    if (refuter_make(in, limit, &r, err)) return err->status;
+    TRY(refuter_make(in, limit, &r, err));
     made.refuted = adjust(&r, until_s);
     made.cost = alloc_zeroed(in->mode_count, sizeof *made.cost);
     made.idle_cost = alloc_zeroed(in->class_count, sizeof *made.idle_cost);
@@ -399,7 +400,7 @@ enum status spase_bounds_make(const struct spase *in, int64_t known, double unti
     while (low < high && clock_s() < until_s) { /* low: not refuted below; high: known or not refuted */
         int64_t middle = low + (high - low) / 2;
         bool refuted = false;
-        if (refute(in, middle, until_s, &refuted, err)) return err->status;
+        TRY(refute(in, middle, until_s, &refuted, err));
         if (refuted) low = middle + 1;
         else high = middle;
     }

@@ -33,6 +33,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "planner/saturn/spase/spase_bound.h"
 #include "planner/saturn/spase/spase_stack.h"
 
@@ -400,7 +401,7 @@ static enum status prepare(struct search *s, struct error *err)
     if (rank_jobs(s, err) || spase_surrogate_make(in, s->limit, s->options->until_s, &s->surrogate, err))
         return err->status;
     for (uint32_t v = 0; v < SPASE_STACK_VALUES; v++)
-        if (spase_stacks_make(in, s->limit, v, &s->stacks[v], err)) return err->status;
+        TRY(spase_stacks_make(in, s->limit, v, &s->stacks[v], err));
     make_options(s);
     return STATUS_OK;
 }

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "planner/saturn/spase/spase_bound.h"
 #include "planner/saturn/spase/spase_branch.h"
 #include "planner/saturn/spase/spase_formulation.h"
@@ -58,7 +59,7 @@ static enum status find(struct proof *p, uint64_t iterations, double until_s, st
     }
     search.iterations = iterations;
     search.bound = made->bound;
-    if (spase_search(p->in, &search, true, p->steps, &made->value, &done, err)) return err->status;
+    TRY(spase_search(p->in, &search, true, p->steps, &made->value, &done, err));
     made->iterations += done;
     made->searched_value = made->value;
     made->search_s += clock_s() - started;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/saturn/spase/spase_schedule.h"
 
 struct held { /* a device, by a job */
@@ -62,7 +63,7 @@ enum status spase_check(const struct spase *in, const struct spase_schedule *s, 
     for (uint32_t j = 0; j < in->job_count; j++) {
         if (s->device_first[j + 1] < s->device_first[j] || s->device_first[0] != 0)
             return error_set(err, STATUS_CHECK, "the devices are not listed job by job");
-        if (check_job(in, s, j, err)) return err->status;
+        TRY(check_job(in, s, j, err));
         if (s->tasks[j].start > INT64_MAX - s->tasks[j].ticks)
             return error_set(err, STATUS_CHECK, "job '%.80s' ends past all time", in->jobs[j].name);
         int64_t end = s->tasks[j].start + s->tasks[j].ticks;

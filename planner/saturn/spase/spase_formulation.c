@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/saturn/spase/spase_bound.h"
 
 const char *const spase_formulation_names[SPASE_FORMULATION_COUNT] = {"published", "flow", "allotment"};
@@ -272,7 +273,7 @@ static enum status add_scaled(struct spase_formulation *f, struct error *err)
     const struct spase *in = f->in;
     struct spase_row *rows;
     uint32_t count = 0;
-    if (spase_rows_make(in, f->limit, &rows, &count, err)) return err->status;
+    TRY(spase_rows_make(in, f->limit, &rows, &count, err));
     for (uint32_t r = 0; r < count; r++) {
         double room = (double)spase_row_room(in, &rows[r], f->limit);
         bool of_time = rows[r].g != 0;
@@ -295,7 +296,7 @@ static enum status add_flow(struct spase_formulation *f, struct error *err)
 {
     f->makespan = milp_column(f->milp, (double)f->bound, (double)f->limit, 1, true, "C");
     for (uint32_t j = 0; j < f->in->job_count; j++)
-        if (add_flow_modes(f, j, err)) return err->status;
+        TRY(add_flow_modes(f, j, err));
     add_flow_orders(f);
     for (uint32_t n = 0; n < f->in->node_count; n++) add_flow_node(f, n);
     return add_scaled(f, err);

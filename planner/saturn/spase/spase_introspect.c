@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/saturn/spase/spase_baseline.h"
 #include "planner/saturn/spase/spase_search.h"
 
@@ -101,7 +102,7 @@ static enum status make_rest(const struct course *c, int64_t now, struct spase *
             c->jobs[jobs++] = j;
             configs += in->jobs[j].config_count;
         }
-    if (spase_init(rest, in->class_count, in->node_count, jobs, configs, err)) return err->status;
+    TRY(spase_init(rest, in->class_count, in->node_count, jobs, configs, err));
     for (uint32_t k = 0; k < in->class_count; k++) rest->class_names[k] = in->class_names[k];
     for (uint32_t n = 0; n < in->node_count; n++) rest->nodes[n] = in->nodes[n];
     configs = 0;
@@ -219,11 +220,11 @@ static enum status plan_again(struct course *c, int64_t now, struct error *err)
     uint64_t iterations = c->options->iterations / (2u * count + 2u) + 1;
     for (uint32_t choice = 0; choice < 2; choice++) { /* all go on, and all but one; none, and none but one */
         for (uint32_t j = 0; j < jobs; j++) c->holds[j] = choice == 0 && running(&c->plan[j], now);
-        if (try_holding(c, iterations, now, &end, err)) return err->status;
+        TRY(try_holding(c, iterations, now, &end, err));
         for (uint32_t j = 0; j < jobs && count > 1; j++) {
             if (!running(&c->plan[j], now)) continue;
             c->holds[j] = !c->holds[j];
-            if (try_holding(c, iterations, now, &end, err)) return err->status;
+            TRY(try_holding(c, iterations, now, &end, err));
             c->holds[j] = !c->holds[j];
         }
     }
@@ -238,7 +239,7 @@ static enum status end_pieces(struct course *c, int64_t now, uint32_t *left, str
     for (uint32_t j = 0; j < c->in->job_count; j++) {
         struct piece *piece = &c->plan[j];
         if (!piece->done && piece->at.end <= now) {
-            if (record(c, piece, piece->at.end, err)) return err->status;
+            TRY(record(c, piece, piece->at.end, err));
             piece->done = true;
         }
         *left += !piece->done;
@@ -274,7 +275,7 @@ static enum status begin(struct course *c, const struct spase_step *steps, struc
         c->trial[j].devices = room + rooms;
         c->best[j].devices = room + 2 * rooms;
     }
-    if (spase_schedule_make(in, steps, NULL, &schedule, err)) return err->status;
+    TRY(spase_schedule_make(in, steps, NULL, &schedule, err));
     copy_plan(c, c->trial, c->plan);
     replan_rest(c, in, &schedule, 0);
     copy_plan(c, c->plan, c->trial);

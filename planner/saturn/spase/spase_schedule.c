@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 
 enum status spase_list_init(struct spase_list *list, const struct spase *in, struct error *err)
 {
@@ -171,7 +172,7 @@ enum status spase_schedule_make(const struct spase *in, const struct spase_step 
     struct spase_schedule made = {0};
     struct spase_list list;
     uint32_t total = 0;
-    if (spase_list_init(&list, in, err)) return err->status;
+    TRY(spase_list_init(&list, in, err));
     made.tasks = alloc_zeroed(in->job_count, sizeof *made.tasks);
     made.device_first = alloc_zeroed(in->job_count + 1u, sizeof *made.device_first);
     for (uint32_t s = 0; s < in->job_count; s++) total += in->modes[steps[s].mode].devices;

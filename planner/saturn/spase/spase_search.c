@@ -25,6 +25,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "base/try.h"
 
 /* Tried on 12 jobs on one node of 8, thirty instances, 150 000 lists each, and 64 jobs on 4 such nodes, 300 000
  * and 1 000 000: the first temperature is 1.7 % of the makespan of the former and 0.14 % of the latter. 12 jobs
@@ -273,7 +274,7 @@ enum status spase_search(const struct spase *in, const struct spase_search_optio
     struct search s = {.in = in, .options = options, .best = steps, .value = value};
     size_t n = in->job_count, states = (n + 1) * in->device_count;
     if (!known) *value = INT64_MAX;
-    if (spase_list_init(&s.list, in, err)) return err->status;
+    TRY(spase_list_init(&s.list, in, err));
     s.saved = alloc_zeroed(states, sizeof *s.saved);
     s.ends = alloc_zeroed(n + 1, sizeof *s.ends);
     s.current = alloc_zeroed(n, sizeof *s.current);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/saturn/spase/spase_bound.h"
 
 enum { STEPS = 8192, ROUNDS = 300 }; /* of time, at most; of the game */
@@ -42,7 +43,7 @@ static enum status game_make(const struct spase *in, int64_t limit, struct game 
 {
     uint32_t count;
     *g = (struct game){.in = in, .limit = limit};
-    if (spase_rows_make(in, limit, &g->rows, &count, err)) return err->status;
+    TRY(spase_rows_make(in, limit, &g->rows, &count, err));
     for (uint32_t i = 0; i < count; i++)
         if (g->rows[i].f == 0) g->rows[g->row_count++] = g->rows[i];
     g->share = alloc_zeroed((size_t)in->mode_count * g->row_count, sizeof *g->share);
@@ -116,7 +117,7 @@ static enum status scaled_values(const struct spase *in, int64_t limit, int64_t 
 {
     struct game g;
     double all = 0;
-    if (game_make(in, limit, &g, err)) return err->status;
+    TRY(game_make(in, limit, &g, err));
     play(&g);
     for (uint32_t i = 0; i < g.row_count; i++) all += g.best[i];
     for (uint32_t m = 0; m < in->mode_count; m++)

@@ -31,6 +31,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "base/try.h"
 #include "planner/solve/bounds/assignment.h"
 #include "planner/solve/bounds/prefix_bound.h"
 #include "planner/solve/bounds/head_tail_bound.h"
@@ -252,17 +253,16 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
         return err->status;
     __int128 sum = dual_sum(in, out);
     struct head_tail_bound paths;
-    if (head_tail_bound_find(in, least, out, &paths, err)) return err->status;
+    TRY(head_tail_bound_find(in, least, out, &paths, err));
     int64_t value = max_i64(0, divide_up(sum + paths.both, in->device_count));
     out->value[small ? INSTANCE_BOUND_ASSIGNMENT : INSTANCE_BOUND_SORTED] = value;
     if (small && value > out->value[INSTANCE_BOUND_AREA]) {
         int64_t opening;
-        if (prefix_bound(in, out, &paths, max_i64(least, value), &opening, err)) return err->status;
+        TRY(prefix_bound(in, out, &paths, max_i64(least, value), &opening, err));
         out->value[INSTANCE_BOUND_OPENING] = max_i64(0, divide_up(sum + opening, in->device_count));
     }
     weighted_bound_classes(in, out->class_weight);
-    if (weighted_bound(in, out->class_weight, max_i64(least, value), &out->value[INSTANCE_BOUND_WEIGHTED], err))
-        return err->status;
+    TRY(weighted_bound(in, out->class_weight, max_i64(least, value), &out->value[INSTANCE_BOUND_WEIGHTED], err));
     if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups that matter: plain idle time is slack */
         area_duals(in, out);
         sum = dual_sum(in, out);

@@ -9,6 +9,7 @@
 #include "planner/solve/bounds/priced_bound.h"
 
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "planner/solve/bounds/lagrangian_bound.h"
 
 enum { QUESTIONS = 4, ROUNDS_MAX = 100, SPAN_MAX = 1024 };
@@ -37,7 +38,7 @@ enum status priced_bound(const struct instance *in, const struct instance_bounds
     int64_t low = instance_bounds_best(bounds), high = value; /* the least makespan that may be: in low .. high */
     *out = low;
     if (low >= value) return STATUS_OK;
-    if (task_net_create(in, false, &net, err)) return err->status;
+    TRY(task_net_create(in, false, &net, err));
     if (lagrangian_bound_create(net, bounds, value - 1, &prices, err)) {
         task_net_destroy(net);
         return err->status;

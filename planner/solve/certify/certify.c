@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "planner/solve/bounds/priced_bound.h"
 #include "planner/solve/certify/search_portfolio.h"
 #include "planner/solve/exact/branch_bound.h"
@@ -51,8 +52,7 @@ static enum status search(const struct instance *in, const struct instance_bound
                           struct dispatch_step *steps, struct certificate *made, struct error *err)
 {
     double started = clock_s();
-    if (search_portfolio(in, bounds, options, searches ? searches : 1, steps, &made->value, &made->iterations, err))
-        return err->status;
+    TRY(search_portfolio(in, bounds, options, searches ? searches : 1, steps, &made->value, &made->iterations, err));
     made->searched_value = made->value;
     made->search_s += clock_s() - started;
     return STATUS_OK;
@@ -66,13 +66,13 @@ static enum status prove(const struct instance *in, const struct instance_bounds
     bool proven;
     struct branch_bound_options depth = {.nodes_max = labels ? DEPTH_NODES : nodes_max, .until_s = until_s};
     struct branch_bound_result branched;
-    if (branch_bound_run(in, bounds, &depth, steps, &made->value, &branched, err)) return err->status;
+    TRY(branch_bound_run(in, bounds, &depth, steps, &made->value, &branched, err));
     made->nodes += branched.nodes;
     proven = branched.proven;
     if (labels && !proven && made->value > made->bound) {
         struct label_setting_options breadth = {.nodes_max = nodes_max, .until_s = until_s, .fit_share = fit_share};
         struct label_setting_result result;
-        if (label_setting_run(in, bounds, &breadth, steps, &made->value, &result, err)) return err->status;
+        TRY(label_setting_run(in, bounds, &breadth, steps, &made->value, &result, err));
         made->nodes += result.nodes;
         proven = result.proven;
     }
@@ -91,7 +91,7 @@ static enum status price(const struct instance *in, struct instance_bounds *boun
     double started = clock_s();
     int64_t bound;
     if (!priced_bound_takes(in)) return STATUS_OK;
-    if (priced_bound(in, bounds, made->value, until_s, &bound, err)) return err->status;
+    TRY(priced_bound(in, bounds, made->value, until_s, &bound, err));
     made->exact_s += clock_s() - started;
     if (bound <= made->bound) return STATUS_OK;
     bounds->value[INSTANCE_BOUND_PRICED] = made->bound = bound;

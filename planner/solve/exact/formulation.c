@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "planner/solve/exact/formulation_state.h"
 #include "planner/solve/instance/timetable_check.h"
 
@@ -51,7 +52,7 @@ enum status formulation_create(const struct instance *in, const struct instance_
                                enum formulation_kind kind, int64_t limit, struct formulation **out,
                                struct error *err)
 {
-    if (check_instance(in, kind, limit, err)) return err->status;
+    TRY(check_instance(in, kind, limit, err));
     if (limit < instance_bounds_best(bounds))
         return error_set(err, STATUS_INFEASIBLE, "no schedule ends by %lld: the %s bound is %lld",
                          (long long)limit, instance_bound_names[bounds->best],

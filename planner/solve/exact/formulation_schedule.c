@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "planner/solve/exact/formulation_state.h"
 #include "planner/solve/instance/timetable_check.h"
 
@@ -32,7 +33,7 @@ static void renumber_devices(const struct formulation *f, uint32_t *where)
 enum status formulation_values(const struct formulation *f, const struct timetable *table, double *x,
                                struct error *err)
 {
-    if (timetable_check(f->in, table, err)) return err->status;
+    TRY(timetable_check(f->in, table, err));
     if (table->value > f->limit)
         return error_set(err, STATUS_CHECK, "a schedule of %lld where at most %lld is asked for",
                          (long long)table->value, (long long)f->limit);

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/process/progress.h"
+#include "base/try.h"
 #include "planner/solve/exact/label_set.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX };
@@ -199,7 +200,7 @@ static enum status keep_best(struct label_search *s, const struct label_side *si
 {
     struct dispatch_step path[TASKS_MAX];
     struct dispatch *d;
-    if (dispatch_create(s->in, &d, err)) return err->status;
+    TRY(dispatch_create(s->in, &d, err));
     for (uint32_t l = 0; l < label_set_count(last); l++) {
         uint32_t at = label_set_at(last, l)->step.before;
         for (uint32_t t = s->in->task_count; t-- > 0; at = s->history[at].before)
@@ -255,7 +256,7 @@ static enum status search(struct label_search *s, struct label_side *sides, uint
         const struct label_set *last = pass(s, side, width < widest ? width : widest);
         if (!last) return STATUS_OK;
         if (label_set_count(last) > 0) {
-            if (keep_best(s, side, last, steps, value, err)) return err->status;
+            TRY(keep_best(s, side, last, steps, value, err));
             lower_limit(s, sides, side_count, *value);
             continue;
         }
@@ -289,7 +290,7 @@ static enum status try_room(struct label_search *s, const struct task_net *net, 
     s->history_max = HISTORY_SHARE * s->label_max;
     s->history = alloc_zeroed(s->history_max, sizeof *s->history);
     if (!s->history) return error_memory(err, "label sets", s->history_max * sizeof *s->history);
-    if (label_set_create(net, s->label_max, &s->sets[0], err)) return err->status;
+    TRY(label_set_create(net, s->label_max, &s->sets[0], err));
     return label_set_create(net, s->label_max, &s->sets[1], err);
 }
 

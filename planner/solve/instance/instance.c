@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "base/size.h"
+#include "base/try.h"
 
 const char *const instance_objective_names[OBJECTIVE_COUNT] = {"makespan", "mean", "weighted",
                                                                "tardiness"};
@@ -97,7 +98,7 @@ static enum status finish_unit(struct instance *in, const struct instance_job *j
 enum status instance_finish(struct instance *in, struct error *err)
 {
     uint64_t tasks = 0, horizon = 0, weights = 0;
-    if (finish_devices(in, err)) return err->status;
+    TRY(finish_devices(in, err));
     for (uint32_t i = 0; i < in->job_count; i++) {
         const struct instance_job *job = &in->jobs[i];
         uint64_t sum = 0;
@@ -116,7 +117,7 @@ enum status instance_finish(struct instance *in, struct error *err)
             return error_set(err, STATUS_LIMIT, "too many tasks (limit is %d)", INSTANCE_TASKS_MAX);
         for (uint32_t u = 0; u < job->unit_count; u++) {
             int64_t longest;
-            if (finish_unit(in, job, job->first_unit + u, &longest, err)) return err->status;
+            TRY(finish_unit(in, job, job->first_unit + u, &longest, err));
             sum += (uint64_t)longest; /* at most 2^20 units of 3e12 ticks */
         }
         if (!size_mul(sum, job->repeat, &sum) || !size_add(horizon, sum, &horizon) ||

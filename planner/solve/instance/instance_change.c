@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
+#include "base/try.h"
 
 /* As `in` but for `classes_more`, which the caller fills; jobs stand in the order order[] (NULL: the
  * same). Not finished. */
@@ -32,7 +33,7 @@ static enum status copy(const struct instance *in, uint32_t classes_more, const 
         struct instance_job *to = &out->jobs[i];
         *to = *from;
         to->first_unit = unit;
-        if (arena_string(&out->arena, from->name, &to->name, err)) return err->status;
+        TRY(arena_string(&out->arena, from->name, &to->name, err));
         for (uint32_t u = 0; u < from->unit_count; u++, unit++) {
             out->units[unit] = in->units[from->first_unit + u];
             out->units[unit].job = i;

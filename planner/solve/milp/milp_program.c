@@ -22,6 +22,7 @@
 #include "base/process/launch.h"
 #include "base/process/progress.h"
 #include "base/text/number.h"
+#include "base/try.h"
 #include "planner/solve/milp/milp_model.h"
 
 enum { PATH_BYTES = 512, SOLUTION_BYTES_MAX = 1 << 30 };
@@ -34,7 +35,7 @@ struct folder {
 
 static enum status make_folder(struct folder *f, struct error *err)
 {
-    if (folder_make_temporary("milp", f->path, sizeof f->path, err) != STATUS_OK) return err->status;
+    TRY(folder_make_temporary("milp", f->path, sizeof f->path, err));
     snprintf(f->model, sizeof f->model, "%s/model.mps", f->path);
     snprintf(f->solution, sizeof f->solution, "%s/solution.txt", f->path);
     return STATUS_OK;
@@ -166,7 +167,7 @@ static enum status run(const char *const argv[], const struct milp_options *opti
     const int reason = launch_program(&how, &child);
     if (reason != 0)
         return error_set(err, STATUS_DEVICE, "cannot start the solver '%s': %s", argv[0], strerror(reason));
-    if (launch_wait_until(child, clock_s() + options->limit_s + grace_s, &end, err)) return err->status;
+    TRY(launch_wait_until(child, clock_s() + options->limit_s + grace_s, &end, err));
     result->killed = end.late;
     if (end.late) return STATUS_OK;
     if (end.signal != 0)
@@ -183,7 +184,7 @@ enum status milp_program_solve(const struct milp *milp, const struct milp_option
     struct folder folder;
     const char *slash = strrchr(options->solver, '/'), *name = slash ? slash + 1 : options->solver;
     char seconds[32];
-    if (make_folder(&folder, err)) return err->status;
+    TRY(make_folder(&folder, err));
     snprintf(seconds, sizeof seconds, "%.3f", options->limit_s);
     const char *highs[] = {options->solver, "--time_limit", seconds, "--solution_file",
                            folder.solution, folder.model, NULL};

@@ -31,6 +31,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/label_setting.h"
 #include "planner/solve/search/list_baseline.h"
@@ -216,8 +217,7 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
         struct branch_bound_result result;
         int64_t value = s->value;
         memcpy(s->trial, s->steps, n * sizeof *s->trial);
-        if (branch_bound_run(s->in, s->bounds, &limits, s->trial, &value, &result, err))
-            return err->status;
+        TRY(branch_bound_run(s->in, s->bounds, &limits, s->trial, &value, &result, err));
         return keep(s, value, err);
     }
     struct beam_rule rule = {.width = s->copies || draw / 256 % 2 ? 4 : 1,
@@ -255,7 +255,7 @@ static enum status begin_local_search(struct search *s, struct error *err)
 {
     s->local_first = s->iteration;
     s->local_started_s = clock_s();
-    if (local_search_create(s->in, &s->local, err)) return err->status;
+    TRY(local_search_create(s->in, &s->local, err));
     local_search_begin(s->local, s->steps);
     return STATUS_OK;
 }
@@ -343,7 +343,7 @@ static enum status run_label_pass(struct search *s, uint32_t which, struct error
     struct label_setting_result result;
     int64_t value = s->value;
     memcpy(s->trial, s->steps, s->in->task_count * sizeof *s->trial);
-    if (label_setting_run(s->in, s->bounds, &limits, s->trial, &value, &result, err)) return err->status;
+    TRY(label_setting_run(s->in, s->bounds, &limits, s->trial, &value, &result, err));
     return keep(s, value, err);
 }
 

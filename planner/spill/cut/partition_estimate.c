@@ -15,6 +15,7 @@
 
 #include <string.h>
 
+#include "base/try.h"
 #include "models/cost/cost.h"
 
 /* The computation and the copies of a unit. */
@@ -211,8 +212,7 @@ static enum status minibatch_alone(const struct partition_cutter *cutter, const 
     memset(cut->ready_s, 0, cut->count * sizeof *cut->ready_s);
     for (uint32_t minibatch = 0; minibatch < 3; minibatch++) {
         before = lanes.compute;
-        enum status status = run_minibatch(cutter, c, job, cut, &lanes, err);
-        if (status) return status;
+        TRY(run_minibatch(cutter, c, job, cut, &lanes, err));
     }
     *out = lanes.compute - before;
     return STATUS_OK;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/try.h"
+
 /* Needs of all jobs' persistent shards. */
 struct need {
     uint64_t bytes, workspace_bytes;
@@ -54,9 +56,7 @@ static enum status mark_all(const struct partition_cutter *cutter, const struct 
         uint32_t twin = footprint_twin(cutter->footprints, j);
         struct partition_job_cut *cut = &cuts[twin];
         if (twin == j) {
-            enum status status =
-                mark(cutter, c, j, cut, part, whole, &need->workspace_bytes, err);
-            if (status) return status;
+            TRY(mark(cutter, c, j, cut, part, whole, &need->workspace_bytes, err));
         }
         need->bytes = cutter->interleaved ? need->bytes + cut->persistent_bytes
                                           : max_u64(need->bytes, cut->persistent_bytes);
@@ -84,9 +84,7 @@ static enum status judge(const struct partition_cutter *cutter, const struct par
 {
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         if (footprint_twin(cutter->footprints, j) != j) continue;
-        enum status status =
-            estimate_minibatch(cutter, c, j, &cuts[j], &cuts[j].persistent_minibatch, err);
-        if (status) return status;
+        TRY(estimate_minibatch(cutter, c, j, &cuts[j], &cuts[j].persistent_minibatch, err));
     }
     if (total_s(cutter, cuts, true) < total_s(cutter, cuts, false)) {
         for (uint32_t j = 0; j < cutter->jobs->count; j++)

@@ -182,7 +182,7 @@ static enum status try_candidate(struct partition_cutter *cutter, const struct p
     if (workspace + keep > room) return STATUS_OK;
     struct partition_candidate fitted = *c;
     if (balanced) {
-        if (balance(cutter, &fitted, room, cuts, err)) return err->status;
+        TRY(balance(cutter, &fitted, room, cuts, err));
         room += c->weight_buffer_count * (c->weight_buffer_bytes - fitted.weight_buffer_bytes);
         total(cutter, cuts, &workspace, &keep, &spilled);
         if (workspace + keep > room) return STATUS_OK;
@@ -190,7 +190,7 @@ static enum status try_candidate(struct partition_cutter *cutter, const struct p
     }
     if (c->keeps_first && kept_choose(cutter, c, cuts, room, 0, &workspace, &keep, err))
         return err->status;
-    if (persistent_choose(cutter, c, cuts, room, keep, &workspace, err)) return err->status;
+    TRY(persistent_choose(cutter, c, cuts, room, keep, &workspace, err));
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         uint64_t bytes = cuts[footprint_twin(cutter->footprints, j)].persistent_bytes;
         persistent = cutter->interleaved ? persistent + bytes : max_u64(persistent, bytes);

@@ -11,6 +11,7 @@
 #include "base/process/progress.h"
 #include "base/random.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/order/order_of_instance.h"
 #include "planner/spill/order/schedule_builder.h"
@@ -307,7 +308,7 @@ static enum status start(const struct cost_table *times, uint64_t seed, struct s
         const struct policy *policy = policy_at(i);
         if (policy->resident || policy->one_device || policy_is_searched(policy)) continue;
         struct schedule made;
-        if (schedule_make(times, policy, seed, &made, err)) return err->status;
+        TRY(schedule_make(times, policy, seed, &made, err));
         if ((*tried)++ > 0 && made.makespan_s >= best->makespan_s) {
             schedule_release(&made);
             continue;
@@ -362,9 +363,9 @@ static enum status search_create(struct order_search *s, struct error *err)
     s->moved = alloc_zeroed(s->best->count + 1u, sizeof *s->moved);
     if (!s->jobs || !s->quota || !s->trial || !s->moved)
         return error_memory(err, "a search", s->best->count * sizeof *s->trial);
-    if (schedule_builder_create(s->times, false, &s->now, err)) return err->status;
+    TRY(schedule_builder_create(s->times, false, &s->now, err));
     for (uint32_t i = 0; i < SNAPSHOTS; i++)
-        if (schedule_builder_create(s->times, false, &s->snapshots[i], err)) return err->status;
+        TRY(schedule_builder_create(s->times, false, &s->snapshots[i], err));
     s->stride = s->best->count / SNAPSHOTS + 1;
     s->rule = (struct rule){.weight = 1};
     measure_jobs(s);
