@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "traces/chakra_fields.h"
 
 const char *const chakra_collective_names[CHAKRA_COLLECTIVE_COUNT] = {
@@ -139,7 +140,7 @@ static enum status read_attribute(struct arena *arena, struct protobuf_in in, st
     struct protobuf_field field, name = {0}, value = {0};
     const struct protobuf_in whole_attribute = in;
     for (bool some;;) {
-        if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
+        TRY(protobuf_in_next(&in, &field, &some, err));
         if (!some) break;
         if (field.number == CHAKRA_ATTRIBUTE_NAME && field.form == PROTOBUF_BYTES) name = field;
         else if (field.number >= CHAKRA_ATTRIBUTE_DOUBLE) value = field; /* one of them; the last counts */
@@ -182,7 +183,7 @@ static enum status read_deps(struct protobuf_field *field, uint64_t *ids, uint64
     }
     for (struct protobuf_in in = field->inside; in.at < in.end; ++*count) {
         uint64_t id;
-        if (protobuf_in_varint(&in, &id, err) != STATUS_OK) return err->status;
+        TRY(protobuf_in_varint(&in, &id, err));
         if (ids) ids[*count] = id;
     }
     return STATUS_OK;
@@ -193,12 +194,11 @@ static enum status count_node(struct protobuf_in in, uint64_t counts[2], struct 
 {
     struct protobuf_field field;
     for (bool some;;) {
-        if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
+        TRY(protobuf_in_next(&in, &field, &some, err));
         if (!some) return STATUS_OK;
-        if (check_form(&in, &field, err) != STATUS_OK) return err->status;
+        TRY(check_form(&in, &field, err));
         if (field.number == CHAKRA_NODE_CTRL_DEPS || field.number == CHAKRA_NODE_DATA_DEPS)
-            if (read_deps(&field, NULL, &counts[field.number - CHAKRA_NODE_CTRL_DEPS], err) != STATUS_OK)
-                return err->status;
+            TRY(read_deps(&field, NULL, &counts[field.number - CHAKRA_NODE_CTRL_DEPS], err));
     }
 }
 
@@ -222,7 +222,7 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
     uint64_t counts[2] = {0}, *deps[2];
     *node = (struct chakra_node){.name = "", .comm_type = CHAKRA_NONE, .comm_src = CHAKRA_NONE,
                                  .comm_dst = CHAKRA_NONE, .family = CHAKRA_NONE, .at = in.at};
-    if (count_node(in, counts, err) != STATUS_OK) return err->status;
+    TRY(count_node(in, counts, err));
     if (counts[0] + counts[1] > CHAKRA_NODES_MAX)
         return error_set(err, STATUS_LIMIT, "%s: byte %zu: too many dependencies (limit is %d)", in.name, in.at,
                          CHAKRA_NODES_MAX);
@@ -246,7 +246,7 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
                                &counts[field.number - CHAKRA_NODE_CTRL_DEPS], err);
         if (status != STATUS_OK) return status;
     }
-    if (check_node(&whole_node, node, err) != STATUS_OK) return err->status;
+    TRY(check_node(&whole_node, node, err));
     if (node->is_cpu_op && node->type >= CHAKRA_SEND) node->type = CHAKRA_COMP;
     return STATUS_OK;
 }
@@ -261,7 +261,7 @@ static enum status next_message(struct protobuf_in *file, struct protobuf_in *me
     size_t begin = file->at;
     *some = file->at < file->end;
     if (!*some) return STATUS_OK;
-    if (protobuf_in_varint(file, &length, err) != STATUS_OK) return err->status;
+    TRY(protobuf_in_varint(file, &length, err));
     if (length > file->end - file->at)
         return protobuf_fail(file, begin, err, "a message is cut off: %zu of %" PRIu64 " bytes",
                              file->end - file->at, length);
@@ -277,10 +277,10 @@ static enum status read_metadata(struct protobuf_in *file, struct error *err)
     struct protobuf_in in;
     struct protobuf_field field;
     bool some;
-    if (next_message(file, &in, &some, err) != STATUS_OK) return err->status;
+    TRY(next_message(file, &in, &some, err));
     if (!some) return protobuf_fail(file, file->at, err, "the file is empty (expected GlobalMetadata)");
     for (;;) {
-        if (protobuf_in_next(&in, &field, &some, err) != STATUS_OK) return err->status;
+        TRY(protobuf_in_next(&in, &field, &some, err));
         if (!some) return STATUS_OK;
         if (field.form != PROTOBUF_BYTES || field.number > 2)
             return protobuf_fail(&in, field.at, err, "the first message is no GlobalMetadata: field %" PRIu32
@@ -292,7 +292,7 @@ static enum status count_nodes(struct protobuf_in file, uint32_t *count, struct 
 {
     struct protobuf_in message;
     for (bool some;; ++*count) {
-        if (next_message(&file, &message, &some, err) != STATUS_OK) return err->status;
+        TRY(next_message(&file, &message, &some, err));
         if (!some) return STATUS_OK;
         if (*count == CHAKRA_NODES_MAX)
             return error_set(err, STATUS_LIMIT, "%s: too many nodes (limit is %d)", file.name, CHAKRA_NODES_MAX);
@@ -354,16 +354,16 @@ enum status chakra_rank_parse(const char *name, const void *bytes, size_t length
     struct protobuf_in file = {.name = name, .bytes = bytes, .end = length}, message;
     uint32_t count = 0;
     bool some;
-    if (read_metadata(&file, err) != STATUS_OK) return err->status;
-    if (count_nodes(file, &count, err) != STATUS_OK) return err->status;
+    TRY(read_metadata(&file, err));
+    TRY(count_nodes(file, &count, err));
     if (ARENA_NEW(&out->arena, count, out->nodes, err) != STATUS_OK) return err->status;
     if (ARENA_NEW(&out->arena, count, out->by_id, err) != STATUS_OK) return err->status;
     for (uint32_t n = 0; n < count; n++) {
-        if (next_message(&file, &message, &some, err) != STATUS_OK) return err->status;
-        if (read_node(&out->arena, message, &out->nodes[n], err) != STATUS_OK) return err->status;
+        TRY(next_message(&file, &message, &some, err));
+        TRY(read_node(&out->arena, message, &out->nodes[n], err));
     }
     out->count = count;
-    if (sort_ids(&file, out, err) != STATUS_OK) return err->status;
+    TRY(sort_ids(&file, out, err));
     return check_deps(&file, out, err);
 }
 

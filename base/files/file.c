@@ -33,6 +33,7 @@
 #include "base/alloc.h"
 #include "base/files/outputs.h"
 #include "base/text.h"
+#include "base/try.h"
 
 enum { BUFFER_BYTES = 64 << 10, PENDING_MAX = 32, NAME_TRIES = 100, GZIP_WINDOW = 15 + 16 };
 
@@ -242,8 +243,7 @@ static enum status open_target(struct file_out *file, struct error *err)
     char *resolved = exists ? realpath(file->path, NULL) : NULL;
     file->target = resolved ? resolved : copy_text(file->path);
     if (!file->target) return error_memory(err, "a file name", strlen(file->path) + 1);
-    enum status status = open_temporary(file, err);
-    if (status != STATUS_OK) return status;
+    TRY(open_temporary(file, err));
     /* Best effort: on a file system without modes the file is written anyway. */
     if (exists && fchmod(file->fd, old.st_mode & 07777) != 0) errno = 0;
     return STATUS_OK;
@@ -251,7 +251,7 @@ static enum status open_target(struct file_out *file, struct error *err)
 
 enum status file_out_create(const char *path, struct file_out **out, struct error *err)
 {
-    if (outputs_check(path, err) != STATUS_OK) return err->status;
+    TRY(outputs_check(path, err));
     struct file_out *file = alloc_zeroed(1, sizeof *file);
     if (!file) return error_memory(err, "an output file", sizeof *file);
     file->fd = -1;

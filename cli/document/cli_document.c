@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/files/file.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/document/document.h"
 #include "cli/process/cli_child.h"
@@ -70,7 +71,7 @@ static enum status copy_strings(struct arena *arena, const char *const *texts, s
     const char **copies;
     if (ARENA_NEW(arena, count + 1, copies, err) != STATUS_OK) return err->status;
     for (size_t i = 0; i < count; i++)
-        if (arena_string(arena, texts[i], &copies[i], err) != STATUS_OK) return err->status;
+        TRY(arena_string(arena, texts[i], &copies[i], err));
     *out = copies;
     return STATUS_OK;
 }
@@ -105,7 +106,7 @@ enum status cli_document_begin(struct cli *cli, struct error *err)
 {
     if (cli->json)
         return error_set(err, STATUS_BAD_INPUT, "option '--report' makes a page of the text: it does not go with '--json'");
-    if (check_target(cli->report_path, err) != STATUS_OK) return err->status;
+    TRY(check_target(cli->report_path, err));
     struct cli_document *document = alloc_zeroed(1, sizeof *document);
     if (!document) return error_memory(err, "a report", sizeof *document);
     document->stream = open_memstream(&document->text, &document->length);
@@ -127,7 +128,7 @@ static enum status read_picture(struct cli_document *document, const char *capti
 {
     assert(document->picture_count < PICTURES_MAX);
     struct document_picture *picture = &document->pictures[document->picture_count];
-    if (file_read(path, DOCUMENT_PICTURE_BYTES_MAX, &picture->data, &picture->length, err) != STATUS_OK) return err->status;
+    TRY(file_read(path, DOCUMENT_PICTURE_BYTES_MAX, &picture->data, &picture->length, err));
     picture->caption = caption;
     document->picture_count++;
     return STATUS_OK;

@@ -19,7 +19,7 @@ sim interpreter sim(_create)?
 sim/serving server serve(_batches)?
 sim/swarm swarm swarm_(run|peers)
 exec/run setup run_(setup|checks|result)
-exec/state saver run_(files|flights|newer|saver)
+exec/state saver run_(files|in_flight|write_back|saver)
 cli verbs (cli|verb_help|(cli|verb)_completion.*)
 '
 
