@@ -34,8 +34,6 @@
 enum { THREADS_DOUBLED_MAX = 8 };
 static const double TAKEN_COUNTED_MAX = 0.95;
 
-/* --- statistics ------------------------------------------------------------------------------------ */
-
 /* --- helpers of all parts --------------------------------------------------------------------------- */
 
 /* Returns the spread of a lognormal error with that variance (half the interquartile range); 0 with fewer than two

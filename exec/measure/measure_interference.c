@@ -27,6 +27,7 @@
 #include "base/alloc.h"
 #include "base/process/progress.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "exec/measure/measure_bench.h"
 
 enum { DEVICES_LIMIT = 16, STEPS_LIMIT = 256, COPY_BYTES = 4 << 20 };
@@ -130,8 +131,7 @@ static enum status open_benches(struct measure_laboratory *lab, const struct mea
                                                     .threads = options->threads,
                                                     .size = BENCH_SMALL,
                                                     .operands = options->operands ? options->operands->benches[i] : NULL};
-        const enum status status = measure_bench_open(&bench, &lab->benches[i], err);
-        if (status != STATUS_OK) return status;
+        TRY(measure_bench_open(&bench, &lab->benches[i], err));
         lab->bench_count++;
         lab->computing[i] = (struct repeater){
             .stream = device_stream(measure_bench_device(lab->benches[i]), STREAM_COMPUTE),
@@ -139,8 +139,7 @@ static enum status open_benches(struct measure_laboratory *lab, const struct mea
             .once_s = 5e-3};
     }
     measure_bench_copies(lab->benches[0], &lab->host_bytes);
-    const enum status status = measure_bench_map_host(lab->benches[0], lab->host_bytes, &lab->host, err);
-    if (status != STATUS_OK) return status;
+    TRY(measure_bench_map_host(lab->benches[0], lab->host_bytes, &lab->host, err));
     for (uint32_t d = 0; d < 2; d++)
         lab->copying[d] = (struct repeater){
             .stream = device_stream(measure_bench_device(lab->benches[0]),
