@@ -1,9 +1,9 @@
 /*
- * Times become ticks of a billionth of the longest run, rounded up: so small that the rounding is nobody's concern,
- * and so large that the horizon of the instance fits (planner/saturn/spase/spase.h).
+ * Times become ticks of a billionth of the longest run, rounded up: small enough that the rounding does not matter, and
+ * large enough that the horizon of the instance fits (planner/saturn/spase/spase.h).
  *
- * A job's configurations in the instance are its run times in turn: the one on class c of a configuration has that
- * class alone, and modes (spase.h) drop what another is better than.
+ * A job's configurations in the instance are its run times in turn: the run time on class c of a configuration has only
+ * that class, and modes (spase.h) drop dominated ones.
  */
 #include "planner/saturn/saturn.h"
 
@@ -27,7 +27,7 @@ const char *const saturn_rule_names[SATURN_RULES] = {
     [SATURN_RULE_RANDOM] = "randomized",
 };
 
-/* Whose rule of one schedule it is; that of SPASE: nobody's. */
+/* The baseline with the same rule for one schedule; SPASE's own rule has none. */
 static const enum spase_baseline baseline_of[SATURN_RULES] = {
     [SATURN_RULE_SPASE] = SPASE_BASELINE_COUNT,
     [SATURN_RULE_MAX] = SPASE_BASELINE_MAX,
@@ -55,7 +55,7 @@ struct saturn {
     struct saturn_times times;
     struct spase instance;
     struct spase_schedule schedule;
-    struct spase_course course;  /* planned anew on the way, if that is asked for */
+    struct spase_course course;  /* planned again on the way, if the options say so */
     struct saturn_runs runs;
     struct job_set *plan_jobs;   /* the same, until they become the plan's */
     struct saturn_report *report;
@@ -141,7 +141,7 @@ static enum status find_schedule(struct saturn *s)
     return STATUS_OK;
 }
 
-/* In place of the best one; what is proven of any schedule holds of this one. */
+/* Replaces the best schedule; proofs about any schedule hold for this one. */
 static enum status adopt_schedule(struct saturn *s, const struct spase_step *steps)
 {
     spase_schedule_release(&s->schedule);
@@ -165,7 +165,8 @@ static enum status find_baselines(struct saturn *s, struct spase_step *steps)
 
 /* --- introspection -------------------------------------------------------------------------- */
 
-/* All states out over the link of one device, and in again over that of another: what a stop costs at most. */
+/* Returns the most that a stop costs: all states out over the link of one device, and in again over the link of
+ * another. */
 static double restart_default_s(const struct saturn *s)
 {
     double most_s = 0;
@@ -187,7 +188,8 @@ static double longest_s(const struct saturn *s)
     return ticks_of_longest * s->report->tick_s;
 }
 
-/* 0: nothing is planned anew. The paper's where Optimus-dynamic is not told, or what ticks can say of very short runs. */
+/* Returns the interval; 0: nothing is planned again. The default is the paper's for Optimus-dynamic, or for very short
+ * runs the longest that ticks can express. */
 static double interval_of(const struct saturn *s)
 {
     if (s->options->interval_s > 0) return s->options->interval_s;
@@ -302,11 +304,11 @@ static void forget_runs(struct saturn *s)
     spase_course_release(&s->course);
     spase_schedule_release(&s->schedule);
     spase_release(&s->instance);
-    s->plan_jobs->jobs = s->jobs->jobs; /* its arena keeps what it has taken since */
+    s->plan_jobs->jobs = s->jobs->jobs; /* its arena keeps its later allocations */
     s->plan_jobs->count = s->jobs->count;
 }
 
-/* Of jobs that fit in another way; false: there is none. */
+/* Drops spilled configurations of jobs that fit in another way. Returns false when there are none. */
 static bool leave_out_spilled(struct saturn_times *times)
 {
     size_t kept = 0;

@@ -1,8 +1,9 @@
 /*
  * A machine as SPASE sees it: nodes with devices of one class (planner/saturn/spase/spase.h).
  *
- * A node is what lies closest together: devices of one type and memory whose innermost direct network is the same,
- * or, without such, behind the same first link from the host. Nodes of as many devices of one type are of one class.
+ * A node is a set of close devices: devices of one type and memory with the same innermost direct network or, without
+ * such networks, with the same first link from the host. Nodes with equal numbers of devices of one type are of one
+ * class.
  */
 #ifndef SPILLWAY_PLANNER_SATURN_MACHINE_H
 #define SPILLWAY_PLANNER_SATURN_MACHINE_H
@@ -14,17 +15,17 @@ struct saturn_node {
     uint32_t first, count; /* in `devices` */
 };
 
-/* Open; lives as long as its arena. */
+/* Open structure; lives as long as its arena. */
 struct saturn_machine {
     const struct hardware *hardware; /* borrowed */
     struct arena arena;
     struct saturn_node *nodes;
     uint32_t node_count, class_count;
-    uint32_t *devices;    /* of the machine, node by node: as SPASE numbers them */
+    uint32_t *devices;    /* devices of the machine, node by node, in SPASE's numbering */
     uint32_t *class_node; /* (class_count) the first node of each */
 };
 
-/* Zeroed struct in; release it also after an error. Errors: STATUS_NO_MEMORY. */
+/* Finds the nodes. *out is zeroed before; release it also after an error. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status saturn_machine_find(const struct hardware *hardware, struct saturn_machine *out,
                                            struct error *err);
 void saturn_machine_release(struct saturn_machine *machine);

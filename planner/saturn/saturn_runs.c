@@ -52,8 +52,8 @@ enum status saturn_runs_of_schedule(struct saturn_runs *r, const struct spase_sc
     return STATUS_OK;
 }
 
-/* Minibatches of a job's pieces, in order: as many as its work reaches the end of. `done` and `last` are per job:
- * the share of its work in front, and the run that was last. */
+/* Shares out the minibatches of a job's pieces, in order: each piece gets those whose end its work reaches. `done` and
+ * `last` are per job: the share of its earlier work, and its last run. */
 static void share_minibatches(struct saturn_runs *r, double *done, uint32_t *last, uint64_t *given)
 {
     uint32_t kept = 0;
@@ -71,7 +71,7 @@ static void share_minibatches(struct saturn_runs *r, double *done, uint32_t *las
         run.minibatches = end - given[j];
         run.follows = last[j];
         run.number = last[j] == PLAN_NONE ? 0 : r->runs[last[j]].number + 1;
-        if (run.number == 0) run.restart = 0; /* what was in front of it is left out */
+        if (run.number == 0) run.restart = 0; /* the piece before it was left out */
         given[j] = end;
         last[j] = kept;
         r->runs[kept++] = run;

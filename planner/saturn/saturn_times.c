@@ -1,6 +1,7 @@
 /*
- * A configuration that does not fit is tried with less kept for backward passes, and left out if that does not
- * fit either, or wants links between devices that the machine does not have. What was found of an earlier job with the same costs is taken over.
+ * A configuration that does not fit is tried with less kept for backward passes. It is left out if that does not fit
+ * either, or if it needs links between devices that the machine does not have. Times of an earlier job with the same
+ * costs are reused.
  */
 #include "planner/saturn/saturn_times.h"
 
@@ -95,7 +96,7 @@ static enum status add(struct timing *g, struct saturn_time t)
 
 /* --- jobs ----------------------------------------------------------------------------------- */
 
-/* An earlier job that costs the same and is timed by as many minibatches; the job itself: there is none. */
+/* Returns an earlier job that costs the same and is timed by equally many minibatches, or the job itself. */
 static uint32_t earlier_like(const struct timing *g, uint32_t j)
 {
     const struct job *jobs = g->jobs->jobs;

@@ -1,23 +1,22 @@
 /*
- * A SPASE instance (select a parallelism, allocate devices, schedule), as Saturn states it: jobs that
- * train one model each, in one of several *configurations* whose run times are known.
+ * A SPASE instance (select a parallelism, allocate devices, schedule), as Saturn states it: jobs that train one model
+ * each, in one of several *configurations* whose run times are known.
  *
- * A configuration is a parallelism on a number of devices. Its devices form a *gang*: they start
- * together, are held for the configuration's run time and end together, all of one class. A gang lies
- * within one node, unless the configuration says that it may span nodes. A node has devices of one
- * class; a configuration has one run time for each class, or none where it does not run on it. Time
- * is in whole ticks, so that "equal to the bound" means equal. The objective is the makespan: the end
- * of the last job.
+ * A configuration is a parallelism on a number of devices. Its devices form a *gang*: they start together, are held for
+ * the configuration's run time and end together, all of one class. A gang lies within one node, unless the
+ * configuration says that it may span nodes. A node has devices of one class; a configuration has one run time for each
+ * class on which it runs. Time is in whole ticks, so that "equal to the bound" means equal. The objective is the
+ * makespan: the end of the last job.
  *
- * For searching, configurations become *modes*: one for each class on which a configuration finds
- * room, without those that another mode of the same job makes needless (same class, no more devices,
- * no more time, spanning if that one does). Some optimal schedule uses modes alone.
+ * For searching, configurations become *modes*: one for each class with room for a configuration, without modes that
+ * another mode of the same job dominates (same class, no more devices, no more time, spanning if that one does). Some
+ * optimal schedule uses only modes.
  *
- * Not modelled: the memory of devices and hosts (a configuration that does not fit is left out by
- * whoever writes the file), and that jobs beside each other slow each other down.
+ * Not modelled: the memory of devices and hosts (the writer of the file leaves out configurations that do not fit), and
+ * that concurrent jobs slow each other down.
  *
- * Source: Nagrecha and Kumar, "Saturn: an optimized data system for multi-large-model deep learning
- * workloads", PVLDB 17(4), 2023.
+ * Source: Nagrecha and Kumar, "Saturn: an optimized data system for multi-large-model deep learning workloads", PVLDB
+ * 17(4), 2023.
  */
 #ifndef SPILLWAY_PLANNER_SPASE_H
 #define SPILLWAY_PLANNER_SPASE_H
@@ -29,8 +28,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* Limits. The run times of one instance, longest mode of each job, add up to at most
- * SPASE_HORIZON_MAX: devices by horizon, and products of two times, then fit the types used. */
+/* Limits. The run times of one instance, longest mode of each job, add up to at most SPASE_HORIZON_MAX: devices by
+ * horizon, and products of two times, then fit the types. */
 enum {
     SPASE_CLASSES_MAX = 16,
     SPASE_NODES_MAX = 4096,
@@ -40,7 +39,7 @@ enum {
 };
 #define SPASE_TICKS_MAX INT64_C(1000000000000)
 #define SPASE_HORIZON_MAX (INT64_C(1) << 48)
-#define SPASE_NOWHERE INT64_C(0) /* the run time of a configuration on a class where it does not run */
+#define SPASE_NOWHERE INT64_C(0) /* run time of a configuration on a class where it does not run */
 
 struct spase_node {
     const char *name;
@@ -65,11 +64,11 @@ struct spase_mode {
     uint32_t config;  /* index into spase.configs */
     uint32_t class;
     uint32_t devices;
-    bool spans; /* and there is more than one node to span */
+    bool spans; /* and there are several nodes to span */
     int64_t ticks;
 };
 
-/* Open; zeroed it is empty. */
+/* Open structure; zeroed it is empty. */
 struct spase {
     const char *name;
     const char **class_names;     /* (class_count) */
@@ -78,30 +77,29 @@ struct spase {
     struct spase_config *configs; /* (config_count), job by job */
     int64_t *ticks;               /* (config_count, class_count), or SPASE_NOWHERE */
     struct spase_mode *modes;     /* (mode_count), job by job, by class, devices, time */
-    uint32_t *class_devices;      /* (class_count): devices of a class in all */
-    uint32_t *class_widest;       /* (class_count): devices of its largest node */
+    uint32_t *class_devices;      /* (class_count): number of devices of each class */
+    uint32_t *class_widest;       /* (class_count): devices of the largest node of each class */
     uint32_t class_count, node_count, job_count, config_count, mode_count, device_count;
     int64_t horizon; /* sum of the longest modes: no sensible schedule ends later */
     struct arena arena;
 };
 
 /*
- * Room for an instance of these counts, zeroed; the caller fills it and calls spase_finish().
- * Errors: STATUS_BAD_INPUT, STATUS_LIMIT, STATUS_NO_MEMORY. Release it with spase_release(), also on
- * failure.
+ * Allocates an instance of these counts, zeroed; the caller fills it in and calls spase_finish(). Errors:
+ * STATUS_BAD_INPUT, STATUS_LIMIT, STATUS_NO_MEMORY. Release it with spase_release(), also after an error.
  */
 MUST_CHECK enum status spase_init(struct spase *in, uint32_t class_count, uint32_t node_count,
                                   uint32_t job_count, uint32_t config_count, struct error *err);
 
 /*
- * Number the devices, make the modes, and refuse what cannot be scheduled.
- * Errors: STATUS_INFEASIBLE for a job that fits nowhere; STATUS_BAD_INPUT for a job without
- * configurations, two jobs or nodes of one name, or a run time out of range; STATUS_LIMIT.
+ * Numbers the devices, makes the modes, and checks the instance. Errors: STATUS_INFEASIBLE for a job that fits nowhere;
+ * STATUS_BAD_INPUT for a job without configurations, two jobs or nodes of one name, or a run time out of range;
+ * STATUS_LIMIT.
  */
 MUST_CHECK enum status spase_finish(struct spase *in, struct error *err);
 void spase_release(struct spase *in);
 
-/* The node of a device. */
+/* Returns the node of a device. */
 uint32_t spase_node_of(const struct spase *in, uint32_t device);
 
 static inline int64_t spase_ticks(const struct spase *in, uint32_t config, uint32_t class)
@@ -109,7 +107,7 @@ static inline int64_t spase_ticks(const struct spase *in, uint32_t config, uint3
     return in->ticks[(size_t)config * in->class_count + class];
 }
 
-/* Devices by ticks. */
+/* Returns devices times ticks. */
 static inline int64_t spase_area(const struct spase_mode *mode)
 {
     return mode->devices * mode->ticks;

@@ -1,17 +1,17 @@
 /*
- * The planners that Saturn is compared with.
+ * The rival planners of Saturn.
  *
- *   max      all devices of a node for one job at a time, in the order of the file
- *   min      each job on as few devices as it can, in the order of the file
- *   optimus  Optimus's greedy step: everyone on as few devices as it can, then one step wider for the
- *            job whose run time falls most. Where there are more jobs than devices that says nothing of
- *            when to stop: the best schedule of all its steps is taken
- *   random   any configuration, any order
+ *     max      all devices of a node for one job at a time, in the order of the file
+ *     min      each job on its fewest devices, in the order of the file
+ *     optimus  Optimus's greedy step: all jobs on their fewest devices, then one step wider for the job whose run time
+ *              falls most. With more jobs than devices the rule does not say when to stop: the best schedule of all
+ *              its steps is taken
+ *     random   any configuration, any order
  *
- * All choose among modes, so that none of them takes a parallelism that is slower on as many devices.
+ * All choose among modes, so that none takes a parallelism that is slower on equally many devices.
  *
- * Source: Saturn, PVLDB 17(4), sec. 5; Peng et al., "Optimus: an efficient dynamic resource scheduler
- * for deep learning clusters", EuroSys 2018.
+ * Source: Saturn, PVLDB 17(4), sec. 5; Peng et al., "Optimus: an efficient dynamic resource scheduler for deep learning
+ * clusters", EuroSys 2018.
  */
 #ifndef SPILLWAY_PLANNER_SPASE_BASELINE_H
 #define SPILLWAY_PLANNER_SPASE_BASELINE_H
@@ -27,8 +27,8 @@ enum spase_baseline {
 };
 extern const char *const spase_baseline_names[SPASE_BASELINE_COUNT];
 
-/* steps: out, (in->job_count); *value: the makespan. `free_at` as in spase_list_clear(); `seed` is for
- * random alone. Errors: STATUS_NO_MEMORY. */
+/* Schedules by a rule. steps: out, (in->job_count); *value: the makespan. `free_at` as in spase_list_clear(); `seed` is
+ * only for random. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status spase_baseline_run(const struct spase *in, enum spase_baseline kind, uint64_t seed,
                                           const int64_t *free_at, struct spase_step *steps, int64_t *value,
                                           struct error *err);

@@ -5,14 +5,14 @@
  *     threshold   0 below e, X above X - e, x between       of X        e <= X / 2
  *     rounding    floor((p + 1) x / X) X, p x where whole   of p X
  *
- * The first counts area; the second counts what cannot stand beside each other; the third counts what
- * only so many of fit beside each other. Devices use each of them that differs on 1 .. X; time uses
- * thresholds at the run times there are.
+ * The first counts area; the second counts gangs that cannot stand next to each other; the third counts gangs of which
+ * only a limited number fit next to each other. Devices use each of them that differs on 1 .. X; time uses thresholds
+ * at the run times of the instance.
  *
- * To refute T, rows are weighted: with weights w >= 0 every schedule has sum_r w_r load_r <= sum_r w_r
- * room_r, and the left side is at least the sum over the jobs of their cheapest mode. Weights grow on
- * rows that the cheapest modes overload, until the sum says no or time is up. The makespan is then
- * found by bisection: what is refuted stays refuted below.
+ * To refute T, rows are weighted: with weights w >= 0 every schedule has sum_r w_r load_r <= sum_r w_r room_r, and the
+ * left side is at least the sum over the jobs of their cheapest mode. Weights grow on rows that the cheapest modes
+ * overload, until the sum refutes T or time is up. The makespan is then found by bisection: a refuted value stays
+ * refuted below.
  */
 #include "planner/saturn/spase/spase_bound.h"
 
@@ -64,8 +64,8 @@ static int64_t scale_ticks(const struct spase_row *row, int64_t t, int64_t limit
     return row->g <= ROUNDINGS_MAX ? rounded(t, limit, row->g) : threshold(t, limit, row->g_at);
 }
 
-/* Nodes of a class may differ: a gang weighs what it does where that is the smallest share of the
- * node, and counts in units of the widest. Only identities are used then, and by gangs that span. */
+/* Nodes of a class may differ: a gang weighs its share of the node where that share is smallest, in units of the widest
+ * node. Only identities are used then, and by gangs that span. */
 __int128 spase_row_weight(const struct spase *in, const struct spase_row *row, int64_t limit,
                           const struct spase_mode *mode)
 {

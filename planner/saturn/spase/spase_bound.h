@@ -1,22 +1,21 @@
 /*
- * Lower bounds on the makespan of any schedule of a SPASE instance; exact integers, no solver needed.
+ * Lower bounds on the makespan of any schedule of a SPASE instance, as exact integers and without a solver.
  *
- *   longest  a job's shortest mode
- *   area     each job's least devices by time, over all devices
- *   scaled   devices and time are scaled by dual-feasible functions f and g: whatever fits a node for
- *            T ticks still fits when a gang of k for t ticks becomes one of f(k) for g(t), so that
- *            the sum of f(k) g(t) over the jobs stays within nodes * f(all) g(T), for each f and g.
- *            A weighted sum of these rows that each job's best mode already breaks refutes T. The
- *            weights are found in floating point; that they refute T is then shown in integers
+ *     longest  a job's shortest mode
+ *     area     each job's least devices by time, over all devices
+ *     scaled   devices and time are scaled by dual-feasible functions f and g: a set of gangs that fits a node for T
+ *              ticks still fits when a gang of k for t ticks becomes one of f(k) for g(t), so that the sum of
+ *              f(k) g(t) over the jobs stays within nodes * f(all) g(T), for each f and g. A weighted sum of these
+ *              rows that each job's best mode already breaks refutes T. The weights are found in floating point and
+ *              checked in integers
  *
- * Why time may be scaled although nobody says where a gang lies: jobs that do not overlap in time
- * form chains of at most T, so scaled ones form chains of at most g(T); started as early as those
- * chains allow, jobs overlap only where they did before, and there f holds.
+ * Time may be scaled although gangs have no fixed places: jobs that do not overlap in time form chains of at most T, so
+ * scaled ones form chains of at most g(T); started as early as those chains allow, jobs overlap only where they did
+ * before, and there f holds.
  *
- * Source: Fekete and Schepers, "New classes of fast lower bounds for bin packing problems", 2001, for
- * the functions, and "A general framework for bounds for higher-dimensional orthogonal packing
- * problems", 2004, for scaling both directions. Weights: Arora, Hazan and Kale, "The multiplicative
- * weights update method", 2012.
+ * Source: Fekete and Schepers, "New classes of fast lower bounds for bin packing problems", 2001, for the functions,
+ * and "A general framework for bounds for higher-dimensional orthogonal packing problems", 2004, for scaling both
+ * directions. Weights: Arora, Hazan and Kale, "The multiplicative weights update method", 2012.
  */
 #ifndef SPILLWAY_PLANNER_SPASE_BOUND_H
 #define SPILLWAY_PLANNER_SPASE_BOUND_H
@@ -37,9 +36,9 @@ struct spase_bounds {
 };
 
 /*
- * `known`: the makespan of a schedule, above which nothing needs to be refuted. On the clock of
- * base/process/progress.h `until_s` cuts "scaled" short; HUGE_VAL: it never does, and the result is the same
- * everywhere. Errors: STATUS_NO_MEMORY.
+ * Computes the bounds. `known`: the makespan of a schedule; larger values are not refuted. At `until_s` on the clock of
+ * base/process/progress.h "scaled" stops; HUGE_VAL: never, and the result is the same everywhere. Errors:
+ * STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status spase_bounds_make(const struct spase *in, int64_t known, double until_s,
                                          struct spase_bounds *out, struct error *err);
@@ -52,35 +51,35 @@ static inline int64_t spase_bounds_best(const struct spase_bounds *bounds)
 /* --- one row for a search -------------------------------------------------------------------- */
 
 /*
- * The rows for makespans of at most `limit` (at least 1) added up with the weights that come nearest to refuting it:
- * in every schedule that ends by then the costs of the modes, and idle_cost[class] for each tick that
- * a device of the class is idle before `limit`, add up to at most `room`.
+ * The rows for makespans of at most `limit` (at least 1), added up with the weights that come nearest to a refutation.
+ * In every schedule that ends by then the costs of the modes, and idle_cost[class] for each tick that a device of the
+ * class is idle before `limit`, add up to at most `room`.
  */
 struct spase_surrogate {
-    int64_t *cost;      /* (mode_count); of modes longer than the limit: any */
+    int64_t *cost;      /* (mode_count); arbitrary for modes longer than the limit */
     int64_t *idle_cost; /* (class_count): of 2^20 ticks of one device */
     int64_t room;
-    bool refuted;       /* nothing ends by `limit` */
+    bool refuted;       /* no schedule ends by `limit` */
 };
 
-/* The caller frees it with spase_surrogate_release(). Errors: STATUS_NO_MEMORY. */
+/* Makes the surrogate row. The caller frees it with spase_surrogate_release(). Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status spase_surrogate_make(const struct spase *in, int64_t limit, double until_s,
                                             struct spase_surrogate *out, struct error *err);
 void spase_surrogate_release(struct spase_surrogate *surrogate);
 
 /* --- rows ------------------------------------------------------------------------------------ */
 
-/* One pair of scaling functions on one class: a mode of that class weighs f(devices) g(ticks). */
+/* A pair of scaling functions on one class: a mode of that class weighs f(devices) g(ticks). */
 struct spase_row {
     uint32_t class;
-    uint32_t f; /* 0: devices as they are; else see spase_bound.c */
-    uint32_t g; /* 0: ticks as they are */
+    uint32_t f; /* 0: devices unscaled; else see spase_bound.c */
+    uint32_t g; /* 0: ticks unscaled */
     int64_t g_at;
 };
 
 /*
- * The rows for makespans of at most `limit`, at most SPASE_ROWS_MAX. The caller frees *rows.
- * Weights of modes and the rooms of rows are integers below 2^80.
+ * Lists the rows for makespans of at most `limit`, at most SPASE_ROWS_MAX. The caller frees *rows. Weights of modes and
+ * the rooms of rows are integers below 2^80.
  */
 enum { SPASE_ROWS_MAX = 2048 };
 MUST_CHECK enum status spase_rows_make(const struct spase *in, int64_t limit, struct spase_row **rows,

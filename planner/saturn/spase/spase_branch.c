@@ -1,28 +1,28 @@
 /*
  * See spase_branch.h.
  *
- * A state is, for each node, the sorted times at which its devices become free (never before the time
- * that was reached, `limit` for a node that is closed), and the set of jobs left. From a *clean* state
- * (nothing of this moment decided) the node with the earliest free device is opened:
+ * A state is, for each node, the sorted times at which its devices become free (never before the time that was reached,
+ * `limit` for a node that is closed), and the set of jobs left. From a *clean* state (no decision of this moment made)
+ * the node with the earliest free device is opened:
  *
  *     open(node, t)  ->  start a job here at t, of a rank above the last one started here at t
- *                    ->  or leave what is free: raise it to the node's next end; a clean state
+ *                    ->  or leave the free devices: raise them to the node's next end; a clean state
  *
- * so that the jobs that start at one moment are a set and not an order. In this tree a schedule that
- * starts one job more at the first moment at which it differs from another comes before it. So it is enough
- * to find the first schedule that there is, and it may be taken for granted that
+ * so that the jobs that start at one moment are a set and not an order. In this tree, of two schedules, the one that
+ * starts an additional job at the first moment at which they differ comes first. It is enough to find the first
+ * schedule, so the search may assume that
  *
  *     each gang starts at 0 or where another ends on its node;
- *     no gang starts that could have started before, where as many devices as it needs were left idle;
- *     nothing was left idle that would have held a job that was left, in any of its modes;
- *     of two states with the same jobs left, the one looked at later is in some respect earlier,
+ *     no gang starts that could have started before, where enough devices were left idle for it;
+ *     no devices were left idle that would have held a remaining job, in any of its modes;
+ *     of two states with the same jobs left, the one examined later is in some respect earlier,
  *
- * since otherwise a schedule that comes before could be made of it. Clean states are remembered for the last,
- * nodes that are alike in the order of their times.
+ * since otherwise an earlier schedule could be made of it. For the last condition clean states are remembered, with
+ * equal nodes in the order of their times.
  *
- * Three budgets: what the devices can still hold, each by itself, by two kinds of values (spase_stack.h),
- * and the cost of the surrogate row, where idle time has its price. On 12 jobs and 8 devices the stacks
- * leave a quarter of the states that are left with ticks of devices in their place.
+ * Three budgets: the values that the devices can still hold, each by itself, for two kinds of values (spase_stack.h),
+ * and the cost of the surrogate row, where idle time has its price. On 12 jobs and 8 devices the stacks leave a quarter
+ * of the states that remain with ticks of devices in their place.
  */
 #include "planner/saturn/spase/spase_branch.h"
 
@@ -46,7 +46,7 @@ enum {
     BUDGETS = SPASE_STACK_VALUES + 1 /* stacks, the surrogate */
 };
 
-/* A mode of a job, and what it takes of each budget. */
+/* A mode of a job, with its use of each budget. */
 struct option {
     int32_t ticks;
     uint32_t devices, class, mode;
@@ -132,7 +132,7 @@ static int compare_times(const int32_t *a, const int32_t *b, uint32_t count)
     return 0;
 }
 
-/* Nodes that are alike, and stand beside each other, in the order of their times. */
+/* Sorts equal neighbouring nodes by their times. */
 static void make_canonical(struct search *s, const int32_t *free_at)
 {
     const struct spase *in = s->in;
@@ -169,8 +169,8 @@ static bool seen(struct search *s, const int32_t *free_at, uint64_t left)
     return false;
 }
 
-/* Nothing comes of this one. Not said before its end: a state in which nothing was started is behind the
- * one that it comes from in every respect. */
+/* Remembers a state without a solution. Only at its end: a state without a new start would be dominated by the state
+ * that it comes from. */
 static void remember(struct search *s, const int32_t *free_at, uint64_t left)
 {
     uint32_t devices = s->in->device_count, r = s->record_count;
@@ -197,7 +197,7 @@ static bool count_node(struct search *s)
     return !s->stopped && !s->found;
 }
 
-/* Would any job left fit into so many devices for so long? */
+/* Returns true when some remaining job fits into `devices` for `ticks`. */
 static bool fits_idle(const struct search *s, uint64_t left, uint32_t class, uint32_t devices, int32_t ticks)
 {
     if (ticks < s->shortest[class]) return false;
@@ -394,7 +394,7 @@ static void make_options(struct search *s)
     s->first[in->job_count] = count;
 }
 
-/* What is known before the first state. */
+/* Computes the constants of the search. */
 static enum status prepare(struct search *s, struct error *err)
 {
     const struct spase *in = s->in;

@@ -39,7 +39,7 @@ static void raise_bound(struct proof *p, int64_t bound, enum spase_proof by)
     p->made.proved_by = by;
 }
 
-/* Bounds behind a first list, within a share of the search's time; then the search. */
+/* Computes bounds after a first list, within a share of the search's time; then searches. */
 static enum status find(struct proof *p, uint64_t iterations, double until_s, struct error *err)
 {
     struct spase_certificate *made = &p->made;
@@ -66,9 +66,9 @@ static enum status find(struct proof *p, uint64_t iterations, double until_s, st
     return STATUS_OK;
 }
 
-/* Halfway between bound and value; then all of the rest when there is time for what is harder by so much, and much
- * harder where the gap is not settled: of 12 jobs, the last percent took 15 to 30 times as long as what lies
- * below. Else halfway again. */
+/* Tries halfway between bound and value; then the whole rest when there is time for harder values, which take much
+ * longer where the gap is open: of 12 jobs, the last percent took 15 to 30 times the time of everything below. Else
+ * halfway again. */
 static enum status refute(struct proof *p, uint64_t nodes_max, double until_s, struct error *err)
 {
     struct spase_certificate *made = &p->made;
@@ -119,7 +119,7 @@ static void ask_solver(struct proof *p, double until_s)
     made->solver_s = clock_s() - started;
 }
 
-/* When a step of so many seconds ends that follows one which was to end at `before_s`. */
+/* Returns the end of a step of `limit_s` that follows a step with the end `before_s`. */
 static double ending(double before_s, double limit_s)
 {
     return (isinf(before_s) ? clock_s() : before_s) + limit_s;

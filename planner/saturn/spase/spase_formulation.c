@@ -237,7 +237,7 @@ static void add_flow_orders(struct spase_formulation *f)
         }
 }
 
-/* Devices of a node: from the source to jobs, from jobs to jobs behind them. */
+/* Adds the flow of a node's devices: from the source to jobs, from jobs to later jobs. */
 static void add_flow_node(struct spase_formulation *f, uint32_t n)
 {
     const struct spase *in = f->in;
@@ -392,7 +392,7 @@ static int compare_ordered(const void *a, const void *b)
     return (x->step.job > y->step.job) - (x->step.job < y->step.job);
 }
 
-/* What the solution says of one job. */
+/* Reads the solution's values for one job. */
 static struct ordered read_job(const struct spase_formulation *f, const double *x, uint32_t j)
 {
     const struct spase *in = f->in;
@@ -445,7 +445,7 @@ out:
 
 /* --- solving --------------------------------------------------------------------------------- */
 
-/* Take what the solver found for what it is, when that is better. */
+/* Adopts the solver's schedule with its real value, when it is better. */
 static enum status adopt_solution(const struct spase_formulation *f, const double *x, struct spase_step *steps,
                                   int64_t *value, struct error *err)
 {

@@ -1,23 +1,20 @@
 /*
  * SPASE as mixed-integer programs.
  *
- *   published   Saturn's own rows: a start for every device, node and job, one order binary for every
- *               ordered pair, each row switched on and off by a blind big M. Here to compare with:
- *               what a solver says of it is worth nothing (M times the integer tolerance is longer
- *               than most jobs), so only the schedules that it finds are used
- *   flow        one start for each job, "i ends before j starts" for each pair, and devices that pass
- *               from job to job as a flow on each node; M is the limit. Asks for makespans of at most
- *               `limit`, with the scaled rows of spase_bound.h: with limit = best known - 1
- *               "infeasible" proves the best known optimal
- *   allotment   the modes alone, under the rows that scale devices: a small program whose optimum is a
- *               lower bound
+ *     published   Saturn's own rows: a start for every device, node and job, one order binary for every ordered pair,
+ *                 each row switched on and off by a blind big M. It serves for comparison: a solver's bound on it is
+ *                 worthless (M times the integer tolerance is longer than most jobs), so only its schedules are used
+ *     flow        one start for each job, "i ends before j starts" for each pair, and devices that pass from job to job
+ *                 as a flow on each node; M is the limit. Asks for makespans of at most `limit`, with the scaled rows
+ *                 of spase_bound.h: with limit = best known - 1 "infeasible" proves the best known optimal
+ *     allotment   only the modes, under the rows that scale devices: a small program whose optimum is a lower bound
  *
- * Gangs that span nodes are in the allotment only. Columns and rows are named by job, mode (counted
- * within the job) and node: x_2_5_0 is mode 5 of job 2 on node 0.
+ * Gangs that span nodes are in the allotment only. Columns and rows are named by job, mode (counted within the job) and
+ * node: x_2_5_0 is mode 5 of job 2 on node 0.
  *
- * Source: Saturn's formulation as its paper (PVLDB 17(4), sec. 4) and its code state it, M = 1e8 as in
- * the code; flow after Artigues, Michelon and Reusser, "Insertion techniques for static and dynamic
- * resource-constrained project scheduling", 2003.
+ * Source: Saturn's formulation as its paper (PVLDB 17(4), sec. 4) and its code state it, M = 1e8 as in the code; flow
+ * after Artigues, Michelon and Reusser, "Insertion techniques for static and dynamic resource-constrained project
+ * scheduling", 2003.
  */
 #ifndef SPILLWAY_PLANNER_SPASE_FORMULATION_H
 #define SPILLWAY_PLANNER_SPASE_FORMULATION_H
@@ -33,16 +30,16 @@ enum spase_formulation_kind {
 };
 extern const char *const spase_formulation_names[SPASE_FORMULATION_COUNT];
 
-/* Past this, times drown in the tolerances of solvers (flow: M is the limit). */
+/* Longer times drown in the tolerances of solvers (flow: M is the limit). */
 enum { SPASE_FORMULATION_TICKS_MAX = 10000000 };
 
 struct spase_formulation; /* opaque */
 
 /*
- * `in` is borrowed. `bound`: a lower bound on the makespan; `limit`: at least that, used by flow alone.
- * The caller frees it with spase_formulation_destroy().
- * Errors: STATUS_INFEASIBLE when a job has no mode that ends by `limit`; STATUS_LIMIT for gangs that
- * span nodes or, of flow, too long a limit; STATUS_NO_MEMORY. Too many entries are told by milp_solve() and the writers.
+ * Creates a program. `in` is borrowed. `bound`: a lower bound on the makespan; `limit`: at least that, for flow only.
+ * The caller frees it with spase_formulation_destroy(). Errors: STATUS_INFEASIBLE when a job has no mode that ends by
+ * `limit`; STATUS_LIMIT for gangs that span nodes or, for flow, too long a limit; STATUS_NO_MEMORY. milp_solve() and
+ * the writers report too many entries.
  */
 MUST_CHECK enum status spase_formulation_create(const struct spase *in, enum spase_formulation_kind kind,
                                                 int64_t bound, int64_t limit,
@@ -52,20 +49,19 @@ const struct milp *spase_formulation_milp(const struct spase_formulation *formul
 
 struct spase_formulation_result {
     enum milp_status status;
-    bool proven;    /* flow: the solver reports that nothing better exists */
-    int64_t bound;  /* flow, allotment: what the solver's bound says of the makespan; 0: nothing. Past the
-                       limit it is the limit + 1, for of longer schedules the program knows nothing */
-    bool claims;    /* it had a solution, and says that it ends at `claimed` */
+    bool proven;    /* flow: the solver reports that no better schedule exists */
+    int64_t bound;  /* flow, allotment: the solver's bound on the makespan; 0: none. At most the limit + 1, because the
+                       program knows nothing about longer schedules */
+    bool claims;    /* it had a solution, with the end `claimed` */
     double claimed;
     uint64_t nodes;
     double seconds;
 };
 
 /*
- * Better the best known schedule (*value, steps[]): the program, then its answer rebuilt and checked.
- * A schedule that ends later than the solver says is taken for what it is.
- * Errors: those of spase_formulation_create() but STATUS_INFEASIBLE (that is a proof), and of
- * milp_solve(); *value and steps[] are valid after all of them.
+ * Improves the best known schedule (*value, steps[]): solves the program, then rebuilds and checks its answer. A
+ * schedule that ends later than the solver claims has its real value. Errors: those of spase_formulation_create()
+ * except STATUS_INFEASIBLE (a proof), and of milp_solve(); *value and steps[] are valid after every error.
  */
 MUST_CHECK enum status spase_formulation_solve(const struct spase *in, enum spase_formulation_kind kind,
                                                const char *solver, double limit_s, int64_t bound,

@@ -1,12 +1,11 @@
 /*
  * See spase_introspect.h.
  *
- * The plan is a piece for each job that is not done. At an interval's end pieces have ended, run or not
- * begun. Which of the running ones go on is decided first: all, none, all but one, none but one. For
- * each of these choices the others' work that is left makes a smaller instance, on devices that become
- * free when those that go on end, and is planned as a whole. The best of these plans is taken if it
- * ends soon enough: running pieces that do not go on end there and then, and pieces not begun are
- * forgotten.
+ * The plan is a piece for each unfinished job. At an interval's end pieces have ended, run or have not begun. The first
+ * decision is which running pieces go on: all, none, all but one, none but one. For each of these choices the remaining
+ * work of the others makes a smaller instance, on devices that become free when the continuing pieces end, and is
+ * planned as a whole. The best of these plans is taken if it ends soon enough: running pieces that do not go on end at
+ * once, and pieces not begun are dropped.
  *
  *     left of a job: `left` ticks of the configuration it had last, which takes `whole`; in another,
  *     of t ticks, ceil(left * t / whole), and a restart if it had begun
@@ -85,14 +84,14 @@ static enum status record(struct course *c, const struct piece *piece, int64_t e
 
 /* --- what is left ---------------------------------------------------------------------------- */
 
-/* Of a piece that is cut at `now`: the work that is left, in ticks of its configuration. */
+/* Returns the work left of a piece that stops at `now`, in ticks of its configuration. */
 static int64_t left_at(const struct piece *piece, int64_t now)
 {
     int64_t worked = now - piece->at.start - piece->at.restart;
     return worked > 0 ? piece->left - worked : piece->left;
 }
 
-/* The jobs that are not done and do not go on, with what is left of them. */
+/* Makes the instance of unfinished jobs that do not go on, with their remaining work. */
 static enum status make_rest(const struct course *c, int64_t now, struct spase *rest, struct error *err)
 {
     const struct spase *in = c->in;
@@ -154,7 +153,7 @@ static void replan_rest(struct course *c, const struct spase *rest, const struct
 
 /* --- planning again -------------------------------------------------------------------------- */
 
-/* A schedule of the rest behind the jobs that go on, from `now` on. */
+/* Makes a schedule of the rest after the continuing jobs, from `now` on. */
 static enum status plan_rest(struct course *c, const struct spase *rest, uint64_t iterations, int64_t now,
                              struct spase_schedule *schedule, struct error *err)
 {
@@ -200,7 +199,7 @@ static bool running(const struct piece *piece, int64_t now)
     return !piece->done && piece->at.start < now && piece->at.end > now;
 }
 
-/* Does the plan of c->best change what runs or is to run? Then end what it stops. */
+/* Ends the pieces that the plan of c->best stops, if it changes running or later pieces. */
 static enum status change_plan(struct course *c, int64_t now, struct error *err)
 {
     for (uint32_t j = 0; j < c->in->job_count; j++) {

@@ -1,13 +1,12 @@
 /*
- * Saturn's introspection: at every interval the work that is left is planned anew, and the new plan is
- * taken when it ends by a threshold sooner.
+ * Saturn's introspection: at every interval the remaining work is planned again, and the new plan is taken when it ends
+ * sooner by a threshold.
  *
- * Run times are exact here, so what is gained is what changing one's mind gains: a job may stop, and go
- * on later in another configuration, with other devices or on another node, after a restart of
- * `restart_ticks` during which it holds its devices and does nothing. Work is divisible: of a job that
- * has run for 3 of 10 ticks in one configuration, 7 tenths are left in any other, rounded up to whole
- * ticks. Jobs that go on as they are pay nothing. Never worse than not planning again, since a plan is
- * taken only when it ends sooner.
+ * Run times are exact here, so the only gain is from changed decisions: a job may stop, and go on later in another
+ * configuration, with other devices or on another node, after a restart of `restart_ticks` during which it holds its
+ * devices and does nothing. Work is divisible: of a job that has run for 3 of 10 ticks in one configuration, 7 tenths
+ * are left in any other, rounded up to whole ticks. Jobs that go on unchanged pay nothing. The result is never worse
+ * than without planning again, since a plan is taken only when it ends sooner.
  *
  * Source: Saturn, PVLDB 17(4), sec. 4.4: intervals of 1000 s, a threshold of 500 s.
  */
@@ -20,10 +19,10 @@ enum { SPASE_INTERVALS_MAX = 100000 };
 
 struct spase_introspect_options {
     int64_t interval_ticks;  /* at least 1 */
-    int64_t threshold_ticks; /* at least 0: a plan that ends sooner by less is not taken */
+    int64_t threshold_ticks; /* at least 0: least gain of a new plan */
     int64_t restart_ticks;   /* at least 0 */
     uint64_t seed;
-    uint64_t iterations;     /* of the search, at each interval */
+    uint64_t iterations;     /* iterations of the search, at each interval */
     bool optimus;            /* plan with Optimus's rule instead: "Optimus*-Dynamic" */
 };
 
@@ -32,23 +31,22 @@ struct spase_piece {
     uint32_t job, config;
     uint32_t first_device, device_count; /* in spase_course.devices */
     int64_t start, end;
-    int64_t restart;                     /* ticks at the beginning that do no work */
+    int64_t restart;                     /* ticks at the beginning without work */
 };
 
-/* Open; zeroed it is empty. */
+/* Open structure; zeroed it is empty. */
 struct spase_course {
-    struct spase_piece *pieces; /* (piece_count), in the order in which they were decided on */
+    struct spase_piece *pieces; /* (piece_count), in the order of decisions */
     uint32_t *devices;
     size_t piece_count, device_count, piece_capacity, device_capacity;
     int64_t makespan;
-    uint32_t intervals, replans; /* looked at; taken */
+    uint32_t intervals, replans; /* intervals examined; plans taken */
 };
 
 /*
- * What happens when the schedule steps[] is begun with and planned again at every interval. *out is
- * zeroed before; release it with spase_course_release(), also after an error.
- * Errors: STATUS_LIMIT for more than SPASE_INTERVALS_MAX intervals, or durations that add up to too
- * much; STATUS_NO_MEMORY.
+ * Simulates the schedule steps[] with planning at every interval. *out is zeroed before; release it with
+ * spase_course_release(), also after an error. Errors: STATUS_LIMIT for more than SPASE_INTERVALS_MAX intervals, or
+ * durations with too large a sum; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status spase_introspect(const struct spase *in, const struct spase_step *steps,
                                         const struct spase_introspect_options *options,
@@ -56,9 +54,9 @@ MUST_CHECK enum status spase_introspect(const struct spase *in, const struct spa
 void spase_course_release(struct spase_course *course);
 
 /*
- * Is it a course of the instance: gangs as in spase_check(), no device for two pieces at a time, no job
- * in two pieces at a time, every piece but a job's first with its restart, and all work done? Shares no
- * code with what makes courses. Errors: STATUS_CHECK, STATUS_NO_MEMORY.
+ * Checks a course of the instance: gangs as in spase_check(), no device in two pieces at a time, no job in two pieces
+ * at a time, every piece but a job's first with its restart, and all work done. Shares no code with the maker of
+ * courses. Errors: STATUS_CHECK, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status spase_course_check(const struct spase *in, const struct spase_course *course,
                                           int64_t restart_ticks, struct error *err);

@@ -10,9 +10,9 @@
  *                    {"parallelism": "fsdp", "devices": 4, "ticks": {"a100": 250, "v100": 610}},
  *                    {"parallelism": "pipeline", "devices": 12, "ticks": {"a100": 120}, "spans": true}]}]}
  *
- * "ticks" is one whole number for every class, or an object with one for each class on which the
- * configuration runs. Absent are "count" 1, "class" "device", "spans" false. A node of "count" above 1
- * stands for so many, named p4d-0, p4d-1 ... Classes are those that nodes name.
+ * "ticks" is one whole number for every class, or an object with one for each class on which the configuration runs.
+ * Defaults: "count" 1, "class" "device", "spans" false. A node with a "count" above 1 stands for `count` nodes, named
+ * p4d-0, p4d-1 ... Classes are the ones that nodes name.
  */
 #ifndef SPILLWAY_PLANNER_SPASE_IO_H
 #define SPILLWAY_PLANNER_SPASE_IO_H
@@ -23,14 +23,13 @@
 struct json_out;
 
 /*
- * Zeroed struct in; release with spase_release(), also after an error.
- * Errors: STATUS_BAD_INPUT with file, line and column; those of spase_finish(), the file's name in
- * front.
+ * Reads an instance. *out is zeroed before; release it with spase_release(), also after an error. Errors:
+ * STATUS_BAD_INPUT with file, line and column; errors of spase_finish(), with the file's name.
  */
 MUST_CHECK enum status spase_read(const char *path, struct spase *out, struct error *err);
 MUST_CHECK enum status spase_parse(const struct json_input *in, struct spase *out, struct error *err);
 
-/* What reads back as the same instance. */
+/* Writes an instance that spase_read() reads as the same instance. */
 void spase_write_json(const struct spase *in, struct json_out *out);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * See spase_schedule.h. A node's slots are kept sorted by when they become free, so that a gang of k
+ * See spase_schedule.h. A node's slots are kept sorted by the time at which they become free, so that a gang of k
  * starts when slot k - 1 is free:
  *
  *     slots  3 5 8 9 12     a gang of 3 for 4 ticks starts at 8 and takes 3 5 8, or of 2 starts at 5.
  *     of 2 on  3 5 8 9 12   it takes 3 5; of 1 at 9 with 3 5 8 9 free: it takes the 9
  *
- * The taken slots are the last ones free by the start; those behind them that become free before the
- * gang ends move up, and the gang's go in behind.
+ * The taken slots are the last ones free by the start. Later slots that become free before the gang ends move up, and
+ * the gang's slots go in after them.
  */
 #include "planner/saturn/spase/spase_schedule.h"
 
@@ -117,7 +117,7 @@ static int64_t spanning_start(const struct spase_list *list, const struct spase_
     return start;
 }
 
-/* Whole nodes' worth of what is free, the fullest first: gangs cut up as few nodes as they can. */
+/* Takes whole nodes of free devices, the fullest first, so that gangs divide few nodes. */
 static int64_t put_spanning(struct spase_list *list, const struct spase_mode *mode, uint32_t *devices)
 {
     const struct spase *in = list->in;

@@ -1,13 +1,13 @@
 /*
- * SPASE schedules as JSON files: what was decided, in the words of its instance.
+ * SPASE schedules as JSON files: decisions, in the words of their instance.
  *
  *     {"spillway_spase_schedule": 1, "instance": "two models", "makespan": 260, "bound": 255,
  *      "proof": "makespan 260 is within 1.96 % of the optimum (scaled bound 255)",
  *      "jobs": [{"name": "gpt2-b16", "parallelism": "fsdp", "node": "p4d-0", "devices": [0, 1, 2, 3],
  *                "start": 0, "end": 250}]}
  *
- * "devices" are numbered node by node, in the instance's order; a gang that spans nodes has its first
- * device's "node". "bound" is the best that was proven.
+ * "devices" are numbered node by node, in the instance's order; a gang that spans nodes has its first device's "node".
+ * "bound" is the best proven bound.
  */
 #ifndef SPILLWAY_PLANNER_SPASE_SCHEDULE_IO_H
 #define SPILLWAY_PLANNER_SPASE_SCHEDULE_IO_H
@@ -16,10 +16,10 @@
 
 struct json_out;
 
-/* The array "jobs" alone. */
+/* Writes only the array "jobs". */
 void spase_schedule_write_jobs(const struct spase *in, const struct spase_schedule *schedule, struct json_out *out);
 
-/* The file, atomically. `proof` is one sentence. STATUS_IO, STATUS_NO_MEMORY. */
+/* Writes the file atomically. `proof` is one sentence. Errors: STATUS_IO, STATUS_NO_MEMORY. */
 MUST_CHECK enum status spase_schedule_write(const struct spase *in, const struct spase_schedule *schedule,
                                             int64_t bound, const char *proof, const char *path,
                                             struct error *err);

@@ -1,19 +1,18 @@
 /*
  * See spase_search.h.
  *
- * Rules: for a guess of the makespan, each job takes the mode of least area that ends within a share
- * of the guess, and long (or large) jobs go first; a few dozen guesses and shares are tried. This is
- * the dual approximation for malleable jobs, without its repair.
+ * Rules: for a guess of the makespan, each job takes the mode of least area that ends within a share of the guess, and
+ * long (or large) jobs go first; a few dozen guesses and shares are tried. This is the dual approximation for malleable
+ * jobs, without its repair.
  *
- * Annealing changes one thing at a time: a job's mode, its place in the list, both, or two jobs'
- * places. A list is worth its makespan and a little of the mean end of the devices: of two schedules
- * that end together, the one with less area leaves more room. Rounds begin with the best schedule and with a
- * rule's, any of them, in turns; they grow longer, as far as the number of jobs deserves. The state of the list
- * in front of every place is kept, so that a change costs only what is behind it, and a list that is too long
- * already is given up.
+ * Annealing changes one thing at a time: a job's mode, its place in the list, both, or two jobs' places. The value of a
+ * list is its makespan plus a little of the mean end of the devices: of two schedules that end together, the one with
+ * less area leaves more room. Rounds begin with the best schedule and with a random rule's, alternately; they grow
+ * longer, within a limit by the number of jobs. The state of the list before every place is kept, so that a change
+ * costs only the rest of the list, and a list that is too long already is dropped.
  *
- * Source: rules after Turek, Wolf and Yu, "Approximate algorithms for scheduling parallelizable
- * tasks", 1992; annealing after Kirkpatrick, Gelatt and Vecchi, 1983.
+ * Source: rules after Turek, Wolf and Yu, "Approximate algorithms for scheduling parallelizable tasks", 1992; annealing
+ * after Kirkpatrick, Gelatt and Vecchi, 1983.
  */
 #include "planner/saturn/spase/spase_search.h"
 
@@ -45,8 +44,8 @@ struct search {
     const struct spase *in;
     const struct spase_search_options *options;
     struct spase_list list;
-    struct spase_slot *saved;   /* (job_count + 1, device_count): in front of each place */
-    int64_t *ends;              /* (job_count + 1): the latest end in front of each place */
+    struct spase_slot *saved;   /* (job_count + 1, device_count): state before each place */
+    int64_t *ends;              /* (job_count + 1): the latest end before each place */
     struct spase_step *current, *trial, *best;
     struct keyed *keyed;        /* (job_count) scratch of rules */
     double guess;               /* of the makespan, for rules */
@@ -86,7 +85,8 @@ static double worth_of(const struct search *s, int64_t end)
     return (double)end + mean_share * (double)sum / s->in->device_count;
 }
 
-/* steps[first ..) on s->list, which is as in front of `first`; `end` so far. False: past `most`. */
+/* Lists steps[first ..) on s->list, which is in its state before `first`; `end`: end so far. Returns false past
+ * `most`. */
 static bool list_rest(struct search *s, const struct spase_step *steps, uint32_t first, double most,
                       int64_t *end, bool save)
 {
@@ -142,8 +142,8 @@ static int compare_keyed(const void *a, const void *b)
     return (x->job > y->job) - (x->job < y->job);
 }
 
-/* The mode of least area among those of at most `most` ticks, else the shortest. Areas of classes are
- * compared by the run time that the job could have there. */
+/* Returns the mode of least area among modes of at most `most` ticks, else the shortest. Areas of classes are compared
+ * by the run time that the job could have there. */
 static uint32_t thrifty_mode(const struct spase *in, const struct spase_job *job, int64_t most, uint32_t class)
 {
     uint32_t best = UINT32_MAX, shortest = job->first_mode;
@@ -179,7 +179,7 @@ static void by_rule(struct search *s, double share, enum rule rule)
     begin_with(s, s->current);
 }
 
-/* What no schedule can be shorter than, at a glance. */
+/* Returns a quick lower bound on the makespan. */
 static int64_t least_makespan(const struct spase *in)
 {
     int64_t area = 0, longest = 0;

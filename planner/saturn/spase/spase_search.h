@@ -1,8 +1,8 @@
 /*
- * Good schedules of SPASE instances, anytime: lists made by rule, then simulated annealing over modes
- * and order together. Stops where it meets a lower bound.
+ * Good schedules of SPASE instances, anytime: lists made by rule, then simulated annealing over modes and order
+ * together. Stops when it meets a lower bound.
  *
- * Deterministic for a seed and a number of iterations; a limit of time only cuts it short.
+ * Deterministic for a seed and a number of iterations; a time limit only cuts it short.
  */
 #ifndef SPILLWAY_PLANNER_SPASE_SEARCH_H
 #define SPILLWAY_PLANNER_SPASE_SEARCH_H
@@ -11,17 +11,16 @@
 
 struct spase_search_options {
     uint64_t seed;
-    uint64_t iterations;    /* lists that annealing looks at; 0: the rules alone */
+    uint64_t iterations;    /* lists that annealing examines; 0: only the rules */
     double until_s;         /* on the clock of base/process/progress.h; HUGE_VAL: none */
-    int64_t bound;          /* a lower bound: nothing better is looked for */
-    const int64_t *free_at; /* (device_count): from when on devices are free; NULL: from the start */
+    int64_t bound;          /* lower bound: the search stops there */
+    const int64_t *free_at; /* (device_count): times at which devices become free; NULL: the start */
 };
 
 /*
- * steps: out, (in->job_count), the order of the best schedule; *value its makespan, no less than any
- * free_at. With `known` true, *value and steps[] hold a schedule to begin with (made with the same
- * free_at). *iterations: those that were made.
- * Errors: STATUS_NO_MEMORY.
+ * Searches. steps: out, (in->job_count), the order of the best schedule; *value: its makespan, no less than any
+ * free_at. With `known` true, *value and steps[] hold a schedule to begin with (made with the same free_at).
+ * *iterations: iterations made. Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status spase_search(const struct spase *in, const struct spase_search_options *options,
                                     bool known, struct spase_step *steps, int64_t *value,

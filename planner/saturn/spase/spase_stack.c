@@ -23,7 +23,7 @@ enum { STEPS = 8192, ROUNDS = 300 }; /* of time, at most; of the game */
 struct game {
     const struct spase *in;
     int64_t limit;
-    struct spase_row *rows; /* those that leave devices as they are */
+    struct spase_row *rows; /* rows that do not scale devices */
     uint32_t row_count;
     double *share;          /* (mode_count, row_count): weight by room */
     double *weight, *best;  /* (row_count) */
@@ -69,7 +69,7 @@ static double worth(const struct game *g, const double *weight, uint32_t mode)
     return sum;
 }
 
-/* Loads of the cheapest modes; what they are worth in all. */
+/* Computes the loads of the cheapest modes; returns their total value. */
 static double answer(struct game *g)
 {
     const struct spase *in = g->in;
@@ -127,7 +127,7 @@ static enum status scaled_values(const struct spase *in, int64_t limit, int64_t 
     return STATUS_OK;
 }
 
-/* capacity[s]: of s steps. One job behind the other, each in one mode of the class or not at all. */
+/* capacity[s]: for s steps. Jobs one after the other, each in one mode of the class or not at all. */
 static void find_capacities(const struct spase *in, const struct spase_stacks *stacks, int64_t limit,
                             uint32_t class, int64_t *capacity)
 {
