@@ -454,7 +454,7 @@ static void describe(const struct timeline *t, char *text, size_t size)
                                bin));
 }
 
-/* Makes rows higher: shares need height to be read, and a picture may be as high as its legend. */
+/* Returns the factor of the rows' height: shares need height to be read, and a picture may be as high as its legend. */
 static double row_growth(struct timeline *t)
 {
     place_rows(t, 1);

@@ -132,8 +132,8 @@ void measure_bench_unmap_host(const struct measure_bench *bench, char *host, uin
 /* Returns the part of the arena for copies. */
 char *measure_bench_copies(struct measure_bench *bench, uint64_t *bytes);
 
-/* Makes one step over the blocks of a small GPT-2, kernel by kernel: a load like training. Called by device_compute()
- * with struct measure_bench_step; `turn` chooses operands. */
+/* The argument of measure_bench_compute_step(), which device_compute() calls. It makes one step over the blocks of a
+ * small GPT-2, kernel by kernel: a load like training. `turn` chooses operands. */
 struct measure_bench_step {
     struct measure_bench *bench;
     uint64_t turn;

@@ -48,7 +48,7 @@ static struct rate point_rate(uint32_t kernel, const struct rate_point *p)
     return (struct rate){log(p->seconds / point_flops(kernel, p)), p->spread};
 }
 
-/* Returns true when points sorted by (m, n, k) form a full grid, with its lengths. */
+/* The lengths of a full grid of points. find_grid() returns true when points sorted by (m, n, k) form one. */
 struct grid {
     uint32_t count[3];
 };

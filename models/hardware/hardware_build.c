@@ -235,7 +235,7 @@ static struct sourced_value several(struct sourced_value of_one, uint32_t nodes)
     return of_one;
 }
 
-/* Limits memory channels: two sockets of eight channels at most. */
+/* Returns the bandwidth of host memory. With many cores, the channels of two sockets (eight each) limit it. */
 static struct sourced_value host_bandwidth(const struct hardware_node *node, uint32_t nodes)
 {
     double each = 5 * HW_GB * node->host_cores, most = 200 * HW_GB;

@@ -233,7 +233,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
     return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
 }
 
-/* Checks replicas that process a minibatch's microbatches in turn, for one update of all stages. */
+/* Checks stages with given replicas that share a minibatch's microbatches for one update of all stages. */
 static enum status check_turns(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
