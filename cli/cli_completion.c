@@ -97,12 +97,12 @@ static void print_grid_verbs(FILE *out)
 
 /* --- places ---------------------------------------------------------------------------------- */
 
-struct kind {
+struct completion_kind {
     const char *of; /* name of an option, or a command */
     void (*words)(FILE *out);
 };
 
-static const struct kind named_kinds[] = {
+static const struct completion_kind named_kinds[] = {
     {"policy", print_policies},   {"policies", print_competitors}, {"family", print_families}, {"hw", print_machines},
     {"solver", print_solvers},    {"backend", print_backends},     {"half", print_halves},     {"basis", print_bases},
     {"spillway sweep", print_grid_verbs},

@@ -60,14 +60,14 @@ static void print_options(void *context, const struct options *options)
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-struct listing {
+struct help_listing {
     struct json_out *json;
     const char *only;
 };
 
 static void list_options(void *context, const struct options *options)
 {
-    struct listing *listing = context;
+    struct help_listing *listing = context;
     struct json_out *json = listing->json;
     if (listing->only && strcmp(listing->only, options->command) != 0) return;
     json_out_object_begin(json, NULL, false);
@@ -98,7 +98,7 @@ static void list_options(void *context, const struct options *options)
 static enum status print_json(struct cli *cli, const char *name, const char *only,
                               struct error *err)
 {
-    struct listing listing = {.only = only};
+    struct help_listing listing = {.only = only};
     TRY(cli_report_begin(cli, "help", &listing.json, err));
     json_out_array_begin(listing.json, "commands", false);
     if (cli_look(name, list_options, &listing, err) != STATUS_OK) {

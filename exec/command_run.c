@@ -25,7 +25,7 @@ static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 
 static const char *const dispatch_choices[] = {"plan", "live", NULL};
 
-struct run_command {
+struct run_request {
     size_t dispatch; /* 1: live */
     const char *policy, *carried;
     uint64_t seed;
@@ -109,7 +109,7 @@ static enum status parse_every(const char *text, struct run_checkpoints *out, st
 }
 
 /* Writes the plan that was carried out, with its measured time. */
-static enum status write_executed(const struct run_command *command, const struct plan *plan,
+static enum status write_executed(const struct run_request *command, const struct plan *plan,
                                   const struct run_result *result, const struct trace *trace, struct error *err)
 {
     struct plan_executed carried;
@@ -125,7 +125,7 @@ static enum status write_executed(const struct run_command *command, const struc
 }
 
 /* Writes trace and executed plan. Failures go into the result, and the report then has no path. */
-static void write_traces(const struct run_command *command, struct run_result *result, struct run_report *report)
+static void write_traces(const struct run_request *command, struct run_result *result, struct run_report *report)
 {
     struct error unwritten[2] = {{0}, {0}};
     if (command->trace && trace_write(report->trace, command->trace, &unwritten[0]) != STATUS_OK) {
@@ -154,7 +154,7 @@ static enum status judge(const struct plan *plan, const struct run_result *resul
  * with the files that could not be written. The reader of a result file gets every error in it, and standard error
  * has no second copy.
  */
-static enum status hand_over(const struct run_command *command, const struct plan *plan, struct run_result *result,
+static enum status hand_over(const struct run_request *command, const struct plan *plan, struct run_result *result,
                              const struct trace *trace, struct error *err)
 {
     struct run_report report = {.plan = plan, .result = result, .trace = trace, .live = command->dispatch != 0,
@@ -172,7 +172,7 @@ static enum status hand_over(const struct run_command *command, const struct pla
     return status;
 }
 
-static enum status carry_out(const struct run_command *command, const struct plan *plan, const volatile bool *stop,
+static enum status carry_out(const struct run_request *command, const struct plan *plan, const volatile bool *stop,
                              struct error *err)
 {
     struct run_bar bar = {.plan = plan};
@@ -214,7 +214,7 @@ static enum status carry_out(const struct run_command *command, const struct pla
 
 enum status command_run(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
-    struct run_command command = {.keep = 2, .on_nan = RUN_NAN_STOP};
+    struct run_request command = {.keep = 2, .on_nan = RUN_NAN_STOP};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("trace", 't', "FILE", FILE_KIND_TRACE, &command.trace, "measured trace to write"),
         OPTION_OUTPUT("log", 'l', "FILE", FILE_KIND_LOG, &command.log,

@@ -18,7 +18,7 @@
 
 static const double width_px = 1000, bar_px = 9, pair_gap_px = 5, row_gap_px = 8, legend_row_px = 18;
 
-struct drawing {
+struct plot_figure_drawing {
     const struct plot_figure *figure;
     struct plot_script script;
     struct plot_area area;
@@ -29,7 +29,7 @@ static struct plot_font small_font(uint32_t color)
     return (struct plot_font){PLOT_SMALL_PX, false, color};
 }
 
-static void draw_title(struct drawing *d)
+static void draw_title(struct plot_figure_drawing *d)
 {
     plot_script_text(&d->script, 16, 24, PLOT_LEFT, (struct plot_font){PLOT_TITLE_PX, true, PLOT_INK}, d->figure->title);
 }
@@ -59,7 +59,7 @@ static void bar_name(const struct plot_figure *f, uint32_t row, uint32_t series,
         snprintf(name, size, "%s: %s", f->labels[row], f->series[series]);
 }
 
-static void lay_out_bars(struct drawing *d, double *most, uint32_t *bar_count)
+static void lay_out_bars(struct plot_figure_drawing *d, double *most, uint32_t *bar_count)
 {
     const struct plot_figure *f = d->figure;
     double names_px = 0, height_px = row_gap_px;
@@ -83,7 +83,8 @@ static void lay_out_bars(struct drawing *d, double *most, uint32_t *bar_count)
     if (*most <= 0) *most = 1;
 }
 
-static void draw_bar(struct drawing *d, double y_px, const struct plot_figure_value *value, double most, uint32_t color)
+static void draw_bar(struct plot_figure_drawing *d, double y_px, const struct plot_figure_value *value, double most,
+                     uint32_t color)
 {
     char text[32];
     if (!value->known) return;
@@ -95,7 +96,7 @@ static void draw_bar(struct drawing *d, double y_px, const struct plot_figure_va
                      (struct plot_font){PLOT_TINY_PX, false, PLOT_FAINT_INK}, text);
 }
 
-static void draw_bars(struct drawing *d, double most)
+static void draw_bars(struct plot_figure_drawing *d, double most)
 {
     const struct plot_figure *f = d->figure;
     double y_px = d->area.top_px + row_gap_px;
@@ -115,7 +116,7 @@ static void draw_bars(struct drawing *d, double most)
     }
 }
 
-static void draw_bar_legend(struct drawing *d, uint32_t bar_count)
+static void draw_bar_legend(struct plot_figure_drawing *d, uint32_t bar_count)
 {
     char more[64] = "";
     if (bar_count > PLOT_FIGURE_BARS_MAX)
@@ -127,7 +128,7 @@ static void draw_bar_legend(struct drawing *d, uint32_t bar_count)
     if (*more) plot_script_text(&d->script, 220, 47, PLOT_LEFT, small_font(PLOT_FAINT_INK), more);
 }
 
-static void make_bars(struct drawing *d)
+static void make_bars(struct plot_figure_drawing *d)
 {
     double most;
     uint32_t bar_count;
@@ -166,7 +167,7 @@ static bool is_drawn(const struct plot_figure *f, uint32_t row, const struct plo
     return value->known && !(f->y_log && value->value <= 0) && !(f->x_log && f->x[row] <= 0);
 }
 
-static bool add_line(struct drawing *d, const struct line *line, bool published, uint32_t index)
+static bool add_line(struct plot_figure_drawing *d, const struct line *line, bool published, uint32_t index)
 {
     const struct plot_figure *f = d->figure;
     bool any = false;
@@ -184,7 +185,7 @@ static bool add_line(struct drawing *d, const struct line *line, bool published,
     return any;
 }
 
-static void draw_line_legend(struct drawing *d, const struct line *lines, uint32_t count)
+static void draw_line_legend(struct plot_figure_drawing *d, const struct line *lines, uint32_t count)
 {
     const struct plot_figure *f = d->figure;
     double left_px = d->area.right_px + 24;
@@ -201,7 +202,7 @@ static void draw_line_legend(struct drawing *d, const struct line *lines, uint32
     plot_script_text(&d->script, 16, 46, PLOT_LEFT, small_font(PLOT_FAINT_INK), kinds);
 }
 
-static void begin_axes(struct drawing *d)
+static void begin_axes(struct plot_figure_drawing *d)
 {
     const struct plot_figure *f = d->figure;
     plot_script_add(&d->script,
@@ -219,7 +220,7 @@ static void begin_axes(struct drawing *d)
     plot_script_text(&d->script, 16, 66, PLOT_LEFT, small_font(PLOT_FAINT_INK), f->y_name);
 }
 
-static void make_lines(struct drawing *d)
+static void make_lines(struct plot_figure_drawing *d)
 {
     struct line lines[PLOT_FIGURE_LINES_MAX];
     bool drawn[PLOT_FIGURE_LINES_MAX][2];
@@ -250,7 +251,7 @@ static void make_lines(struct drawing *d)
 
 enum status plot_figure_draw(const struct plot_figure *figure, const char *path, struct error *err)
 {
-    struct drawing d = {.figure = figure, .script = {.width_px = width_px}};
+    struct plot_figure_drawing d = {.figure = figure, .script = {.width_px = width_px}};
     TRY(plot_check_path(path, err));
     if (figure->row_count == 0 || figure->series_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "there is nothing to draw");

@@ -49,7 +49,7 @@ static const double swatch_px = 13, legend_line_px = 18, legend_gap_px = 10;
 /* Bins of shares are from six pixels wide to a sixteenth of the window. */
 enum { BIN_WIDTH_PX = 6, BINS_MIN = 16 };
 
-struct row {
+struct plot_timeline_row {
     double top_px, bottom_px; /* from the top of the area */
     uint32_t kind;            /* enum plan_stream_kind */
     uint32_t side;
@@ -60,7 +60,7 @@ struct timeline {
     struct plot_view view;
     struct plot_script script;
     struct arena arena;
-    struct row *rows;
+    struct plot_timeline_row *rows;
     uint32_t row_count;
     uint32_t device_kinds[STREAM_HOST], device_kind_count; /* rows of a device and side */
     const char *middle_shade; /* meaning of the middle shade; NULL: not drawn */
@@ -153,7 +153,7 @@ static void place_rows(struct timeline *t, double growth)
             for (uint32_t k = 0; k < t->device_kind_count; k++) {
                 double height_px = growth * (k == 0 ? compute_px : copy_px);
                 if (k > 0) y_px += row_gap_px;
-                t->rows[row++] = (struct row){y_px, y_px + height_px, t->device_kinds[k], side, d};
+                t->rows[row++] = (struct plot_timeline_row){y_px, y_px + height_px, t->device_kinds[k], side, d};
                 y_px += height_px;
             }
         }
@@ -165,7 +165,7 @@ static void place_rows(struct timeline *t, double growth)
             uint32_t kind = t->host_kinds[k];
             double height_px = growth * (kind == STREAM_CPU ? cpu_px : copy_px);
             if (k > 0) y_px += row_gap_px;
-            t->rows[row++] = (struct row){y_px, y_px + height_px, kind, side, host};
+            t->rows[row++] = (struct plot_timeline_row){y_px, y_px + height_px, kind, side, host};
             y_px += height_px;
         }
     }
@@ -359,7 +359,7 @@ static void draw_rows(struct timeline *t, const struct plot_area *area)
     const struct plot_font side_font = {PLOT_SMALL_PX, false, PLOT_FAINT_INK};
     const struct plot_font copy_font = {PLOT_TINY_PX, false, PLOT_FAINT_INK};
     for (uint32_t r = 0; r < t->row_count; r++) {
-        const struct row *row = &t->rows[r];
+        const struct plot_timeline_row *row = &t->rows[r];
         double top_px = area->top_px + row->top_px, bottom_px = area->top_px + row->bottom_px;
         double middle_px = (top_px + bottom_px) / 2;
         uint32_t kind = row->kind, side = row->side;
@@ -399,7 +399,7 @@ static void add_boxes(struct timeline *t, double unit_s)
     plot_script_add(&t->script, "# from, to, top, bottom, color\n$boxes << END\n");
     for (size_t i = 0; i < t->box_count; i++) {
         const struct plot_box *box = &t->boxes[i];
-        const struct row *row = &t->rows[box->row];
+        const struct plot_timeline_row *row = &t->rows[box->row];
         double height_px = row->bottom_px - row->top_px;
         /* Leaves a thin line of the track between boxes that are wide enough, and makes no box invisible. */
         double width_px = box->to_px - box->from_px;
@@ -418,7 +418,7 @@ static void add_shard_numbers(struct timeline *t, double unit_s)
     plot_script_add(&t->script, "# at, middle, shard, color\n$shards << END\n");
     for (size_t i = 0; i < t->box_count; i++) {
         const struct plot_box *box = &t->boxes[i];
-        const struct row *row = &t->rows[box->row];
+        const struct plot_timeline_row *row = &t->rows[box->row];
         char text[16];
         if (t->rows[box->row].kind != STREAM_COMPUTE || !holds_number(box, text)) continue;
         plot_script_number(&t->script, axis_value(t, (box->from_px + box->to_px) / 2, unit_s));

@@ -29,7 +29,7 @@ struct block {
     bool in_use;
 };
 
-struct row {
+struct caching_row {
     uint32_t *blocks; /* by (bytes, address) */
     uint32_t count, capacity;
 };
@@ -38,7 +38,7 @@ struct sim_caching {
     uint64_t capacity_bytes, next_address;
     struct block *blocks;
     uint32_t count, capacity, unused; /* unused: a list */
-    struct row rows[POOL_COUNT];
+    struct caching_row rows[POOL_COUNT];
     struct sim_reserved reserved;
 };
 
@@ -81,7 +81,7 @@ static bool make_room(struct sim_caching *c)
         c->blocks = blocks;
     }
     for (int p = 0; p < POOL_COUNT; p++) {
-        struct row *row = &c->rows[p];
+        struct caching_row *row = &c->rows[p];
         while (row->capacity < c->capacity) {
             uint32_t *blocks = grow(row->blocks, &row->capacity, sizeof *row->blocks);
             if (!blocks) return false;
@@ -111,7 +111,7 @@ static void drop_block(struct sim_caching *c, uint32_t index)
 /* --- sorted arrays of free blocks -------------------------------------------------------------- */
 
 /* Returns the position of a block of this size and address, present or not. */
-static uint32_t place_in_row(const struct sim_caching *c, const struct row *row, uint64_t bytes, uint64_t address)
+static uint32_t place_in_row(const struct sim_caching *c, const struct caching_row *row, uint64_t bytes, uint64_t address)
 {
     uint32_t low = 0, high = row->count;
     while (low < high) {
@@ -128,7 +128,7 @@ static uint32_t place_in_row(const struct sim_caching *c, const struct row *row,
 static void row_add(struct sim_caching *c, uint32_t index)
 {
     const struct block *block = &c->blocks[index];
-    struct row *row = &c->rows[block->pool];
+    struct caching_row *row = &c->rows[block->pool];
     uint32_t at = place_in_row(c, row, block->bytes, block->address);
     memmove(&row->blocks[at + 1], &row->blocks[at], (row->count - at) * sizeof *row->blocks);
     row->blocks[at] = index;
@@ -138,7 +138,7 @@ static void row_add(struct sim_caching *c, uint32_t index)
 static void row_remove(struct sim_caching *c, uint32_t index)
 {
     const struct block *block = &c->blocks[index];
-    struct row *row = &c->rows[block->pool];
+    struct caching_row *row = &c->rows[block->pool];
     uint32_t at = place_in_row(c, row, block->bytes, block->address);
     assert(row->blocks[at] == index);
     row->count--;
@@ -159,7 +159,7 @@ static void give_segments_back(struct sim_caching *c)
 {
     c->reserved.given_back++;
     for (int p = 0; p < POOL_COUNT; p++) {
-        struct row *row = &c->rows[p];
+        struct caching_row *row = &c->rows[p];
         uint32_t kept = 0;
         for (uint32_t i = 0; i < row->count; i++) {
             uint32_t index = row->blocks[i];
@@ -209,7 +209,7 @@ bool sim_caching_allocate(struct sim_caching *c, uint64_t bytes, uint32_t *out)
     struct sim_reserved *r = &c->reserved;
     uint64_t size = round_up(bytes > 0 ? bytes : 1, UNIT);
     enum pool pool = size <= SMALL_MOST ? POOL_SMALL : POOL_LARGE;
-    const struct row *row = &c->rows[pool];
+    const struct caching_row *row = &c->rows[pool];
     if (!make_room(c)) return false;
     uint32_t at = place_in_row(c, row, size, 0), index;
     if (at < row->count) {

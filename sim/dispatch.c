@@ -10,7 +10,7 @@
 #include "base/try.h"
 
 /* The running unit of a job. */
-struct running {
+struct dispatch_running {
     uint64_t first, end; /* numbers of its operations */
     uint32_t left;       /* counted operations that have not ended */
     bool on_host;        /* all operations count */
@@ -19,8 +19,8 @@ struct running {
 struct sim_dispatch {
     const struct plan *plan;
     struct plan_dispatch *dispatch;
-    struct running *running; /* (job count) */
-    bool changed;            /* since the last time that no unit could be chosen */
+    struct dispatch_running *running; /* (job count) */
+    bool changed;                     /* since the last time that no unit could be chosen */
 };
 
 enum status sim_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,
@@ -58,8 +58,8 @@ enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *w
     plan_walk_push(walk, next.instance);
     if (!next.decided) return STATUS_OK;
     const struct plan_unit *unit = &dispatch->plan->units[next.instance->unit];
-    struct running *running = &dispatch->running[unit->job];
-    *running = (struct running){.first = number, .end = number + unit->op_count};
+    struct dispatch_running *running = &dispatch->running[unit->job];
+    *running = (struct dispatch_running){.first = number, .end = number + unit->op_count};
     for (uint32_t o = 0; o < unit->op_count; o++)
         running->left += !plan_stream_is_host(dispatch->plan->ops[unit->first_op + o].stream);
     running->on_host = running->left == 0;
@@ -70,7 +70,7 @@ enum status sim_dispatch_push(struct sim_dispatch *dispatch, struct plan_walk *w
 void sim_dispatch_ended(struct sim_dispatch *dispatch, const struct plan_unit *unit, uint64_t number,
                         uint32_t stream_kind, double now_s)
 {
-    struct running *running = &dispatch->running[unit->job];
+    struct dispatch_running *running = &dispatch->running[unit->job];
     if (number < running->first || number >= running->end) return;
     if (plan_stream_is_host(stream_kind) && !running->on_host) return;
     if (--running->left > 0) return;

@@ -29,24 +29,24 @@
 #define NOBODY UINT64_MAX
 
 /* Costs of operations on a machine without contention. */
-struct costs {
+struct replay_costs {
     const struct hardware *hardware;
     struct sim_durations *durations;
     struct sim_collectives *collectives; /* NULL: the plan has no gangs */
 };
 
-struct replay {
+struct replay_state {
     const struct plan *plan;
     const struct trace *record;
     const struct sim_replay_change *change;
     struct trace *out;
     struct sim_replay *result;
     struct arena arena;
-    struct costs before, after; /* unused if the machine does not change */
-    uint64_t *decisive;         /* per operation: the one that its begin waited for; NOBODY */
-    double *gap_s;              /* per operation, as replayed */
-    uint64_t *last;             /* per stream: the previous operation; NOBODY */
-    double begun_s;             /* begin of the record's first operation; the replay begins at 0 */
+    struct replay_costs before, after; /* unused if the machine does not change */
+    uint64_t *decisive;                /* per operation: the one that its begin waited for; NOBODY */
+    double *gap_s;                     /* per operation, as replayed */
+    uint64_t *last;                    /* per stream: the previous operation; NOBODY */
+    double begun_s;                    /* begin of the record's first operation; the replay begins at 0 */
 };
 
 /* The earliest begin of a group: one operation, or all operations of a collective. */
@@ -64,7 +64,8 @@ struct sim_replay_change sim_replay_unchanged(void)
 
 /* --- durations ------------------------------------------------------------------------------ */
 
-static enum status create_costs(struct replay *r, const struct hardware *hardware, struct costs *out, struct error *err)
+static enum status create_costs(struct replay_state *r, const struct hardware *hardware, struct replay_costs *out,
+                                struct error *err)
 {
     out->hardware = hardware;
     TRY(sim_durations_create(&r->arena, r->plan, hardware, NULL, &out->durations, err));
@@ -72,7 +73,7 @@ static enum status create_costs(struct replay *r, const struct hardware *hardwar
     return sim_collectives_create(&r->arena, r->plan, hardware, &out->collectives, err);
 }
 
-static double alone_s(const struct replay *r, const struct costs *costs, const struct plan_walk_op *op)
+static double alone_s(const struct replay_state *r, const struct replay_costs *costs, const struct plan_walk_op *op)
 {
     if (op->op->kind == OP_COLLECTIVE)
         return sim_collectives_s(costs->collectives,
@@ -85,7 +86,7 @@ static double alone_s(const struct replay *r, const struct costs *costs, const s
 }
 
 /* Checks that the other machine has a route for each copy of the plan. */
-static enum status check_way(const struct replay *r, const struct plan_walk_op *op, struct error *err)
+static enum status check_way(const struct replay_state *r, const struct plan_walk_op *op, struct error *err)
 {
     if (!r->change->hardware || op->op->stream != STREAM_P2P) return STATUS_OK;
     if (hardware_reaches(r->change->hardware, op->peer, op->device)) return STATUS_OK;
@@ -93,7 +94,7 @@ static enum status check_way(const struct replay *r, const struct plan_walk_op *
                      ", but the plan copies from one to the other", r->change->hardware->name, op->peer, op->device);
 }
 
-static double seconds_of(const struct replay *r, const struct plan_walk_op *op)
+static double seconds_of(const struct replay_state *r, const struct plan_walk_op *op)
 {
     const struct trace_span *span = &r->record->spans[op->number];
     const struct sim_replay_change *change = r->change;
@@ -106,7 +107,7 @@ static double seconds_of(const struct replay *r, const struct plan_walk_op *op)
 
 /* --- the walk ------------------------------------------------------------------------------- */
 
-static void wait_for(const struct replay *r, uint64_t number, struct ready *ready)
+static void wait_for(const struct replay_state *r, uint64_t number, struct ready *ready)
 {
     ready->recorded_s = max_s(ready->recorded_s, r->record->spans[number].end_s);
     double end_s = r->out->spans[number].end_s;
@@ -115,13 +116,13 @@ static void wait_for(const struct replay *r, uint64_t number, struct ready *read
     ready->decisive = number;
 }
 
-static void gather_waits(struct replay *r, const struct plan_walk_op *op, struct ready *ready)
+static void gather_waits(struct replay_state *r, const struct plan_walk_op *op, struct ready *ready)
 {
     for (uint32_t w = 0; w < op->wait_count; w++) wait_for(r, op->waits[w], ready);
     if (r->last[op->stream] != NOBODY) wait_for(r, r->last[op->stream], ready);
 }
 
-static double replay_gap(struct replay *r, double start_s, const struct ready *ready)
+static double replay_gap(struct replay_state *r, double start_s, const struct ready *ready)
 {
     struct sim_replay *result = r->result;
     double gap_s = start_s - ready->recorded_s;
@@ -136,7 +137,7 @@ static double replay_gap(struct replay *r, double start_s, const struct ready *r
 }
 
 /* Schedules a group whose last operation is `last`; all operations of the group take the same time. */
-static void run(struct replay *r, const struct plan_walk_op *last, const struct ready *ready)
+static void run(struct replay_state *r, const struct plan_walk_op *last, const struct ready *ready)
 {
     const struct trace_span *recorded = &r->record->spans[last->number];
     double gap_s = replay_gap(r, recorded->start_s, ready), start_s = ready->replayed_s + gap_s;
@@ -151,14 +152,14 @@ static void run(struct replay *r, const struct plan_walk_op *last, const struct 
     }
 }
 
-static enum status check_span(const struct replay *r, const struct plan_walk_op *op, struct error *err)
+static enum status check_span(const struct replay_state *r, const struct plan_walk_op *op, struct error *err)
 {
     const struct trace_span *span = &r->record->spans[op->number];
     if (span->number == op->number && span->stream == op->stream && span->kind == op->op->kind) return check_way(r, op, err);
     return error_set(err, STATUS_BAD_INPUT, "the trace's operation %" PRIu64 " is not the plan's", op->number);
 }
 
-static enum status run_all(struct replay *r, struct plan_walk *walk, struct error *err)
+static enum status run_all(struct replay_state *r, struct plan_walk *walk, struct error *err)
 {
     struct plan_walk_op op;
     const struct ready at_once = {.recorded_s = r->begun_s, .decisive = NOBODY};
@@ -176,7 +177,7 @@ static enum status run_all(struct replay *r, struct plan_walk *walk, struct erro
 
 /* --- the chain that ends last ---------------------------------------------------------------- */
 
-static void follow_path(struct replay *r)
+static void follow_path(struct replay_state *r)
 {
     const struct trace *out = r->out;
     uint64_t at = 0;
@@ -206,7 +207,7 @@ static enum status check_record(const struct plan *plan, const struct trace *rec
     return STATUS_OK;
 }
 
-static enum status create(struct replay *r, struct error *err)
+static enum status create(struct replay_state *r, struct error *err)
 {
     enum status status = STATUS_OK;
     const struct trace *record = r->record;
@@ -234,7 +235,7 @@ static enum status create(struct replay *r, struct error *err)
 enum status sim_replay_run(const struct plan *plan, const struct trace *record, const struct sim_replay_change *change,
                            struct trace *out, struct sim_replay *result, struct error *err)
 {
-    struct replay r = {.plan = plan, .record = record, .change = change, .out = out, .result = result};
+    struct replay_state r = {.plan = plan, .record = record, .change = change, .out = out, .result = result};
     struct plan_walk *walk = NULL;
     *result = (struct sim_replay){0};
     enum status status = check_record(plan, record, err);

@@ -32,7 +32,7 @@ struct event {
     bool of_device;
 };
 
-struct reading {
+struct chrome_read_reading {
     const struct json_input *input;
     const json_t *events;
     struct arena *arena;  /* of the trace */
@@ -54,7 +54,7 @@ static void id_text(const json_t *event, const char *key, char text[40])
     else snprintf(text, 40, "%.39s", json_is_string(value) ? json_string_value(value) : "0");
 }
 
-static enum status find_track(struct reading *r, const json_t *event, uint32_t *out, struct error *err)
+static enum status find_track(struct chrome_read_reading *r, const json_t *event, uint32_t *out, struct error *err)
 {
     char process[40], thread[40];
     id_text(event, "pid", process);
@@ -91,7 +91,8 @@ static uint32_t kind_of(const char *name)
     return STREAM_COMPUTE;
 }
 
-static enum status read_time(const struct reading *r, const json_t *event, const char *key, double *out, struct error *err)
+static enum status read_time(const struct chrome_read_reading *r, const json_t *event, const char *key, double *out,
+                             struct error *err)
 {
     const json_t *value = json_object_get(event, key);
     *out = json_is_number(value) ? json_number_value(value) : NAN;
@@ -100,7 +101,7 @@ static enum status read_time(const struct reading *r, const json_t *event, const
                          value ? "no number" : "missing");
 }
 
-static enum status read_event(struct reading *r, const json_t *event, struct error *err)
+static enum status read_event(struct chrome_read_reading *r, const json_t *event, struct error *err)
 {
     double start_us, length_us;
     TRY(read_time(r, event, "ts", &start_us, err));
@@ -116,7 +117,7 @@ static enum status read_event(struct reading *r, const json_t *event, struct err
     return STATUS_OK;
 }
 
-static void read_name(struct reading *r, const json_t *event)
+static void read_name(struct chrome_read_reading *r, const json_t *event)
 {
     const char *what = text_of(event, "name"), *name = text_of(json_object_get(event, "args"), "name");
     char process[40], thread[40];
@@ -132,7 +133,7 @@ static void read_name(struct reading *r, const json_t *event)
     }
 }
 
-static enum status read_events(struct reading *r, struct error *err)
+static enum status read_events(struct chrome_read_reading *r, struct error *err)
 {
     size_t count = json_array_size(r->events);
     if (count > EVENTS_MAX) return error_set(err, STATUS_LIMIT, "too many events (limit is %d)", EVENTS_MAX);
@@ -169,7 +170,7 @@ static int by_time(const void *left, const void *right)
 }
 
 /* Keeps the work of devices, or else outermost events; removes overlaps on a track. */
-static void thin(struct reading *r)
+static void thin(struct chrome_read_reading *r)
 {
     bool some = false;
     size_t kept = 0;
@@ -203,7 +204,7 @@ static int shown_bytes(const char *name)
 }
 
 /* Names a stream "GPU 0, stream 7", or "GPU 0, stream 7 h2d" if the track also has other work. */
-static enum status name_stream(struct reading *r, const struct event *e, const char **out, struct error *err)
+static enum status name_stream(struct chrome_read_reading *r, const struct event *e, const char **out, struct error *err)
 {
     const struct track *track = &r->tracks[e->track];
     const char *process = track->process_name ? track->process_name : track->process;
@@ -215,7 +216,7 @@ static enum status name_stream(struct reading *r, const struct event *e, const c
 }
 
 /* Returns the device of a track; all streams of a process belong to one device. */
-static uint32_t device_of(const struct reading *r, uint32_t track)
+static uint32_t device_of(const struct chrome_read_reading *r, uint32_t track)
 {
     uint32_t device = 0;
     for (uint32_t t = 0; t < track; t++) {
@@ -225,7 +226,7 @@ static uint32_t device_of(const struct reading *r, uint32_t track)
     return device;
 }
 
-static enum status make_streams(struct reading *r, struct trace *trace, struct error *err)
+static enum status make_streams(struct chrome_read_reading *r, struct trace *trace, struct error *err)
 {
     size_t most = (size_t)r->track_count * STREAM_KIND_COUNT;
     TRY(ARENA_NEW(r->arena, most, trace->streams, err));
@@ -264,7 +265,7 @@ static int by_seconds(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static enum status make_jobs(struct reading *r, struct trace *trace, struct error *err)
+static enum status make_jobs(struct chrome_read_reading *r, struct trace *trace, struct error *err)
 {
     struct event **sorted;
     TRY(ARENA_NEW(&r->scratch, r->count, sorted, err));
@@ -292,7 +293,7 @@ static enum status make_jobs(struct reading *r, struct trace *trace, struct erro
     return STATUS_OK;
 }
 
-static enum status make_spans(struct reading *r, struct trace *trace, struct error *err)
+static enum status make_spans(struct chrome_read_reading *r, struct trace *trace, struct error *err)
 {
     TRY(ARENA_NEW(r->arena, r->count, trace->spans, err));
     for (size_t i = 0; i < r->count; i++) {
@@ -319,7 +320,7 @@ bool chrome_text(const char *text, size_t length)
     return memmem(text, length, key, sizeof key - 1) != NULL;
 }
 
-static enum status find_events(struct reading *r, struct error *err)
+static enum status find_events(struct chrome_read_reading *r, struct error *err)
 {
     const json_t *root = json_input_root(r->input);
     r->events = json_is_object(root) ? json_object_get(root, "traceEvents") : root;
@@ -331,7 +332,7 @@ enum status chrome_read(const char *name, const char *text, size_t length, struc
 {
     struct json_input *input = NULL;
     TRY(json_input_parse(name, text, length, &input, err));
-    struct reading r = {.input = input, .arena = &out->arena};
+    struct chrome_read_reading r = {.input = input, .arena = &out->arena};
     out->source = TRACE_MEASURED;
     out->hardware = out->policy = "not known";
     enum status status = find_events(&r, err);

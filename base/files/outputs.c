@@ -30,13 +30,13 @@ struct identity {
 };
 
 /* A path under examination. */
-struct place {
+struct outputs_place {
     struct identity id;
     char resolved[PATH_MAX];
 };
 
-struct entry {
-    struct entry *next;
+struct outputs_entry {
+    struct outputs_entry *next;
     struct identity id;
     char *resolved, *path, *what; /* path: as the caller said it; what: NULL of inputs */
 };
@@ -44,7 +44,7 @@ struct entry {
 static struct {
     pthread_mutex_t lock;
     bool active, force;
-    struct entry *inputs, *outputs, *folders;
+    struct outputs_entry *inputs, *outputs, *folders;
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- identities ------------------------------------------------------------------------------- */
@@ -89,7 +89,7 @@ static void resolve(const char *path, char out[PATH_MAX])
     set_path(out, folder, strlen(folder), slash ? slash + 1 : followed);
 }
 
-static void locate(const char *path, struct place *place)
+static void locate(const char *path, struct outputs_place *place)
 {
     struct stat info;
     const bool exists = stat(path, &info) == 0;
@@ -102,7 +102,7 @@ static void locate(const char *path, struct place *place)
     place->id.changed = info.st_mtim;
 }
 
-static bool same(const struct entry *entry, const struct place *place, bool by_path)
+static bool same(const struct outputs_entry *entry, const struct outputs_place *place, bool by_path)
 {
     const struct identity *const a = &entry->id, *const b = &place->id;
     if (by_path && a->hash == b->hash && strcmp(entry->resolved, place->resolved) == 0) return true;
@@ -112,16 +112,16 @@ static bool same(const struct entry *entry, const struct place *place, bool by_p
 
 /* --- the register ----------------------------------------------------------------------------- */
 
-static const struct entry *find(const struct entry *entry, const struct place *place, bool by_path)
+static const struct outputs_entry *find(const struct outputs_entry *entry, const struct outputs_place *place, bool by_path)
 {
     while (entry && !same(entry, place, by_path)) entry = entry->next;
     return entry;
 }
 
-static void drop(struct entry **list)
+static void drop(struct outputs_entry **list)
 {
     while (*list) {
-        struct entry *const entry = *list;
+        struct outputs_entry *const entry = *list;
         *list = entry->next;
         free(entry->path);
         free(entry->what);
@@ -136,15 +136,15 @@ static char *copy(const char *text)
     return out ? strcpy(out, text) : NULL;
 }
 
-static enum status add(struct entry **list, const char *path, const char *what, const struct place *place,
+static enum status add(struct outputs_entry **list, const char *path, const char *what, const struct outputs_place *place,
                        struct error *err)
 {
-    struct entry *const entry = alloc_zeroed(1, sizeof *entry);
+    struct outputs_entry *const entry = alloc_zeroed(1, sizeof *entry);
     if (!entry) return error_memory(err, "the name of a file", sizeof *entry);
-    *entry = (struct entry){.id = place->id, .resolved = copy(place->resolved), .path = copy(path),
-                            .what = what ? copy(what) : NULL};
+    *entry = (struct outputs_entry){.id = place->id, .resolved = copy(place->resolved), .path = copy(path),
+                                    .what = what ? copy(what) : NULL};
     if (!entry->path || !entry->resolved || (what && !entry->what)) {
-        struct entry *alone = entry;
+        struct outputs_entry *alone = entry;
         drop(&alone);
         return error_memory(err, "the name of a file", strlen(path));
     }
@@ -161,9 +161,9 @@ static enum status refuse_input(const char *what, const char *path, struct error
 
 /* --- checks ----------------------------------------------------------------------------------- */
 
-static enum status check_pair(const struct place *place, const char *path, const char *what, struct error *err)
+static enum status check_pair(const struct outputs_place *place, const char *path, const char *what, struct error *err)
 {
-    const struct entry *const other = find(known.outputs, place, true);
+    const struct outputs_entry *const other = find(known.outputs, place, true);
     if (!other) return STATUS_OK;
     if (strcmp(other->path, path) == 0)
         return error_set(err, STATUS_BAD_INPUT, "%s and %s would both write '%s' (expected different files)", other->what,
@@ -178,15 +178,15 @@ static bool is_in(const char *resolved, const char *folder)
     return strncmp(resolved, folder, length) == 0 && (resolved[length] == '/' || resolved[length] == '\0');
 }
 
-static enum status refuse_in(const char *what, const char *path, const struct entry *folder, struct error *err)
+static enum status refuse_in(const char *what, const char *path, const struct outputs_entry *folder, struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT, "%s would write '%s' into the folder of %s, '%s' (expected a path outside of it)", what,
                      path, folder->what, folder->path);
 }
 
-static enum status check_folders(const struct place *place, const char *path, const char *what, struct error *err)
+static enum status check_folders(const struct outputs_place *place, const char *path, const char *what, struct error *err)
 {
-    for (const struct entry *folder = known.folders; folder; folder = folder->next)
+    for (const struct outputs_entry *folder = known.folders; folder; folder = folder->next)
         if (is_in(place->resolved, folder->resolved)) return refuse_in(what, path, folder, err);
     return STATUS_OK;
 }
@@ -199,7 +199,7 @@ static enum status check_kind(const char *path, enum file_kind kind, const char 
                      "--force)", what, path, found, file_kind_noun(kind));
 }
 
-static enum status declare(const char *path, enum file_kind kind, const char *what, const struct place *place,
+static enum status declare(const char *path, enum file_kind kind, const char *what, const struct outputs_place *place,
                            struct error *err)
 {
     if (place->id.special) return STATUS_OK; /* a device or a pipe holds nothing that could be lost */
@@ -234,7 +234,7 @@ void outputs_allow(bool force)
 
 enum status outputs_declare(const char *path, enum file_kind kind, const char *what, struct error *err)
 {
-    struct place place = {.id = {.hash = 0}, .resolved = "-"};
+    struct outputs_place place = {.id = {.hash = 0}, .resolved = "-"};
     if (!known.active) return STATUS_OK;
     if (strcmp(path, "-") != 0) locate(path, &place);
     pthread_mutex_lock(&known.lock);
@@ -243,20 +243,20 @@ enum status outputs_declare(const char *path, enum file_kind kind, const char *w
     return status;
 }
 
-static enum status declare_folder(const char *path, const char *what, const struct place *place, struct error *err)
+static enum status declare_folder(const char *path, const char *what, const struct outputs_place *place, struct error *err)
 {
     struct stat info;
     if (place->id.exists && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
         return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is no folder (expected one, or a new name)", what, path);
     TRY(add(&known.folders, path, what, place, err));
-    for (const struct entry *output = known.outputs; output; output = output->next)
+    for (const struct outputs_entry *output = known.outputs; output; output = output->next)
         if (is_in(output->resolved, place->resolved)) return refuse_in(output->what, output->path, known.folders, err);
     return STATUS_OK;
 }
 
 enum status outputs_declare_folder(const char *path, const char *what, struct error *err)
 {
-    struct place place;
+    struct outputs_place place;
     char plain[PATH_MAX];
     if (!known.active) return STATUS_OK;
     set_path(plain, path, strlen(path), "");
@@ -270,13 +270,13 @@ enum status outputs_declare_folder(const char *path, const char *what, struct er
 
 enum status outputs_read(const char *path, struct error *err)
 {
-    struct place place;
+    struct outputs_place place;
     if (!known.active || strcmp(path, "-") == 0) return STATUS_OK;
     locate(path, &place);
     if (!place.id.exists || place.id.special) return STATUS_OK;
     pthread_mutex_lock(&known.lock);
     enum status status = STATUS_OK;
-    const struct entry *const output = find(known.outputs, &place, false);
+    const struct outputs_entry *const output = find(known.outputs, &place, false);
     if (output && !known.force) status = refuse_input(output->what, output->path, err);
     else if (!find(known.inputs, &place, false)) status = add(&known.inputs, path, NULL, &place, err);
     pthread_mutex_unlock(&known.lock);
@@ -285,12 +285,12 @@ enum status outputs_read(const char *path, struct error *err)
 
 enum status outputs_check(const char *path, struct error *err)
 {
-    struct place place;
+    struct outputs_place place;
     if (!known.active || known.force) return STATUS_OK;
     locate(path, &place);
     if (!place.id.exists || place.id.special) return STATUS_OK;
     pthread_mutex_lock(&known.lock);
-    const struct entry *const input = find(known.inputs, &place, false);
+    const struct outputs_entry *const input = find(known.inputs, &place, false);
     const enum status status =
         input ? error_set(err, STATUS_BAD_INPUT, "'%s' would be replaced, which this command reads (expected another name, "
                           "or --force)", path)

@@ -67,7 +67,7 @@ struct json_input {
 
 enum what { WHAT_VALUE, WHAT_KEY };
 
-struct place {
+struct json_in_place {
     const json_t *container;
     size_t index; /* JSON_SELF: the container itself */
     enum what what;
@@ -101,7 +101,7 @@ static const char *skip_scalar(const char *c, const char *end)
 
 /* Walks over `value`, which begins at *at, and sets *at to the character after it. Stops and returns true with the
  * wanted position in *at when it meets that. The text is known to be valid. */
-static bool find_place(const struct place *wanted, const json_t *value, const char **at,
+static bool find_place(const struct json_in_place *wanted, const json_t *value, const char **at,
                        const char *end)
 {
     bool here = value == wanted->container;
@@ -159,7 +159,7 @@ static enum status fail_offset(const struct json_input *input, const char *at, c
     return error_set(err, STATUS_BAD_INPUT, "%s:%zu:%zu: %s", input->name, line, column, message);
 }
 
-static enum status fail_place_as(const struct json_input *input, struct place place, const char *message,
+static enum status fail_place_as(const struct json_input *input, struct json_in_place place, const char *message,
                                  struct error *err)
 {
     bool shared = json_is_boolean(place.container) || json_is_null(place.container);
@@ -172,7 +172,7 @@ static enum status fail_place_as(const struct json_input *input, struct place pl
 
 static enum status fail_lacking(const struct json_input *input, struct error *err);
 
-static enum status fail_place(const struct json_input *input, struct place place,
+static enum status fail_place(const struct json_input *input, struct json_in_place place,
                               const char *message, struct error *err)
 {
     return input->lacking->object ? fail_lacking(input, err) : fail_place_as(input, place, message, err);
@@ -197,7 +197,7 @@ enum status json_fail_key(const struct json_input *input, const json_t *containe
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     size_t index = key ? key_index(container, key) : JSON_SELF;
-    return fail_place(input, (struct place){container, index, WHAT_VALUE}, message, err);
+    return fail_place(input, (struct json_in_place){container, index, WHAT_VALUE}, message, err);
 }
 
 enum status json_fail_index(const struct json_input *input, const json_t *container, size_t index,
@@ -208,7 +208,7 @@ enum status json_fail_index(const struct json_input *input, const json_t *contai
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    return fail_place(input, (struct place){container, index, WHAT_VALUE}, message, err);
+    return fail_place(input, (struct json_in_place){container, index, WHAT_VALUE}, message, err);
 }
 
 /* --- parsing -------------------------------------------------------------------------------- */
@@ -388,7 +388,7 @@ static enum status PRINTF_LIKE(3, 4)
     vsnprintf(message + start, sizeof message - start, format, arguments);
     va_end(arguments);
     size_t index = item->key ? key_index(item->container, item->key) : item->index;
-    return fail_place(item->input, (struct place){item->container, index, WHAT_VALUE}, message,
+    return fail_place(item->input, (struct json_in_place){item->container, index, WHAT_VALUE}, message,
                       err);
 }
 
@@ -646,7 +646,7 @@ static void tell_missing(const struct lacking *lacking, bool with_near, const st
 }
 
 /* Tells the message about the object once: another reader may try the input after this one. */
-static enum status tell_lacking(const struct json_input *input, struct place place, const struct message *message,
+static enum status tell_lacking(const struct json_input *input, struct json_in_place place, const struct message *message,
                                 struct error *err)
 {
     input->lacking->object = NULL;
@@ -657,7 +657,7 @@ static enum status tell_lacking(const struct json_input *input, struct place pla
 /* Before the object is closed: which of its other keys are unknown is not known yet. */
 static enum status fail_lacking(const struct json_input *input, struct error *err)
 {
-    const struct place place = {input->lacking->object, JSON_SELF, WHAT_VALUE};
+    const struct json_in_place place = {input->lacking->object, JSON_SELF, WHAT_VALUE};
     struct message message = {.used = 0};
     tell_missing(input->lacking, true, NULL, 0, &message);
     return tell_lacking(input, place, &message, err);
@@ -900,7 +900,7 @@ enum status json_object_close_missing(struct json_object *object, const struct j
         message_add(&message, "%s", misses ? "; " : "");
         tell_unknown(object, unknown, unknown_count, &message);
     }
-    const struct place place = {object->value, misses ? JSON_SELF : first, misses ? WHAT_VALUE : WHAT_KEY};
+    const struct json_in_place place = {object->value, misses ? JSON_SELF : first, misses ? WHAT_VALUE : WHAT_KEY};
     return tell_lacking(object->input, place, &message, err);
 }
 

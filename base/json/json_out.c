@@ -27,7 +27,7 @@
 
 enum { DEPTH_MAX = 64, BUFFER_BYTES = 64 << 10, PIECE_MAX = 256 };
 
-struct level {
+struct json_out_level {
     bool object;
     bool compact;
     bool has_child;
@@ -39,7 +39,7 @@ struct json_out {
     size_t used, capacity;
     size_t depth;
     bool complete; /* no memory was missing so far */
-    struct level levels[DEPTH_MAX];
+    struct json_out_level levels[DEPTH_MAX];
     struct number_powers powers;
 };
 
@@ -169,7 +169,7 @@ static void begin_value(struct json_out *out, const char *key)
         assert(!key);
         return;
     }
-    struct level *level = &out->levels[out->depth - 1];
+    struct json_out_level *level = &out->levels[out->depth - 1];
     assert(level->object == (key != NULL));
     if (level->has_child) put_char(out, ',');
     if (!level->compact)
@@ -195,14 +195,14 @@ static void begin_container(struct json_out *out, const char *key, bool object, 
     begin_value(out, key);
     assert(out->depth < DEPTH_MAX);
     bool inside_compact = out->depth > 0 && out->levels[out->depth - 1].compact;
-    out->levels[out->depth++] = (struct level){object, compact || inside_compact, false};
+    out->levels[out->depth++] = (struct json_out_level){object, compact || inside_compact, false};
     put_char(out, object ? '{' : '[');
 }
 
 static void end_container(struct json_out *out, bool object)
 {
     assert(out->depth > 0);
-    struct level level = out->levels[--out->depth];
+    struct json_out_level level = out->levels[--out->depth];
     assert(level.object == object);
     if (level.has_child && !level.compact) put_new_line(out);
     put_char(out, object ? '}' : ']');

@@ -20,21 +20,21 @@
 enum { TICK_MS = 50, CHUNK_BYTES = 1 << 16, COMPLAINT_BYTES = 1 << 14 };
 enum { OUTPUT, COMPLAINT, PIPE_COUNT }; /* a child's standard output and error */
 
-struct text {
+struct children_text {
     char *bytes; /* NUL-terminated once there is any */
     size_t length, capacity;
 };
 
-struct child {
+struct children_child {
     pid_t pid; /* 0: this place is free */
     uint64_t id;
     int ends[PIPE_COUNT]; /* -1: closed */
-    struct text texts[PIPE_COUNT];
+    struct children_text texts[PIPE_COUNT];
 };
 
 struct children {
     const struct children_client *client;
-    struct child *places;
+    struct children_child *places;
     struct pollfd *polled; /* PIPE_COUNT a place */
     uint32_t width, running;
 };
@@ -55,7 +55,7 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-static enum status start(struct child *child, const struct children_start *what, struct error *err)
+static enum status start(struct children_child *child, const struct children_start *what, struct error *err)
 {
     const char *program = what->argv[0];
     int pipes[PIPE_COUNT][2], made = 0;
@@ -94,7 +94,7 @@ static enum status fill(struct children *all, struct error *err)
 
 /* --- hearing --------------------------------------------------------------------------------- */
 
-static enum status make_room(struct text *text, struct error *err)
+static enum status make_room(struct children_text *text, struct error *err)
 {
     if (text->capacity - text->length > CHUNK_BYTES) return STATUS_OK;
     size_t capacity = 2 * text->capacity + 2 * CHUNK_BYTES;
@@ -106,7 +106,7 @@ static enum status make_room(struct text *text, struct error *err)
 }
 
 /* Keeps only the end of a complaint: a program reports the cause of its end last. */
-static void forget_beginning(struct text *text)
+static void forget_beginning(struct children_text *text)
 {
     if (text->length <= COMPLAINT_BYTES) return;
     memmove(text->bytes, text->bytes + text->length - COMPLAINT_BYTES, COMPLAINT_BYTES);
@@ -114,9 +114,9 @@ static void forget_beginning(struct text *text)
 }
 
 /* Reads the data that a pipe holds now. Closes a pipe that has ended. */
-static enum status hear(struct child *child, int which, struct error *err)
+static enum status hear(struct children_child *child, int which, struct error *err)
 {
-    struct text *text = &child->texts[which];
+    struct children_text *text = &child->texts[which];
     for (;;) {
         TRY(make_room(text, err));
         ssize_t length = read(child->ends[which], text->bytes + text->length, CHUNK_BYTES);
@@ -133,7 +133,7 @@ static enum status hear(struct child *child, int which, struct error *err)
     return STATUS_OK;
 }
 
-static enum status tell_end(struct children *all, struct child *child, struct error *err)
+static enum status tell_end(struct children *all, struct children_child *child, struct error *err)
 {
     struct launch_end how;
     (void)!launch_wait(child->pid, &how, err);
@@ -141,7 +141,7 @@ static enum status tell_end(struct children *all, struct child *child, struct er
     all->running--;
     if (err->status) return err->status;
     for (int p = 0; p < PIPE_COUNT; p++) child->texts[p].bytes[child->texts[p].length] = '\0';
-    struct text *complaint = &child->texts[COMPLAINT];
+    struct children_text *complaint = &child->texts[COMPLAINT];
     if (complaint->length > 0 && complaint->bytes[complaint->length - 1] == '\n')
         complaint->bytes[complaint->length - 1] = '\0';
     const struct children_end end = {.id = child->id,
@@ -163,7 +163,7 @@ static enum status wait_a_moment(struct children *all, struct error *err)
                 all->polled[count++] = (struct pollfd){.fd = all->places[c].ends[p], .events = POLLIN};
     if (poll(all->polled, count, TICK_MS) < 0 && errno != EINTR) return error_io(err, "cannot wait for a program");
     for (uint32_t c = 0; c < all->width; c++) {
-        struct child *child = &all->places[c];
+        struct children_child *child = &all->places[c];
         if (child->pid == 0) continue;
         for (int p = 0; p < PIPE_COUNT; p++)
             if (child->ends[p] >= 0 && hear(child, p, err) != STATUS_OK) return err->status;
@@ -189,7 +189,7 @@ static enum status run_all(struct children *all, struct error *err)
 static void end_all(struct children *all)
 {
     for (uint32_t c = 0; c < all->width; c++) {
-        struct child *child = &all->places[c];
+        struct children_child *child = &all->places[c];
         if (child->pid > 0) {
             launch_kill(child->pid);
             for (int p = 0; p < PIPE_COUNT; p++)

@@ -173,13 +173,13 @@ static _Noreturn void stand_between(const struct task *task, pid_t parent, int t
 
 /* --- the parent ------------------------------------------------------------------------------ */
 
-struct received {
+struct contain_received {
     char *bytes;
     size_t length, capacity;
 };
 
 /* Receives data until the child has closed its end or its guard has ended (returns true), or until the time is up. */
-static bool receive(int file, int told, double until_s, size_t length_max, struct received *r, struct error *err)
+static bool receive(int file, int told, double until_s, size_t length_max, struct contain_received *r, struct error *err)
 {
     for (;;) {
         double left_s = until_s - clock_s();
@@ -279,7 +279,7 @@ enum status contain_run(contain_work work, void *context, const struct contain_l
                         struct error *err)
 {
     int ends[2];
-    struct received r = {0};
+    struct contain_received r = {0};
     struct guarded guarded;
     *result = NULL;
     *length = 0;

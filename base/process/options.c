@@ -199,7 +199,7 @@ static enum status missing_value(const struct option_spec *spec, const char *fou
 
 /* --- parsing -------------------------------------------------------------------------------- */
 
-struct cursor {
+struct options_cursor {
     int argc;
     char **argv;
     int at;
@@ -207,7 +207,7 @@ struct cursor {
 };
 
 static enum status read_value(const struct options *options, const struct option_spec *spec, const char *text,
-                              struct cursor *cursor, struct error *err)
+                              struct options_cursor *cursor, struct error *err)
 {
     const char **given = &cursor->given[spec - options->specs];
     if (*given && spec->once && strcmp(*given, text) != 0)
@@ -219,7 +219,7 @@ static enum status read_value(const struct options *options, const struct option
 
 /* Takes the argument after an option as its value. */
 static enum status next_value(const struct options *options, const struct option_spec *spec,
-                              struct cursor *cursor, struct error *err)
+                              struct options_cursor *cursor, struct error *err)
 {
     if (cursor->at + 1 >= cursor->argc) return missing_value(spec, NULL, err);
     const char *text = cursor->argv[cursor->at + 1];
@@ -228,7 +228,7 @@ static enum status next_value(const struct options *options, const struct option
     return read_value(options, spec, text, cursor, err);
 }
 
-static enum status parse_long(const struct options *options, struct cursor *cursor,
+static enum status parse_long(const struct options *options, struct options_cursor *cursor,
                               struct error *err)
 {
     const char *name = cursor->argv[cursor->at] + 2;
@@ -248,7 +248,7 @@ static enum status parse_long(const struct options *options, struct cursor *curs
 }
 
 /* "-q", "-qv" (flags together), "-o FILE", "-oFILE". */
-static enum status parse_letters(const struct options *options, struct cursor *cursor,
+static enum status parse_letters(const struct options *options, struct options_cursor *cursor,
                                  struct error *err)
 {
     for (const char *c = cursor->argv[cursor->at] + 1; *c; c++) {
@@ -324,7 +324,7 @@ enum status options_parse(struct options *options, int argc, char **argv, struct
     options->help = wants_help(argc, argv);
     if (options->help) return STATUS_OK;
     bool ended = false; /* "--" was seen */
-    struct cursor cursor = {.argc = argc, .argv = argv, .at = 1};
+    struct options_cursor cursor = {.argc = argc, .argv = argv, .at = 1};
     for (; cursor.at < argc && status == STATUS_OK; cursor.at++) {
         const char *text = argv[cursor.at];
         if (!ended && strcmp(text, "--") == 0)

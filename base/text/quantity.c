@@ -14,7 +14,7 @@
 #include "base/size.h"
 #include "base/text/number.h"
 
-struct unit {
+struct quantity_unit {
     const char *name;
     enum dimension dimension;
     double factor;
@@ -22,7 +22,7 @@ struct unit {
 };
 
 /* Within a dimension, printed units go up. */
-static const struct unit units[] = {
+static const struct quantity_unit units[] = {
     {"B", DIMENSION_BYTES, 1, true},
     {"kB", DIMENSION_BYTES, 1e3, false},
     {"MB", DIMENSION_BYTES, 1e6, false},
@@ -85,7 +85,7 @@ static enum status unknown_unit(const char *text, const char *name, size_t lengt
                                 enum dimension dimension, const char *expected, struct error *err)
 {
     for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
-        const struct unit *unit = &units[i];
+        const struct quantity_unit *unit = &units[i];
         if (strlen(unit->name) != length || strncasecmp(unit->name, name, length) != 0) continue;
         if (strncmp(unit->name, name, length) == 0)
             return error_set(err, STATUS_BAD_INPUT, "'%s' has the unit '%s' (expected %s)", text,
@@ -162,9 +162,9 @@ static int print_number(char *buffer, size_t size, double value)
 
 static void print_with_unit(char *buffer, size_t size, double value, enum dimension dimension)
 {
-    const struct unit *best = NULL;
+    const struct quantity_unit *best = NULL;
     for (size_t i = 0; i < ARRAY_COUNT(units); i++) {
-        const struct unit *unit = &units[i];
+        const struct quantity_unit *unit = &units[i];
         if (unit->dimension != dimension || !unit->printed) continue;
         /* 999.7 MB/s is printed as 1 GB/s: the unit is chosen after rounding. */
         double step = dimension == DIMENSION_BYTES ? unit->factor : 0.9995 * unit->factor;

@@ -99,7 +99,7 @@ static bool same_choice(const struct policy_decided *a, const struct policy_deci
 
 /* --- the answer --------------------------------------------------------------------------------------- */
 
-struct answer {
+struct bench_counterfactual_answer {
     uint32_t failed;       /* policies that broke a rule in the decision */
     struct cli_table table;
     struct json_out *json; /* NULL: a table */
@@ -148,7 +148,7 @@ static void add_row(const struct counterfactual *c, const char *policy, const st
     cli_table_cell(table, "%.4f", value / c->bound);
 }
 
-static enum status try_all(const struct counterfactual *c, struct answer *answer, struct error *err)
+static enum status try_all(const struct counterfactual *c, struct bench_counterfactual_answer *answer, struct error *err)
 {
     for (uint32_t p = 0; p < c->bench->policy_count; p++) {
         const char *policy = c->bench->policies[p];
@@ -165,7 +165,7 @@ static enum status try_all(const struct counterfactual *c, struct answer *answer
 }
 
 /* Returns the status after the answer, as other comparisons do. */
-static enum status verdict(const struct answer *answer, struct error *err)
+static enum status verdict(const struct bench_counterfactual_answer *answer, struct error *err)
 {
     if (answer->failed == 0) return STATUS_OK;
     return error_set(err, STATUS_CHECK, "of the policies that were asked %" PRIu32 " failed", answer->failed);
@@ -182,7 +182,7 @@ static void print_head(FILE *out, const struct counterfactual *c)
 
 static enum status answer_text(const struct counterfactual *c, struct error *err)
 {
-    struct answer answer = {0};
+    struct bench_counterfactual_answer answer = {0};
     cli_table_begin(&answer.table,
                     (const char *const[]){"WHO DECIDES", "JOB", ">DEVICE", ">VALUE", ">CHANGE", ">OVER BOUND", NULL});
     enum status status = try_all(c, &answer, err);
@@ -194,7 +194,7 @@ static enum status answer_text(const struct counterfactual *c, struct error *err
 
 static enum status answer_json(const struct counterfactual *c, struct error *err)
 {
-    struct answer answer = {0};
+    struct bench_counterfactual_answer answer = {0};
     TRY(cli_report_begin(c->cli, "bench", &answer.json, err));
     struct json_out *json = answer.json;
     json_out_u64(json, "run", c->run);

@@ -24,20 +24,20 @@
 
 static const uint64_t memory_limit = UINT64_C(8) << 30;
 
-struct planning {
+struct bench_jobs_planning {
     const struct bench *bench;
     const char *path, *policy, *plan_path;
     uint64_t seed;
 };
 
-struct planned {
+struct bench_jobs_planned {
     enum status status;
     char text[BENCH_REASON_BYTES];
     double makespan_s, bound_s;
 };
 
 /* Plans with `searched`, the order search at the planner's cut, or `optimal`, which searches cuts too, or a policy. */
-static enum status make(const struct planning *planning, struct planned *out, struct error *err)
+static enum status make(const struct bench_jobs_planning *planning, struct bench_jobs_planned *out, struct error *err)
 {
     bool optimal = strcmp(planning->policy, bench_optimal) == 0;
     struct planner_options options = {
@@ -78,14 +78,14 @@ static enum status make(const struct planning *planning, struct planned *out, st
 static void make_and_tell(void *context, struct contain_sink *sink)
 {
     struct error err = {0};
-    struct planned planned = {0};
+    struct bench_jobs_planned planned = {0};
     planned.status = make(context, &planned, &err);
     snprintf(planned.text, sizeof planned.text, "%.*s", BENCH_REASON_BYTES - 1, err.text);
     contain_write(sink, &planned, sizeof planned);
 }
 
 /* *crashed: the child failed, and out->text says how. */
-static enum status make_in_child(struct planning *planning, struct planned *out, bool *crashed,
+static enum status make_in_child(struct bench_jobs_planning *planning, struct bench_jobs_planned *out, bool *crashed,
                                  struct error *err)
 {
     struct contain_limits limits = {.seconds = planning->bench->options.limit_s,
@@ -118,9 +118,9 @@ enum status bench_try_jobs(const struct bench *bench, const char *path, const ch
                            const char *plan_path, struct bench_result *out,
                            char reason[BENCH_REASON_BYTES], struct error *err)
 {
-    struct planning planning = {
+    struct bench_jobs_planning planning = {
         .bench = bench, .path = path, .policy = policy, .plan_path = plan_path, .seed = seed};
-    struct planned planned = {0};
+    struct bench_jobs_planned planned = {0};
     bool crashed = false;
     if (policy_is_file(policy)) {
         TRY(make_in_child(&planning, &planned, &crashed, err));

@@ -131,7 +131,7 @@ static enum status keep_order(const struct bench_round *round, const struct disp
 }
 
 /* A step of a timetable, for sorting by start. */
-struct started {
+struct bench_trials_started {
     int64_t start;
     uint32_t at;
     struct dispatch_step step;
@@ -139,7 +139,7 @@ struct started {
 
 static int compare_started(const void *a, const void *b)
 {
-    const struct started *x = a, *y = b;
+    const struct bench_trials_started *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
@@ -147,14 +147,14 @@ static int compare_started(const void *a, const void *b)
 static enum status keep_timetable(const struct bench_round *round, const struct timetable *t,
                                   struct bench_result *out, struct error *err)
 {
-    struct started *all = alloc_zeroed(t->task_count, sizeof *all);
+    struct bench_trials_started *all = alloc_zeroed(t->task_count, sizeof *all);
     struct dispatch_step *steps = alloc_zeroed(t->task_count, sizeof *steps);
     if (!all || !steps) {
         error_memory(err, "an order", t->task_count * sizeof *all);
     } else {
         for (uint32_t g = 0; g < t->device_count; g++)
             for (uint32_t i = t->device_first[g]; i < t->device_first[g + 1]; i++)
-                all[i] = (struct started){t->tasks[i].start, i, {t->tasks[i].job, g}};
+                all[i] = (struct bench_trials_started){t->tasks[i].start, i, {t->tasks[i].job, g}};
         qsort(all, t->task_count, sizeof *all, compare_started);
         for (uint32_t i = 0; i < t->task_count; i++) steps[i] = all[i].step;
         if (keep_order(round, steps, out, err)) {}

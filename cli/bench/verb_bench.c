@@ -14,7 +14,7 @@
 
 enum { SEEDS_DEFAULT = 30, SEEDS_MAX = 100000 };
 
-struct request {
+struct bench_request {
     const char *policies;
     struct option_list workloads, families;
     const char *noise;            /* NULL: none */
@@ -26,7 +26,7 @@ struct request {
     double library_s;             /* or CLI_NOT_GIVEN */
 };
 
-static enum status collect(const struct request *request, struct bench *bench, struct error *err)
+static enum status collect(const struct bench_request *request, struct bench *bench, struct error *err)
 {
     for (size_t i = 0; i < request->workloads.count; i++)
         TRY(bench_add_path(bench, request->workloads.items[i], err));
@@ -39,7 +39,7 @@ static enum status collect(const struct request *request, struct bench *bench, s
 }
 
 /* Checks options that suit only some workloads. */
-static enum status check(const struct request *request, struct bench *bench, struct error *err)
+static enum status check(const struct bench_request *request, struct bench *bench, struct error *err)
 {
     bool jobs = false;
     for (size_t w = 0; w < bench->workload_count; w++) {
@@ -90,7 +90,7 @@ static enum status draw(const void *context, const char *path, struct error *err
     return plot_ratios(rows, bench->policy_count, labels, path, &(struct plot_options){0}, err);
 }
 
-static enum status run(struct cli *cli, const struct request *request, struct bench *bench,
+static enum status run(struct cli *cli, const struct bench_request *request, struct bench *bench,
                        struct error *err)
 {
     struct bench_summary *summaries = NULL;
@@ -119,7 +119,7 @@ static enum status run(struct cli *cli, const struct request *request, struct be
 
 enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {
+    struct bench_request request = {
         .policies = "sharded-lrtf,sharded-lrtf-cached,srtf,fifo,random,searched", .limit_s = CLI_NOT_GIVEN,
         .library_s = CLI_NOT_GIVEN};
     struct bench bench = {.options.machine = CLI_MACHINE_NONE};

@@ -42,18 +42,18 @@ void what_if_effects_begin(struct what_if_answer *a)
 
 /* --- simulations -------------------------------------------------------------------------------- */
 
-struct change {
+struct what_if_effects_change {
     uint32_t figure; /* enum machine_value; MACHINE_VALUES: no change */
     double share;    /* quantile of its error */
 };
 
 static double factor_of(void *context, const struct machine_place *place)
 {
-    const struct change *change = context;
+    const struct what_if_effects_change *change = context;
     return place->figure == change->figure ? machine_draw_factor(place->spread, change->share) : 1;
 }
 
-static enum status simulate(const struct plan *plan, struct change change, double *seconds, struct error *err)
+static enum status simulate(const struct plan *plan, struct what_if_effects_change change, double *seconds, struct error *err)
 {
     struct hardware moved = {0};
     struct sim_result result = {0};
@@ -72,14 +72,14 @@ static enum status simulate(const struct plan *plan, struct change change, doubl
 enum status what_if_effects_add(const struct plan *plan, double run_s, struct what_if_answer *a, struct error *err)
 {
     double before_s;
-    TRY(simulate(plan, (struct change){.figure = MACHINE_VALUES}, &before_s, err));
+    TRY(simulate(plan, (struct what_if_effects_change){.figure = MACHINE_VALUES}, &before_s, err));
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         struct what_if_effect *effect = &a->effects[f];
         bool cost = machine_value_is_cost(f);
         double better_s, worse_s;
         if (!(effect->spread > 0)) continue;
-        TRY(simulate(plan, (struct change){f, cost ? low_share : high_share}, &better_s, err));
-        TRY(simulate(plan, (struct change){f, cost ? high_share : low_share}, &worse_s, err));
+        TRY(simulate(plan, (struct what_if_effects_change){f, cost ? low_share : high_share}, &better_s, err));
+        TRY(simulate(plan, (struct what_if_effects_change){f, cost ? high_share : low_share}, &worse_s, err));
         effect->better_s += run_s * better_s / before_s;
         effect->worse_s += run_s * worse_s / before_s;
     }

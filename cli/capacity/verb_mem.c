@@ -23,7 +23,7 @@
 static const char *const gradients_choices[] = {"fp32", "bf16", NULL};
 static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL};
 
-struct request {
+struct mem_request {
     struct cli_machine machine;
     const char *network, *way;
     uint64_t microbatch, microbatches, steps, samples, sequence, decoder_sequence, image; /* 0: the default */
@@ -33,7 +33,7 @@ struct request {
 
 /* --- the job ---------------------------------------------------------------------------------- */
 
-static void write_optimizer(const struct request *request, struct json_out *json)
+static void write_optimizer(const struct mem_request *request, struct json_out *json)
 {
     const char *kind = optimizer_choices[request->optimizer];
     bool momentum = strcmp(kind, "momentum") == 0;
@@ -46,7 +46,7 @@ static void write_optimizer(const struct request *request, struct json_out *json
 static const char job_name[] = "the command line";
 
 /* Counts replicas, for options that count per replica: as the requested way has, else one per device. */
-static enum status count_replicas(const struct request *request, const struct hardware *hardware, uint64_t *out,
+static enum status count_replicas(const struct mem_request *request, const struct hardware *hardware, uint64_t *out,
                                   struct error *err)
 {
     struct parallel parallel = {0};
@@ -60,7 +60,7 @@ static enum status count_replicas(const struct request *request, const struct ha
 }
 
 /* Counts the microbatches of all replicas. */
-static enum status count_microbatches(const struct request *request, const struct hardware *hardware, uint64_t *out,
+static enum status count_microbatches(const struct mem_request *request, const struct hardware *hardware, uint64_t *out,
                                       struct error *err)
 {
     uint64_t replicas;
@@ -87,7 +87,7 @@ static enum status count_microbatches(const struct request *request, const struc
     return STATUS_OK;
 }
 
-static void write_jobs(const struct request *request, uint64_t microbatches, uint64_t minibatches, struct json_out *json)
+static void write_jobs(const struct mem_request *request, uint64_t microbatches, uint64_t minibatches, struct json_out *json)
 {
     json_out_object_begin(json, NULL, true);
     json_out_u64(json, "spillway_jobs", 1);
@@ -109,7 +109,7 @@ static void write_jobs(const struct request *request, uint64_t microbatches, uin
 }
 
 /* Checks the network first, so that its error has no place in the command line's JSON. */
-static enum status check_network(const struct request *request, struct error *err)
+static enum status check_network(const struct mem_request *request, struct error *err)
 {
     struct arena arena = {0};
     struct network network = {0};
@@ -129,7 +129,7 @@ static enum status check_network(const struct request *request, struct error *er
 /* Current networks have more positions than a first training uses. */
 enum { LONG_SEQUENCE = 8192 };
 
-static void warn_of_length(struct cli *cli, const struct request *request, const struct job *job)
+static void warn_of_length(struct cli *cli, const struct mem_request *request, const struct job *job)
 {
     if (request->sequence > 0 || job->sequence <= LONG_SEQUENCE) return;
     cli_warn(cli, "samples are of %" PRIu64 " tokens, all positions of the network (--sequence 4096 for shorter ones)",
@@ -147,7 +147,7 @@ static enum status without_place(struct error *err)
 }
 
 /* Makes the jobs file with this number of minibatches; the caller destroys it. */
-static enum status write_job(const struct request *request, const struct hardware *hardware, uint64_t minibatches,
+static enum status write_job(const struct mem_request *request, const struct hardware *hardware, uint64_t minibatches,
                              struct json_input **out, struct error *err)
 {
     uint64_t microbatches = 0;
@@ -163,7 +163,7 @@ static enum status write_job(const struct request *request, const struct hardwar
     return status ? without_place(err) : STATUS_OK;
 }
 
-static enum status make_job(const struct request *request, const struct hardware *hardware, struct job_set *out,
+static enum status make_job(const struct mem_request *request, const struct hardware *hardware, struct job_set *out,
                             struct error *err)
 {
     struct json_input *in = NULL;
@@ -274,7 +274,7 @@ struct found {
 enum { PLANNED_DEVICES_MOST = 16 };
 
 /* Finds the way that `plan` chooses, which tries more ways. */
-static enum status find_planned(const struct request *request, struct cli_mem *mem, struct error *err)
+static enum status find_planned(const struct mem_request *request, struct cli_mem *mem, struct error *err)
 {
     struct json_input *in = NULL;
     if (mem->hardware->device_count > PLANNED_DEVICES_MOST) return STATUS_OK;
@@ -286,7 +286,7 @@ static enum status find_planned(const struct request *request, struct cli_mem *m
     return status;
 }
 
-static enum status answer(struct cli *cli, const struct request *request, struct cli_mem *mem, struct found *found,
+static enum status answer(struct cli *cli, const struct mem_request *request, struct cli_mem *mem, struct found *found,
                           struct error *err)
 {
     if (request->largest) mem->largest = found->largest;
@@ -310,7 +310,7 @@ static enum status answer(struct cli *cli, const struct request *request, struct
                      found->ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
 }
 
-static enum status run(struct cli *cli, const struct request *request, struct error *err)
+static enum status run(struct cli *cli, const struct mem_request *request, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
@@ -335,7 +335,7 @@ static enum status run(struct cli *cli, const struct request *request, struct er
 
 enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.machine = CLI_MACHINE_NONE, .microbatch = 1};
+    struct mem_request request = {.machine = CLI_MACHINE_NONE, .microbatch = 1};
     const struct option_spec specs[] = {
         CLI_MACHINE_NAME(&request.machine),
         CLI_MACHINE_SIZES(&request.machine),

@@ -21,7 +21,7 @@
 
 enum { MACHINES_MAX = 8, CATALOGUE_MAX = 128, PRICE_DAYS_MAX = 90, DATE_BYTES = 16 };
 
-struct request {
+struct whatif_request {
     const char *jobs_path;
     struct option_list machines, price_files, given;
     const char *tokens, *usd_per_gpu_hour, *watt_price, *cost_max, *basis, *today;
@@ -80,7 +80,7 @@ static enum status find_machine(const struct cli_machine *like, const char *name
 }
 
 /* Finds the machines of the catalogue that have a price. */
-static enum status find_machines(const struct request *request, const struct what_if_prices *prices,
+static enum status find_machines(const struct whatif_request *request, const struct what_if_prices *prices,
                                  struct what_if_answer *answers, uint32_t *count, struct error *err)
 {
     for (size_t i = 0; i < request->machines.count; i++) {
@@ -118,7 +118,7 @@ static void warn_watts(struct cli *cli, const struct what_if_answer *answers, ui
 }
 
 /* Refuses a basis that no list has, because it is misspelt. */
-static enum status check_basis(const struct request *request, const struct price_list *list, struct error *err)
+static enum status check_basis(const struct whatif_request *request, const struct price_list *list, struct error *err)
 {
     uint32_t i = 0;
     if (!request->basis) return STATUS_OK;
@@ -146,7 +146,7 @@ static enum status verdict(const struct what_if_report *report, struct error *er
                      report->deadline_s < 0 ? "the cost" : report->cost_max_usd < 0 ? "the deadline" : "deadline and cost");
 }
 
-static enum status report(struct cli *cli, const struct request *request, const struct what_if_report *content,
+static enum status report(struct cli *cli, const struct whatif_request *request, const struct what_if_report *content,
                           struct error *err)
 {
     if (cli->json) TRY(what_if_json(cli, content, err));
@@ -158,7 +158,7 @@ static enum status report(struct cli *cli, const struct request *request, const 
 }
 
 /* Reads the shipped price list, for a search for the cheapest machine without given prices. */
-static enum status read_shipped_prices(struct cli *cli, const struct request *request, struct price_list *list,
+static enum status read_shipped_prices(struct cli *cli, const struct whatif_request *request, struct price_list *list,
                                        struct error *err)
 {
     char path[CLI_PATH_BYTES];
@@ -170,7 +170,7 @@ static enum status read_shipped_prices(struct cli *cli, const struct request *re
     return STATUS_OK;
 }
 
-static enum status read_prices(const struct request *request, struct price_list *list, struct error *err)
+static enum status read_prices(const struct whatif_request *request, struct price_list *list, struct error *err)
 {
     for (size_t i = 0; i < request->price_files.count; i++)
         TRY(price_list_read(request->price_files.items[i], list, err));
@@ -186,7 +186,7 @@ static void warn_apart(struct cli *cli, const struct job_set *jobs)
                  WHAT_IF_TOGETHER_MAX);
 }
 
-static enum status answer_all(struct cli *cli, const struct request *request, const struct cli_source *source,
+static enum status answer_all(struct cli *cli, const struct whatif_request *request, const struct cli_source *source,
                               const struct job_set *jobs, struct price_list *list, struct what_if_answer *answers,
                               struct error *err)
 {
@@ -219,7 +219,7 @@ static enum status answer_all(struct cli *cli, const struct request *request, co
     return report(cli, request, &content, err);
 }
 
-static enum status run(struct cli *cli, const struct request *request, struct error *err)
+static enum status run(struct cli *cli, const struct whatif_request *request, struct error *err)
 {
     struct job_set jobs = {0};
     struct price_list list = {0};
@@ -239,7 +239,7 @@ static enum status run(struct cli *cli, const struct request *request, struct er
     return status;
 }
 
-static enum status check_request(const struct cli *cli, const struct request *request, struct error *err)
+static enum status check_request(const struct cli *cli, const struct whatif_request *request, struct error *err)
 {
     if (request->machines.count > MACHINES_MAX)
         return error_set(err, STATUS_LIMIT, "too many machines (limit is %d)", MACHINES_MAX);
@@ -262,7 +262,7 @@ static enum status check_request(const struct cli *cli, const struct request *re
 
 enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.deadline_s = -1, .machine = CLI_MACHINE_NONE};
+    struct whatif_request request = {.deadline_s = -1, .machine = CLI_MACHINE_NONE};
     const struct option_spec specs[] = {
         OPTION_LIST("hw", 0, "MACHINE", &request.machines,
                     "machine to compare: a name or a file"),

@@ -150,19 +150,19 @@ void cli_document_draw(struct cli *cli, const char *caption, cli_draw draw, cons
 
 /* --- pictures of traces ---------------------------------------------------------------------- */
 
-struct trace_pair {
+struct document_trace_pair {
     const struct trace *predicted, *measured;
 };
 
 static enum status draw_timeline(const void *context, const char *path, struct error *err)
 {
-    const struct trace_pair *pair = context;
+    const struct document_trace_pair *pair = context;
     return plot_timeline(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
 }
 
 static enum status draw_memory(const void *context, const char *path, struct error *err)
 {
-    const struct trace_pair *pair = context;
+    const struct document_trace_pair *pair = context;
     return plot_memory(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
 }
 
@@ -177,7 +177,7 @@ bool cli_document_wants_spans(struct cli *cli, uint64_t operations)
 
 void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured)
 {
-    const struct trace_pair pair = {.predicted = predicted, .measured = measured};
+    const struct document_trace_pair pair = {.predicted = predicted, .measured = measured};
     const struct trace *any = predicted ? predicted : measured;
     if (!cli->document || !any || any->span_count == 0) return;
     cli_document_draw(cli, "Who ran what, when", draw_timeline, &pair);

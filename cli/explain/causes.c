@@ -44,7 +44,7 @@ const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT] = {
     "input that comes faster: data on a local disk",
 };
 
-struct finder {
+struct causes_finder {
     const struct plan *plan;
     const struct trace *measured;
     struct arena arena;
@@ -56,7 +56,7 @@ struct finder {
 
 /* --- overlaps ------------------------------------------------------------------------------------- */
 
-static enum status sort_streams(struct finder *f, struct error *err)
+static enum status sort_streams(struct causes_finder *f, struct error *err)
 {
     const struct trace *trace = f->measured;
     enum status status = STATUS_OK;
@@ -78,7 +78,7 @@ static enum status sort_streams(struct finder *f, struct error *err)
 }
 
 /* Adds to `out` the time for which each span of stream `of` overlaps spans of stream `with`. */
-static void overlap(const struct finder *f, uint32_t of, uint32_t with, double *out)
+static void overlap(const struct causes_finder *f, uint32_t of, uint32_t with, double *out)
 {
     const struct trace_span *spans = f->measured->spans;
     uint64_t first = 0;
@@ -108,7 +108,7 @@ static bool share_link(const struct hardware *hardware, const struct trace_strea
     return false;
 }
 
-static void look_beside(struct finder *f)
+static void look_beside(struct causes_finder *f)
 {
     const struct trace *trace = f->measured;
     for (uint32_t a = 0; a < trace->stream_count; a++) {
@@ -127,7 +127,7 @@ static void look_beside(struct finder *f)
 
 /* --- causes ---------------------------------------------------------------------------------- */
 
-static uint8_t cause_of_copy(const struct finder *f, const struct trace_span *span, const struct trace_stream *stream)
+static uint8_t cause_of_copy(const struct causes_finder *f, const struct trace_span *span, const struct trace_stream *stream)
 {
     enum copy_direction direction = stream->kind == STREAM_H2D ? COPY_H2D : COPY_D2H;
     double half_s = (span->end_s - span->start_s) / 2;
@@ -137,7 +137,7 @@ static uint8_t cause_of_copy(const struct finder *f, const struct trace_span *sp
     return f->beside_compute_s[span->number] >= half_s ? EXPLAIN_COPY_BESIDE_COMPUTE : EXPLAIN_COPY_ALONE;
 }
 
-static uint8_t cause_of(const struct finder *f, const struct trace_span *span)
+static uint8_t cause_of(const struct causes_finder *f, const struct trace_span *span)
 {
     const struct trace_stream *stream = &f->measured->streams[span->stream];
     if (span->kind == OP_COLLECTIVE) return EXPLAIN_COLLECTIVE;
@@ -157,8 +157,8 @@ static uint8_t cause_of(const struct finder *f, const struct trace_span *span)
     }
 }
 
-static enum status find_causes(struct finder *f, const struct explain_times *predicted, const struct explain_times *measured,
-                               struct explain_causes *out, struct error *err)
+static enum status find_causes(struct causes_finder *f, const struct explain_times *predicted,
+                               const struct explain_times *measured, struct explain_causes *out, struct error *err)
 {
     const struct trace *trace = f->measured;
     enum status status = STATUS_OK;
@@ -184,7 +184,8 @@ static enum status find_causes(struct finder *f, const struct explain_times *pre
 /* --- from the measured run to the predicted one ------------------------------------------------- */
 
 /* Replaces the durations of the operations of `cause` by the predicted ones. */
-static void undo(const struct finder *f, uint32_t cause, const struct explain_times *predicted, struct explain_times *times)
+static void undo(const struct causes_finder *f, uint32_t cause, const struct explain_times *predicted,
+                 struct explain_times *times)
 {
     for (uint64_t n = 0; n < times->count; n++) {
         if (cause == EXPLAIN_GAPS) times->gap_s[n] = predicted->gap_s[n];
@@ -202,7 +203,7 @@ static enum status makespan(const struct plan *plan, const struct explain_times 
     return status;
 }
 
-static enum status split(struct finder *f, const struct explain_times *predicted, struct explain_times *times,
+static enum status split(struct causes_finder *f, const struct explain_times *predicted, struct explain_times *times,
                          struct explain_causes *out, struct error *err)
 {
     double before_s = 0, after_s = 0;
@@ -221,7 +222,7 @@ static enum status split(struct finder *f, const struct explain_times *predicted
 enum status explain_causes_find(const struct plan *plan, const struct trace *predicted, const struct trace *measured,
                                 struct explain_causes *out, struct error *err)
 {
-    struct finder f = {.plan = plan, .measured = measured};
+    struct causes_finder f = {.plan = plan, .measured = measured};
     struct explain_times promised, times;
     *out = (struct explain_causes){.predicted_s = predicted->makespan_s, .measured_s = measured->makespan_s};
     enum status status = explain_times_read(plan, predicted, &f.arena, &promised, err);

@@ -15,25 +15,25 @@
 #include "sim/engine/allocate.h"
 
 /* The previous operation on each stream; and the awaited operation of the current group. */
-struct front {
+struct explain_schedule_front {
     uint64_t *last;
     double ready_s;
     uint64_t decisive;
 };
 
-static enum status begin(const struct plan *plan, struct arena *arena, struct front *front, struct plan_walk **walk,
-                         struct error *err)
+static enum status begin(const struct plan *plan, struct arena *arena, struct explain_schedule_front *front,
+                         struct plan_walk **walk, struct error *err)
 {
     enum status status = STATUS_OK;
     uint32_t streams = plan_stream_count(plan);
-    *front = (struct front){.last = sim_allocate(arena, streams, sizeof *front->last, &status, err)};
+    *front = (struct explain_schedule_front){.last = sim_allocate(arena, streams, sizeof *front->last, &status, err)};
     if (status != STATUS_OK) return status;
     for (uint32_t s = 0; s < streams; s++) front->last[s] = EXPLAIN_NOBODY;
     front->decisive = EXPLAIN_NOBODY;
     return plan_walk_create(plan, NULL, walk, err);
 }
 
-static void wait_for(struct front *front, uint64_t number, double end_s)
+static void wait_for(struct explain_schedule_front *front, uint64_t number, double end_s)
 {
     if (front->decisive != EXPLAIN_NOBODY && end_s <= front->ready_s) return;
     front->ready_s = max_s(front->ready_s, end_s);
@@ -41,7 +41,7 @@ static void wait_for(struct front *front, uint64_t number, double end_s)
 }
 
 /* Returns true at the last operation of a group; `front` then has the operation that the group waited for. */
-static bool arrive(struct front *front, const struct plan_walk_op *op, const double *end_s)
+static bool arrive(struct explain_schedule_front *front, const struct plan_walk_op *op, const double *end_s)
 {
     for (uint32_t w = 0; w < op->wait_count; w++) wait_for(front, op->waits[w], end_s[op->waits[w]]);
     uint64_t before = front->last[op->stream];
@@ -50,7 +50,7 @@ static bool arrive(struct front *front, const struct plan_walk_op *op, const dou
     return op->join_at + 1 >= op->join_count;
 }
 
-static void leave(struct front *front, double begun_s)
+static void leave(struct explain_schedule_front *front, double begun_s)
 {
     front->ready_s = begun_s;
     front->decisive = EXPLAIN_NOBODY;
@@ -79,7 +79,7 @@ static enum status check_trace(const struct plan *plan, const struct trace *trac
 }
 
 static enum status read_seconds(const struct plan *plan, const struct trace *trace, struct arena *arena, struct plan_walk *walk,
-                                struct front *front, struct explain_times *out, struct error *err)
+                                struct explain_schedule_front *front, struct explain_times *out, struct error *err)
 {
     struct sim_durations *durations;
     struct plan_walk_op op;
@@ -108,7 +108,7 @@ enum status explain_times_read(const struct plan *plan, const struct trace *trac
                                struct explain_times *out, struct error *err)
 {
     struct plan_walk *walk = NULL;
-    struct front front;
+    struct explain_schedule_front front;
     enum status status = STATUS_OK;
     TRY(check_trace(plan, trace, err));
     uint64_t count = trace->span_count;
@@ -124,7 +124,7 @@ enum status explain_times_read(const struct plan *plan, const struct trace *trac
 
 /* --- the schedule --------------------------------------------------------------------------------- */
 
-static void run(struct front *front, const struct explain_times *times, const struct plan_walk_op *op,
+static void run(struct explain_schedule_front *front, const struct explain_times *times, const struct plan_walk_op *op,
                 struct explain_schedule *out)
 {
     double end_s = front->ready_s + times->gap_s[op->number] + times->seconds[op->number];
@@ -142,7 +142,7 @@ enum status explain_schedule_run(const struct plan *plan, const struct explain_t
 {
     struct plan_walk *walk = NULL;
     struct plan_walk_op op;
-    struct front front;
+    struct explain_schedule_front front;
     enum status status = STATUS_OK;
     *out = (struct explain_schedule){.end_s = sim_allocate(arena, times->count, sizeof(double), &status, err),
                                      .decisive = sim_allocate(arena, times->count, sizeof(uint64_t), &status, err),

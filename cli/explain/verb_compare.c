@@ -19,7 +19,7 @@
 #include "plots/plot.h"
 #include "traces/compare.h"
 
-struct request {
+struct compare_request {
     const char *predicted_path, *measured_path;
     const char *max_error_text; /* NULL: no limit */
     double max_error;
@@ -123,7 +123,7 @@ static void warn_load(struct cli *cli, const struct pair *pair)
                  "measured", 100 * pair->predicted.load);
 }
 
-static enum status print_text(struct cli *cli, const struct request *request,
+static enum status print_text(struct cli *cli, const struct compare_request *request,
                               const struct pair *pair, struct error *err)
 {
     FILE *out = cli->out;
@@ -158,7 +158,7 @@ static void error_json(struct json_out *json, const char *key, bool known, doubl
     else json_out_null(json, key);
 }
 
-static enum status print_json(struct cli *cli, const struct request *request,
+static enum status print_json(struct cli *cli, const struct compare_request *request,
                               const struct pair *pair, struct error *err)
 {
     const struct comparison *comparison = &pair->comparison;
@@ -216,7 +216,7 @@ static enum status print_json(struct cli *cli, const struct request *request,
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static enum status judge(const struct request *request, const struct comparison *comparison,
+static enum status judge(const struct compare_request *request, const struct comparison *comparison,
                          struct error *err)
 {
     if (!request->max_error_text) return STATUS_OK;
@@ -232,7 +232,7 @@ static enum status judge(const struct request *request, const struct comparison 
 
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.worst = 5};
+    struct compare_request request = {.worst = 5};
     const struct option_spec specs[] = {
         OPTION_STRING("max-error", 0, "PERCENT", &request.max_error_text,
                       "exit with 1 if throughput is off by more, such as 10%"),

@@ -20,7 +20,7 @@
 #include "planner/check/plan_io.h"
 #include "traces/chrome_read.h"
 
-struct request {
+struct explain_request {
     const char *plan_path, *trace_path; /* trace_path may be NULL */
     const char *more_text;
     double more;
@@ -28,7 +28,7 @@ struct request {
 };
 
 /* Finds the gains of all purchases, with memory. `out` has room for one more than explain_purchases() fills in. */
-static enum status buy(struct cli *cli, const struct request *request, const struct plan *plan, struct arena *arena,
+static enum status buy(struct cli *cli, const struct explain_request *request, const struct plan *plan, struct arena *arena,
                        struct explain_purchase *out, struct cli_explain_report *report, struct error *err)
 {
     uint32_t count = 0;
@@ -67,7 +67,7 @@ static enum status find_path(const struct plan *plan, const struct trace *trace,
     return explain_path_find(trace, &times, &schedule, arena, out, err);
 }
 
-static enum status explain(struct cli *cli, const struct request *request, const struct plan *plan, const struct trace *predicted,
+static enum status explain(struct cli *cli, const struct explain_request *request, const struct plan *plan, const struct trace *predicted,
                            const struct trace *measured, struct error *err)
 {
     struct arena arena = {0};
@@ -143,7 +143,7 @@ static enum status explain_trace(struct cli *cli, const char *path, bool *some, 
 
 /* --- a plan --------------------------------------------------------------------------------------- */
 
-static enum status explain_plan(struct cli *cli, const struct request *request, struct error *err)
+static enum status explain_plan(struct cli *cli, const struct explain_request *request, struct error *err)
 {
     struct plan plan = {0};
     struct trace measured = {0};
@@ -161,10 +161,10 @@ static enum status explain_plan(struct cli *cli, const struct request *request, 
 }
 
 /* Explains a run of the history. */
-static enum status explain_row(struct cli *cli, const struct request *request, struct error *err)
+static enum status explain_row(struct cli *cli, const struct explain_request *request, struct error *err)
 {
     struct arena arena = {0};
-    struct request found = *request;
+    struct explain_request found = *request;
     if (request->trace_path)
         return error_set(err, STATUS_BAD_INPUT, "'%.40s' is a run whose trace is known ('%.80s' is one too many)",
                          request->plan_path, request->trace_path);
@@ -176,7 +176,7 @@ static enum status explain_row(struct cli *cli, const struct request *request, s
 
 enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.more = 0.1};
+    struct explain_request request = {.more = 0.1};
     const struct option_spec specs[] = {
         OPTION_STRING("more", 0, "PERCENT", &request.more_text, "increase of each resource in the what-if table "
                                                                 "(default 10%)"),

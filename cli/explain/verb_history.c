@@ -10,14 +10,14 @@
 #include "cli/history/cli_history.h"
 #include "cli/history/history_error.h"
 
-struct request {
+struct history_request {
     const char *path; /* NULL: this user's */
     struct history_filter filter;
     uint64_t last;
     size_t verb, by;  /* indexes into the options' choices */
 };
 
-struct answer {
+struct history_answer {
     const char *path;
     const struct history_record *records;
     const struct history_error *errors;
@@ -35,7 +35,7 @@ static void seconds_cell(struct cli_table *table, double seconds)
     cli_table_cell(table, "%s", seconds > 0 ? quantity_text(seconds, DIMENSION_SECONDS, text) : "-");
 }
 
-static enum status print_records(FILE *out, const struct answer *answer, struct error *err)
+static enum status print_records(FILE *out, const struct history_answer *answer, struct error *err)
 {
     struct cli_table table;
     char text[CLI_PERCENT_BYTES];
@@ -57,7 +57,7 @@ static enum status print_records(FILE *out, const struct answer *answer, struct 
     return cli_table_end(&table, out, err);
 }
 
-static enum status print_errors(FILE *out, const struct answer *answer, const char *by, struct error *err)
+static enum status print_errors(FILE *out, const struct history_answer *answer, const char *by, struct error *err)
 {
     struct cli_table table;
     char text[CLI_PERCENT_BYTES], heading[16];
@@ -78,7 +78,7 @@ static enum status print_errors(FILE *out, const struct answer *answer, const ch
     return cli_table_end(&table, out, err);
 }
 
-static enum status print_text(struct cli *cli, const struct request *request, const struct answer *answer,
+static enum status print_text(struct cli *cli, const struct history_request *request, const struct history_answer *answer,
                               struct error *err)
 {
     FILE *out = cli->out;
@@ -137,7 +137,7 @@ static void record_json(struct json_out *json, const struct history_record *reco
     json_out_object_end(json);
 }
 
-static enum status print_json(struct cli *cli, const struct request *request, const struct answer *answer,
+static enum status print_json(struct cli *cli, const struct history_request *request, const struct history_answer *answer,
                               struct error *err)
 {
     struct json_out *json;
@@ -168,14 +168,14 @@ static enum status print_json(struct cli *cli, const struct request *request, co
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static enum status look(struct cli *cli, const struct request *request, const char *path, struct error *err)
+static enum status look(struct cli *cli, const struct history_request *request, const char *path, struct error *err)
 {
     struct arena arena = {0};
     struct history *history = NULL;
     struct history_record *records = NULL;
     struct history_error *errors = NULL;
     struct history_wrong wrong = {.rows = 0};
-    struct answer answer = {.path = path};
+    struct history_answer answer = {.path = path};
     /* without rows, show the errors of all groups */
     enum history_by by = request->by < HISTORY_BY_COUNT ? (enum history_by)request->by : HISTORY_BY_DAY;
     enum status status = STATUS_OK;
@@ -211,7 +211,7 @@ static enum status check_since(const char *since, struct error *err)
 
 enum status verb_history(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.by = HISTORY_BY_COUNT};
+    struct history_request request = {.by = HISTORY_BY_COUNT};
     const struct option_spec specs[] = {
         OPTION_U64("last", 'n', "N", 1, UINT32_MAX, &request.last, "number of latest rows (default 20; with "
                                                                    "--error-by all)"),

@@ -17,7 +17,7 @@
 
 enum { WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
 
-struct request {
+struct plot_request {
     const char *output;
     struct plot_options plot;
     uint64_t width_px;
@@ -39,7 +39,7 @@ struct request {
         OPTION_QUANTITY("to", 0, "TIME", DIMENSION_SECONDS, &(r)->plot.to_s,                      \
                         "end of the time axis (default: the end of the run)")
 
-static enum status check_request(struct request *request, struct error *err)
+static enum status check_request(struct plot_request *request, struct error *err)
 {
     if (!request->output)
         return error_set(err, STATUS_BAD_INPUT,
@@ -48,7 +48,7 @@ static enum status check_request(struct request *request, struct error *err)
     return STATUS_OK;
 }
 
-static enum status report(struct cli *cli, const struct request *request, struct error *err)
+static enum status report(struct cli *cli, const struct plot_request *request, struct error *err)
 {
     if (cli->json) {
         struct json_out *json;
@@ -62,18 +62,18 @@ static enum status report(struct cli *cli, const struct request *request, struct
 
 /* --- pictures of traces ---------------------------------------------------------------------- */
 
-struct trace_pair {
+struct plot_trace_pair {
     struct trace traces[2];
     const struct trace *predicted, *measured; /* borrowed from traces; NULL: none */
 };
 
-static void pair_release(struct trace_pair *pair)
+static void pair_release(struct plot_trace_pair *pair)
 {
     for (size_t i = 0; i < ARRAY_COUNT(pair->traces); i++) trace_release(&pair->traces[i]);
 }
 
 /* Reads the traces; only the part that is drawn is kept. */
-static enum status read_pair(const struct options *options, const struct plot_options *plot, struct trace_pair *pair,
+static enum status read_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
                              struct error *err)
 {
     const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};
@@ -99,7 +99,7 @@ typedef enum status (*draw_traces)(const struct trace *predicted, const struct t
 static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_traces draw,
                                struct error *err)
 {
-    struct request request = {0};
+    struct plot_request request = {0};
     const struct option_spec specs[] = {
         PLOT_OPTIONS(&request),
         PLOT_WINDOW(&request),
@@ -117,7 +117,7 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
-    struct trace_pair pair = {0};
+    struct plot_trace_pair pair = {0};
     enum status status = check_request(&request, err);
     if (status == STATUS_OK) status = read_pair(&options, &request.plot, &pair, err);
     if (status == STATUS_OK)
@@ -232,7 +232,7 @@ static enum status add_measured(const char *path, struct policies *policies, str
 
 enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {0};
+    struct plot_request request = {0};
     struct option_list measured = {0};
     const struct option_spec specs[] = {
         PLOT_OPTIONS(&request),

@@ -44,12 +44,12 @@ static void print_networks(FILE *out, const struct job_set *jobs)
 }
 
 /* A text that is printed to memory. The caller frees it; NULL when memory ends. */
-struct text {
+struct history_text {
     char *bytes;
     size_t length;
 };
 
-static char *text_end(FILE *out, struct text *text)
+static char *text_end(FILE *out, struct history_text *text)
 {
     if (fclose(out) == 0) return text->bytes;
     free(text->bytes);
@@ -58,7 +58,7 @@ static char *text_end(FILE *out, struct text *text)
 
 static char *networks_text(const struct job_set *jobs)
 {
-    struct text text = {0};
+    struct history_text text = {0};
     FILE *out = open_memstream(&text.bytes, &text.length);
     if (!out) return NULL;
     print_networks(out, jobs);
@@ -67,7 +67,7 @@ static char *networks_text(const struct job_set *jobs)
 
 static char *command_text(const struct cli *cli)
 {
-    struct text text = {0};
+    struct history_text text = {0};
     FILE *out = open_memstream(&text.bytes, &text.length);
     if (!out) return NULL;
     for (int w = 0; w < cli->argc; w++) {

@@ -10,7 +10,7 @@
 
 const char *const history_by_names[] = {"day", "month", "policy", "hardware", "networks", NULL};
 
-struct run {
+struct history_error_run {
     const char *group;
     double error;
 };
@@ -43,17 +43,17 @@ static enum status group_of(const struct history_record *record, enum history_by
 
 static int compare_groups(const void *a, const void *b)
 {
-    return strcmp(((const struct run *)a)->group, ((const struct run *)b)->group);
+    return strcmp(((const struct history_error_run *)a)->group, ((const struct history_error_run *)b)->group);
 }
 
 static int compare_absolute(const void *a, const void *b)
 {
-    double x = fabs(((const struct run *)a)->error), y = fabs(((const struct run *)b)->error);
+    double x = fabs(((const struct history_error_run *)a)->error), y = fabs(((const struct history_error_run *)b)->error);
     return (x > y) - (x < y);
 }
 
 /* Computes the statistics of a group. Sorts the runs. */
-static struct history_error sum_up(struct run *runs, size_t count, const char *group)
+static struct history_error sum_up(struct history_error_run *runs, size_t count, const char *group)
 {
     struct history_error sum = {.group = group, .runs = count};
     qsort(runs, count, sizeof *runs, compare_absolute);
@@ -69,7 +69,7 @@ static struct history_error sum_up(struct run *runs, size_t count, const char *g
 enum status history_errors(const struct history_record *records, size_t count, enum history_by by, struct arena *arena,
                            struct history_error **out, size_t *group_count, struct error *err)
 {
-    struct run *runs;
+    struct history_error_run *runs;
     struct history_error *groups;
     if (ARENA_NEW(arena, count, runs, err) != STATUS_OK ||
         ARENA_NEW(arena, count + 1, groups, err) != STATUS_OK)

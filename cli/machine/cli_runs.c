@@ -81,24 +81,24 @@ void measured_runs_value_text(enum run_column column, uint32_t value, char *text
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-struct place {
+struct runs_place {
     const char *path;
     uint32_t line;
 };
 
-struct field {
+struct runs_field {
     char text[FIELD_BYTES]; /* without spaces around it */
     uint32_t column;        /* where it begins, from 1 */
 };
 
-static enum status fail(struct place at, const struct field *field, struct error *err, const char *what,
+static enum status fail(struct runs_place at, const struct runs_field *field, struct error *err, const char *what,
                         const char *expected)
 {
     return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":%" PRIu32 ": %s '%s' (expected %s)", at.path, at.line,
                      field->column, what, field->text, expected);
 }
 
-static enum status split(struct place at, const char *line, size_t length, struct field fields[FIELDS_MAX],
+static enum status split(struct runs_place at, const char *line, size_t length, struct runs_field fields[FIELDS_MAX],
                          uint32_t *count, struct error *err)
 {
     *count = 0;
@@ -110,7 +110,7 @@ static enum status split(struct place at, const char *line, size_t length, struc
         if (*count == FIELDS_MAX || last - first >= FIELD_BYTES)
             return error_set(err, STATUS_LIMIT, "%s:%" PRIu32 ":%zu: too many or too long fields (limits are %d of %d bytes)",
                              at.path, at.line, first + 1, FIELDS_MAX, FIELD_BYTES - 1);
-        struct field *field = &fields[(*count)++];
+        struct runs_field *field = &fields[(*count)++];
         memcpy(field->text, line + first, last - first);
         field->text[last - first] = '\0';
         field->column = (uint32_t)(first + 1);
@@ -121,12 +121,12 @@ static enum status split(struct place at, const char *line, size_t length, struc
 
 /* --- the first line --------------------------------------------------------------------------- */
 
-struct layout {
+struct runs_layout {
     int of[FIELDS_MAX]; /* enum run_column, NO_COLUMN or TIME_COLUMN */
     uint32_t count;
 };
 
-static enum status find_column(struct place at, const struct field *field, int *out, struct error *err)
+static enum status find_column(struct runs_place at, const struct runs_field *field, int *out, struct error *err)
 {
     enum run_column column;
     *out = NO_COLUMN;
@@ -137,7 +137,7 @@ static enum status find_column(struct place at, const struct field *field, int *
                              : STATUS_OK;
 }
 
-static enum status read_layout(struct place at, const struct field *fields, uint32_t count, struct layout *out,
+static enum status read_layout(struct runs_place at, const struct runs_field *fields, uint32_t count, struct runs_layout *out,
                                struct error *err)
 {
     bool there[RUN_COLUMNS] = {false}, timed = false;
@@ -159,7 +159,7 @@ static enum status read_layout(struct place at, const struct field *fields, uint
 
 /* --- the other lines ---------------------------------------------------------------------------- */
 
-static enum status parse_value(struct place at, const struct field *field, enum run_column column, uint32_t *out,
+static enum status parse_value(struct runs_place at, const struct runs_field *field, enum run_column column, uint32_t *out,
                                struct error *err)
 {
     char expected[64];
@@ -169,7 +169,7 @@ static enum status parse_value(struct place at, const struct field *field, enum 
     return fail(at, field, err, columns[column].name, expected);
 }
 
-static enum status parse_time(struct place at, const struct field *field, double *out, struct error *err)
+static enum status parse_time(struct runs_place at, const struct runs_field *field, double *out, struct error *err)
 {
     char *end;
     double milliseconds = strtod(field->text, &end);
@@ -180,7 +180,7 @@ static enum status parse_time(struct place at, const struct field *field, double
 }
 
 /* Checks that the degrees multiply to the devices, batches to whole microbatches, and heads to the width. */
-static enum status check_run(struct place at, const struct measured_run *run, struct error *err)
+static enum status check_run(struct runs_place at, const struct measured_run *run, struct error *err)
 {
     uint64_t devices = (uint64_t)run->of[RUN_TENSOR] * run->of[RUN_DATA] * run->of[RUN_PIPELINE];
     uint64_t step = (uint64_t)run->of[RUN_MICROBATCH] * run->of[RUN_DATA];
@@ -198,8 +198,8 @@ static enum status check_run(struct place at, const struct measured_run *run, st
     return STATUS_OK;
 }
 
-static enum status read_run(struct place at, const struct layout *layout, const struct field *fields, uint32_t count,
-                            struct measured_run *out, struct error *err)
+static enum status read_run(struct runs_place at, const struct runs_layout *layout, const struct runs_field *fields,
+                            uint32_t count, struct measured_run *out, struct error *err)
 {
     if (count != layout->count)
         return error_set(err, STATUS_BAD_INPUT, "%s:%" PRIu32 ":1: %" PRIu32 " fields (expected %" PRIu32 ")", at.path, at.line,
@@ -223,9 +223,9 @@ static bool is_comment(const char *line, size_t length)
 
 static enum status read_lines(const char *path, const char *text, struct measured_runs *out, struct error *err)
 {
-    struct field fields[FIELDS_MAX];
-    struct layout layout = {.count = 0};
-    struct place at = {path, 0};
+    struct runs_field fields[FIELDS_MAX];
+    struct runs_layout layout = {.count = 0};
+    struct runs_place at = {path, 0};
     for (const char *line = text, *next; *line != '\0'; line = next) {
         size_t length = strcspn(line, "\n"), end = length;
         next = line[length] == '\n' ? line + length + 1 : line + length;

@@ -17,7 +17,7 @@
 #include "cli/machine/cli_calibrate_fit.h"
 #include "cli/machine/cli_calibrate_report.h"
 
-struct request {
+struct calibrate_request {
     const char *half, *folds;
     struct option_list held, keep, weights;
 };
@@ -76,7 +76,7 @@ static enum status parse_held(const char *text, struct calibration_outcome *outc
     return error_set(err, STATUS_BAD_INPUT, "option '--hold-out' is '%s' (expected a value that some runs have)", text);
 }
 
-static enum status parse_options(const struct request *request, struct calibration_outcome *outcome,
+static enum status parse_options(const struct calibrate_request *request, struct calibration_outcome *outcome,
                                  struct calibration_problem *problem, double weights[CALIBRATION_SETS_MAX], struct error *err)
 {
     if (request->half) TRY(calibration_half_parse(request->half, &outcome->split, err));
@@ -218,7 +218,7 @@ static enum status write_machine(const struct calibration_problem *problem, cons
 }
 
 /* Reads, fits and writes; `outcome` has the machine's name and the output file. */
-static enum status carry_out(struct cli *cli, const struct request *request, const struct options *options,
+static enum status carry_out(struct cli *cli, const struct calibrate_request *request, const struct options *options,
                              struct calibration_outcome *outcome, struct error *err)
 {
     double weights[CALIBRATION_SETS_MAX];
@@ -239,7 +239,7 @@ static enum status carry_out(struct cli *cli, const struct request *request, con
 
 enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.half = NULL};
+    struct calibrate_request request = {.half = NULL};
     struct calibration_outcome outcome = {.set_count = 0};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &outcome.output,

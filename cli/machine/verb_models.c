@@ -100,7 +100,7 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
 
 /* --- show: the figures ----------------------------------------------------------------------- */
 
-struct request {
+struct models_request {
     const char *name; /* of the network, as typed */
     uint64_t microbatch, sequence, decoder_sequence, image; /* 0: as the encoder's; the network's own */
     size_t dtype, optimizer;
@@ -113,7 +113,7 @@ struct layer_figures {
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, boundary_bytes;
 };
 
-static struct state_format format_of(const struct request *request)
+static struct state_format format_of(const struct models_request *request)
 {
     return (struct state_format){
         .optimizer = (uint32_t)request->optimizer,
@@ -121,7 +121,7 @@ static struct state_format format_of(const struct request *request)
 }
 
 static double pass_flops(const struct network *network, uint64_t layer, enum network_pass pass,
-                         const struct request *request)
+                         const struct models_request *request)
 {
     struct work_item items[LAYER_WORK_MAX];
     uint32_t count = network_layer_work(network, layer, pass, request->microbatch,
@@ -131,7 +131,7 @@ static double pass_flops(const struct network *network, uint64_t layer, enum net
 
 /* Computes the figures for a job of this precision (models/kernel/precision.h). */
 static void layer_figures(const struct network *network, uint64_t layer,
-                          const struct request *request, struct layer_figures *out)
+                          const struct models_request *request, struct layer_figures *out)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     uint32_t count = network_layer_tensors(network, layer, specs);
@@ -199,7 +199,7 @@ static bool same_shape(const struct network *network, uint64_t a, uint64_t b,
 }
 
 /* Returns the text about the decoder's sequence, if there is a decoder. */
-static const char *decoder_text(const struct network *network, const struct request *request, char out[64])
+static const char *decoder_text(const struct network *network, const struct models_request *request, char out[64])
 {
     uint64_t tokens = network_decoder_tokens(network, request->sequence);
     out[0] = '\0';
@@ -208,7 +208,7 @@ static const char *decoder_text(const struct network *network, const struct requ
 }
 
 static enum status show_text(struct cli *cli, const struct network *network,
-                             const struct request *request, const struct layer_figures *figures,
+                             const struct models_request *request, const struct layer_figures *figures,
                              struct error *err)
 {
     struct layer_figures sum = {0};
@@ -277,7 +277,7 @@ static void figures_json(struct json_out *json, const struct layer_figures *figu
 }
 
 static enum status show_json(struct cli *cli, const struct network *network,
-                             const struct request *request, const struct layer_figures *figures,
+                             const struct models_request *request, const struct layer_figures *figures,
                              struct error *err)
 {
     struct json_out *json;
@@ -313,7 +313,7 @@ static enum status show_json(struct cli *cli, const struct network *network,
     return cli_report_end(cli, json, err);
 }
 
-static enum status show(struct cli *cli, const char *name, struct request *request,
+static enum status show(struct cli *cli, const char *name, struct models_request *request,
                         struct arena *arena, struct error *err)
 {
     struct network network = {0};
@@ -342,7 +342,7 @@ static enum status show(struct cli *cli, const char *name, struct request *reque
 
 enum status verb_models_show(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.microbatch = 1, .optimizer = OPTIMIZER_ADAMW};
+    struct models_request request = {.microbatch = 1, .optimizer = OPTIMIZER_ADAMW};
     const struct option_spec specs[] = {
         OPTION_U64("microbatch", 'b', "N", 1, 1 << 20, &request.microbatch,
                    "samples per pass (default 1)"),

@@ -15,7 +15,7 @@
 
 enum { ROWS_MAX = 128 }; /* rows of a table; programs read longer schedules from the file */
 
-struct answer {
+struct solve_chain_answer {
     const struct cli_solve_request *request;
     const struct chain *chain;
     struct chain_schedule schedule;
@@ -24,7 +24,7 @@ struct answer {
 
 /* --- report ---------------------------------------------------------------------------------- */
 
-static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICATE_TEXT_BYTES])
+static struct cli_solved solved_of(const struct solve_chain_answer *a, char proof[CERTIFICATE_TEXT_BYTES])
 {
     const struct chain_certificate *c = &a->certificate;
     return (struct cli_solved){.problem = "chain",
@@ -38,7 +38,7 @@ static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICAT
 }
 
 /* Prints consecutive layers with equal treatment as one row. */
-static enum status print_layers(const struct answer *a, FILE *out, struct error *err)
+static enum status print_layers(const struct solve_chain_answer *a, FILE *out, struct error *err)
 {
     const struct chain_schedule *s = &a->schedule;
     struct cli_table table;
@@ -60,7 +60,7 @@ static enum status print_layers(const struct answer *a, FILE *out, struct error 
     return STATUS_OK;
 }
 
-static enum status print_rules(const struct answer *a, FILE *out, struct error *err)
+static enum status print_rules(const struct solve_chain_answer *a, FILE *out, struct error *err)
 {
     const struct chain_certificate *c = &a->certificate;
     struct cli_table table;
@@ -75,7 +75,7 @@ static enum status print_rules(const struct answer *a, FILE *out, struct error *
     return cli_table_end(&table, out, err);
 }
 
-static enum status report_text(struct cli *cli, const struct answer *a, struct error *err)
+static enum status report_text(struct cli *cli, const struct solve_chain_answer *a, struct error *err)
 {
     const struct chain_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
@@ -92,7 +92,7 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     return STATUS_OK;
 }
 
-static enum status report_json(struct cli *cli, const struct answer *a, struct error *err)
+static enum status report_json(struct cli *cli, const struct solve_chain_answer *a, struct error *err)
 {
     const struct chain_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
@@ -122,7 +122,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static enum status write_model(const struct answer *a, struct error *err)
+static enum status write_model(const struct solve_chain_answer *a, struct error *err)
 {
     struct milp *milp = chain_fluid(a->chain, NULL);
     if (!milp) return error_memory(err, "an integer program", 0);
@@ -131,7 +131,7 @@ static enum status write_model(const struct answer *a, struct error *err)
     return status;
 }
 
-static enum status write_files(const struct answer *a, struct error *err)
+static enum status write_files(const struct solve_chain_answer *a, struct error *err)
 {
     char text[CERTIFICATE_TEXT_BYTES];
     if (a->request->output &&
@@ -147,7 +147,7 @@ enum status solve_chain(struct cli *cli, const struct cli_solve_request *request
                         const struct json_input *input, struct error *err)
 {
     struct chain chain = {0};
-    struct answer a = {.request = request, .chain = &chain};
+    struct solve_chain_answer a = {.request = request, .chain = &chain};
     const struct chain_certify_options options = {.limit_s = request->limit_s, .solver = request->solver};
     if (request->iterations)
         return error_set(err, STATUS_BAD_INPUT,

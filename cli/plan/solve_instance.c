@@ -21,7 +21,7 @@
 
 enum { ROWS_MAX = 32 }; /* rows of a table; programs read longer timetables from the file */
 
-struct answer {
+struct solve_instance_answer {
     const struct cli_solve_request *request;
     const struct instance *in;
     struct timetable timetable;
@@ -36,7 +36,7 @@ struct device_figures {
     int64_t computes, end; /* ticks; end of the last task, with its copy out */
 };
 
-static struct device_figures device_figures(const struct answer *a, uint32_t device)
+static struct device_figures device_figures(const struct solve_instance_answer *a, uint32_t device)
 {
     struct device_figures figures = {0};
     uint32_t class = a->in->device_class[device];
@@ -55,7 +55,7 @@ static struct device_figures device_figures(const struct answer *a, uint32_t dev
 
 /* --- report ---------------------------------------------------------------------------------- */
 
-static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICATE_TEXT_BYTES])
+static struct cli_solved solved_of(const struct solve_instance_answer *a, char proof[CERTIFICATE_TEXT_BYTES])
 {
     const struct certificate *c = &a->certificate;
     return (struct cli_solved){.problem = "instance",
@@ -80,7 +80,7 @@ static struct cli_solve_work work_of(const struct certificate *c)
                                    .solver = c->solver};
 }
 
-static enum status print_devices(struct answer *a, FILE *out, struct error *err)
+static enum status print_devices(struct solve_instance_answer *a, FILE *out, struct error *err)
 {
     struct cli_table table;
     char share[CLI_PERCENT_BYTES];
@@ -100,7 +100,7 @@ static enum status print_devices(struct answer *a, FILE *out, struct error *err)
     return STATUS_OK;
 }
 
-static enum status print_jobs(const struct answer *a, FILE *out, struct error *err)
+static enum status print_jobs(const struct solve_instance_answer *a, FILE *out, struct error *err)
 {
     struct cli_table table;
     cli_table_begin(&table, (const char *[]){"JOB", ">TASKS", ">WEIGHT", ">ENDS", ">DEADLINE", NULL});
@@ -119,7 +119,7 @@ static enum status print_jobs(const struct answer *a, FILE *out, struct error *e
     return STATUS_OK;
 }
 
-static enum status report_text(struct cli *cli, struct answer *a, struct error *err)
+static enum status report_text(struct cli *cli, struct solve_instance_answer *a, struct error *err)
 {
     const struct certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
@@ -137,7 +137,7 @@ static enum status report_text(struct cli *cli, struct answer *a, struct error *
     return STATUS_OK;
 }
 
-static enum status report_json(struct cli *cli, struct answer *a, struct error *err)
+static enum status report_json(struct cli *cli, struct solve_instance_answer *a, struct error *err)
 {
     const struct certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
@@ -177,7 +177,7 @@ static enum status report_json(struct cli *cli, struct answer *a, struct error *
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static enum status write_model(const struct answer *a, struct error *err)
+static enum status write_model(const struct solve_instance_answer *a, struct error *err)
 {
     struct instance_bounds bounds = {0};
     struct formulation *f = NULL;
@@ -192,7 +192,7 @@ out:
     return err->status;
 }
 
-static enum status write_files(const struct answer *a, struct error *err)
+static enum status write_files(const struct solve_instance_answer *a, struct error *err)
 {
     char text[CERTIFICATE_TEXT_BYTES];
     if (a->request->output &&
@@ -215,7 +215,7 @@ enum status solve_instance(struct cli *cli, const struct cli_solve_request *requ
                            const struct json_input *input, struct error *err)
 {
     struct instance in = {0};
-    struct answer a = {.request = request, .in = &in};
+    struct solve_instance_answer a = {.request = request, .in = &in};
     struct certify_options options = {.seed = request->seed, .solver = request->solver,
                                       .iterations = request->iterations ? (uint32_t)request->iterations
                                                                         : UINT32_MAX};

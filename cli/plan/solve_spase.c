@@ -22,7 +22,7 @@
 
 enum { ROWS_MAX = 64 }; /* rows of a table; programs read longer schedules from the file */
 
-struct answer {
+struct solve_spase_answer {
     const struct cli_solve_request *request;
     const struct spase *in;
     struct spase_schedule schedule;
@@ -35,7 +35,7 @@ struct answer {
 /* Iterations of the search at each interval. */
 enum { REPLAN_ITERATIONS = 20000 };
 
-static double busy(const struct answer *a)
+static double busy(const struct solve_spase_answer *a)
 {
     double area = 0;
     for (uint32_t j = 0; j < a->in->job_count; j++)
@@ -45,7 +45,7 @@ static double busy(const struct answer *a)
 
 /* --- report ---------------------------------------------------------------------------------- */
 
-static struct cli_solved solved_of(const struct answer *a, char proof[CERTIFICATE_TEXT_BYTES])
+static struct cli_solved solved_of(const struct solve_spase_answer *a, char proof[CERTIFICATE_TEXT_BYTES])
 {
     const struct spase_certificate *c = &a->certificate;
     return (struct cli_solved){.problem = "spase",
@@ -70,7 +70,7 @@ static struct cli_solve_work work_of(const struct spase_certificate *c)
                                    .solver = c->solver};
 }
 
-static enum status print_jobs(const struct answer *a, FILE *out, struct error *err)
+static enum status print_jobs(const struct solve_spase_answer *a, FILE *out, struct error *err)
 {
     struct cli_table table;
     cli_table_begin(&table, (const char *[]){"JOB", "PARALLELISM", "NODE", ">DEVICES", ">STARTS", ">ENDS", NULL});
@@ -89,7 +89,7 @@ static enum status print_jobs(const struct answer *a, FILE *out, struct error *e
     return STATUS_OK;
 }
 
-static enum status report_text(struct cli *cli, const struct answer *a, struct error *err)
+static enum status report_text(struct cli *cli, const struct solve_spase_answer *a, struct error *err)
 {
     const struct spase_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES], share[CLI_PERCENT_BYTES];
@@ -110,7 +110,7 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     return STATUS_OK;
 }
 
-static enum status report_json(struct cli *cli, const struct answer *a, struct error *err)
+static enum status report_json(struct cli *cli, const struct solve_spase_answer *a, struct error *err)
 {
     const struct spase_certificate *c = &a->certificate;
     char text[CERTIFICATE_TEXT_BYTES];
@@ -146,7 +146,7 @@ static enum status report_json(struct cli *cli, const struct answer *a, struct e
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-static enum status write_files(const struct answer *a, struct error *err)
+static enum status write_files(const struct solve_spase_answer *a, struct error *err)
 {
     const struct spase_certificate *c = &a->certificate;
     struct spase_formulation *f = NULL;
@@ -163,7 +163,7 @@ static enum status write_files(const struct answer *a, struct error *err)
 
 /* --- replanning at intervals ------------------------------------------------------------------- */
 
-static enum status run_course(const struct answer *a, const struct spase_step *steps, bool optimus,
+static enum status run_course(const struct solve_spase_answer *a, const struct spase_step *steps, bool optimus,
                               struct spase_course *out, struct error *err)
 {
     const struct cli_solve_request *request = a->request;
@@ -179,7 +179,7 @@ static enum status run_course(const struct answer *a, const struct spase_step *s
 }
 
 /* Replans the initial schedule at intervals, and Optimus's for comparison. */
-static enum status introspect(struct answer *a, struct spase_step *steps, struct error *err)
+static enum status introspect(struct solve_spase_answer *a, struct spase_step *steps, struct error *err)
 {
     struct spase_course optimus = {0};
     int64_t value;
@@ -194,7 +194,7 @@ static enum status introspect(struct answer *a, struct spase_step *steps, struct
 
 /* --- the problem ----------------------------------------------------------------------------- */
 
-static enum status run_rules(struct answer *a, struct spase_step *steps, struct error *err)
+static enum status run_rules(struct solve_spase_answer *a, struct spase_step *steps, struct error *err)
 {
     for (enum spase_baseline b = 0; b < SPASE_BASELINE_COUNT; b++)
         TRY(spase_baseline_run(a->in, b, a->request->seed, NULL, steps, &a->baselines[b], err));
@@ -205,7 +205,7 @@ enum status solve_spase(struct cli *cli, const struct cli_solve_request *request
                         struct error *err)
 {
     struct spase in = {0};
-    struct answer a = {.request = request, .in = &in};
+    struct solve_spase_answer a = {.request = request, .in = &in};
     struct spase_certify_options options = {.seed = request->seed, .solver = request->solver,
                                             .iterations = request->iterations ? request->iterations : UINT64_MAX};
     struct spase_step *steps = NULL;

@@ -23,7 +23,7 @@
 
 enum { NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
 
-struct request {
+struct jobs_request {
     const char *output; /* NULL: standard output */
     const char *data;   /* NULL: random samples */
     size_t precision;   /* index into precision_names */
@@ -100,7 +100,7 @@ static uint64_t usual_sequence(const struct network *network)
     return network->positions > 0 && network->positions < SEQUENCE_USUAL ? network->positions : SEQUENCE_USUAL;
 }
 
-static enum status make_jobs(const struct request *request, const struct options *options, const char *folder,
+static enum status make_jobs(const struct jobs_request *request, const struct options *options, const char *folder,
                              struct arena *arena, struct new_job *jobs, struct error *err)
 {
     for (size_t i = 0; i < options->operand_count; i++) {
@@ -118,7 +118,7 @@ static enum status make_jobs(const struct request *request, const struct options
 
 /* --- the file ---------------------------------------------------------------------------------- */
 
-static void write_jobs(const struct request *request, const struct new_job *jobs, size_t count, const char *data,
+static void write_jobs(const struct jobs_request *request, const struct new_job *jobs, size_t count, const char *data,
                        struct json_out *json)
 {
     json_out_object_begin(json, NULL, false);
@@ -180,7 +180,7 @@ static enum status write_text(struct cli *cli, const char *output, const char *t
     return file_out_commit(file, err);
 }
 
-static enum status report(struct cli *cli, const struct request *request, const struct new_job *jobs, size_t count,
+static enum status report(struct cli *cli, const struct jobs_request *request, const struct new_job *jobs, size_t count,
                           struct error *err)
 {
     struct json_out *json;
@@ -204,7 +204,7 @@ static enum status report(struct cli *cli, const struct request *request, const 
 
 /* --- the verb ---------------------------------------------------------------------------------- */
 
-static enum status make_file(struct cli *cli, const struct request *request, const struct options *options,
+static enum status make_file(struct cli *cli, const struct jobs_request *request, const struct options *options,
                              struct arena *arena, struct error *err)
 {
     struct new_job jobs[NETWORKS_MAX];
@@ -228,7 +228,7 @@ static enum status make_file(struct cli *cli, const struct request *request, con
 
 enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.minibatches = 100, .microbatch = 1};
+    struct jobs_request request = {.minibatches = 100, .microbatch = 1};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_JOBS, &request.output, "write there (default standard output)"),
         OPTION_U64("minibatches", 0, "N", 1, UINT32_MAX, &request.minibatches, "optimizer steps of each job (default 100)"),

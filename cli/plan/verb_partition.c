@@ -12,7 +12,7 @@
 static const char *const methods[] = {"pipedream", "pipedream-sum", "balanced", NULL};
 static_assert(ARRAY_COUNT(methods) == STAGE_METHOD_COUNT + 1, "every method can be asked for");
 
-struct request {
+struct partition_request {
     struct cli_machine machine;
     const char *path, *levels, *job, *network;
     size_t method;
@@ -21,7 +21,7 @@ struct request {
     double scale; /* factor on samples of the written network */
 };
 
-struct answer {
+struct partition_answer {
     const char *path;
     const struct stage_chain *chain;
     const struct stage_request *request;
@@ -77,7 +77,7 @@ static struct stage_layer sum_of(const struct stage_chain *chain, const struct s
     return sum;
 }
 
-static enum status print_stages(const struct answer *a, FILE *out, struct error *err)
+static enum status print_stages(const struct partition_answer *a, FILE *out, struct error *err)
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
@@ -100,7 +100,7 @@ static enum status print_stages(const struct answer *a, FILE *out, struct error 
     return cli_table_end(&table, out, err);
 }
 
-static enum status report_text(struct cli *cli, const struct answer *a, struct error *err)
+static enum status report_text(struct cli *cli, const struct partition_answer *a, struct error *err)
 {
     const struct stage_partition *p = &a->partition;
     char name[STAGE_TEXT_BYTES], text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
@@ -117,7 +117,7 @@ static enum status report_text(struct cli *cli, const struct answer *a, struct e
     return STATUS_OK;
 }
 
-static enum status report_json(struct cli *cli, const struct answer *a, struct error *err)
+static enum status report_json(struct cli *cli, const struct partition_answer *a, struct error *err)
 {
     const struct stage_partition *p = &a->partition;
     struct json_out *json;
@@ -155,7 +155,7 @@ static bool is_jobs(const char *path)
     return length > 5 && strcmp(path + length - 5, ".json") == 0;
 }
 
-static enum status find_job(const struct request *request, const struct job_set *jobs, const struct job **out,
+static enum status find_job(const struct partition_request *request, const struct job_set *jobs, const struct job **out,
                             struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++)
@@ -166,7 +166,7 @@ static enum status find_job(const struct request *request, const struct job_set 
     return error_set(err, STATUS_BAD_INPUT, "'%s' has no job '%s'", request->path, request->job);
 }
 
-static enum status read_chain(struct arena *arena, const struct request *request, struct stage_chain *out,
+static enum status read_chain(struct arena *arena, const struct partition_request *request, struct stage_chain *out,
                               struct error *err)
 {
     struct hardware hardware = {0};
@@ -187,7 +187,7 @@ static enum status read_chain(struct arena *arena, const struct request *request
     return status;
 }
 
-static enum status write_network(struct arena *arena, const struct request *request, const struct stage_chain *chain,
+static enum status write_network(struct arena *arena, const struct partition_request *request, const struct stage_chain *chain,
                                  struct error *err)
 {
     struct network network;
@@ -200,12 +200,12 @@ static enum status write_network(struct arena *arena, const struct request *requ
     return json_file_end(&file, err);
 }
 
-static enum status answer_request(struct cli *cli, const struct request *request, struct error *err)
+static enum status answer_request(struct cli *cli, const struct partition_request *request, struct error *err)
 {
     struct arena arena = {0};
     struct stage_chain chain = {0};
     struct stage_request wanted = {.method = (enum stage_method)request->method, .microbatches = request->microbatches};
-    struct answer a = {.path = request->path, .chain = &chain, .request = &wanted};
+    struct partition_answer a = {.path = request->path, .chain = &chain, .request = &wanted};
     if (!request->levels)
         return error_set(err, STATUS_BAD_INPUT, "option '--levels' is missing (such as 4x16GB/s,2x1.25GB/s)");
     TRY(parse_levels(request->levels, &wanted, err));
@@ -229,8 +229,8 @@ static enum status answer_request(struct cli *cli, const struct request *request
 
 enum status verb_partition(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.machine = CLI_MACHINE_NONE, .memory_bytes = CLI_NOT_GIVEN, .microbatches = 32,
-                              .scale = 1};
+    struct partition_request request = {.machine = CLI_MACHINE_NONE, .memory_bytes = CLI_NOT_GIVEN, .microbatches = 32,
+                                        .scale = 1};
     const struct option_spec specs[] = {
         OPTION_STRING("levels", 0, "LEVELS", &request.levels,
                       "workers and link rates from the inside out, as 4x16GB/s,2x1.25GB/s"),

@@ -42,7 +42,7 @@ static const char *const optimizer_choices[] = {"auto", "device", "cpu", "split"
 static const char *const cuts_choices[] = {"greedy", "balanced", NULL};
 static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
-struct request {
+struct plan_request {
     struct cli_source source;
     const char *policy; /* NULL: the planner's own choice */
     const char *output; /* NULL: the plan is not kept */
@@ -67,9 +67,9 @@ struct request {
 
 /* --- options ----------------------------------------------------------------------------------- */
 
-static bool swaps(const struct request *request) { return request->activations == ACTIVATIONS_SWAP; }
+static bool swaps(const struct plan_request *request) { return request->activations == ACTIVATIONS_SWAP; }
 
-static struct planner_options planner_options_of(const struct request *request, const char *policy)
+static struct planner_options planner_options_of(const struct plan_request *request, const char *policy)
 {
     return (struct planner_options){
         .policy = policy,
@@ -94,7 +94,7 @@ static struct planner_options planner_options_of(const struct request *request, 
     };
 }
 
-static bool asks_for(const struct request *request, const char *policy)
+static bool asks_for(const struct plan_request *request, const char *policy)
 {
     return request->policy && strcmp(request->policy, policy) == 0;
 }
@@ -123,7 +123,7 @@ static enum status check_policy(const char *policy, struct error *err)
 }
 
 /* Writes the instance for the planner's own spilling cut, whatever the policy. */
-static enum status write_instance(const struct request *request, struct error *err)
+static enum status write_instance(const struct plan_request *request, struct error *err)
 {
     struct instance instance = {0};
     struct cli_candidate candidate = {0};
@@ -151,7 +151,7 @@ static void warn_missing_data(struct cli *cli, const struct plan *plan)
 
 /* Returns the name of an option that only spilling uses: it does not apply to jobs whose states stay on their
  * devices. */
-static const char *spilling_option(const struct request *request)
+static const char *spilling_option(const struct plan_request *request)
 {
     const struct {
         bool given;
@@ -172,7 +172,7 @@ static const char *spilling_option(const struct request *request)
     return NULL;
 }
 
-static enum status check_for_parallel(const struct request *request, const struct plan *plan, struct error *err)
+static enum status check_for_parallel(const struct plan_request *request, const struct plan *plan, struct error *err)
 {
     const char *option = spilling_option(request);
     if (request->activations > 0) option = "activations (expected --recompute)";
@@ -182,7 +182,7 @@ static enum status check_for_parallel(const struct request *request, const struc
     return error_set(err, STATUS_BAD_INPUT, "for parallel jobs there is no --%s", option);
 }
 
-static enum status check_for_swap(const struct request *request, struct error *err)
+static enum status check_for_swap(const struct plan_request *request, struct error *err)
 {
     const char *option = spilling_option(request);
     if (!swaps(request) && request->rule != CLI_SWAP_RULE_NONE)
@@ -194,7 +194,7 @@ static enum status check_for_swap(const struct request *request, struct error *e
     return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --%s", option);
 }
 
-static enum status check_for_saturn(const struct request *request, struct error *err)
+static enum status check_for_saturn(const struct plan_request *request, struct error *err)
 {
     const char *of_stops = request->restart_s >= 0 ? "restart" : request->threshold_s >= 0 ? "threshold" : NULL;
     const char *option = of_stops ? of_stops : request->interval_s >= 0 ? "interval" : NULL;
@@ -242,7 +242,7 @@ static void draw(struct cli *cli, const struct cli_candidate *candidate, const s
     cli_prediction_release(&prediction);
 }
 
-static enum status report(struct cli *cli, const struct request *request,
+static enum status report(struct cli *cli, const struct plan_request *request,
                           const struct cli_candidate *candidate, const struct cli_field *field,
                           const struct order_claim *claim, const struct planner_search *search, struct error *err)
 {
@@ -289,7 +289,7 @@ static enum status report(struct cli *cli, const struct request *request,
 }
 
 /* Plans all ways to run the jobs; without a policy, the ways that take about a second. */
-static enum status plan_ways(struct cli *cli, const struct request *request, struct error *err)
+static enum status plan_ways(struct cli *cli, const struct plan_request *request, struct error *err)
 {
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
@@ -306,7 +306,7 @@ static enum status plan_ways(struct cli *cli, const struct request *request, str
     return status;
 }
 
-static enum status plan_saturn(struct cli *cli, const struct request *request, enum saturn_rule rule,
+static enum status plan_saturn(struct cli *cli, const struct plan_request *request, enum saturn_rule rule,
                                struct error *err)
 {
     struct cli_candidate candidate = {0};
@@ -322,7 +322,7 @@ static enum status plan_saturn(struct cli *cli, const struct request *request, e
     return status;
 }
 
-static enum status plan_one(struct cli *cli, const struct request *request, struct error *err)
+static enum status plan_one(struct cli *cli, const struct plan_request *request, struct error *err)
 {
     struct cli_candidate candidate = {0};
     struct order_claim claim = {0};
@@ -335,7 +335,7 @@ static enum status plan_one(struct cli *cli, const struct request *request, stru
     return status;
 }
 
-static enum status plan_as_asked(struct cli *cli, const struct request *request, struct error *err)
+static enum status plan_as_asked(struct cli *cli, const struct plan_request *request, struct error *err)
 {
     if (request->instance && write_instance(request, err) != STATUS_OK) return err->status;
     enum saturn_rule rule;
@@ -346,7 +346,7 @@ static enum status plan_as_asked(struct cli *cli, const struct request *request,
 
 enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {
+    struct plan_request request = {
         .source.machine = CLI_MACHINE_NONE,
         .source.parallel = CLI_PARALLEL_NONE,
         .time_limit_s = -1,

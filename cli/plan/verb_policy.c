@@ -64,7 +64,7 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
 
 /* --- test ------------------------------------------------------------------------------------ */
 
-struct request {
+struct policy_request {
     const char *policy, *case_path; /* case_path NULL: random cases */
     const char *keep;               /* folder for case files; NULL: the current one */
     uint64_t cases, seed;
@@ -90,7 +90,7 @@ struct outcome {
 static const struct contain_limits default_limits = {.seconds = 2, .memory_bytes = UINT64_C(1) << 30};
 
 /* Writes KEEP/mine-case-17.json for policies/mine.so. */
-static enum status keep_case(const struct request *request, const struct instance *in, uint32_t number,
+static enum status keep_case(const struct policy_request *request, const struct instance *in, uint32_t number,
                              char path[CLI_PATH_BYTES], struct error *err)
 {
     if (request->case_path) {
@@ -103,7 +103,7 @@ static enum status keep_case(const struct request *request, const struct instanc
     return request->keep && path_make_folders(path, err) != STATUS_OK ? err->status : instance_write(in, path, err);
 }
 
-static enum status note(const struct request *request, const struct instance *in, uint32_t number,
+static enum status note(const struct policy_request *request, const struct instance *in, uint32_t number,
                         bool live, const struct policy_trial *trial, struct outcome *outcome,
                         struct error *err)
 {
@@ -118,7 +118,7 @@ static enum status note(const struct request *request, const struct instance *in
 }
 
 /* Tries a case planned, and live if the first was right. */
-static enum status try_case(const struct request *request, const struct instance *in, uint32_t number,
+static enum status try_case(const struct policy_request *request, const struct instance *in, uint32_t number,
                             struct outcome *outcome, struct error *err)
 {
     struct instance actual = {0};
@@ -148,7 +148,7 @@ static enum status try_case(const struct request *request, const struct instance
     return err->status;
 }
 
-static enum status try_all(const struct request *request, struct outcome *outcome, struct error *err)
+static enum status try_all(const struct policy_request *request, struct outcome *outcome, struct error *err)
 {
     struct progress progress;
     uint32_t count = request->case_path ? 1 : (uint32_t)request->cases;
@@ -172,7 +172,7 @@ static uint32_t broken_rules(const struct outcome *outcome)
     return count;
 }
 
-static enum status report_json(struct cli *cli, const struct request *request,
+static enum status report_json(struct cli *cli, const struct policy_request *request,
                                const struct outcome *outcome, struct error *err)
 {
     struct json_out *json;
@@ -200,7 +200,7 @@ static enum status report_json(struct cli *cli, const struct request *request,
     return cli_report_end(cli, json, err);
 }
 
-static enum status report_text(struct cli *cli, const struct request *request,
+static enum status report_text(struct cli *cli, const struct policy_request *request,
                                const struct outcome *outcome, struct error *err)
 {
     struct cli_table table;
@@ -236,7 +236,7 @@ static enum status report_text(struct cli *cli, const struct request *request,
 
 enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {
+    struct policy_request request = {
         .cases = 300, .seed = 1, .limit_s = CLI_NOT_GIVEN, .memory_bytes = CLI_NOT_GIVEN};
     const struct option_spec specs[] = {
         OPTION_U64("cases", 'n', "N", 1, 1000000, &request.cases, "number of random cases (default 300)"),

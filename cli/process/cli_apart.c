@@ -9,14 +9,14 @@
 
 static const struct contain_limits limits = {.seconds = 60, .memory_bytes = UINT64_C(8) << 30};
 
-struct attempt {
+struct apart_attempt {
     cli_apart_work work;
     void *context;
 };
 
 static void do_and_tell(void *context, struct contain_sink *sink)
 {
-    const struct attempt *attempt = context;
+    const struct apart_attempt *attempt = context;
     struct error err = {0};
     (void)!attempt->work(attempt->context, &err);
     contain_write(sink, &err, sizeof err);
@@ -24,7 +24,7 @@ static void do_and_tell(void *context, struct contain_sink *sink)
 
 enum status cli_try_apart(const char *policy, cli_apart_work work, void *context, struct error *err)
 {
-    struct attempt attempt = {work, context};
+    struct apart_attempt attempt = {work, context};
     struct error found;
     struct contain_end end;
     char why[CONTAIN_TEXT_BYTES];

@@ -15,7 +15,7 @@
 
 /* --- networks ------------------------------------------------------------------------------- */
 
-struct network {
+struct networks_network {
     const struct hardware_network *first; /* as its first device sees it; NULL: it has no devices */
     uint32_t first_device, last_device, devices;
     uint32_t alike;      /* number of networks that this row stands for; 0: another row stands for it */
@@ -33,11 +33,11 @@ void cli_networks_print_path(FILE *out, const struct hardware *hardware, const u
     }
 }
 
-static void find_networks(const struct hardware *hardware, struct network *of)
+static void find_networks(const struct hardware *hardware, struct networks_network *of)
 {
     for (uint32_t d = 0; d < hardware->device_count; d++)
         for (uint32_t n = 0; n < hardware->devices[d].network_count; n++) {
-            struct network *network = &of[hardware->devices[d].networks[n].group];
+            struct networks_network *network = &of[hardware->devices[d].networks[n].group];
             if (!network->first) {
                 network->first = &hardware->devices[d].networks[n];
                 network->first_device = d;
@@ -47,7 +47,7 @@ static void find_networks(const struct hardware *hardware, struct network *of)
         }
 }
 
-static bool alike(const struct hardware *hardware, const struct network *a, const struct network *b)
+static bool alike(const struct hardware *hardware, const struct networks_network *a, const struct networks_network *b)
 {
     if (a->devices != b->devices || a->first->path_count != b->first->path_count) return false;
     for (uint32_t i = 0; i < a->first->path_count; i++) {
@@ -60,9 +60,9 @@ static bool alike(const struct hardware *hardware, const struct network *a, cons
 }
 
 /* Merges consecutive equal networks into a row with their number. */
-static void merge_networks(const struct hardware *hardware, struct network *of)
+static void merge_networks(const struct hardware *hardware, struct networks_network *of)
 {
-    struct network *row = NULL;
+    struct networks_network *row = NULL;
     for (uint32_t g = 1; g <= NETWORK_GROUPS_MAX; g++) {
         if (!of[g].first) continue;
         if (!row || !alike(hardware, row, &of[g])) row = &of[g];
@@ -71,7 +71,7 @@ static void merge_networks(const struct hardware *hardware, struct network *of)
     }
 }
 
-static void print_row(struct cli_table *table, const struct hardware *hardware, const struct network *row)
+static void print_row(struct cli_table *table, const struct hardware *hardware, const struct networks_network *row)
 {
     char path[CLI_CELL_BYTES] = "", rate[QUANTITY_TEXT_BYTES];
     size_t used = 0;
@@ -91,7 +91,7 @@ static void print_row(struct cli_table *table, const struct hardware *hardware, 
 enum status cli_networks_print(FILE *out, const struct hardware *hardware, struct error *err)
 {
     if (!hardware_has_p2p(hardware)) return STATUS_OK;
-    struct network *of = alloc_zeroed(NETWORK_GROUPS_MAX + 1, sizeof *of);
+    struct networks_network *of = alloc_zeroed(NETWORK_GROUPS_MAX + 1, sizeof *of);
     struct cli_table table;
     if (!of) return error_memory(err, "networks", (NETWORK_GROUPS_MAX + 1) * sizeof *of);
     find_networks(hardware, of);

@@ -36,7 +36,7 @@ enum status cli_evaluation_read(struct json_object *object, struct cli_evaluatio
 /* --- ranks ----------------------------------------------------------------------------------- */
 
 /* Loss and index of a job, for qsort(), which has no context. */
-struct ranked {
+struct results_ranked {
     double loss;
     bool known;
     uint32_t job;
@@ -44,7 +44,7 @@ struct ranked {
 
 static int compare(const void *left, const void *right)
 {
-    const struct ranked *a = left, *b = right;
+    const struct results_ranked *a = left, *b = right;
     if (a->known != b->known) return a->known ? -1 : 1;
     if (a->known && (a->loss < b->loss || a->loss > b->loss)) return a->loss < b->loss ? -1 : 1;
     return a->job < b->job ? -1 : a->job > b->job;
@@ -58,12 +58,12 @@ static bool all_evaluated(const struct cli_result *results, uint32_t count)
 }
 
 /* Returns the jobs in order of rank; the caller frees them. NULL: memory ended. */
-static struct ranked *rank(const struct cli_result *results, uint32_t count)
+static struct results_ranked *rank(const struct cli_result *results, uint32_t count)
 {
-    struct ranked *ranked = alloc_zeroed(count + 1u, sizeof *ranked);
+    struct results_ranked *ranked = alloc_zeroed(count + 1u, sizeof *ranked);
     bool held_out = all_evaluated(results, count);
     for (uint32_t j = 0; ranked && j < count; j++)
-        ranked[j] = (struct ranked){
+        ranked[j] = (struct results_ranked){
             .loss = held_out ? results[j].evaluation.best : results[j].final_loss,
             .known = held_out || results[j].has_loss,
             .job = j,
@@ -123,7 +123,7 @@ enum status cli_results_print(FILE *out, const struct cli_result *results, uint3
     if (weights) headings[columns++] = "WEIGHTS";
     headings[columns] = NULL;
 
-    struct ranked *ranked = rank(results, count);
+    struct results_ranked *ranked = rank(results, count);
     if (!ranked) return error_memory(err, "the ranks of jobs", count * sizeof *ranked);
     struct cli_table table;
     uint32_t shown = count < CLI_ROWS_MAX ? count : CLI_ROWS_MAX;
@@ -180,7 +180,7 @@ static void put_result(struct json_out *json, const struct cli_result *result, u
 enum status cli_results_json(struct json_out *json, const struct cli_result *results,
                              uint32_t count, struct error *err)
 {
-    struct ranked *ranked = rank(results, count);
+    struct results_ranked *ranked = rank(results, count);
     if (!ranked) return error_memory(err, "the ranks of jobs", count * sizeof *ranked);
     json_out_string(json, "ranked_by",
                     all_evaluated(results, count) ? "best_evaluation" : "final_loss");

@@ -58,17 +58,17 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-struct names {
+struct papers_names {
     char *items[CLI_FIGURES_MAX];
     size_t count;
 };
 
-static void release_names(struct names *names)
+static void release_names(struct papers_names *names)
 {
     for (size_t i = 0; i < names->count; i++) free(names->items[i]);
 }
 
-static enum status list_names(const char *folder, struct names *names, struct error *err)
+static enum status list_names(const char *folder, struct papers_names *names, struct error *err)
 {
     DIR *directory = opendir(folder);
     char name[NAME_MAX + 1];
@@ -91,7 +91,7 @@ enum status cli_papers_ids(const char *given, void (*take)(void *context, const 
                            struct error *err)
 {
     char folder[CLI_PATH_BYTES];
-    struct names names = {0};
+    struct papers_names names = {0};
     if (cli_papers_folder(given, folder, err) == STATUS_OK && list_names(folder, &names, err) == STATUS_OK)
         for (size_t i = 0; i < names.count; i++) take(context, names.items[i]);
     release_names(&names);
@@ -120,7 +120,7 @@ static enum status read_named(struct cli_papers *papers, const char *name, bool 
 
 enum status cli_papers_open(const char *given, struct cli_papers *papers, struct error *err)
 {
-    struct names names = {0};
+    struct papers_names names = {0};
     if (cli_papers_folder(given, papers->folder, err) == STATUS_OK && list_names(papers->folder, &names, err) == STATUS_OK)
         for (size_t i = 0; i < names.count && !err->status; i++) (void)read_named(papers, names.items[i], false, err);
     release_names(&names);
@@ -129,7 +129,7 @@ enum status cli_papers_open(const char *given, struct cli_papers *papers, struct
 
 static enum status open_one(const char *given, const char *id, bool real, struct cli_papers *papers, struct error *err)
 {
-    struct names names = {0};
+    struct papers_names names = {0};
     size_t length = strlen(id);
     if (length > 5 && strcmp(id + length - 5, ".json") == 0) return read_one(papers, id, NULL, real, err);
     if (cli_papers_folder(given, papers->folder, err) != STATUS_OK || list_names(papers->folder, &names, err) != STATUS_OK)

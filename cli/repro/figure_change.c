@@ -13,7 +13,7 @@
 
 enum { NAME_BYTES = 128 };
 
-struct change {
+struct figure_change {
     struct figure *figure;
     const struct figure_verbs *verbs;
     char name[NAME_BYTES]; /* as typed */
@@ -25,7 +25,7 @@ struct change {
 
 /* --- columns ------------------------------------------------------------------------------------- */
 
-static enum status change_column(struct change *change, uint32_t column)
+static enum status change_column(struct figure_change *change, uint32_t column)
 {
     struct figure *figure = change->figure;
     const char *text;
@@ -44,7 +44,7 @@ static enum status change_column(struct change *change, uint32_t column)
 
 /* --- keys of jobs -------------------------------------------------------------------------------- */
 
-static enum status change_jobs(struct change *change, const char *key)
+static enum status change_jobs(struct figure_change *change, const char *key)
 {
     for (uint32_t f = 0; f < change->figure->file_count; f++) {
         const json_t *content = change->figure->files[f].content;
@@ -110,7 +110,7 @@ static int set_option(json_t *command, const char *option, bool flag, const char
     return flag ? 0 : json_array_insert_new(command, at + 1, plain_template(value));
 }
 
-static enum status change_command(struct change *change, const char *option, json_t *command)
+static enum status change_command(struct figure_change *change, const char *option, json_t *command)
 {
     const char *verb = json_string_value(json_array_get(command, 0));
     enum figure_option kind = change->verbs->option(change->verbs->context, verb, option);
@@ -126,7 +126,7 @@ static enum status change_command(struct change *change, const char *option, jso
     return STATUS_OK;
 }
 
-static enum status change_options(struct change *change)
+static enum status change_options(struct figure_change *change)
 {
     char option[NAME_BYTES];
     snprintf(option, sizeof option, "%s", change->name);
@@ -145,7 +145,7 @@ static enum status change_options(struct change *change)
 
 /* --- applying a change ------------------------------------------------------------------------ */
 
-static enum status nothing_changed(const struct change *change)
+static enum status nothing_changed(const struct figure_change *change)
 {
     const char *names[FIGURE_COLUMNS_MAX];
     uint32_t count = 0;
@@ -158,7 +158,7 @@ static enum status nothing_changed(const struct change *change)
 }
 
 /* Notes the change, which all reports of the figure show. */
-static enum status remember(const struct change *change, const char *text)
+static enum status remember(const struct figure_change *change, const char *text)
 {
     struct figure_texts *changes = &change->figure->changes;
     if (changes->count == FIGURE_TEXTS_MAX)
@@ -174,7 +174,7 @@ static bool names_column(const char *name, const char *column)
     return *name == *column;
 }
 
-static enum status apply(struct change *change)
+static enum status apply(struct figure_change *change)
 {
     static const char jobs[] = "jobs.";
     for (uint32_t c = 0; c < change->figure->column_count; c++)
@@ -185,7 +185,7 @@ static enum status apply(struct change *change)
 
 enum status figure_change(struct figure *figure, const char *text, const struct figure_verbs *verbs, struct error *err)
 {
-    struct change change = {.figure = figure, .verbs = verbs, .err = err};
+    struct figure_change change = {.figure = figure, .verbs = verbs, .err = err};
     size_t length = strcspn(text, "=");
     if (length == 0 || length >= sizeof change.name || !text[length])
         return error_set(err, STATUS_BAD_INPUT, "'%s' is no change (expected NAME=VALUE)", text);

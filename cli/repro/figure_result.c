@@ -9,7 +9,7 @@
 
 /* --- scopes ------------------------------------------------------------------------------------ */
 
-struct row_scope {
+struct figure_result_row_scope {
     struct figure_result *result;
     const struct run_set *set;
     const uint32_t *indexes; /* of the current row */
@@ -18,7 +18,7 @@ struct row_scope {
 
 static bool find_in_row(const void *context, const char *name, struct expression_value *out)
 {
-    const struct row_scope *scope = context;
+    const struct figure_result_row_scope *scope = context;
     const struct figure *figure = scope->result->figure;
     for (uint32_t c = 0; c < figure->column_count; c++)
         if (strcmp(figure->columns[c].name, name) == 0) return *out = *figure_cell(figure, scope->row, c), true;
@@ -61,7 +61,7 @@ static enum status fail_expression(const struct figure *figure, const json_t *ob
     return json_fail_key(figure->input, object, key, err, "%s%s%s", label, *label ? ": " : "", inner->text);
 }
 
-static enum status evaluate_number(struct row_scope *context, const struct expression_scope *scope,
+static enum status evaluate_number(struct figure_result_row_scope *context, const struct expression_scope *scope,
                                    const struct figure_series *series, const char *key, const struct expression *from,
                                    struct expression_value *out, struct error *err)
 {
@@ -76,7 +76,7 @@ static enum status evaluate_number(struct row_scope *context, const struct expre
     return fail_expression(figure, series->object, key, figure_row_label(figure, context->row, label), &inner, err);
 }
 
-static enum status evaluate_point(struct row_scope *context, const struct expression_scope *scope, uint32_t s,
+static enum status evaluate_point(struct figure_result_row_scope *context, const struct expression_scope *scope, uint32_t s,
                                   struct error *err)
 {
     struct figure_result *result = context->result;
@@ -103,7 +103,7 @@ static enum status evaluate_row(struct figure_result *result, const struct run_s
                                 uint32_t row, struct error *err)
 {
     const struct figure *figure = result->figure;
-    struct row_scope context = {result, set, indexes + (size_t)row * figure->run_count, row, 0};
+    struct figure_result_row_scope context = {result, set, indexes + (size_t)row * figure->run_count, row, 0};
     const char *names[FIGURE_NAMES_MAX];
     for (uint32_t s = 0; s < figure->series_count; s++) {
         context.series_count = s;

@@ -12,14 +12,14 @@
 
 enum { FILE_MAX = 64 << 20, COMMANDS_MAX = 16, WHAT_BYTES = RUN_FOLDER_BYTES };
 
-struct row_scope {
+struct figure_runs_row_scope {
     const struct figure *figure;
     uint32_t row;
 };
 
 static bool find_cell(const void *context, const char *name, struct expression_value *out)
 {
-    const struct row_scope *scope = context;
+    const struct figure_runs_row_scope *scope = context;
     for (uint32_t c = 0; c < scope->figure->column_count; c++)
         if (strcmp(scope->figure->columns[c].name, name) == 0) {
             *out = *figure_cell(scope->figure, scope->row, c);
@@ -170,7 +170,7 @@ static enum status add_row(const struct figure *figure, uint32_t row, struct run
                            struct error *err)
 {
     const char *names[FIGURE_NAMES_MAX];
-    struct row_scope context = {figure, row};
+    struct figure_runs_row_scope context = {figure, row};
     struct row_work work = {.figure = figure, .row = row, .err = err};
     work.scope = (struct expression_scope){find_cell, &context, names, figure_names(figure, false, 0, names)};
     for (uint32_t f = 0; f < figure->file_count && !err->status; f++) (void)make_file(&work, f);

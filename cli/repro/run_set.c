@@ -25,7 +25,7 @@
 
 enum { PATH_BYTES = 4096, MESSAGE_BYTES = 900 };
 
-struct run {
+struct run_set_run {
     const char *what;
     const struct run_command *commands;
     uint32_t command_count;
@@ -43,7 +43,7 @@ struct run {
 
 struct run_set {
     struct arena arena;
-    struct run *runs;
+    struct run_set_run *runs;
     size_t count, capacity;
     char folder[64]; /* "" before and after execution */
 };
@@ -68,7 +68,7 @@ const struct run_answer *run_set_answer(const struct run_set *set, uint32_t inde
 
 /* --- adding ------------------------------------------------------------------------------------ */
 
-static bool same_commands(const struct run *run, const struct run_command *commands, uint32_t count)
+static bool same_commands(const struct run_set_run *run, const struct run_command *commands, uint32_t count)
 {
     if (run->command_count != count) return false;
     for (uint32_t c = 0; c < count; c++) {
@@ -79,7 +79,7 @@ static bool same_commands(const struct run *run, const struct run_command *comma
     return true;
 }
 
-static bool same_files(const struct run *run, const struct run_file *files, uint32_t count)
+static bool same_files(const struct run_set_run *run, const struct run_file *files, uint32_t count)
 {
     if (run->file_count != count) return false;
     for (uint32_t f = 0; f < count; f++) {
@@ -126,7 +126,7 @@ enum status run_set_add(struct run_set *set, const char *what, const struct run_
         }
     struct run_file *new_files;
     struct run_command *new_commands;
-    struct run run = {.command_count = command_count, .file_count = file_count};
+    struct run_set_run run = {.command_count = command_count, .file_count = file_count};
     if (array_reserve(&set->runs, &set->capacity, set->count, sizeof *set->runs, RUN_SET_MAX, "runs", err) != STATUS_OK ||
         arena_string(&set->arena, what, &run.what, err) != STATUS_OK ||
         ARENA_NEW(&set->arena, command_count, new_commands, err) != STATUS_OK ||
@@ -145,7 +145,7 @@ enum status run_set_add(struct run_set *set, const char *what, const struct run_
 
 /* --- folders ------------------------------------------------------------------------------------- */
 
-static void path_in(const struct run_set *set, const struct run *run, const char *name, char path[PATH_BYTES])
+static void path_in(const struct run_set *set, const struct run_set_run *run, const char *name, char path[PATH_BYTES])
 {
     snprintf(path, PATH_BYTES, "%s/%zu%s%s", set->folder, (size_t)(run - set->runs), *name ? "/" : "", name);
 }
@@ -160,7 +160,7 @@ static enum status write_file(const char *path, const char *text, size_t length,
     return STATUS_OK;
 }
 
-static enum status make_folder(struct run_set *set, struct run *run, struct error *err)
+static enum status make_folder(struct run_set *set, struct run_set_run *run, struct error *err)
 {
     char path[PATH_BYTES];
     path_in(set, run, "", path);
@@ -186,7 +186,7 @@ const char *run_set_folder(const struct run_set *set, uint32_t index, char name[
 
 /* Makes the folder that keeps a run's files and replaces an earlier run's. The parent folder is made only now: if the
  * first run fails, there is nothing to keep. */
-static enum status keep_folder(const struct run_set *set, const struct run *run, const char *keep, struct error *err)
+static enum status keep_folder(const struct run_set *set, const struct run_set_run *run, const char *keep, struct error *err)
 {
     char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
     int length = snprintf(path, sizeof path, "%s/%s", keep, run_set_folder(set, (uint32_t)(run - set->runs), name));
@@ -212,7 +212,7 @@ static bool is_error(const json_t *json)
     return schema && strcmp(schema, "spillway-error-1") == 0;
 }
 
-static enum status read_answer(struct run_set *set, struct run *run, const struct children_end *end, struct error *err)
+static enum status read_answer(struct run_set *set, struct run_set_run *run, const struct children_end *end, struct error *err)
 {
     char buffer[MESSAGE_BYTES];
     json_error_t place;
@@ -230,7 +230,7 @@ static enum status read_answer(struct run_set *set, struct run *run, const struc
     return STATUS_OK;
 }
 
-static enum status fail_run(const struct run *run, const struct children_end *end, struct error *err)
+static enum status fail_run(const struct run_set_run *run, const struct children_end *end, struct error *err)
 {
     char buffer[MESSAGE_BYTES];
     const char *message = children_reason(end->complaint, buffer, sizeof buffer);
@@ -240,7 +240,7 @@ static enum status fail_run(const struct run *run, const struct children_end *en
 }
 
 /* Continues a run after a command has ended: queues its next command or reads the answer. */
-static enum status go_on(struct run_set *set, struct run *run, const struct run_set_options *options,
+static enum status go_on(struct run_set *set, struct run_set_run *run, const struct run_set_options *options,
                          const struct children_end *end, struct error *err)
 {
     const char *keep = options->keep;
@@ -271,7 +271,7 @@ struct pool {
     struct error fault;   /* a run could not be started */
 };
 
-static enum status command_of(struct pool *pool, const struct run *run, const char *const **out, struct error *err)
+static enum status command_of(struct pool *pool, const struct run_set_run *run, const char *const **out, struct error *err)
 {
     const char *const *arguments = run->commands[run->at].arguments;
     size_t count = 0;
@@ -285,7 +285,7 @@ static enum status command_of(struct pool *pool, const struct run *run, const ch
 }
 
 /* Returns a run that waits for its next command, else a new run; NULL: none now. */
-static struct run *next_run(const struct pool *pool)
+static struct run_set_run *next_run(const struct pool *pool)
 {
     for (size_t i = 0; i < pool->next; i++)
         if (pool->set->runs[i].waiting) return &pool->set->runs[i];
@@ -295,7 +295,7 @@ static struct run *next_run(const struct pool *pool)
 static bool next_command(void *context, struct children_start *out)
 {
     struct pool *pool = context;
-    struct run *run = pool->fault.status ? NULL : next_run(pool);
+    struct run_set_run *run = pool->fault.status ? NULL : next_run(pool);
     if (!run) return false;
     if (!run->begun) {
         pool->next++;
@@ -323,7 +323,7 @@ static bool has_failed(const struct pool *pool)
 static enum status handle_end(void *context, const struct children_end *end, struct error *err)
 {
     struct pool *pool = context;
-    struct run *run = &pool->set->runs[end->id];
+    struct run_set_run *run = &pool->set->runs[end->id];
     struct error own = {0};
     run->started_s = 0;
     run->answer.cpu_s += end->cpu_s;
@@ -343,7 +343,7 @@ static enum status look(void *context, struct error *err)
     progress_update(&pool->progress, (double)pool->done, NULL);
     if (pool->fault.status) *err = pool->fault;
     for (size_t i = 0; i < pool->next && limit_s > 0 && !err->status; i++) {
-        const struct run *run = &pool->set->runs[i];
+        const struct run_set_run *run = &pool->set->runs[i];
         if (run->started_s > 0 && now_s - run->started_s > limit_s)
             return error_set(err, STATUS_DEVICE, "%s: not done within %g s", run->what, limit_s);
     }

@@ -14,18 +14,18 @@
 
 /* --- the contents of the file ---------------------------------------------------------------- */
 
-struct kind {
+struct simulate_jobs_kind {
     const char *key; /* its version key */
     enum cli_simulate_subject subject;
 };
 
-static const struct kind kinds[] = {
+static const struct simulate_jobs_kind kinds[] = {
     {"spillway_plan", SIMULATE_PLAN},
     {"spillway_jobs", SIMULATE_JOBS},
     {"spillway_instance", SIMULATE_INSTANCE},
 };
 
-static const struct kind *kind_of(const json_t *root)
+static const struct simulate_jobs_kind *kind_of(const json_t *root)
 {
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (json_object_get(root, kinds[i].key)) return &kinds[i];
@@ -61,7 +61,7 @@ enum status simulate_find_subject(const char *path, bool live, enum cli_simulate
     if (!live && (strcmp(path, "-") == 0 || begins_as_plan(path))) return STATUS_OK;
     if (json_input_read(path, &input, live ? err : &unread) != STATUS_OK) return err->status;
     const json_t *root = json_input_root(input);
-    const struct kind *kind = kind_of(root);
+    const struct simulate_jobs_kind *kind = kind_of(root);
     enum status status = STATUS_OK;
     if (kind) *out = kind->subject;
     if (!live && kind && kind->subject == SIMULATE_INSTANCE)

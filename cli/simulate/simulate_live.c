@@ -14,7 +14,7 @@
 #include "planner/solve/instance/instance_io.h"
 #include "sim/live/live.h"
 
-struct report {
+struct simulate_live_report {
     const struct cli_simulate_request *request;
     const struct instance *instance;
     const struct policy *policy;
@@ -40,7 +40,7 @@ static enum status print_jobs(FILE *out, const struct trace *trace, struct error
     return STATUS_OK;
 }
 
-static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_text(struct cli *cli, const struct simulate_live_report *report, struct error *err)
 {
     FILE *out = cli->out;
     const struct cli_simulated *s = &report->simulated;
@@ -53,7 +53,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     return cli_simulated_print(cli, s, report->compute_share, request->trace_path, err);
 }
 
-static enum status print_json(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_json(struct cli *cli, const struct simulate_live_report *report, struct error *err)
 {
     const struct cli_simulated *s = &report->simulated;
     struct json_out *json;
@@ -113,9 +113,9 @@ enum status simulate_live(struct cli *cli, const struct cli_simulate_request *re
     struct policy_process *process = NULL;
     struct sim_result result = {0};
     struct trace trace = {0};
-    struct report report = {.request = request,
-                            .instance = &in,
-                            .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
+    struct simulate_live_report report = {.request = request,
+                                          .instance = &in,
+                                          .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
     enum status status = instance_read(request->path, &in, err);
     if (status == STATUS_OK) status = find_machine(request, &in, &hardware, err);
     if (status == STATUS_OK) status = policy_process_open(request->policy, 0, &process, err);

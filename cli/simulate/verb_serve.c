@@ -28,7 +28,7 @@ struct request_options {
     bool admit_all;
 };
 
-struct work {
+struct serve_work {
     const struct request_options *wanted;
     struct hardware hardware;
     struct serving in;
@@ -74,7 +74,7 @@ static void change_models(const struct request_options *wanted, struct serving *
     }
 }
 
-static enum status read_problem(struct work *w, struct error *err)
+static enum status read_problem(struct serve_work *w, struct error *err)
 {
     const struct request_options *wanted = w->wanted;
     bool named = wanted->machine.name != NULL;
@@ -94,7 +94,7 @@ static enum status read_problem(struct work *w, struct error *err)
 }
 
 /* Makes the cuts of all allowed shapes. */
-static enum status make_cuts(struct work *w, struct error *err)
+static enum status make_cuts(struct serve_work *w, struct error *err)
 {
     struct serving_shape *usual, *all;
     uint32_t count;
@@ -114,7 +114,7 @@ static enum status make_cuts(struct work *w, struct error *err)
 
 /* --- placement ------------------------------------------------------------------------------- */
 
-static enum status find_placement(struct work *w, struct serving_shape shape, uint64_t simulations,
+static enum status find_placement(struct serve_work *w, struct serving_shape shape, uint64_t simulations,
                                   struct placement_found *out, struct error *err)
 {
     struct progress progress;
@@ -126,7 +126,7 @@ static enum status find_placement(struct work *w, struct serving_shape shape, ui
     return status;
 }
 
-static enum status simulate(struct work *w, const struct serving_placement *placement, double *latency_s,
+static enum status simulate(struct serve_work *w, const struct serving_placement *placement, double *latency_s,
                             struct server **server, struct serve_result *out, struct error *err)
 {
     const struct serve_options options = {w->wanted->admit_all, latency_s};
@@ -137,7 +137,7 @@ static enum status simulate(struct work *w, const struct serving_placement *plac
 }
 
 /* Searches with whole models on single devices, for comparison. */
-static enum status replicate(struct work *w, uint32_t *attained, struct error *err)
+static enum status replicate(struct serve_work *w, uint32_t *attained, struct error *err)
 {
     struct placement_found found;
     struct serve_result result;
@@ -148,7 +148,7 @@ static enum status replicate(struct work *w, uint32_t *attained, struct error *e
     return err->status;
 }
 
-static enum status write_placement(const struct work *w, struct error *err)
+static enum status write_placement(const struct serve_work *w, struct error *err)
 {
     struct json_file file;
     if (!w->wanted->output) return STATUS_OK;
@@ -159,7 +159,7 @@ static enum status write_placement(const struct work *w, struct error *err)
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static enum status prepare(struct work *w, struct error *err)
+static enum status prepare(struct serve_work *w, struct error *err)
 {
     const struct request_options *wanted = w->wanted;
     if (read_shape(wanted->shape, &w->shape, err) || read_problem(w, err) || make_cuts(w, err) ||
@@ -174,7 +174,7 @@ static enum status prepare(struct work *w, struct error *err)
 }
 
 /* Computes an upper bound for all placements: the better of two bounds, one of work, one of work and places. */
-static enum status bound(const struct work *w, struct serving_report *report, struct error *err)
+static enum status bound(const struct serve_work *w, struct serving_report *report, struct error *err)
 {
     if (serving_bound(&w->in, &w->traffic, &report->work_bound, err) ||
         placement_bound(&w->in, &w->traffic, &report->placement_bound, err))
@@ -185,7 +185,7 @@ static enum status bound(const struct work *w, struct serving_report *report, st
     return STATUS_OK;
 }
 
-static enum status answer(struct cli *cli, struct work *w, struct error *err)
+static enum status answer(struct cli *cli, struct serve_work *w, struct error *err)
 {
     const struct request_options *wanted = w->wanted;
     struct serve_result result;
@@ -259,7 +259,7 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
     if (wanted.placement && wanted.shape)
         return error_set(err, STATUS_BAD_INPUT, "option '--shape' is for placements that are to be found, and "
                          "'--placement' gives one");
-    struct work w = {.wanted = &wanted};
+    struct serve_work w = {.wanted = &wanted};
     if (!prepare(&w, err) && answer(cli, &w, err)) {} /* the error is in err */
     traffic_release(&w.planning);
     traffic_release(&w.traffic);

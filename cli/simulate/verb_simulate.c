@@ -25,7 +25,7 @@
 #include "cli/ways/cli_predict_live.h"
 #include "planner/check/plan_io.h"
 
-struct report {
+struct simulate_report {
     const char *plan_path, *trace_path;
     const struct cli_simulate_request *request;
     const struct plan *plan;
@@ -42,7 +42,7 @@ struct report {
 /* --- text ------------------------------------------------------------------------------------ */
 
 /* Prints the use of each storage, which is constant during the run. */
-static void print_stored(FILE *out, const struct report *report)
+static void print_stored(FILE *out, const struct simulate_report *report)
 {
     const double stored = (double)plan_stored_bytes(report->plan);
     char text[QUANTITY_TEXT_BYTES], most[QUANTITY_TEXT_BYTES];
@@ -51,7 +51,7 @@ static void print_stored(FILE *out, const struct report *report)
                 quantity_text(report->hardware->storage.capacity_bytes.value, DIMENSION_BYTES, most));
 }
 
-static void print_slowness(FILE *out, const struct report *report)
+static void print_slowness(FILE *out, const struct simulate_report *report)
 {
     const struct cli_predict_options *how = report->how;
     char text[CLI_PERCENT_BYTES];
@@ -78,7 +78,7 @@ static void print_speed(FILE *out, const struct cli_prediction *prediction)
 }
 
 /* Returns true if the plan has collectives. */
-static bool has_collectives(const struct report *report)
+static bool has_collectives(const struct simulate_report *report)
 {
     const struct trace *trace = &report->prediction->trace;
     for (uint32_t s = 0; s < trace->stream_count; s++) {
@@ -88,7 +88,7 @@ static bool has_collectives(const struct report *report)
     return false;
 }
 
-static void print_times(FILE *out, const struct report *report)
+static void print_times(FILE *out, const struct simulate_report *report)
 {
     const struct cli_prediction *prediction = report->prediction;
     const struct sim_result *result = &prediction->result;
@@ -115,7 +115,7 @@ static void print_times(FILE *out, const struct report *report)
     cli_simulated_end(out, &report->simulated);
 }
 
-static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_text(struct cli *cli, const struct simulate_report *report, struct error *err)
 {
     FILE *out = cli->out;
     const struct trace *trace = &report->prediction->trace;
@@ -153,7 +153,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-static enum status print_json(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_json(struct cli *cli, const struct simulate_report *report, struct error *err)
 {
     const struct cli_prediction *prediction = report->prediction;
     const struct sim_result *result = &prediction->result;
@@ -215,7 +215,7 @@ static enum status read_noise(const char *text, double *out, struct error *err)
     return error_set(err, STATUS_BAD_INPUT, "option '--noise' is '%s' (expected more than 0%% and at most 90%%)", text);
 }
 
-static enum status find_interval(struct report *report, struct error *err)
+static enum status find_interval(struct simulate_report *report, struct error *err)
 {
     const struct sim_options options = cli_predict_sim_options(report->hardware, report->how);
     report->interval = (struct cli_interval){.seeds = report->request->seeds, .seed = report->request->seed};
@@ -238,8 +238,8 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                                       .demand_first = request->demand_first,
                                       .collectives = (enum sim_collectives_by)request->collectives,
                                       .seed = request->seed};
-    struct report report = {.plan_path = request->path, .request = request, .swap = &swap, .plan = &plan,
-                            .trace_path = request->trace_path, .prediction = &prediction, .how = &how};
+    struct simulate_report report = {.plan_path = request->path, .request = request, .swap = &swap, .plan = &plan,
+                                     .trace_path = request->trace_path, .prediction = &prediction, .how = &how};
     enum status status = jobs ? simulate_plan_jobs(request, &plan, &swap, err) : read_plan(request, &plan, err);
     if (status == STATUS_OK && !jobs)
         status = cli_other_machine_find(&request->machine, report.plan_path, &plan, &other, err);

@@ -18,7 +18,7 @@ struct swarm_request {
     bool no_rebalance, alone;
 };
 
-struct work {
+struct swarm_work {
     const struct swarm_request *wanted;
     struct swarm in;
     struct swarm_trial trials[SWARM_TRIALS_MAX];
@@ -27,7 +27,7 @@ struct work {
     struct progress progress; /* over all trials */
 };
 
-static enum status read_swarm(struct work *w, struct error *err)
+static enum status read_swarm(struct swarm_work *w, struct error *err)
 {
     const struct swarm_request *wanted = w->wanted;
     struct swarm *in = &w->in;
@@ -69,11 +69,11 @@ static void write_span(void *context, const struct swarm_span *span)
 
 static void show(void *context, double share)
 {
-    struct work *w = context;
+    struct swarm_work *w = context;
     progress_update(&w->progress, w->trial_count - 1 + share, swarm_wiring_names[w->trials[w->trial_count - 1].wiring]);
 }
 
-static enum status simulate(struct work *w, uint32_t wiring, bool rebalanced, struct json_out *timeline,
+static enum status simulate(struct swarm_work *w, uint32_t wiring, bool rebalanced, struct json_out *timeline,
                             struct error *err)
 {
     struct swarm_trial *trial = &w->trials[w->trial_count++];
@@ -86,13 +86,13 @@ static enum status simulate(struct work *w, uint32_t wiring, bool rebalanced, st
     return swarm_bound(&w->in, &trial->result, rebalanced, &trial->bound, err);
 }
 
-static bool may_rebalance(const struct work *w, uint32_t wiring)
+static bool may_rebalance(const struct swarm_work *w, uint32_t wiring)
 {
     return wiring != SWARM_FIXED && w->in.rebalance_s < HUGE_VAL;
 }
 
 /* Simulates the requested wiring. */
-static enum status simulate_first(struct work *w, struct error *err)
+static enum status simulate_first(struct swarm_work *w, struct error *err)
 {
     bool rebalanced = may_rebalance(w, w->in.wiring);
     struct json_file file;
@@ -111,7 +111,7 @@ static enum status simulate_first(struct work *w, struct error *err)
     return json_file_end(&file, err);
 }
 
-static enum status simulate_others(struct work *w, struct error *err)
+static enum status simulate_others(struct swarm_work *w, struct error *err)
 {
     for (uint32_t wiring = 0; wiring < SWARM_WIRING_COUNT && !w->wanted->alone; wiring++)
         for (int rebalanced = may_rebalance(w, wiring); rebalanced >= 0; rebalanced--) {
@@ -121,7 +121,7 @@ static enum status simulate_others(struct work *w, struct error *err)
     return STATUS_OK;
 }
 
-static uint32_t count_trials(const struct work *w)
+static uint32_t count_trials(const struct swarm_work *w)
 {
     uint32_t count = 0;
     if (w->wanted->alone) return 1;
@@ -129,7 +129,7 @@ static uint32_t count_trials(const struct work *w)
     return count;
 }
 
-static enum status simulate_all(struct work *w, struct error *err)
+static enum status simulate_all(struct swarm_work *w, struct error *err)
 {
     progress_begin(&w->progress, "simulating", count_trials(w));
     if (simulate_first(w, err) == STATUS_OK && simulate_others(w, err)) {} /* the error is in err */
@@ -178,7 +178,7 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
     /* the limit of swarm files, too */
     if (wanted.link_bytes_per_s >= 0 && wanted.link_bytes_per_s < 1)
         return error_set(err, STATUS_BAD_INPUT, "option '--link-rate' is less than 1 B/s");
-    struct work w = {.wanted = &wanted};
+    struct swarm_work w = {.wanted = &wanted};
     if (!read_swarm(&w, err) && !simulate_all(&w, err)) {
         struct swarm_report report = {.path = wanted.path, .timeline = wanted.timeline, .in = &w.in,
                                       .trials = w.trials, .trial_count = w.trial_count, .seed = wanted.seed};

@@ -14,14 +14,14 @@
 #include "planner/check/plan_io.h"
 #include "sim/replay.h"
 
-struct request {
+struct trace_replay_request {
     const char *plan_path, *record_path;
     const char *trace_path, *scale, *slow; /* may be NULL */
     struct cli_machine machine;            /* without a name: the plan's */
 };
 
-struct report {
-    const struct request *request;
+struct trace_replay_report {
+    const struct trace_replay_request *request;
     const struct plan *plan;
     const struct hardware *hardware;
     const struct trace *record, *trace;
@@ -69,7 +69,7 @@ static enum status print_path(FILE *out, const struct sim_replay *replay, struct
     return cli_table_end(&table, out, err);
 }
 
-static void print_times(FILE *out, const struct report *report)
+static void print_times(FILE *out, const struct trace_replay_report *report)
 {
     const struct sim_replay *same = report->unchanged, *changed = report->changed;
     char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES], percent[CLI_PERCENT_BYTES];
@@ -89,10 +89,10 @@ static void print_times(FILE *out, const struct report *report)
     fputs("links       not shared anew: a copy that another one slowed takes as long as it did\n", out);
 }
 
-static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_text(struct cli *cli, const struct trace_replay_report *report, struct error *err)
 {
     FILE *out = cli->out;
-    const struct request *request = report->request;
+    const struct trace_replay_request *request = report->request;
     fprintf(out, "%s: replay of '%s'\n\n", request->plan_path, request->record_path);
     TRY(cli_trace_jobs(out, report->trace, err));
     fputc('\n', out);
@@ -103,7 +103,7 @@ static enum status print_text(struct cli *cli, const struct report *report, stru
     return STATUS_OK;
 }
 
-static enum status print_json(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_json(struct cli *cli, const struct trace_replay_report *report, struct error *err)
 {
     const struct sim_replay *same = report->unchanged, *changed = report->changed;
     struct json_out *json;
@@ -132,7 +132,7 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static enum status replay(struct cli *cli, struct report *report, const struct sim_replay_change *change,
+static enum status replay(struct cli *cli, struct trace_replay_report *report, const struct sim_replay_change *change,
                           struct error *err)
 {
     struct sim_replay unchanged, changed;
@@ -160,14 +160,14 @@ static enum status replay(struct cli *cli, struct report *report, const struct s
     return status;
 }
 
-static enum status read_and_replay(struct cli *cli, const struct request *request, struct error *err)
+static enum status read_and_replay(struct cli *cli, const struct trace_replay_request *request, struct error *err)
 {
     struct plan plan = {0};
     struct trace record = {0};
     struct cli_other_machine other = {0};
     struct arena arena = {0};
     struct sim_replay_change change = sim_replay_unchanged();
-    struct report report = {.request = request, .plan = &plan, .record = &record};
+    struct trace_replay_report report = {.request = request, .plan = &plan, .record = &record};
     enum status status = plan_read(request->plan_path, &plan, err);
     if (status == STATUS_OK) status = trace_read(request->record_path, &record, err);
     if (status == STATUS_OK) status = cli_other_machine_find(&request->machine, request->plan_path, &plan, &other, err);
@@ -189,7 +189,7 @@ static enum status read_and_replay(struct cli *cli, const struct request *reques
 
 enum status verb_trace_replay(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.machine = CLI_MACHINE_NONE};
+    struct trace_replay_request request = {.machine = CLI_MACHINE_NONE};
     const struct option_spec specs[] = {
         OPTION_STRING("scale", 0, "KIND=FACTOR,...", &request.scale,
                       "scale the times of compute, h2d, d2h, p2p, ... streams, or of gaps"),

@@ -13,26 +13,26 @@
 #include "planner/plan.h"
 #include "sim/chakra/chakra_import.h"
 
-struct request {
+struct trace_simulate_request {
     const char *prefix, *trace_path; /* trace_path may be NULL */
     struct cli_machine machine;
 };
 
-struct report {
-    const struct request *request;
+struct trace_simulate_report {
+    const struct trace_simulate_request *request;
     const struct chakra_trace *chakra;
     struct cli_simulated simulated;
     double compute_share; /* share of the ranks' time in which they compute */
 };
 
-static enum status print_text(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_text(struct cli *cli, const struct trace_simulate_report *report, struct error *err)
 {
-    const struct request *request = report->request;
+    const struct trace_simulate_request *request = report->request;
     fprintf(cli->out, "%s: execution traces of %u ranks\n\n", request->prefix, report->chakra->rank_count);
     return cli_simulated_print(cli, &report->simulated, report->compute_share, request->trace_path, err);
 }
 
-static enum status print_json(struct cli *cli, const struct report *report, struct error *err)
+static enum status print_json(struct cli *cli, const struct trace_simulate_report *report, struct error *err)
 {
     const struct cli_simulated *s = &report->simulated;
     struct json_out *json;
@@ -49,8 +49,8 @@ static enum status print_json(struct cli *cli, const struct report *report, stru
     return cli_report_end(cli, json, err);
 }
 
-static enum status simulate(const struct report *report, bool spans, struct sim_result *result, struct trace *trace,
-                            struct error *err)
+static enum status simulate(const struct trace_simulate_report *report, bool spans, struct sim_result *result,
+                            struct trace *trace, struct error *err)
 {
     struct progress progress;
     const struct sim_graph_options options = {.record_spans = spans,
@@ -63,15 +63,15 @@ static enum status simulate(const struct report *report, bool spans, struct sim_
     return status;
 }
 
-static enum status read_and_simulate(struct cli *cli, const struct request *request, struct error *err)
+static enum status read_and_simulate(struct cli *cli, const struct trace_simulate_request *request, struct error *err)
 {
     struct chakra_trace chakra = {0};
     struct hardware hardware = {0};
     struct sim_result result = {0};
     struct trace trace = {0};
-    struct report report = {.request = request,
-                            .chakra = &chakra,
-                            .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
+    struct trace_simulate_report report = {.request = request,
+                                           .chakra = &chakra,
+                                           .simulated = {.hardware = &hardware, .result = &result, .trace = &trace}};
     enum status status = chakra_trace_read(request->prefix, &chakra, err);
     if (status == STATUS_OK) {
         struct cli_machine wanted = request->machine;
@@ -98,7 +98,7 @@ static enum status read_and_simulate(struct cli *cli, const struct request *requ
 
 enum status verb_trace_simulate(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {.machine = CLI_MACHINE_NONE};
+    struct trace_simulate_request request = {.machine = CLI_MACHINE_NONE};
     const struct option_spec specs[] = {
         CLI_MACHINE_OPTION(&request.machine.name, "machine that the ranks run on (required): a name or a file"),
         CLI_MACHINE_SPEEDS(&request.machine),

@@ -11,7 +11,7 @@
 #include "base/try.h"
 
 /* The state of reading an axis. */
-struct reading {
+struct axis_reading {
     const char *text; /* NAME=VALUES, for messages */
     struct arena *arena;
     struct sweep_value *values; /* malloc'ed */
@@ -23,7 +23,7 @@ struct reading {
     bool numeric, units_differ;
 };
 
-static enum status complain(const struct reading *reading, const char *item, size_t length, const char *expected,
+static enum status complain(const struct axis_reading *reading, const char *item, size_t length, const char *expected,
                             struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT, "option '--vary': '%.*s' of '%s' (expected %s)", (int)length, item,
@@ -32,7 +32,7 @@ static enum status complain(const struct reading *reading, const char *item, siz
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-static enum status add(struct reading *reading, const char *text, double number, struct error *err)
+static enum status add(struct axis_reading *reading, const char *text, double number, struct error *err)
 {
     for (size_t v = 0; v < reading->count; v++)
         if (strcmp(reading->values[v].text, text) == 0)
@@ -49,7 +49,7 @@ static enum status add(struct reading *reading, const char *text, double number,
     return STATUS_OK;
 }
 
-static void note_unit(struct reading *reading, const char *unit, size_t length)
+static void note_unit(struct axis_reading *reading, const char *unit, size_t length)
 {
     if (!reading->unit) {
         reading->unit = unit;
@@ -59,7 +59,7 @@ static void note_unit(struct reading *reading, const char *unit, size_t length)
     }
 }
 
-static enum status add_number(struct reading *reading, double number, const char *unit, size_t unit_length,
+static enum status add_number(struct axis_reading *reading, double number, const char *unit, size_t unit_length,
                               struct error *err)
 {
     struct number_powers powers;
@@ -82,7 +82,7 @@ static bool looks_like_unit(const char *text, size_t length)
     return true;
 }
 
-static enum status read_single(struct reading *reading, const char *item, size_t length, struct error *err)
+static enum status read_single(struct axis_reading *reading, const char *item, size_t length, struct error *err)
 {
     char text[512];
     const char *end;
@@ -101,7 +101,7 @@ static enum status read_single(struct reading *reading, const char *item, size_t
 
 enum stepping { STEP_BY_FACTOR, STEP_BY_DIFFERENCE, STEP_EVENLY };
 
-struct range {
+struct axis_range {
     double from, to, step;
     enum stepping stepping;
     bool ends; /* the end of the range is a value even if no step meets it */
@@ -116,8 +116,8 @@ static bool is_unit(const char *text, const char *stop, const char *unit, size_t
 }
 
 /* Reads the step after the last ':': "x2", "+4", "+4GiB", "5"; an empty step depends on the range. */
-static enum status read_step(const struct reading *reading, const char *item, size_t length, const char *step,
-                             const char *unit, size_t unit_length, struct range *range, struct error *err)
+static enum status read_step(const struct axis_reading *reading, const char *item, size_t length, const char *step,
+                             const char *unit, size_t unit_length, struct axis_range *range, struct error *err)
 {
     const char *stop = item + length, *end = stop;
     range->stepping = STEP_BY_DIFFERENCE;
@@ -153,7 +153,7 @@ static double rounded(double number)
 }
 
 /* Returns number n of the range, computed from its beginning, so that errors do not accumulate. */
-static double range_at(const struct range *range, double n)
+static double range_at(const struct axis_range *range, double n)
 {
     switch (range->stepping) {
     case STEP_BY_FACTOR: return range->from * pow(range->step, n);
@@ -163,7 +163,7 @@ static double range_at(const struct range *range, double n)
     return n == range->step - 1 ? range->to : range->from + (range->to - range->from) * n / (range->step - 1);
 }
 
-static enum status add_range(struct reading *reading, const struct range *range, const char *unit, size_t unit_length,
+static enum status add_range(struct axis_reading *reading, const struct axis_range *range, const char *unit, size_t unit_length,
                              struct error *err)
 {
     const double slack = 1e-9 * fabs(range->to);
@@ -192,13 +192,13 @@ static bool read_bound(const char *text, const char *stop, double *number, const
 }
 
 /* Reads FROM..TO[UNIT][:STEP]. The unit is after the end only, after both bounds, or the list's. */
-static enum status read_range(struct reading *reading, const char *item, size_t length, const char *dots,
+static enum status read_range(struct axis_reading *reading, const char *item, size_t length, const char *dots,
                               struct error *err)
 {
     static const char shape[] = "a range such as 1..16, 6..64GB/s, 1..64:x2, 10..30:5 or 8..24GiB:+4";
     const char *stop = item + length, *first_unit, *unit, *step = memchr(dots, ':', (size_t)(stop - dots));
     const char *end = step ? step : stop;
-    struct range range = {0};
+    struct axis_range range = {0};
     if (!read_bound(item, dots, &range.from, &first_unit) || !read_bound(dots + 2, end, &range.to, &unit))
         return complain(reading, item, length, shape, err);
     size_t first_length = (size_t)(dots - first_unit), unit_length = (size_t)(end - unit);
@@ -219,7 +219,7 @@ static const char *range_dots(const char *item, size_t length)
 }
 
 /* Finds the unit of a last item such as "24GB/s", or "12..24GB/s:+4". */
-static void find_last_unit(struct reading *reading, const char *values)
+static void find_last_unit(struct axis_reading *reading, const char *values)
 {
     const char *comma = strrchr(values, ','), *last = comma ? comma + 1 : values, *unit;
     const char *dots = range_dots(last, strlen(last)), *end = last + strcspn(last, dots ? ":" : "");
@@ -228,7 +228,7 @@ static void find_last_unit(struct reading *reading, const char *values)
     reading->last_unit_length = (size_t)(end - reading->last_unit);
 }
 
-static enum status read_values(struct reading *reading, const char *values, struct error *err)
+static enum status read_values(struct axis_reading *reading, const char *values, struct error *err)
 {
     find_last_unit(reading, values);
     for (const char *item = values;; item++) {
@@ -243,7 +243,7 @@ static enum status read_values(struct reading *reading, const char *values, stru
 
 /* --- public ---------------------------------------------------------------------------------- */
 
-static enum status keep(const struct reading *reading, const char *equals, struct sweep_axis *out, struct error *err)
+static enum status keep(const struct axis_reading *reading, const char *equals, struct sweep_axis *out, struct error *err)
 {
     char word[SWEEP_NAME_BYTES];
     struct sweep_value *values = NULL;
@@ -263,7 +263,7 @@ enum status sweep_axis_parse(const char *text, struct arena *arena, struct sweep
     if (!equals || equals == text || equals[1] == '\0' || equals - text >= SWEEP_NAME_BYTES)
         return error_set(err, STATUS_BAD_INPUT, "option '--vary' is '%s' (expected NAME=VALUES, such as devices=1..8)",
                          text);
-    struct reading reading = {.text = text, .arena = arena, .numeric = true};
+    struct axis_reading reading = {.text = text, .arena = arena, .numeric = true};
     enum status status = read_values(&reading, equals + 1, err);
     if (status == STATUS_OK) status = keep(&reading, equals, out, err);
     free(reading.values);

@@ -168,7 +168,7 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
 
 /* --- the command of one point --------------------------------------------------------------------- */
 
-struct writing {
+struct sweep_command_writing {
     const struct cli_sweep_command *command;
     const struct sweep_grid *grid;
     uint64_t point;
@@ -179,9 +179,10 @@ struct writing {
     const char *jobs_temporary;
 };
 
-static enum status add_word(struct writing *writing, struct error *err, const char *format, ...) PRINTF_LIKE(3, 4);
+static enum status add_word(struct sweep_command_writing *writing, struct error *err, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 
-static enum status add_word(struct writing *writing, struct error *err, const char *format, ...)
+static enum status add_word(struct sweep_command_writing *writing, struct error *err, const char *format, ...)
 {
     char text[CLI_PATH_BYTES];
     va_list arguments;
@@ -193,7 +194,7 @@ static enum status add_word(struct writing *writing, struct error *err, const ch
     return arena_string(writing->arena, text, &writing->argv[writing->count++], err);
 }
 
-static bool is_varied(const struct writing *writing, const struct cli_verb_option *option)
+static bool is_varied(const struct sweep_command_writing *writing, const struct cli_verb_option *option)
 {
     for (uint32_t a = 0; a < writing->grid->axis_count; a++) {
         enum cli_sweep_target kind = writing->command->targets[a].kind;
@@ -205,7 +206,7 @@ static bool is_varied(const struct writing *writing, const struct cli_verb_optio
 }
 
 /* Adds the typed words without varied options. */
-static enum status add_typed(struct writing *writing, struct error *err)
+static enum status add_typed(struct sweep_command_writing *writing, struct error *err)
 {
     const struct cli_sweep_command *command = writing->command;
     bool replaced = false; /* the first operand is replaced by the temporary file */
@@ -231,7 +232,7 @@ static enum status add_typed(struct writing *writing, struct error *err)
 }
 
 /* Sets KEY in the list of degrees: "tp=8,sp" and zero=1 make "tp=8,sp,zero=1"; a flag is added or removed. */
-static enum status set_degree(struct writing *writing, const char *key, const char *value, struct error *err)
+static enum status set_degree(struct sweep_command_writing *writing, const char *key, const char *value, struct error *err)
 {
     char made[sizeof writing->parallel];
     size_t used = 0, length = strlen(key);
@@ -251,7 +252,7 @@ static enum status set_degree(struct writing *writing, const char *key, const ch
     return STATUS_OK;
 }
 
-static enum status add_varied(struct writing *writing, struct error *err)
+static enum status add_varied(struct sweep_command_writing *writing, struct error *err)
 {
     bool parallel = false;
     for (uint32_t a = 0; a < writing->grid->axis_count; a++) {
@@ -275,7 +276,7 @@ static enum status add_varied(struct writing *writing, struct error *err)
     return parallel && writing->parallel[0] ? add_word(writing, err, "--parallel=%s", writing->parallel) : STATUS_OK;
 }
 
-static enum status write_jobs(struct writing *writing, struct error *err)
+static enum status write_jobs(struct sweep_command_writing *writing, struct error *err)
 {
     struct cli_sweep_change changes[SWEEP_AXES_MAX];
     size_t count = 0;
@@ -290,7 +291,7 @@ enum status cli_sweep_words(const struct cli_sweep_command *command, const struc
                             struct cli_sweep_words *out, struct error *err)
 {
     *out = (struct cli_sweep_words){0};
-    struct writing writing = {.command = command, .grid = grid, .point = point, .arena = &out->arena};
+    struct sweep_command_writing writing = {.command = command, .grid = grid, .point = point, .arena = &out->arena};
     /* program, verb, its action, --json, --quiet, the words, the axes, the degrees, NULL */
     size_t most = 5 + command->word_count + grid->axis_count + 2;
     enum status status = ARENA_NEW(&out->arena, most, writing.argv, err);

@@ -19,7 +19,7 @@
 #include "base/try.h"
 #include "cli/sweep/report_figure.h"
 
-struct running {
+struct sweep_run_running {
     const struct cli_sweep *sweep;
     struct cli_sweep_words **words; /* per point with a running child */
     unsigned char *pending;         /* per point: pending at the beginning, equal on all ranks */
@@ -41,7 +41,7 @@ const char *cli_sweep_point(const struct sweep_grid *grid, uint64_t point, char 
 
 /* --- the next point -------------------------------------------------------------------------- */
 
-static bool mine(struct running *running, uint64_t point)
+static bool mine(struct sweep_run_running *running, uint64_t point)
 {
     const struct sweep_ranks *ranks = running->sweep->ranks;
     return running->pending[point] && running->seen++ % ranks->count == ranks->rank;
@@ -49,7 +49,7 @@ static bool mine(struct running *running, uint64_t point)
 
 static bool next(void *context, struct children_start *out)
 {
-    struct running *running = context;
+    struct sweep_run_running *running = context;
     const struct cli_sweep *sweep = running->sweep;
     while (running->next_point < sweep->grid->point_count && !mine(running, running->next_point)) running->next_point++;
     if (running->next_point == sweep->grid->point_count || running->first.status != STATUS_OK) return false;
@@ -70,7 +70,7 @@ static bool next(void *context, struct children_start *out)
 
 /* --- results ----------------------------------------------------------------------------------- */
 
-static enum status record(struct running *running, const struct sweep_result *result, struct error *err)
+static enum status record(struct sweep_run_running *running, const struct sweep_result *result, struct error *err)
 {
     const struct cli_sweep *sweep = running->sweep;
     sweep->results->points[result->point] = *result;
@@ -108,7 +108,7 @@ static void read_reason(const struct cli_sweep *sweep, const struct cli_sweep_wo
 static enum status ended(void *context, const struct children_end *end, struct error *err)
 {
     static const uint32_t outcomes[] = {SWEEP_DONE, SWEEP_NO, SWEEP_REFUSED}; /* by exit code */
-    struct running *running = context;
+    struct sweep_run_running *running = context;
     const struct cli_sweep *sweep = running->sweep;
     char text[CLI_SWEEP_POINT_BYTES];
     struct sweep_result result = sweep->results->points[end->id];
@@ -136,7 +136,7 @@ static const uint64_t failed_point = UINT64_MAX;
 
 static enum status hear_all(void *context, struct error *err)
 {
-    struct running *running = context;
+    struct sweep_run_running *running = context;
     struct sweep_result result;
     while (sweep_ranks_hear(running->sweep->ranks, &result, sizeof result)) {
         if (result.point == failed_point) return error_set(err, result.outcome, "%s", result.reason);
@@ -145,7 +145,7 @@ static enum status hear_all(void *context, struct error *err)
     return STATUS_OK;
 }
 
-static enum status hear_the_rest(struct running *running, struct error *err)
+static enum status hear_the_rest(struct sweep_run_running *running, struct error *err)
 {
     while (running->known < running->wanted) {
         TRY(hear_all(running, err));
@@ -154,7 +154,7 @@ static enum status hear_the_rest(struct running *running, struct error *err)
     return STATUS_OK;
 }
 
-static void tell_failure(const struct running *running, const struct error *err)
+static void tell_failure(const struct sweep_run_running *running, const struct error *err)
 {
     struct sweep_result result = {.point = failed_point, .outcome = (uint32_t)err->status};
     snprintf(result.reason, sizeof result.reason, "%.*s", SWEEP_REASON_BYTES - 1, err->text);
@@ -162,7 +162,7 @@ static void tell_failure(const struct running *running, const struct error *err)
 }
 
 /* Makes all ranks agree on the pending points, which rank 0 found in its file. */
-static void share_pending(struct running *running)
+static void share_pending(struct sweep_run_running *running)
 {
     const struct cli_sweep *sweep = running->sweep;
     uint64_t count = sweep->grid->point_count;
@@ -174,7 +174,7 @@ static void share_pending(struct running *running)
 
 /* --- the sweep ----------------------------------------------------------------------------------- */
 
-static enum status run(struct running *running, struct error *err)
+static enum status run(struct sweep_run_running *running, struct error *err)
 {
     const struct cli_sweep *sweep = running->sweep;
     const struct children_client client = {running, next, ended, hear_all};
@@ -193,7 +193,7 @@ static enum status run(struct running *running, struct error *err)
 enum status cli_sweep_run(const struct cli_sweep *sweep, struct error *err)
 {
     uint64_t count = sweep->grid->point_count;
-    struct running running = {.sweep = sweep};
+    struct sweep_run_running running = {.sweep = sweep};
     running.words = alloc_zeroed(count, sizeof *running.words);
     running.pending = alloc_zeroed(count, 1);
     enum status status = STATUS_OK;

@@ -12,13 +12,13 @@
 enum { KEY_BYTES = 128 };
 
 /* A step of a path: a key, or the contents of brackets. */
-struct step {
+struct report_figure_step {
     char key[KEY_BYTES];
     bool bracket;
 };
 
 /* Returns the text after the step, or NULL if there is no valid step. */
-static const char *read_step(const char *path, bool first, struct step *step)
+static const char *read_step(const char *path, bool first, struct report_figure_step *step)
 {
     step->bracket = *path == '[';
     if (step->bracket ? first : !first && *path != '.') return NULL;
@@ -34,7 +34,7 @@ static const char *read_step(const char *path, bool first, struct step *step)
 
 enum status sweep_figure_check(const char *path, struct error *err)
 {
-    struct step step;
+    struct report_figure_step step;
     const char *at = path;
     bool first = true;
     do at = read_step(at, first, &step), first = false;
@@ -59,7 +59,7 @@ static const json_t *element(const json_t *array, const char *key)
 double sweep_figure_read(const json_t *report, const char *path)
 {
     const json_t *value = report;
-    struct step step;
+    struct report_figure_step step;
     for (bool first = true; value && path && *path; first = false) {
         path = read_step(path, first, &step);
         if (path) value = step.bracket ? element(value, step.key) : json_object_get(value, step.key);

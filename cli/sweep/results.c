@@ -59,7 +59,7 @@ uint64_t sweep_results_best(const struct sweep_results *results, uint32_t figure
     return best;
 }
 
-struct candidate {
+struct results_candidate {
     double first, second; /* merits */
     uint64_t point;
 };
@@ -67,7 +67,7 @@ struct candidate {
 /* Sorts the best first; with equal first figures, the best in the second. */
 static int compare_candidates(const void *left, const void *right)
 {
-    const struct candidate *a = left, *b = right;
+    const struct results_candidate *a = left, *b = right;
     if (a->first > b->first || a->first < b->first) return a->first > b->first ? -1 : 1;
     if (a->second > b->second || a->second < b->second) return a->second > b->second ? -1 : 1;
     return a->point < b->point ? -1 : a->point > b->point;
@@ -77,10 +77,10 @@ enum status sweep_results_front(const struct sweep_results *results, uint32_t fi
                                 struct error *err)
 {
     uint64_t total = results->grid->point_count, count = 0;
-    struct candidate *candidates = alloc_zeroed(total, sizeof *candidates);
+    struct results_candidate *candidates = alloc_zeroed(total, sizeof *candidates);
     if (!candidates) return error_memory(err, "the front", total * sizeof *candidates);
     for (uint64_t p = 0; p < total; p++) {
-        struct candidate candidate = {merit(results, p, first), merit(results, p, second), p};
+        struct results_candidate candidate = {merit(results, p, first), merit(results, p, second), p};
         front[p] = false;
         if (!isnan(candidate.first) && !isnan(candidate.second)) candidates[count++] = candidate;
     }
@@ -88,7 +88,7 @@ enum status sweep_results_front(const struct sweep_results *results, uint32_t fi
     /* No later point is better in the first figure, so only the best value of the second figure matters. */
     double best = -INFINITY, best_first = INFINITY;
     for (uint64_t c = 0; c < count; c++) {
-        const struct candidate *candidate = &candidates[c];
+        const struct results_candidate *candidate = &candidates[c];
         bool equal = candidate->second >= best && candidate->first >= best_first; /* the same point in the picture */
         if (!(candidate->second > best) && !equal) continue;
         front[candidate->point] = true;

@@ -21,7 +21,7 @@
 #include "cli/sweep/cli_sweep_run.h"
 #include "cli/sweep/report_figure.h"
 
-struct request {
+struct sweep_request {
     struct option_list vary, figures, outputs;
     struct cli_sweep_pictures pictures;
     uint64_t processes;
@@ -88,7 +88,7 @@ static enum status check_outputs(const struct option_list *outputs, struct error
     return STATUS_OK;
 }
 
-static enum status read_figures(const struct request *request, struct sweeping *sweeping, struct error *err)
+static enum status read_figures(const struct sweep_request *request, struct sweeping *sweeping, struct error *err)
 {
     const char *const *figures = request->figures.items;
     size_t count = request->figures.count;
@@ -108,7 +108,7 @@ static enum status read_figures(const struct request *request, struct sweeping *
     return sweep_results_create(&sweeping->grid, figures, (uint32_t)count, &sweeping->arena, &sweeping->results, err);
 }
 
-static enum status read_request(const struct request *request, char **words, size_t word_count, struct sweeping *sweeping,
+static enum status read_request(const struct sweep_request *request, char **words, size_t word_count, struct sweeping *sweeping,
                                 struct error *err)
 {
     struct sweep_grid *grid = &sweeping->grid;
@@ -151,7 +151,7 @@ static uint64_t hash_sweep(const struct sweeping *sweeping)
 }
 
 /* On rank 0, opens the stored results of an interrupted sweep, in a file next to the first output. */
-static enum status open_kept(const struct request *request, struct sweeping *sweeping, char part[CLI_PATH_BYTES],
+static enum status open_kept(const struct sweep_request *request, struct sweeping *sweeping, char part[CLI_PATH_BYTES],
                              struct error *err)
 {
     char what[32];
@@ -163,7 +163,7 @@ static enum status open_kept(const struct request *request, struct sweeping *swe
     return sweep_kept_open(part, what, &sweeping->results, &sweeping->found, &sweeping->kept, err);
 }
 
-static enum status write_outputs(const struct request *request, struct sweeping *sweeping, struct error *err)
+static enum status write_outputs(const struct sweep_request *request, struct sweeping *sweeping, struct error *err)
 {
     for (size_t o = 0; o < request->outputs.count; o++) {
         const char *path = request->outputs.items[o];
@@ -176,7 +176,7 @@ static enum status write_outputs(const struct request *request, struct sweeping 
 
 /* --- the answer ------------------------------------------------------------------------------ */
 
-static enum status answer(struct cli *cli, const struct request *request, const struct sweeping *sweeping,
+static enum status answer(struct cli *cli, const struct sweep_request *request, const struct sweeping *sweeping,
                           struct error *err)
 {
     const char *written[ARRAY_COUNT(request->outputs.items) + 4];
@@ -221,7 +221,7 @@ static void warn_of_unknown(struct cli *cli, const struct sweep_results *results
 }
 
 /* Returns the number of processes; measurements run one at a time by default. */
-static uint32_t processes_of(const struct request *request, const struct cli_sweep_command *command)
+static uint32_t processes_of(const struct sweep_request *request, const struct cli_sweep_command *command)
 {
     if (request->processes > 0) return (uint32_t)request->processes;
     for (size_t w = 0; w < command->word_count; w++)
@@ -229,7 +229,7 @@ static uint32_t processes_of(const struct request *request, const struct cli_swe
     return children_cores();
 }
 
-static enum status carry_out(struct cli *cli, const struct request *request, struct sweeping *sweeping, struct error *err)
+static enum status carry_out(struct cli *cli, const struct sweep_request *request, struct sweeping *sweeping, struct error *err)
 {
     char part[CLI_PATH_BYTES];
     TRY(open_kept(request, sweeping, part, err));
@@ -263,7 +263,7 @@ static enum status carry_out(struct cli *cli, const struct request *request, str
     return status == STATUS_OK && judged.status != STATUS_OK ? error_set(err, judged.status, "%s", judged.text) : status;
 }
 
-static enum status sweep(struct cli *cli, const struct request *request, char **words, size_t word_count,
+static enum status sweep(struct cli *cli, const struct sweep_request *request, char **words, size_t word_count,
                          struct error *err)
 {
     struct sweeping sweeping = {0};
@@ -284,7 +284,7 @@ static enum status sweep(struct cli *cli, const struct request *request, char **
 
 enum status verb_sweep(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    struct request request = {0};
+    struct sweep_request request = {0};
     const struct option_spec specs[] = {
         OPTION_LIST("vary", 0, "NAME=VALUES", &request.vary,
                     "option of the verb, degree (tp, pp, ...) or jobs.KEY, and its values"),

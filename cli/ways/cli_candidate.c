@@ -71,7 +71,7 @@ static enum status plan_here(const struct cli_source *source, const struct plann
     return status;
 }
 
-struct planning {
+struct candidate_planning {
     const struct cli_source *source;
     const struct planner_options *options;
     const char *path; /* path of the plan */
@@ -79,7 +79,7 @@ struct planning {
 
 static enum status plan_and_write(void *context, struct error *err)
 {
-    const struct planning *planning = context;
+    const struct candidate_planning *planning = context;
     struct cli_candidate candidate = {0};
     if (plan_here(planning->source, planning->options, &candidate, err) == STATUS_OK)
         (void)!plan_write(&candidate.plan, planning->path, err);
@@ -93,7 +93,7 @@ static enum status plan_apart(const struct cli_source *source, const struct plan
                               struct cli_candidate *out, struct error *err)
 {
     char path[CLI_PATH_BYTES];
-    struct planning planning = {source, options, path};
+    struct candidate_planning planning = {source, options, path};
     TRY(cli_child_file(path, err));
     if (cli_try_apart(options->policy, plan_and_write, &planning, err) == STATUS_OK &&
         plan_read(path, &out->plan, err) != STATUS_OK)

@@ -74,26 +74,26 @@ struct attention_cudnn {
 /* --- the graph ------------------------------------------------------------------------------------ */
 
 /* Sizes of a piece, and rows that a token's heads make. */
-struct piece {
+struct attention_cudnn_piece {
     int64_t samples, heads, groups, t, d;
     int64_t row, row_kv;
     bool causal;
 };
 
-static struct piece piece_of(const struct kernel_attention *shape, int64_t samples, int64_t groups)
+static struct attention_cudnn_piece piece_of(const struct kernel_attention *shape, int64_t samples, int64_t groups)
 {
-    return (struct piece){.samples = samples,
-                          .heads = groups * (shape->h / shape->kv),
-                          .groups = groups,
-                          .t = shape->t,
-                          .d = shape->d,
-                          .row = shape->h * shape->d,
-                          .row_kv = shape->kv * shape->d,
-                          .causal = shape->causal};
+    return (struct attention_cudnn_piece){.samples = samples,
+                                          .heads = groups * (shape->h / shape->kv),
+                                          .groups = groups,
+                                          .t = shape->t,
+                                          .d = shape->d,
+                                          .row = shape->h * shape->d,
+                                          .row_kv = shape->kv * shape->d,
+                                          .causal = shape->causal};
 }
 
 /* (B,heads,T,D) of numbers in bf16. */
-static struct cudnn_tensor rows(struct cudnn_graph *graph, const struct piece *p, int64_t number,
+static struct cudnn_tensor rows(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number,
                                 bool kv)
 {
     const int64_t row = kv ? p->row_kv : p->row;
@@ -103,7 +103,7 @@ static struct cudnn_tensor rows(struct cudnn_graph *graph, const struct piece *p
 }
 
 /* (B,heads,D,T): the same memory, read as its transpose. */
-static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct piece *p, int64_t number)
+static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number)
 {
     return cudnn_array(graph, number, CUDNN_DATA_BFLOAT16,
                        (int64_t[]){p->samples, p->groups, p->d, p->t},
@@ -111,7 +111,7 @@ static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct piece
 }
 
 /* An fp32 tensor (B,heads,T,1). All heads of a sample are adjacent, including heads of other pieces. */
-static struct cudnn_tensor sums(struct cudnn_graph *graph, const struct piece *p, int64_t number)
+static struct cudnn_tensor sums(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number)
 {
     const int64_t heads = p->row / p->d;
     return cudnn_array(graph, number, CUDNN_DATA_FLOAT,
@@ -119,14 +119,14 @@ static struct cudnn_tensor sums(struct cudnn_graph *graph, const struct piece *p
                        (int64_t[]){heads * p->t, p->t, 1, 1});
 }
 
-static struct cudnn_tensor between(struct cudnn_graph *graph, const struct piece *p,
+static struct cudnn_tensor between(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                                    cudnnDataType_t type, int64_t width)
 {
     return cudnn_virtual(graph, type, (int64_t[]){p->samples, p->heads, p->t, width});
 }
 
 /* mode(x, b) in fp32, as wide as x; b may be NULL. */
-static struct cudnn_tensor apply(struct cudnn_graph *graph, const struct piece *p,
+static struct cudnn_tensor apply(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                                  cudnnPointwiseMode_t mode, struct cudnn_tensor x,
                                  const struct cudnn_tensor *b)
 {
@@ -147,7 +147,7 @@ static void apply_to(struct cudnn_graph *graph, cudnnPointwiseMode_t mode, struc
 }
 
 /* Returns the index of each row (axis 2) or column (axis 3). */
-static struct cudnn_tensor index_along(struct cudnn_graph *graph, const struct piece *p,
+static struct cudnn_tensor index_along(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                                        struct cudnn_tensor scores, int64_t axis)
 {
     const struct cudnn_tensor y = between(graph, p, CUDNN_DATA_INT32, p->t);
@@ -161,7 +161,7 @@ static struct cudnn_tensor index_along(struct cudnn_graph *graph, const struct p
 }
 
 /* Replaces scores that a query must not see by HIDDEN. */
-static struct cudnn_tensor hide(struct cudnn_graph *graph, const struct piece *p,
+static struct cudnn_tensor hide(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                                 struct cudnn_tensor scores)
 {
     if (!p->causal) return scores;
@@ -186,7 +186,7 @@ static struct cudnn_tensor hide(struct cudnn_graph *graph, const struct piece *p
     return y;
 }
 
-static struct cudnn_tensor scores_of(struct cudnn_graph *graph, const struct piece *p,
+static struct cudnn_tensor scores_of(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                                      struct cudnn_tensor q, struct cudnn_tensor k_columns,
                                      struct cudnn_tensor scale)
 {
@@ -195,7 +195,7 @@ static struct cudnn_tensor scores_of(struct cudnn_graph *graph, const struct pie
     return apply(graph, p, CUDNN_POINTWISE_MUL, products, &scale);
 }
 
-static void make_forward(struct cudnn_graph *graph, const struct piece *p)
+static void make_forward(struct cudnn_graph *graph, const struct attention_cudnn_piece *p)
 {
     const struct cudnn_tensor q = rows(graph, p, Q, false), k = columns(graph, p, K);
     const struct cudnn_tensor scale = cudnn_scalar(graph, SCALE);
@@ -216,7 +216,7 @@ static void make_forward(struct cudnn_graph *graph, const struct piece *p)
 }
 
 /* a(B,H,T,T) b(B,H,T,D) to (B,K,T,D) of the keys and values. */
-static void matmul_to_groups(struct cudnn_graph *graph, const struct piece *p,
+static void matmul_to_groups(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                              struct cudnn_tensor a, struct cudnn_tensor b, struct cudnn_tensor c)
 {
     if (p->heads == p->groups) {
@@ -228,7 +228,7 @@ static void matmul_to_groups(struct cudnn_graph *graph, const struct piece *p,
     cudnn_reduce(graph, CUDNN_REDUCE_TENSOR_ADD, each, c);
 }
 
-static void make_backward(struct cudnn_graph *graph, const struct piece *p)
+static void make_backward(struct cudnn_graph *graph, const struct attention_cudnn_piece *p)
 {
     const struct cudnn_tensor q = rows(graph, p, Q, false), dout = rows(graph, p, DOUT, false);
     const struct cudnn_tensor k = columns(graph, p, K), v = columns(graph, p, V);
@@ -297,7 +297,7 @@ static struct way find_way(const struct cudnn_library *library, const struct cud
 {
     struct way way = {.samples = shape->b, .groups = shape->kv};
     for (;;) {
-        const struct piece piece = piece_of(shape, way.samples, way.groups);
+        const struct attention_cudnn_piece piece = piece_of(shape, way.samples, way.groups);
         struct cudnn_graph graph = {.library = library};
         (direction == FORWARD ? make_forward : make_backward)(&graph, &piece);
         *wants = UINT64_MAX;
@@ -380,16 +380,16 @@ const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct k
 /* --- computing ------------------------------------------------------------------------------------ */
 
 /* The pieces of a call's scratch. */
-struct copies {
+struct attention_cudnn_copies {
     bf16 *q, *k, *v, *out, *dout, *dq, *dk, *dv;
     float *row_sums;
     void *workspace;
 };
 
-static struct copies copies_of(const struct kernel_attention *a, bool back)
+static struct attention_cudnn_copies copies_of(const struct kernel_attention *a, bool back)
 {
     const int64_t queries = a->b * a->t * a->h * a->d, keys = a->b * a->t * a->kv * a->d;
-    struct copies c = {.q = (bf16 *)(void *)a->scratch};
+    struct attention_cudnn_copies c = {.q = (bf16 *)(void *)a->scratch};
     c.k = c.q + queries;
     c.v = c.k + keys;
     c.out = c.v + keys;
@@ -405,7 +405,7 @@ static struct copies copies_of(const struct kernel_attention *a, bool back)
 }
 
 /* Addresses of a piece's operands. */
-struct place {
+struct attention_cudnn_place {
     int64_t row, row_kv, sum; /* numbers to be passed over */
 };
 
@@ -431,9 +431,8 @@ static cudnnStatus_t execute(struct attention_cudnn *cudnn, const struct way *wa
     return status;
 }
 
-static const char *run_piece(struct attention_cudnn *cudnn, const struct way *way,
-                             const struct kernel_attention *a, const struct copies *c, struct place at,
-                             enum direction direction)
+static const char *run_piece(struct attention_cudnn *cudnn, const struct way *way, const struct kernel_attention *a,
+                             const struct attention_cudnn_copies *c, struct attention_cudnn_place at, enum direction direction)
 {
     float scale = (float)(1.0 / sqrt((double)a->d)), one = 1;
     float hidden = cudnn->library.version < 91000 ? -3.402823466e38f : -INFINITY;
@@ -468,7 +467,7 @@ static const char *run_piece(struct attention_cudnn *cudnn, const struct way *wa
 }
 
 static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel_attention *a,
-                              const struct copies *c, enum direction direction)
+                              const struct attention_cudnn_copies *c, enum direction direction)
 {
     const struct settled *const settled = find_settled(cudnn, a);
     assert(settled && settled->why[0] == '\0');
@@ -476,7 +475,7 @@ static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel
     const int64_t group = a->h / a->kv;
     for (int64_t sample = 0; sample < a->b; sample += way->samples)
         for (int64_t first = 0; first < a->kv; first += way->groups) {
-            const struct place at = {
+            const struct attention_cudnn_place at = {
                 .row = (sample * a->t * a->h + first * group) * a->d,
                 .row_kv = (sample * a->t * a->kv + first) * a->d,
                 .sum = (sample * a->h + first * group) * a->t,
@@ -503,7 +502,7 @@ static cudaError_t widen_out(cudaStream_t stream, const struct kernel_attention 
 const char *attention_cudnn_forward(struct attention_cudnn *cudnn, const struct kernel_attention *a)
 {
     cudaStream_t const stream = cudnn->stream;
-    const struct copies c = copies_of(a, false);
+    const struct attention_cudnn_copies c = copies_of(a, false);
     const int64_t row_out = a->h * a->d;
     cudaError_t failed = round_in(stream, a, c.q, a->q, a->h, a->row_q);
     if (failed == cudaSuccess) failed = round_in(stream, a, c.k, a->k, a->kv, a->row_kv);
@@ -518,7 +517,7 @@ const char *attention_cudnn_forward(struct attention_cudnn *cudnn, const struct 
 const char *attention_cudnn_backward(struct attention_cudnn *cudnn, const struct kernel_attention *a)
 {
     cudaStream_t const stream = cudnn->stream;
-    const struct copies c = copies_of(a, true);
+    const struct attention_cudnn_copies c = copies_of(a, true);
     const int64_t row_out = a->h * a->d;
     cudaError_t failed = round_in(stream, a, c.q, a->q, a->h, a->row_q);
     if (failed == cudaSuccess) failed = round_in(stream, a, c.k, a->k, a->kv, a->row_kv);

@@ -26,7 +26,7 @@
 enum { REPEATS = 8 };
 enum array { Q, K, V, DOUT, OUT, STATS, DQ, DK, DV, SCRATCH, ARRAYS };
 
-struct measure_bench {
+struct gpu_attention_bench {
     const struct gpu_attention_shape *shape;
     uint64_t numbers[ARRAYS], first[ARRAYS], total;
     float *host, *expected, *device; /* `total` numbers each; expected: by the host's kernels */
@@ -36,7 +36,7 @@ struct measure_bench {
 /* Alignment of arrays, a multiple of the alignment of workspace entries. */
 enum { ALIGNMENT = 64 };
 
-static void lay_out(struct measure_bench *bench, const struct gpu_attention_shape *s)
+static void lay_out(struct gpu_attention_bench *bench, const struct gpu_attention_shape *s)
 {
     const struct attention_sizes sizes = {(uint64_t)s->b, (uint64_t)s->t, (uint64_t)s->h,
                                           (uint64_t)s->kv, (uint64_t)s->d};
@@ -55,7 +55,7 @@ static void lay_out(struct measure_bench *bench, const struct gpu_attention_shap
     }
 }
 
-static struct kernel_attention attention_at(const struct measure_bench *bench, float *memory, bool back)
+static struct kernel_attention attention_at(const struct gpu_attention_bench *bench, float *memory, bool back)
 {
     const struct gpu_attention_shape *const s = bench->shape;
     const uint64_t *const first = bench->first;
@@ -81,7 +81,7 @@ static struct kernel_attention attention_at(const struct measure_bench *bench, f
 }
 
 /* Fills operands with numbers in [-1, 1). */
-static void fill(struct measure_bench *bench)
+static void fill(struct gpu_attention_bench *bench)
 {
     for (int array = Q; array <= DOUT; array++)
         for (uint64_t i = 0; i < bench->numbers[array]; i++)
@@ -107,7 +107,7 @@ static double time_one(const struct kernels *kernels, const struct kernel_attent
     return best_s;
 }
 
-static enum status run_host(struct measure_bench *bench, struct error *err)
+static enum status run_host(struct gpu_attention_bench *bench, struct error *err)
 {
     struct kernels *kernels = NULL;
     TRY(kernels_host_create((uint32_t)omp_get_num_procs(), &kernels, err));
@@ -130,7 +130,7 @@ static enum status copied(cudaError_t failed, struct error *err)
 
 /* Copies operands to the device, runs both directions there, and copies results back; seconds[0] forward, [1]
  * backward. */
-static enum status run_device(struct measure_bench *bench, const struct kernels *kernels,
+static enum status run_device(struct gpu_attention_bench *bench, const struct kernels *kernels,
                               double seconds[2], struct error *err)
 {
     const size_t bytes = bench->total * sizeof(float);
@@ -161,7 +161,7 @@ static double flops_of(const struct gpu_attention_shape *s, bool back)
     return work_item_flops(&item);
 }
 
-static void put_rates(struct json_out *json, const struct measure_bench *bench, const double seconds[2])
+static void put_rates(struct json_out *json, const struct gpu_attention_bench *bench, const double seconds[2])
 {
     json_out_double(json, "forward_flops_per_s", flops_of(bench->shape, false) / seconds[0]);
     json_out_double(json, "backward_flops_per_s", flops_of(bench->shape, true) / seconds[1]);
@@ -169,7 +169,7 @@ static void put_rates(struct json_out *json, const struct measure_bench *bench, 
 
 /* Writes the difference. JSON has no NaN and no infinity: the member is then left out, which the test treats as a
  * failure. */
-static void put_difference(struct json_out *json, const struct measure_bench *bench, enum array array,
+static void put_difference(struct json_out *json, const struct gpu_attention_bench *bench, enum array array,
                            const char *name)
 {
     double largest = 0, apart = 0;
@@ -182,7 +182,7 @@ static void put_difference(struct json_out *json, const struct measure_bench *be
     if (isfinite(apart / largest)) json_out_double(json, name, apart / largest);
 }
 
-static enum status put_way(struct json_out *json, struct measure_bench *bench, const char *key,
+static enum status put_way(struct json_out *json, struct gpu_attention_bench *bench, const char *key,
                            const struct kernels *kernels, struct error *err)
 {
     char by[400];
@@ -204,7 +204,7 @@ static enum status put_way(struct json_out *json, struct measure_bench *bench, c
 }
 
 /* usual, own: kernels of one stream. */
-static enum status put_shape(struct json_out *json, struct measure_bench *bench,
+static enum status put_shape(struct json_out *json, struct gpu_attention_bench *bench,
                              const struct kernels *usual, const struct kernels *own,
                              struct error *err)
 {
@@ -233,7 +233,7 @@ static enum status measure_shape(struct json_out *json, const struct gpu_attenti
                                  const struct kernels *usual, const struct kernels *own,
                                  struct error *err)
 {
-    struct measure_bench bench = {0};
+    struct gpu_attention_bench bench = {0};
     lay_out(&bench, shape);
     bench.host = alloc_zeroed(bench.total, sizeof *bench.host);
     bench.expected = alloc_zeroed(bench.total, sizeof *bench.expected);

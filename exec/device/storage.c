@@ -65,7 +65,7 @@ struct transfer {
     uint64_t failed_at;
 };
 
-struct piece {
+struct storage_piece {
     uint64_t offset, length; /* in the file */
     uint64_t done;
     char *memory;            /* the caller's or ours */
@@ -74,17 +74,17 @@ struct piece {
 };
 
 struct worker {
-    struct lane *lane;
+    struct storage_lane *lane;
     pthread_t thread;
     bool started;
     char *room;
 };
 
-struct lane {
+struct storage_lane {
     struct storage *storage;
     struct io_uring ring;
     bool has_ring;
-    struct piece pieces[DEPTH];
+    struct storage_piece pieces[DEPTH];
     char *room;              /* DEPTH piece buffers; with a ring, from their first use */
     struct worker workers[WORKERS];
     pthread_mutex_t lock;    /* of what follows; with workers */
@@ -99,7 +99,7 @@ struct storage {
     struct storage_calls *calls;
     int file;
     uint64_t block;          /* 1: no direct I/O */
-    struct lane *lanes;
+    struct storage_lane *lanes;
     char text[64], note[NOTE_BYTES];
 };
 
@@ -145,13 +145,13 @@ static void transfer_begin(struct transfer *t, const struct storage *storage)
 
 /* Takes the next piece; returns false when there is none or one has failed. `room` is the piece's
  * buffer. */
-static bool next_piece(struct transfer *t, const struct storage *storage, struct piece *piece)
+static bool next_piece(struct transfer *t, const struct storage *storage, struct storage_piece *piece)
 {
     const uint64_t block = storage->block;
     if (t->next >= t->end || t->failure) return false;
     uint64_t end = min_u64(t->next + PIECE, round_down(t->offset + t->bytes, block));
     if (t->next < t->offset || end <= t->next) end = t->next + block; /* ours in part */
-    *piece = (struct piece){.offset = t->next, .length = end - t->next};
+    *piece = (struct storage_piece){.offset = t->next, .length = end - t->next};
     const bool whole = t->next >= t->offset && end <= t->offset + t->bytes;
     char *const place = whole ? t->memory + (t->next - t->offset) : NULL;
     piece->ours = !whole || (uintptr_t)place % block != 0;
@@ -161,7 +161,7 @@ static bool next_piece(struct transfer *t, const struct storage *storage, struct
 }
 
 /* Copies between the piece's buffer and the caller's part of it. */
-static void copy_piece(const struct transfer *t, const struct piece *piece)
+static void copy_piece(const struct transfer *t, const struct storage_piece *piece)
 {
     const uint64_t from = max_u64(piece->offset, t->offset);
     const uint64_t to = min_u64(piece->offset + piece->length, t->offset + t->bytes);
@@ -173,7 +173,7 @@ static void copy_piece(const struct transfer *t, const struct piece *piece)
         memcpy(caller, ours, to - from);
 }
 
-static void fail(struct transfer *t, const struct piece *piece, int reason)
+static void fail(struct transfer *t, const struct storage_piece *piece, int reason)
 {
     if (t->failure) return;
     t->failure = reason;
@@ -182,7 +182,7 @@ static void fail(struct transfer *t, const struct piece *piece, int reason)
 
 /* Evaluates the result of a call on the rest of a piece. Returns false when the piece is not
  * complete and must be tried again. */
-static bool account(const struct storage *storage, struct transfer *t, struct piece *piece,
+static bool account(const struct storage *storage, struct transfer *t, struct storage_piece *piece,
                     bool write, int64_t result)
 {
     const uint64_t left = piece->length - piece->done;
@@ -201,7 +201,7 @@ static bool account(const struct storage *storage, struct transfer *t, struct pi
 }
 
 /* Transfers a piece by ordinary calls. */
-static void move_piece(const struct storage *storage, struct transfer *t, struct piece *piece,
+static void move_piece(const struct storage *storage, struct transfer *t, struct storage_piece *piece,
                        bool write)
 {
     bool ended = false;
@@ -216,7 +216,7 @@ static void move_piece(const struct storage *storage, struct transfer *t, struct
 }
 
 /* Fills a piece's buffer before it is written. */
-static void fill_piece(const struct storage *storage, struct transfer *t, struct piece *piece)
+static void fill_piece(const struct storage *storage, struct transfer *t, struct storage_piece *piece)
 {
     if (!t->write || !piece->ours) return;
     const bool in_part = piece->offset < t->offset ||
@@ -231,7 +231,7 @@ static void fill_piece(const struct storage *storage, struct transfer *t, struct
 
 /* --- with a ring -------------------------------------------------------------------------------- */
 
-static void submit(struct lane *lane, const struct transfer *t, struct piece *piece)
+static void submit(struct storage_lane *lane, const struct transfer *t, struct storage_piece *piece)
 {
     struct io_uring_sqe *const entry = io_uring_get_sqe(&lane->ring);
     assert(entry); /* as many as pieces */
@@ -246,9 +246,9 @@ static void submit(struct lane *lane, const struct transfer *t, struct piece *pi
 }
 
 /* Returns a piece that has ended; NULL while it continues. */
-static struct piece *reap(struct lane *lane, struct transfer *t, struct io_uring_cqe *entry)
+static struct storage_piece *reap(struct storage_lane *lane, struct transfer *t, struct io_uring_cqe *entry)
 {
-    struct piece *const piece = io_uring_cqe_get_data(entry);
+    struct storage_piece *const piece = io_uring_cqe_get_data(entry);
     const int result = entry->res;
     io_uring_cqe_seen(&lane->ring, entry);
     if (!account(lane->storage, t, piece, t->write, result)) {
@@ -259,14 +259,14 @@ static struct piece *reap(struct lane *lane, struct transfer *t, struct io_uring
     return piece;
 }
 
-static void run_ring(struct lane *lane, struct transfer *t)
+static void run_ring(struct storage_lane *lane, struct transfer *t)
 {
-    struct piece *idle[DEPTH];
+    struct storage_piece *idle[DEPTH];
     uint32_t idle_count = 0;
     for (uint32_t i = 0; i < DEPTH; i++) idle[idle_count++] = &lane->pieces[i];
     for (;;) {
         while (idle_count > 0 && next_piece(t, lane->storage, idle[idle_count - 1])) {
-            struct piece *const piece = idle[--idle_count];
+            struct storage_piece *const piece = idle[--idle_count];
             if (piece->ours) piece->memory = lane->room + (size_t)(piece - lane->pieces) * PIECE;
             fill_piece(lane->storage, t, piece);
             submit(lane, t, piece);
@@ -277,7 +277,7 @@ static void run_ring(struct lane *lane, struct transfer *t)
         /* EINTR and EBUSY: process completions, then submit the rest again */
         assert(submitted >= 0 || submitted == -EINTR || submitted == -EBUSY || submitted == -EAGAIN);
         while (io_uring_peek_cqe(&lane->ring, &entry) == 0) {
-            struct piece *const ended = reap(lane, t, entry);
+            struct storage_piece *const ended = reap(lane, t, entry);
             if (ended) idle[idle_count++] = ended;
         }
     }
@@ -288,11 +288,11 @@ static void run_ring(struct lane *lane, struct transfer *t)
 static void *worker_main(void *pointer)
 {
     struct worker *const worker = pointer;
-    struct lane *const lane = worker->lane;
+    struct storage_lane *const lane = worker->lane;
     pthread_mutex_lock(&lane->lock);
     while (!lane->quit) {
         struct transfer *const t = lane->current;
-        struct piece piece;
+        struct storage_piece piece;
         if (!t || !next_piece(t, lane->storage, &piece)) {
             pthread_cond_wait(&lane->changed, &lane->lock);
             continue;
@@ -315,7 +315,7 @@ static void *worker_main(void *pointer)
     return NULL;
 }
 
-static void run_workers(struct lane *lane, struct transfer *t)
+static void run_workers(struct storage_lane *lane, struct transfer *t)
 {
     pthread_mutex_lock(&lane->lock);
     assert(!lane->current);
@@ -343,7 +343,7 @@ static enum status transfer(struct storage *storage, uint32_t lane_index, struct
                             struct error *err)
 {
     assert(lane_index < storage->options.lanes);
-    struct lane *const lane = &storage->lanes[lane_index];
+    struct storage_lane *const lane = &storage->lanes[lane_index];
     assert(t->bytes <= storage->options.bytes);
     assert(t->offset <= storage->options.bytes - t->bytes);
     if (t->bytes == 0) return STATUS_OK;
@@ -450,7 +450,7 @@ static enum status open_and_reserve(struct storage *storage, struct error *err)
     return reserve(storage, err);
 }
 
-static enum status start_worker(struct lane *lane, struct worker *worker, struct error *err)
+static enum status start_worker(struct storage_lane *lane, struct worker *worker, struct error *err)
 {
     TRY(make_room(&worker->room, 1, err));
     sigset_t all, before;
@@ -467,7 +467,7 @@ static enum status start_worker(struct lane *lane, struct worker *worker, struct
     return STATUS_OK;
 }
 
-static enum status open_lane(struct storage *storage, struct lane *lane, int *refused,
+static enum status open_lane(struct storage *storage, struct storage_lane *lane, int *refused,
                              struct error *err)
 {
     lane->storage = storage;
@@ -482,7 +482,7 @@ static enum status open_lane(struct storage *storage, struct lane *lane, int *re
     return STATUS_OK;
 }
 
-static void close_lane(struct lane *lane)
+static void close_lane(struct storage_lane *lane)
 {
     if (!lane->made) return;
     pthread_mutex_lock(&lane->lock);

@@ -56,13 +56,13 @@ static const struct type {
 /* --- one entry -------------------------------------------------------------------------------- */
 
 /* The subject of a message: the file and one of its tensors. */
-struct place {
+struct safetensors_place {
     const char *file, *tensor;
 };
 
-static enum status fail(struct place place, struct error *err, const char *format, ...)
+static enum status fail(struct safetensors_place place, struct error *err, const char *format, ...)
     PRINTF_LIKE(3, 4);
-static enum status fail(struct place place, struct error *err, const char *format, ...)
+static enum status fail(struct safetensors_place place, struct error *err, const char *format, ...)
 {
     char text[256];
     va_list arguments;
@@ -73,7 +73,7 @@ static enum status fail(struct place place, struct error *err, const char *forma
                      text);
 }
 
-static enum status parse_shape(struct place place, const json_t *shape,
+static enum status parse_shape(struct safetensors_place place, const json_t *shape,
                                struct safetensors_tensor *tensor, struct error *err)
 {
     if (!json_is_array(shape)) return fail(place, err, "has no shape (expected an array)");
@@ -95,7 +95,7 @@ static enum status parse_shape(struct place place, const json_t *shape,
 
 /* Parses the range of the data and checks it against the size by type and shape, and against the
  * file. */
-static enum status parse_range(struct place place, const json_t *range, uint32_t element_bytes,
+static enum status parse_range(struct safetensors_place place, const json_t *range, uint32_t element_bytes,
                                uint64_t data_bytes, struct safetensors_tensor *tensor,
                                struct error *err)
 {
@@ -118,7 +118,7 @@ static enum status parse_range(struct place place, const json_t *range, uint32_t
     return STATUS_OK;
 }
 
-static enum status parse_tensor(struct place place, const json_t *value, uint64_t data_bytes,
+static enum status parse_tensor(struct safetensors_place place, const json_t *value, uint64_t data_bytes,
                                 struct safetensors_tensor *out, struct error *err)
 {
     struct safetensors_tensor tensor = {.name = place.tensor};
@@ -162,7 +162,7 @@ static enum status check_cover(const char *name, const struct safetensors *file,
     uint64_t end = 0; /* offsets count from the data here */
     for (size_t i = 0; i < file->count; i++) {
         const struct safetensors_tensor *tensor = &file->tensors[i];
-        struct place place = {name, tensor->name};
+        struct safetensors_place place = {name, tensor->name};
         if (tensor->offset != end)
             return fail(place, err,
                         "begins at byte %" PRIu64 " of the data (expected %" PRIu64
@@ -220,7 +220,7 @@ static enum status parse_entries(const char *name, struct safetensors *file, uin
         if (strcmp(key, "__metadata__") == 0) {
             status = parse_metadata(name, value, err);
         } else {
-            status = parse_tensor((struct place){name, key}, value, data_bytes,
+            status = parse_tensor((struct safetensors_place){name, key}, value, data_bytes,
                                   &file->tensors[file->count], err);
             file->count++;
         }

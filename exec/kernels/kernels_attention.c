@@ -57,7 +57,7 @@ struct shape {
 };
 
 /* One head of one sample. */
-struct head {
+struct kernels_attention_head {
     const float *q, *k, *v;
     const struct shape *shape;
     float scale;
@@ -75,19 +75,19 @@ static int64_t place_kv(const struct shape *shape, int64_t row, int64_t sample, 
     return place(shape, row, sample, index / (shape->h / shape->kv));
 }
 
-static struct head head_of(const struct shape *shape, const struct kernel_attention *a, int64_t sample,
-                           int64_t index)
+static struct kernels_attention_head head_of(const struct shape *shape, const struct kernel_attention *a, int64_t sample,
+                                             int64_t index)
 {
     const int64_t kv = place_kv(shape, shape->row_kv, sample, index);
-    return (struct head){.q = a->q + place(shape, shape->row_q, sample, index),
-                         .k = a->k + kv,
-                         .v = a->v + kv,
-                         .shape = shape,
-                         .scale = (float)(1.0 / sqrt((double)shape->d))};
+    return (struct kernels_attention_head){.q = a->q + place(shape, shape->row_q, sample, index),
+                                           .k = a->k + kv,
+                                           .v = a->v + kv,
+                                           .shape = shape,
+                                           .scale = (float)(1.0 / sqrt((double)shape->d))};
 }
 
 /* Computes scores of queries [first, first + rows) with keys [0, keys): s(rows, keys). */
-static void head_scores(const struct head *head, float *s, int64_t first, int64_t rows,
+static void head_scores(const struct kernels_attention_head *head, float *s, int64_t first, int64_t rows,
                         int64_t keys)
 {
     host_multiply(&(struct host_product){.transpose_b = true,
@@ -103,7 +103,7 @@ static void head_scores(const struct head *head, float *s, int64_t first, int64_
                                          .row_c = keys});
 }
 
-static int64_t head_keys(const struct head *head, int64_t first, int64_t rows)
+static int64_t head_keys(const struct kernels_attention_head *head, int64_t first, int64_t rows)
 {
     return head->shape->causal ? first + rows : head->shape->t;
 }
@@ -189,7 +189,7 @@ CLONES static void round_copy(float *restrict to, const float *restrict from, in
 
 /* --- one head --------------------------------------------------------------------------------- */
 
-static void head_forward(const struct head *head, float *out, float *lse, float *s)
+static void head_forward(const struct kernels_attention_head *head, float *out, float *lse, float *s)
 {
     const struct shape *shape = head->shape;
     for (int64_t first = 0; first < shape->t; first += TILE) {
@@ -216,7 +216,7 @@ static void head_forward(const struct head *head, float *out, float *lse, float 
 }
 
 /* c(keys, D), a gradient of keys or values, = or += a(rows, keys)^T b(rows, D) */
-static void add_to_keys(const struct head *head, float *c, const float *a, const float *b,
+static void add_to_keys(const struct kernels_attention_head *head, float *c, const float *a, const float *b,
                         int64_t row_b, int64_t rows, int64_t keys, bool write)
 {
     host_multiply(&(struct host_product){.transpose_a = true,
@@ -234,7 +234,7 @@ static void add_to_keys(const struct head *head, float *c, const float *a, const
 }
 
 /* dq, dk, dv: this head's part; dk and dv are added to unless `write`. p, ds: a tile each. */
-static void head_backward(const struct head *head, float *dq, float *dk, float *dv,
+static void head_backward(const struct kernels_attention_head *head, float *dq, float *dk, float *dv,
                           const float *dout, const float *out, const float *lse, float *p,
                           float *ds, bool write)
 {
@@ -349,7 +349,7 @@ void host_attention_forward(const struct kernels *kernels, const struct kernel_a
 #pragma omp parallel for schedule(static) num_threads(lane_threads(kernels))
     for (int64_t task = 0; task < shape.b * shape.h; task++) {
         int64_t sample = task / shape.h, index = task % shape.h;
-        struct head head = head_of(&shape, &a, sample, index);
+        struct kernels_attention_head head = head_of(&shape, &a, sample, index);
         head_forward(&head, a.out + place(&shape, shape.row_out, sample, index),
                      a.stats + task * shape.t,
                      lane_scratch(a.scratch, omp_get_thread_num(), shape.t));
@@ -367,7 +367,7 @@ void host_attention_backward(const struct kernels *kernels, const struct kernel_
         int64_t kv = place_kv(&shape, shape.row_dkv, sample, first);
         float *p = lane_scratch(a.scratch, omp_get_thread_num(), shape.t);
         for (int64_t index = first; index < first + group; index++) {
-            struct head head = head_of(&shape, &a, sample, index);
+            struct kernels_attention_head head = head_of(&shape, &a, sample, index);
             int64_t out = place(&shape, shape.row_out, sample, index);
             head_backward(&head, a.dq + place(&shape, shape.row_dq, sample, index), a.dk + kv,
                           a.dv + kv, a.dout + out, a.out + out,

@@ -28,7 +28,7 @@ struct operand {
     bool transposed; /* op(X) is the transpose of the stored matrix */
 };
 
-struct product {
+struct kernels_bf16_product {
     int64_t m, n, k;
     struct operand a, b; /* op(A) is (m,k), op(B) is (k,n) */
     float *c;            /* (m,n) */
@@ -61,7 +61,7 @@ static void widen_tile(const struct kernels *kernels, float *out, const struct o
         widen_row(out + i * width, x->x + (first + i) * x->columns + from, width);
 }
 
-static void multiply(const struct kernels *kernels, const struct product *p)
+static void multiply(const struct kernels *kernels, const struct kernels_bf16_product *p)
 {
     const struct host_context *const context = kernels->context;
     float *const a = context->widened, *const b = a + HOST_WIDENED;
@@ -113,27 +113,27 @@ void host_linear_forward_bf16(const struct kernels *kernels, float *y, const bf1
     if (m * n > HOST_SERIAL)
         for (int64_t row = 0; row < m; row++) memcpy(y + row * n, bias, (size_t)n * sizeof *y);
     }
-    multiply(kernels, &(struct product){.m = m,
-                                        .n = n,
-                                        .k = k,
-                                        .a = {.x = x, .columns = k},
-                                        .b = {.x = w, .columns = w_in_out ? n : k,
-                                              .transposed = !w_in_out},
-                                        .c = y,
-                                        .accumulate = bias != NULL});
+    multiply(kernels, &(struct kernels_bf16_product){.m = m,
+                                                     .n = n,
+                                                     .k = k,
+                                                     .a = {.x = x, .columns = k},
+                                                     .b = {.x = w, .columns = w_in_out ? n : k,
+                                                           .transposed = !w_in_out},
+                                                     .c = y,
+                                                     .accumulate = bias != NULL});
 }
 
 void host_linear_input_bf16(const struct kernels *kernels, float *dx, const bf16 *dy, const bf16 *w,
                             int64_t m, int64_t n, int64_t k, bool w_in_out, bool accumulate)
 {
-    multiply(kernels, &(struct product){.m = m,
-                                        .n = k,
-                                        .k = n,
-                                        .a = {.x = dy, .columns = n},
-                                        .b = {.x = w, .columns = w_in_out ? n : k,
-                                              .transposed = w_in_out},
-                                        .c = dx,
-                                        .accumulate = accumulate});
+    multiply(kernels, &(struct kernels_bf16_product){.m = m,
+                                                     .n = k,
+                                                     .k = n,
+                                                     .a = {.x = dy, .columns = n},
+                                                     .b = {.x = w, .columns = w_in_out ? n : k,
+                                                           .transposed = w_in_out},
+                                                     .c = dx,
+                                                     .accumulate = accumulate});
 }
 
 void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *dbias,
@@ -141,13 +141,13 @@ void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *db
                              int64_t n, int64_t k, bool w_in_out, uint32_t add)
 {
     const struct operand in = {.x = x, .columns = k}, out = {.x = dy_rounded, .columns = n};
-    struct product product = {.m = w_in_out ? k : n,
-                              .n = w_in_out ? n : k,
-                              .k = m,
-                              .a = w_in_out ? in : out,
-                              .b = w_in_out ? out : in,
-                              .c = dw,
-                              .accumulate = add & KERNEL_LINEAR_ADD_WEIGHT};
+    struct kernels_bf16_product product = {.m = w_in_out ? k : n,
+                                           .n = w_in_out ? n : k,
+                                           .k = m,
+                                           .a = w_in_out ? in : out,
+                                           .b = w_in_out ? out : in,
+                                           .c = dw,
+                                           .accumulate = add & KERNEL_LINEAR_ADD_WEIGHT};
     product.a.transposed = true;
     multiply(kernels, &product);
     if (dbias) host_column_sums(kernels, dbias, dy, m, n, add & KERNEL_LINEAR_ADD_BIAS);

@@ -34,13 +34,13 @@ CLONES static void turn_pairs(float *restrict first, float *restrict second,
 
 /* --- driver ----------------------------------------------------------------------------------- */
 
-struct turn {
+struct kernels_rope_turn {
     float cosines[PAIRS], sines[PAIRS];
     int64_t first, count; /* pairs of each head */
 };
 
 /* One token's heads, D elements each. */
-static void turn_heads(float *x, const struct turn *turn, int64_t heads, int64_t d)
+static void turn_heads(float *x, const struct kernels_rope_turn *turn, int64_t heads, int64_t d)
 {
     for (int64_t head = 0; head < heads; head++) {
         float *pairs = x + head * d + turn->first;
@@ -48,7 +48,7 @@ static void turn_heads(float *x, const struct turn *turn, int64_t heads, int64_t
     }
 }
 
-static void find_turn(struct turn *turn, const float *frequencies, int64_t position, bool back)
+static void find_turn(struct kernels_rope_turn *turn, const float *frequencies, int64_t position, bool back)
 {
     for (int64_t i = 0; i < turn->count; i++) {
         float angle = (float)position * frequencies[i];
@@ -68,7 +68,7 @@ void host_rope(const struct kernels *kernels, float *q, float *k, int64_t b, int
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (b * t * (h + kv) * count > HOST_SERIAL)
         for (int64_t position = 0; position < t; position++) {
-            struct turn turn = {.first = first, .count = count};
+            struct kernels_rope_turn turn = {.first = first, .count = count};
             find_turn(&turn, frequencies, position, back);
             for (int64_t sample = 0; sample < b; sample++) {
                 turn_heads(q + (sample * t + position) * h * d, &turn, h, d);

@@ -333,14 +333,14 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
 
 /* The products of a linear layer by itself: as transformer_linear_forward() with weights from anywhere, and backward,
  * where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
-struct product {
+struct transformer_product {
     struct transformer_weights w;
     int64_t rows, out, in;
     bool in_out;
 };
 
 static void product_forward(const struct transformer_unit *unit, float *y, const float *x, const float *bias,
-                            const struct product *p)
+                            const struct transformer_product *p)
 {
     const struct kernels *k = unit->kernels;
     if (p->w.fp32) {
@@ -353,7 +353,7 @@ static void product_forward(const struct transformer_unit *unit, float *y, const
 
 static void product_backward(const struct transformer_unit *unit, float *dx, bool accumulate_dx, float *dw,
                              uint32_t add, float *dbias, const float *dy, const float *x,
-                             const struct product *p)
+                             const struct transformer_product *p)
 {
     const struct kernels *k = unit->kernels;
     if (p->w.fp32) {
@@ -371,15 +371,15 @@ static void product_backward(const struct transformer_unit *unit, float *dx, boo
                           p->in_out, add);
 }
 
-static struct product product_of(struct transformer_weights w, const struct transformer_linear *l)
+static struct transformer_product product_of(struct transformer_weights w, const struct transformer_linear *l)
 {
-    return (struct product){.w = w, .rows = l->rows, .out = l->out, .in = l->in, .in_out = l->in_out};
+    return (struct transformer_product){.w = w, .rows = l->rows, .out = l->out, .in = l->in, .in_out = l->in_out};
 }
 
 void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
                                 struct transformer_linear l)
 {
-    const struct product product = product_of(transformer_tensor(unit, layer, l.weight).weights, &l);
+    const struct transformer_product product = product_of(transformer_tensor(unit, layer, l.weight).weights, &l);
     const float *bias = l.bias ? transformer_vector(unit, layer, l.weight + 1) : NULL;
     product_forward(unit, y, x, bias, &product);
 }
@@ -389,7 +389,7 @@ void transformer_linear_backward(const struct transformer_unit *unit, float *dx,
 {
     struct transformer_tensor w = transformer_tensor(unit, layer, l.weight), bias = {0};
     if (l.bias) bias = transformer_tensor(unit, layer, l.weight + 1);
-    const struct product product = product_of(w.weights, &l);
+    const struct transformer_product product = product_of(w.weights, &l);
     product_backward(unit, dx, accumulate, w.g, 0, bias.g, dy, x, &product);
     transformer_step(unit, &w, true);
     if (l.bias) transformer_step(unit, &bias, false);
@@ -567,10 +567,10 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
     for (; rows.first < unit->r; rows.first += piece) {
         rows.count = unit->r - rows.first < piece ? unit->r - rows.first : piece;
         const float *x = normf + rows.first * c;
-        const struct product product = {.w = word_table(unit, layer, words->own_weight),
-                                        .rows = rows.count,
-                                        .out = v,
-                                        .in = c};
+        const struct transformer_product product = {.w = word_table(unit, layer, words->own_weight),
+                                                    .rows = rows.count,
+                                                    .out = v,
+                                                    .in = c};
         product_forward(unit, unit->logits, x, bias.weights.fp32, &product);
         (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
                                                    words->stride, unit->b, unit->t, v, rows);

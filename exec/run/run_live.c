@@ -39,7 +39,7 @@
 static const double POLL_S = 0.1;
 
 /* The running unit of a job. */
-struct live_unit {
+struct run_live_unit {
     struct run_live *live;
     uint32_t job;
     atomic_uint left; /* streams that have not passed it yet */
@@ -48,7 +48,7 @@ struct live_unit {
 struct run_live {
     struct run_loop *loop;
     struct plan_dispatch *dispatch;
-    struct live_unit *units;       /* per job */
+    struct run_live_unit *units;   /* per job */
     struct plan_instance *carried; /* in the order in which they were pushed; NULL: not wanted */
     uint64_t carried_count, carried_limit;
     bool without_policy;
@@ -63,7 +63,7 @@ struct run_live {
 
 static void call_behind(void *argument)
 {
-    struct live_unit *unit;
+    struct run_live_unit *unit;
     memcpy(&unit, argument, sizeof unit);
     struct run_live *const live = unit->live;
     if (atomic_fetch_sub(&unit->left, 1) > 1) return;
@@ -97,7 +97,7 @@ static enum status enqueue_unit(struct run_live *live, const struct plan_dispatc
 {
     struct run_loop *const loop = live->loop;
     const struct plan_unit *const unit = &loop->plan->units[next->instance->unit];
-    struct live_unit *const own = &live->units[unit->job];
+    struct run_live_unit *const own = &live->units[unit->job];
     uint32_t last[STREAM_KIND_COUNT];
     struct plan_walk_op op;
     if (live->carried) {
@@ -247,7 +247,7 @@ enum status run_live_create(struct run_loop *loop, struct run_live **out, struct
     if (!live->units || !live->over || !live->over_s)
         status = error_memory(err, "live dispatch", jobs * sizeof *live->units);
     for (uint32_t j = 0; j < jobs && status == STATUS_OK; j++)
-        live->units[j] = (struct live_unit){.live = live, .job = j};
+        live->units[j] = (struct run_live_unit){.live = live, .job = j};
     if (status == STATUS_OK) {
         const struct plan_dispatch_options asked = policy_process_dispatch(options->live, options->live_seed);
         status = plan_dispatch_create(loop->plan, &asked, &live->dispatch, err);

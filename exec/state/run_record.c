@@ -19,7 +19,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 
-struct change {
+struct run_record_change {
     double time_s;
     uint64_t order; /* of arrival */
     int64_t bytes;
@@ -30,7 +30,7 @@ struct run_record {
     const struct plan *plan;
     struct trace *trace;
     bool spans;
-    struct change *changes;
+    struct run_record_change *changes;
     uint64_t change_count, change_limit;
     uint64_t *level; /* per place, in plan order */
     double *busy_s;  /* per stream */
@@ -96,7 +96,7 @@ static void add_change(struct run_record *record, double time_s, uint32_t place,
 {
     if (bytes == 0) return;
     assert(record->change_count < record->change_limit);
-    record->changes[record->change_count] = (struct change){
+    record->changes[record->change_count] = (struct run_record_change){
         .time_s = time_s, .order = record->change_count, .bytes = bytes, .place = place};
     record->change_count++;
 }
@@ -141,7 +141,7 @@ void run_record_slots(struct run_record *record, const struct run_slots *slots)
 
 static int compare_changes(const void *left, const void *right)
 {
-    const struct change *const a = left, *const b = right;
+    const struct run_record_change *const a = left, *const b = right;
     if (a->time_s < b->time_s || a->time_s > b->time_s) return a->time_s < b->time_s ? -1 : 1;
     if ((a->bytes < 0) != (b->bytes < 0)) return a->bytes < 0 ? -1 : 1;
     return a->order < b->order ? -1 : a->order > b->order;
@@ -161,7 +161,7 @@ void run_record_finish(struct run_record *record)
         (struct trace_level){.bytes = trace->places[0].peak_bytes, .place = 0};
     qsort(record->changes, record->change_count, sizeof *record->changes, compare_changes);
     for (uint64_t i = 0; i < record->change_count; i++) {
-        const struct change *const change = &record->changes[i];
+        const struct run_record_change *const change = &record->changes[i];
         uint64_t *const level = &record->level[change->place];
         *level += (uint64_t)change->bytes; /* two's complement: adds or subtracts */
         trace->levels[trace->level_count++] = (struct trace_level){

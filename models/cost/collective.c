@@ -101,13 +101,13 @@ static double step_transfer_s(const struct links *links, double bytes)
 
 /* --- parts ------------------------------------------------------------------------------------ */
 
-struct parts {
+struct collective_parts {
     const struct collective_group *group;
     struct collective_part *at;
     uint32_t count;
 };
 
-static struct collective_part *add_part(struct parts *parts, enum collective_way way)
+static struct collective_part *add_part(struct collective_parts *parts, enum collective_way way)
 {
     assert(parts->count < COLLECTIVE_PARTS_MAX);
     parts->at[parts->count] = (struct collective_part){.way = way};
@@ -138,7 +138,7 @@ static uint32_t log2_up(uint32_t members)
     return log;
 }
 
-static void add_ring(struct parts *parts, enum collective_kind kind, enum collective_way way, uint32_t members,
+static void add_ring(struct collective_parts *parts, enum collective_kind kind, enum collective_way way, uint32_t members,
                      double bytes)
 {
     if (members == 1) return;
@@ -153,7 +153,7 @@ static void add_ring(struct parts *parts, enum collective_kind kind, enum collec
     }
 }
 
-static void add_tree(struct parts *parts, enum collective_kind kind, uint32_t members, double bytes)
+static void add_tree(struct collective_parts *parts, enum collective_kind kind, uint32_t members, double bytes)
 {
     if (members == 1) return;
     const struct links links = links_of(parts->group, COLLECTIVE_AROUND);
@@ -168,7 +168,7 @@ static uint64_t count_with_bit(uint32_t members, uint32_t bit)
     return members / (2 * half) * half + (rest > half ? rest - half : 0);
 }
 
-static void add_halving(struct parts *parts, enum collective_kind kind, uint32_t members, double bytes)
+static void add_halving(struct collective_parts *parts, enum collective_kind kind, uint32_t members, double bytes)
 {
     if (members == 1) return;
     const struct links links = links_of(parts->group, COLLECTIVE_SPREAD);
@@ -183,7 +183,7 @@ static void add_halving(struct parts *parts, enum collective_kind kind, uint32_t
 }
 
 /* Inside nodes, between nodes with the share of one member, and inside nodes again. */
-static void add_hierarchical(struct parts *parts, enum collective_kind kind, double bytes)
+static void add_hierarchical(struct collective_parts *parts, enum collective_kind kind, double bytes)
 {
     uint32_t locals = parts->group->inner.members, nodes = parts->group->outer.members;
     double share = bytes / locals;
@@ -213,7 +213,7 @@ uint32_t collective_parts(enum collective_kind kind, enum collective_algorithm a
 {
     assert(collective_has(kind, algorithm));
     assert(group->inner.members > 0 && group->outer.members > 0);
-    struct parts parts = {.group = group, .at = out};
+    struct collective_parts parts = {.group = group, .at = out};
     uint32_t members = group->inner.members * group->outer.members;
     enum collective_way ring = kind == COLLECTIVE_ALL_TO_ALL ? COLLECTIVE_SPREAD
                                : kind == COLLECTIVE_SEND     ? COLLECTIVE_ONE

@@ -419,17 +419,17 @@ double cost_device_s(const struct hardware *hardware, uint32_t device, const str
 
 /* --- copies --------------------------------------------------------------------------------- */
 
-struct copies {
+struct cost_copies {
     const struct copy_point *points;
     uint32_t count;
 };
 
-static struct copies measured_copies(const struct hardware *hardware, uint32_t device,
-                                     enum copy_direction direction)
+static struct cost_copies measured_copies(const struct hardware *hardware, uint32_t device,
+                                          enum copy_direction direction)
 {
     const struct device_type *type = &hardware->types[hardware->devices[device].type];
-    if (direction == COPY_H2D) return (struct copies){type->h2d, type->h2d_count};
-    return (struct copies){type->d2h, type->d2h_count};
+    if (direction == COPY_H2D) return (struct cost_copies){type->h2d, type->h2d_count};
+    return (struct cost_copies){type->d2h, type->d2h_count};
 }
 
 /* Links one after the other. */
@@ -479,14 +479,14 @@ double cost_curve_s(const struct copy_point *points, uint32_t count, double late
     return exp((1 - part) * log(low->seconds) + part * log(high->seconds));
 }
 
-static double bandwidth(const struct hardware *hardware, struct copies c, struct route route)
+static double bandwidth(const struct hardware *hardware, struct cost_copies c, struct route route)
 {
     if (c.count == 0) return tightest_link(hardware, route, false);
     const struct copy_point *last = &c.points[c.count - 1];
     return fmin((double)last->bytes / last->seconds, tightest_link(hardware, route, true));
 }
 
-static double latency(const struct hardware *hardware, struct copies c, struct route route)
+static double latency(const struct hardware *hardware, struct cost_copies c, struct route route)
 {
     double latency_s = route_latency(hardware, route);
     if (c.count == 0) return latency_s;
@@ -495,7 +495,7 @@ static double latency(const struct hardware *hardware, struct copies c, struct r
     return fmax(latency_s, c.points[0].seconds - (double)c.points[0].bytes / rate);
 }
 
-static double duration(const struct hardware *hardware, struct copies c, struct route route,
+static double duration(const struct hardware *hardware, struct cost_copies c, struct route route,
                        uint64_t bytes)
 {
     double latency_s = latency(hardware, c, route);
@@ -535,7 +535,7 @@ double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_d
 struct p2p {
     struct p2p_route links;
     struct route route;
-    struct copies copies;
+    struct cost_copies copies;
     double memory_bytes_per_s; /* 0: links */
 };
 
@@ -545,8 +545,8 @@ static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to
     const struct device_type *type = &hardware->types[b->type];
     out->links = hardware_p2p_route(hardware, from, to);
     out->route = (struct route){out->links.links, out->links.up_count + out->links.down_count};
-    out->copies = (struct copies){NULL, 0};
-    if (a->type == b->type && out->links.innermost) out->copies = (struct copies){type->p2p, type->p2p_count};
+    out->copies = (struct cost_copies){NULL, 0};
+    if (a->type == b->type && out->links.innermost) out->copies = (struct cost_copies){type->p2p, type->p2p_count};
     bool memory = out->copies.count == 0 && out->route.count == 0;
     out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
 }

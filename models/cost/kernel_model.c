@@ -11,7 +11,7 @@ enum { ELEMENT_BYTES = 4, ALIGNED_ELEMENTS = 8 };
 /* --- matrix products ------------------------------------------------------------------------ */
 
 /* `batch` products of m x n x k. */
-struct product {
+struct kernel_model_product {
     double m, n, k, batch;
 };
 
@@ -21,7 +21,7 @@ static const struct tile {
     double rows, columns, rate;
 } tiles[] = {{256, 128, 1}, {128, 256, 1}, {128, 128, 0.92}, {128, 64, 0.75}, {64, 128, 0.75}, {64, 64, 0.6}};
 
-static double product_s(const struct kernel_model *model, struct kernel_rates rates, struct product p)
+static double product_s(const struct kernel_model *model, struct kernel_rates rates, struct kernel_model_product p)
 {
     double best = INFINITY, together = model->multiprocessors.value;
     for (size_t i = 0; i < ARRAY_COUNT(tiles); i++) {
@@ -38,7 +38,7 @@ static double product_s(const struct kernel_model *model, struct kernel_rates ra
 /* --- kernels -------------------------------------------------------------------------------- */
 
 /* The parts of one execution. */
-struct parts {
+struct kernel_model_parts {
     double products_s, bytes;
     double launches;
 };
@@ -88,34 +88,37 @@ static bool is_aligned(const struct work_item *item)
     return item->n % ALIGNED_ELEMENTS == 0 && (weight ? item->m : item->k) % ALIGNED_ELEMENTS == 0;
 }
 
-static struct parts matmul_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
+static struct kernel_model_parts matmul_parts(const struct kernel_model *model, struct kernel_rates rates,
+                                              const struct work_item *one)
 {
-    struct product p = {(double)one->m, (double)one->n, (double)one->k, 1};
+    struct kernel_model_product p = {(double)one->m, (double)one->n, (double)one->k, 1};
     double seconds = rates.of_all_shapes ? work_item_flops(one) / rates.flops_per_s : product_s(model, rates, p);
     bool aligns = is_half_matmul(one->kernel) || rates.matrix_cores;
     if (model->misaligned_rate.value > 0 && aligns && !is_aligned(one))
         seconds /= model->misaligned_rate.value;
-    return (struct parts){seconds, work_item_bytes(one, ELEMENT_BYTES), 1};
+    return (struct kernel_model_parts){seconds, work_item_bytes(one, ELEMENT_BYTES), 1};
 }
 
 /* Counts the products of scores and of weighted values, twice that backward, and the kernels between them: scale and
  * mask, softmax, dropout, and copies of heads into the products' layout. */
-static struct parts scores_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
+static struct kernel_model_parts scores_parts(const struct kernel_model *model, struct kernel_rates rates,
+                                              const struct work_item *one)
 {
     double heads = (double)one->m, tokens = (double)one->n, width = (double)one->k;
-    double once_s = product_s(model, rates, (struct product){tokens, tokens, width, heads}) +
-                    product_s(model, rates, (struct product){tokens, width, tokens, heads});
+    double once_s = product_s(model, rates, (struct kernel_model_product){tokens, tokens, width, heads}) +
+                    product_s(model, rates, (struct kernel_model_product){tokens, width, tokens, heads});
     bool back = is_backward(one->kernel);
     double score_bytes = back ? model->score_bytes_backward.value : model->score_bytes_forward.value;
     if (kernel_half(one->kernel) != one->kernel) score_bytes *= 2; /* fp32: the values hold for 16 bits */
     double bytes = work_item_bytes(one, ELEMENT_BYTES) + heads * tokens * tokens * score_bytes;
-    return (struct parts){back ? 2 * once_s : once_s, bytes, back ? 12 : 8};
+    return (struct kernel_model_parts){back ? 2 * once_s : once_s, bytes, back ? 12 : 8};
 }
 
 /* All others; a value that is 0 says nothing. */
-static struct parts other_parts(const struct kernel_model *model, struct kernel_rates rates, const struct work_item *one)
+static struct kernel_model_parts other_parts(const struct kernel_model *model, struct kernel_rates rates,
+                                             const struct work_item *one)
 {
-    struct parts parts = {work_item_flops(one) / rates.flops_per_s, work_item_bytes(one, ELEMENT_BYTES), 1};
+    struct kernel_model_parts parts = {work_item_flops(one) / rates.flops_per_s, work_item_bytes(one, ELEMENT_BYTES), 1};
     double passes = one->kernel == KERNEL_LOSS    ? model->loss_passes.value
                     : is_elementwise(one->kernel) ? model->elementwise_passes.value
                                                   : 0;
@@ -127,7 +130,7 @@ struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, str
                                            const struct work_item *item)
 {
     struct work_item one = *item;
-    struct parts parts;
+    struct kernel_model_parts parts;
     assert(kernel_model_is_set(model));
     one.count = 1;
     bool scores = rates.frameworks && is_attention(item->kernel) && model->score_bytes_forward.value > 0;

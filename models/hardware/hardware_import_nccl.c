@@ -116,7 +116,7 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-struct table {
+struct hardware_import_nccl_table {
     struct import *import;
     const char *at; /* of the line that is read */
     unsigned long line;
@@ -140,8 +140,8 @@ static uint32_t split(const char *line, size_t length, const char *words[TABLE_C
     return count;
 }
 
-static enum status parse_column(const struct table *t, const char *const *words, const size_t *lengths, uint32_t column,
-                                double *out, struct error *err)
+static enum status parse_column(const struct hardware_import_nccl_table *t, const char *const *words, const size_t *lengths,
+                                uint32_t column, double *out, struct error *err)
 {
     static const char *const names[TABLE_COLUMNS] = {[COLUMN_SIZE] = "size", [COLUMN_TIME] = "time",
                                                      [COLUMN_ALG_BW] = "algbw", [COLUMN_BUS_BW] = "busbw"};
@@ -154,7 +154,7 @@ static enum status parse_column(const struct table *t, const char *const *words,
                      (size_t)(words[column] - t->at) + 1, names[column], text);
 }
 
-static enum status parse_line(struct table *t, size_t length, struct error *err)
+static enum status parse_line(struct hardware_import_nccl_table *t, size_t length, struct error *err)
 {
     const char *words[TABLE_COLUMNS];
     size_t lengths[TABLE_COLUMNS];
@@ -185,7 +185,7 @@ static enum status parse_line(struct table *t, size_t length, struct error *err)
 
 enum status import_nccl_table(struct import *import, const char *text, size_t length, struct error *err)
 {
-    struct table t = {.import = import, .at = text, .line = 1};
+    struct hardware_import_nccl_table t = {.import = import, .at = text, .line = 1};
     for (const char *end = text + length, *next; t.at < end; t.at = next, t.line++) {
         const char *newline = memchr(t.at, '\n', (size_t)(end - t.at));
         next = newline ? newline + 1 : end;

@@ -20,7 +20,7 @@
 
 enum { WORD_BYTES = 64 };
 
-struct reading {
+struct hardware_import_nvbandwidth_text_reading {
     struct import *import;
     unsigned long line;
     char name[WORD_BYTES]; /* of the test that is read */
@@ -30,13 +30,13 @@ struct reading {
     double *cells;
 };
 
-struct cursor {
+struct hardware_import_nvbandwidth_text_cursor {
     const char *at, *end;
 };
 
 /* Takes the next word; returns false at the end of the line. A word that is too long is cut; numbers are never that
  * long. */
-static bool parse_word(struct cursor *cursor, char word[WORD_BYTES])
+static bool parse_word(struct hardware_import_nvbandwidth_text_cursor *cursor, char word[WORD_BYTES])
 {
     while (cursor->at < cursor->end && strchr(" \t\r", *cursor->at)) cursor->at++;
     size_t length = 0;
@@ -46,14 +46,15 @@ static bool parse_word(struct cursor *cursor, char word[WORD_BYTES])
     return length > 0;
 }
 
-static enum status fail_cells(const struct reading *r, uint32_t found, struct error *err)
+static enum status fail_cells(const struct hardware_import_nvbandwidth_text_reading *r, uint32_t found, struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: %s has %" PRIu32 " columns (expected %" PRIu32 ", of the machine's devices)",
                      r->import->name, r->line, r->name, found, r->import->machine->device_count);
 }
 
 /* Reads the cells after the row's number: one per device. */
-static enum status parse_row(struct reading *r, struct cursor cursor, struct error *err)
+static enum status parse_row(struct hardware_import_nvbandwidth_text_reading *r,
+                             struct hardware_import_nvbandwidth_text_cursor cursor, struct error *err)
 {
     const uint32_t devices = r->import->machine->device_count;
     char word[WORD_BYTES];
@@ -74,14 +75,14 @@ static enum status parse_row(struct reading *r, struct cursor cursor, struct err
     return import_bandwidths(r->import, r->name, r->cells, err);
 }
 
-static enum status fail_ended(const struct reading *r, struct error *err)
+static enum status fail_ended(const struct hardware_import_nvbandwidth_text_reading *r, struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: %s ends after %" PRIu32 " of %" PRIu32 " rows", r->import->name,
                      r->line, r->name, r->row, r->rows);
 }
 
 /* Begins a test; a full stop follows `name`. */
-static enum status begin_test(struct reading *r, const char *name, struct error *err)
+static enum status begin_test(struct hardware_import_nvbandwidth_text_reading *r, const char *name, struct error *err)
 {
     if (r->rows > 0) return fail_ended(r, err);
     snprintf(r->name, sizeof r->name, "%.*s", (int)strcspn(name, "."), name);
@@ -92,9 +93,10 @@ static enum status begin_test(struct reading *r, const char *name, struct error 
     return STATUS_OK;
 }
 
-static enum status parse_line(struct reading *r, const char *at, const char *end, struct error *err)
+static enum status parse_line(struct hardware_import_nvbandwidth_text_reading *r, const char *at, const char *end,
+                              struct error *err)
 {
-    struct cursor cursor = {at, end};
+    struct hardware_import_nvbandwidth_text_cursor cursor = {at, end};
     char word[WORD_BYTES];
     uint64_t number;
     if (!parse_word(&cursor, word)) return STATUS_OK;
@@ -108,7 +110,7 @@ static enum status parse_line(struct reading *r, const char *at, const char *end
 
 enum status import_nvbandwidth_text(struct import *import, const char *text, size_t length, struct error *err)
 {
-    struct reading r = {.import = import, .line = 1};
+    struct hardware_import_nvbandwidth_text_reading r = {.import = import, .line = 1};
     const size_t devices = import->machine->device_count;
     if (import->machine->type_count != 1)
         return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the machine has devices of several types (expected one)", import->name);

@@ -55,7 +55,7 @@ bool machine_value_is_cost(enum machine_value figure)
            figure == MACHINE_STORAGE_LATENCY || figure == MACHINE_COMPUTE_BY_COLLECTIVE;
 }
 
-struct walk {
+struct machine_values_walk {
     machine_visitor *visit; /* NULL: move */
     machine_factor *factor;
     void *context;
@@ -64,14 +64,15 @@ struct walk {
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-static void meet(const struct walk *w, const struct machine_place *place, double *value)
+static void meet(const struct machine_values_walk *w, const struct machine_place *place, double *value)
 {
     if (!(place->value > 0)) return;
     if (w->visit) w->visit(w->context, place);
     else *value = place->value * w->factor(w->context, place);
 }
 
-static void meet_sourced(const struct walk *w, enum machine_value name, uint32_t index, struct sourced_value *figure)
+static void meet_sourced(const struct machine_values_walk *w, enum machine_value name, uint32_t index,
+                         struct sourced_value *figure)
 {
     const struct machine_place place = {.figure = name, .index = index, .value = figure->value, .spread = figure->spread,
                                         .kind = figure->kind, .source = figure->source};
@@ -80,8 +81,8 @@ static void meet_sourced(const struct walk *w, enum machine_value name, uint32_t
     if (share && !w->visit && figure->value > 1) figure->value = 1;
 }
 
-static void meet_seconds(const struct walk *w, enum machine_value name, uint32_t index, uint32_t kernel, double spread,
-                         double *seconds)
+static void meet_seconds(const struct machine_values_walk *w, enum machine_value name, uint32_t index, uint32_t kernel,
+                         double spread, double *seconds)
 {
     const struct machine_place place = {.figure = name, .index = index, .kernel = kernel, .value = *seconds,
                                         .spread = spread, .kind = SOURCE_MEASURED};
@@ -90,7 +91,8 @@ static void meet_seconds(const struct walk *w, enum machine_value name, uint32_t
 
 /* Returns the table in a form that may be written: a copy when values are moved, else the table itself, which is
  * then not written. */
-static enum status own(const struct walk *w, const void *table, size_t count, size_t size, void **out, struct error *err)
+static enum status own(const struct machine_values_walk *w, const void *table, size_t count, size_t size, void **out,
+                       struct error *err)
 {
     void *copied;
     *out = (void *)table;
@@ -102,7 +104,7 @@ static enum status own(const struct walk *w, const void *table, size_t count, si
 
 /* --- device types ------------------------------------------------------------------------------ */
 
-static enum status meet_copies(const struct walk *w, enum machine_value name, uint32_t index,
+static enum status meet_copies(const struct machine_values_walk *w, enum machine_value name, uint32_t index,
                                const struct copy_point **points, uint32_t count, struct error *err)
 {
     void *table;
@@ -113,7 +115,7 @@ static enum status meet_copies(const struct walk *w, enum machine_value name, ui
     return STATUS_OK;
 }
 
-static enum status meet_kernel(const struct walk *w, uint32_t index, uint32_t kernel, struct kernel_rate *rate,
+static enum status meet_kernel(const struct machine_values_walk *w, uint32_t index, uint32_t kernel, struct kernel_rate *rate,
                                struct error *err)
 {
     void *table;
@@ -125,7 +127,8 @@ static enum status meet_kernel(const struct walk *w, uint32_t index, uint32_t ke
     return STATUS_OK;
 }
 
-static enum status meet_profiles(const struct walk *w, uint32_t index, struct device_type *type, struct error *err)
+static enum status meet_profiles(const struct machine_values_walk *w, uint32_t index, struct device_type *type,
+                                 struct error *err)
 {
     void *table;
     TRY(own(w, type->profiles, type->profile_count, sizeof *type->profiles, &table, err));
@@ -143,7 +146,7 @@ static enum status meet_profiles(const struct walk *w, uint32_t index, struct de
     return STATUS_OK;
 }
 
-static enum status meet_type(const struct walk *w, uint32_t index, struct device_type *type, struct error *err)
+static enum status meet_type(const struct machine_values_walk *w, uint32_t index, struct device_type *type, struct error *err)
 {
     static const struct {
         enum machine_value name;
@@ -179,7 +182,7 @@ static enum status meet_type(const struct walk *w, uint32_t index, struct device
 
 /* --- machines ---------------------------------------------------------------------------------- */
 
-static enum status walk(const struct walk *w, struct hardware *machine, struct error *err)
+static enum status walk(const struct machine_values_walk *w, struct hardware *machine, struct error *err)
 {
     for (uint32_t t = 0; t < machine->type_count; t++) TRY(meet_type(w, t, &machine->types[t], err));
     for (uint32_t l = 0; l < machine->link_count; l++) {
@@ -198,7 +201,7 @@ void machine_values_visit(const struct hardware *hardware, machine_visitor *visi
 {
     struct hardware seen = *hardware; /* never written to */
     struct error none = {0};
-    const struct walk w = {.visit = visit, .context = context};
+    const struct machine_values_walk w = {.visit = visit, .context = context};
     enum status status = walk(&w, &seen, &none);
     assert(status == STATUS_OK); /* nothing is allocated */
 }
@@ -210,7 +213,7 @@ enum status machine_values_move(const struct hardware *from, machine_factor *fac
     struct device_type *types;
     *out = *from;
     out->arena = (struct arena){0};
-    const struct walk w = {.factor = factor, .context = context, .arena = &out->arena};
+    const struct machine_values_walk w = {.factor = factor, .context = context, .arena = &out->arena};
     TRY(ARENA_NEW(&out->arena, from->type_count, types, err));
     TRY(ARENA_NEW(&out->arena, from->link_count, links, err));
     out->types = memcpy(types, from->types, from->type_count * sizeof *out->types);

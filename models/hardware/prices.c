@@ -20,28 +20,28 @@ static const char *const column_names[COLUMNS] = {"InstanceType", "AcceleratorNa
                                                   "Price",        "SpotPrice",       "Region",
                                                   "as_of",        "basis",           "source"};
 
-struct field {
+struct prices_field {
     char text[FIELD_BYTES];
     unsigned long line, column;
 };
 
-struct table {
+struct prices_table {
     const char *name, *at, *end;
     unsigned long line, column;
-    struct field *fields; /* (FIELDS_MAX) of the record */
+    struct prices_field *fields; /* (FIELDS_MAX) of the record */
     size_t field_count, header_count;
     size_t place[COLUMNS]; /* SIZE_MAX: there is no such column */
 };
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-static enum status fail_at(const struct table *t, unsigned long line, unsigned long column, struct error *err,
+static enum status fail_at(const struct prices_table *t, unsigned long line, unsigned long column, struct error *err,
                            const char *what)
 {
     return error_set(err, STATUS_BAD_INPUT, "%s:%lu:%lu: %s", t->name, line, column, what);
 }
 
-static int next_char(struct table *t)
+static int next_char(struct prices_table *t)
 {
     int c = (unsigned char)*t->at++;
     if (c == '\n') {
@@ -53,12 +53,12 @@ static int next_char(struct table *t)
     return c;
 }
 
-static bool at_end_of_field(const struct table *t)
+static bool at_end_of_field(const struct prices_table *t)
 {
     return t->at == t->end || *t->at == ',' || *t->at == '\n' || *t->at == '\r';
 }
 
-static enum status put(struct table *t, struct field *f, size_t *length, int c, struct error *err)
+static enum status put(struct prices_table *t, struct prices_field *f, size_t *length, int c, struct error *err)
 {
     if (c == '\0') return fail_at(t, f->line, f->column, err, "a NUL in a field (expected text)");
     if (*length + 1 >= FIELD_BYTES) return fail_at(t, f->line, f->column, err, "the field is too long (limit is 511 bytes)");
@@ -66,7 +66,7 @@ static enum status put(struct table *t, struct field *f, size_t *length, int c, 
     return STATUS_OK;
 }
 
-static enum status read_quoted(struct table *t, struct field *f, size_t *length, struct error *err)
+static enum status read_quoted(struct prices_table *t, struct prices_field *f, size_t *length, struct error *err)
 {
     next_char(t);
     for (;;) {
@@ -80,7 +80,7 @@ static enum status read_quoted(struct table *t, struct field *f, size_t *length,
     return fail_at(t, t->line, t->column, err, "text behind a closing quote (expected ',' or the end of the line)");
 }
 
-static enum status read_field(struct table *t, struct field *f, struct error *err)
+static enum status read_field(struct prices_table *t, struct prices_field *f, struct error *err)
 {
     size_t length = 0;
     f->line = t->line;
@@ -93,7 +93,7 @@ static enum status read_field(struct table *t, struct field *f, struct error *er
 }
 
 /* Up to the line's end. */
-static enum status read_record(struct table *t, struct error *err)
+static enum status read_record(struct prices_table *t, struct error *err)
 {
     t->field_count = 0;
     for (;;) {
@@ -112,14 +112,14 @@ static enum status read_record(struct table *t, struct error *err)
     }
 }
 
-static bool is_blank(const struct table *t)
+static bool is_blank(const struct prices_table *t)
 {
     return t->field_count == 1 && t->fields[0].text[0] == '\0';
 }
 
 /* --- the header ------------------------------------------------------------------------------- */
 
-static enum status read_header(struct table *t, struct error *err)
+static enum status read_header(struct prices_table *t, struct error *err)
 {
     TRY(read_record(t, err));
     t->header_count = t->field_count;
@@ -139,29 +139,29 @@ static enum status read_header(struct table *t, struct error *err)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static const char *text_of(const struct table *t, enum column column)
+static const char *text_of(const struct prices_table *t, enum column column)
 {
     return t->place[column] == SIZE_MAX ? "" : t->fields[t->place[column]].text;
 }
 
 /* Empty: *found is false. */
-static enum status parse_number(const struct table *t, enum column column, bool *found, double *out, struct error *err)
+static enum status parse_number(const struct prices_table *t, enum column column, bool *found, double *out, struct error *err)
 {
     const char *text = text_of(t, column), *end;
     *found = text[0] != '\0';
     if (!*found) return STATUS_OK;
     if (number_read(text, &end, out) && *end == '\0' && *out > 0 && *out < 1e9) return STATUS_OK;
-    const struct field *f = &t->fields[t->place[column]];
+    const struct prices_field *f = &t->fields[t->place[column]];
     return error_set(err, STATUS_BAD_INPUT, "%s:%lu:%lu: %s is '%.40s' (expected a number above 0)", t->name, f->line,
                      f->column, column_names[column], text);
 }
 
-static enum status check_date(const struct table *t, struct error *err)
+static enum status check_date(const struct prices_table *t, struct error *err)
 {
     const char *date = text_of(t, AS_OF);
     int64_t days;
     if (date[0] == '\0' || price_days_between(date, date, &days)) return STATUS_OK;
-    const struct field *f = &t->fields[t->place[AS_OF]];
+    const struct prices_field *f = &t->fields[t->place[AS_OF]];
     return error_set(err, STATUS_BAD_INPUT, "%s:%lu:%lu: as_of is '%.40s' (expected a date such as 2026-09-25)", t->name,
                      f->line, f->column, date);
 }
@@ -176,7 +176,7 @@ static enum status price_list_add(struct price_list *list, struct price price, s
     return STATUS_OK;
 }
 
-static enum status add_row(const struct table *t, struct price_list *out, struct error *err)
+static enum status add_row(const struct prices_table *t, struct price_list *out, struct error *err)
 {
     double price = 0, spot = 0, count = 1;
     bool has_price, has_spot, has_count;
@@ -198,7 +198,7 @@ static enum status add_row(const struct table *t, struct price_list *out, struct
     return has_spot ? price_list_add(out, row, err) : STATUS_OK;
 }
 
-static enum status read_rows(struct table *t, struct price_list *out, struct error *err)
+static enum status read_rows(struct prices_table *t, struct price_list *out, struct error *err)
 {
     TRY(read_header(t, err));
     while (t->at < t->end) {
@@ -217,7 +217,7 @@ static enum status read_rows(struct table *t, struct price_list *out, struct err
 enum status price_list_parse(const char *name, const char *text, size_t length, struct price_list *out,
                              struct error *err)
 {
-    struct table t = {.name = name, .at = text, .end = text + length, .line = 1, .column = 1};
+    struct prices_table t = {.name = name, .at = text, .end = text + length, .line = 1, .column = 1};
     t.fields = calloc(FIELDS_MAX, sizeof *t.fields);
     if (!t.fields) return error_memory(err, "a row of prices", FIELDS_MAX * sizeof *t.fields);
     enum status status = read_rows(&t, out, err);

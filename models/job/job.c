@@ -111,7 +111,7 @@ uint64_t job_batch_bytes(const struct job *job)
 /* --- one job, as typed ---------------------------------------------------------------------- */
 
 /* A job as given in the file, before it is checked and its paths are resolved. */
-struct draft {
+struct job_draft {
     const struct json_input *in;
     const json_t *object, *defaults; /* the job's own and the shared one; the latter may be NULL */
     const char *name;                /* NULL: by number */
@@ -126,7 +126,7 @@ struct draft {
     struct job job;                  /* numbers; sequence 0: not given */
 };
 
-static const struct draft empty_draft = {
+static const struct job_draft empty_draft = {
     .job = {.microbatch = 1,
             .microbatches = 1,
             .seed = 1,
@@ -140,7 +140,7 @@ static const struct draft empty_draft = {
 };
 
 /* Returns the object that has `key`, for the position in a message. */
-static const json_t *giver(const struct draft *draft, const char *key)
+static const json_t *giver(const struct job_draft *draft, const char *key)
 {
     if (json_object_get(draft->object, key) || !draft->defaults) return draft->object;
     return json_object_get(draft->defaults, key) ? draft->defaults : draft->object;
@@ -239,7 +239,7 @@ static enum status read_optimizer(struct json_object *o, struct job_optimizer *o
     return json_fail_key(o->input, value, "lr", err, "'lr' is 0 (expected more than 0)");
 }
 
-static enum status read_evaluation(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_evaluation(struct json_object *o, struct job_draft *draft, struct error *err)
 {
     struct job_evaluation *out = &draft->job.evaluation;
     const json_t *value = NULL;
@@ -262,14 +262,14 @@ static enum status read_evaluation(struct json_object *o, struct draft *draft, s
     return json_fail_key(o->input, value, NULL, err, "missing key 'every'");
 }
 
-static enum status read_parallel(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_parallel(struct json_object *o, struct job_draft *draft, struct error *err)
 {
     const json_t *value = NULL;
     TRY(json_take_object(o, "parallel", JSON_OPTIONAL, &value, err));
     return value ? parallel_parse(o->input, value, &draft->job.parallel, err) : STATUS_OK;
 }
 
-static enum status read_compression(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_compression(struct json_object *o, struct job_draft *draft, struct error *err)
 {
     const json_t *value = NULL;
     TRY(json_take_object(o, "compression", JSON_OPTIONAL, &value, err));
@@ -277,7 +277,7 @@ static enum status read_compression(struct json_object *o, struct draft *draft, 
 }
 
 /* Takes the keys that a job and "defaults" share. */
-static enum status read_shared(struct json_object *o, struct draft *draft, struct error *err)
+static enum status read_shared(struct json_object *o, struct job_draft *draft, struct error *err)
 {
     struct job *job = &draft->job;
     size_t format = job->data_format, keep = job->keep_best, tokens = 0;
@@ -318,7 +318,7 @@ static enum status read_shared(struct json_object *o, struct draft *draft, struc
     return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
 }
 
-static enum status check_name(const struct draft *draft, struct error *err)
+static enum status check_name(const struct job_draft *draft, struct error *err)
 {
     const char *name = draft->name;
     bool good = isalnum((unsigned char)name[0]) && strlen(name) <= JOB_NAME_MAX;
@@ -357,7 +357,7 @@ static double bytes_bound(const struct job *job)
            ((double)n->layer_count * rows * row_words + scores + copies) * sizeof(float);
 }
 
-static enum status check_sizes(const struct draft *draft, struct error *err)
+static enum status check_sizes(const struct job_draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
     const struct network *n = &job->network;
@@ -382,7 +382,7 @@ static enum status check_sizes(const struct draft *draft, struct error *err)
     return STATUS_OK;
 }
 
-static enum status check_schedule(const struct draft *draft, struct error *err)
+static enum status check_schedule(const struct job_draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
     uint64_t warmup = job->optimizer.schedule.warmup, end = job->first_minibatch + job->minibatches;
@@ -400,7 +400,7 @@ static enum status check_schedule(const struct draft *draft, struct error *err)
 }
 
 /* Checks the precision: a profile already has the precision of its measurement, and operations are fp32. */
-static enum status check_precision(const struct draft *draft, struct error *err)
+static enum status check_precision(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
     if (draft->job.precision == PRECISION_FP32 || !network_is_listed(n)) return STATUS_OK;
@@ -411,7 +411,7 @@ static enum status check_precision(const struct draft *draft, struct error *err)
 }
 
 /* Checks clipping. The gradient of an embedding that is more than tables of rows is made and applied at once. */
-static enum status check_clip(const struct draft *draft, struct error *err)
+static enum status check_clip(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
     if (!job_clips(&draft->job) || network_has_plain_tables(n)) return STATUS_OK;
@@ -432,7 +432,7 @@ struct named_data {
 static const char WANTED_DATA[] = "expected text, or tokens in a .bin file of llm.c or nanoGPT";
 
 /* Checks that a text's bytes are meant to be the network's tokens. */
-static enum status check_text(const struct draft *draft, const struct named_data *named, struct error *err)
+static enum status check_text(const struct job_draft *draft, const struct named_data *named, struct error *err)
 {
     const struct network *n = &draft->job.network;
     bool masked = n->family == NETWORK_BERT;
@@ -456,7 +456,7 @@ static enum status check_text(const struct draft *draft, const struct named_data
 }
 
 /* Checks the first bytes of the file, if it is there. */
-static enum status check_content(const struct draft *draft, const struct named_data *named, struct error *err)
+static enum status check_content(const struct job_draft *draft, const struct named_data *named, struct error *err)
 {
     const char *foreign = data_file_foreign(named->path);
     if (!foreign) return STATUS_OK;
@@ -466,7 +466,7 @@ static enum status check_content(const struct draft *draft, const struct named_d
 }
 
 /* Checks that the network can read data of this format. */
-static enum status check_format(const struct draft *draft, const struct named_data *named,
+static enum status check_format(const struct job_draft *draft, const struct named_data *named,
                                 struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -487,7 +487,7 @@ static enum status check_format(const struct draft *draft, const struct named_da
     return check_content(draft, named, err);
 }
 
-static enum status check_data(const struct draft *draft, const struct named_data *named,
+static enum status check_data(const struct job_draft *draft, const struct named_data *named,
                               struct error *err)
 {
     if (named->data && named->format == DATA_NONE)
@@ -504,21 +504,21 @@ static enum status check_data(const struct draft *draft, const struct named_data
     return check_format(draft, named, err);
 }
 
-static enum status check_training_data(const struct draft *draft, struct error *err)
+static enum status check_training_data(const struct job_draft *draft, struct error *err)
 {
     const struct named_data named = {draft->data, draft->job.data, draft->job.data_format, giver(draft, "data"),
                                      giver(draft, "data_format")};
     return check_data(draft, &named, err);
 }
 
-static enum status check_parallel(const struct draft *draft, struct error *err)
+static enum status check_parallel(const struct job_draft *draft, struct error *err)
 {
     struct error own = {0};
     if (parallel_check(&draft->job, &own) == STATUS_OK) return STATUS_OK;
     return json_fail_key(draft->in, giver(draft, "parallel"), "parallel", err, "%s", own.text);
 }
 
-static enum status check_evaluation(const struct draft *draft, struct error *err)
+static enum status check_evaluation(const struct job_draft *draft, struct error *err)
 {
     const struct job *job = &draft->job;
     const struct job_evaluation *e = &job->evaluation;
@@ -538,7 +538,7 @@ static enum status check_evaluation(const struct draft *draft, struct error *err
 
 /* --- from draft to jobs --------------------------------------------------------------------- */
 
-static enum status find_network(struct draft *draft, const char *folder, struct arena *arena,
+static enum status find_network(struct job_draft *draft, const char *folder, struct arena *arena,
                                 struct error *err)
 {
     struct network *out = &draft->job.network;
@@ -553,7 +553,7 @@ static enum status find_network(struct draft *draft, const char *folder, struct 
     return network_read_text(draft->in, from, text, path, arena, out, err);
 }
 
-static enum status resize_image(struct draft *draft, struct arena *arena, struct error *err)
+static enum status resize_image(struct job_draft *draft, struct arena *arena, struct error *err)
 {
     struct network *n = &draft->job.network;
     struct error own = {0};
@@ -566,7 +566,7 @@ static enum status resize_image(struct draft *draft, struct arena *arena, struct
 }
 
 /* Takes "decoder_sequence". A value in "defaults" applies only to networks with an encoder. */
-static enum status set_decoder(struct draft *draft, struct error *err)
+static enum status set_decoder(struct job_draft *draft, struct error *err)
 {
     struct error own = {0};
     bool shared = !json_object_get(draft->object, "decoder_sequence");
@@ -576,7 +576,7 @@ static enum status set_decoder(struct draft *draft, struct error *err)
     return json_fail_key(draft->in, draft->object, "decoder_sequence", err, "%s", own.text);
 }
 
-static enum status settle_batch(struct draft *draft, struct error *err)
+static enum status settle_batch(struct job_draft *draft, struct error *err)
 {
     struct error own = {0};
     const char *key = job_batch_key(&draft->job.batch);
@@ -584,7 +584,7 @@ static enum status settle_batch(struct draft *draft, struct error *err)
     return json_fail_key(draft->in, giver(draft, key), key, err, "%s", own.text);
 }
 
-static enum status resolve(struct draft *draft, const char *folder, struct arena *arena,
+static enum status resolve(struct job_draft *draft, const char *folder, struct arena *arena,
                            struct error *err)
 {
     struct job *job = &draft->job;
@@ -659,7 +659,7 @@ struct growing {
     struct job_names names, outputs; /* theirs */
 };
 
-static enum status check_unique(const struct growing *set, const struct draft *draft,
+static enum status check_unique(const struct growing *set, const struct job_draft *draft,
                                 const struct job *job, struct error *err)
 {
     const char *outputs[] = {job->weights_out, job->weights_best};
@@ -686,7 +686,7 @@ static enum status note_names(struct growing *set, const struct job *job, struct
     return STATUS_OK;
 }
 
-static enum status append(struct growing *set, const struct draft *draft, const char *name,
+static enum status append(struct growing *set, const struct job_draft *draft, const char *name,
                           uint64_t seed, struct arena *arena, struct error *err)
 {
     struct job job = draft->job;
@@ -707,7 +707,7 @@ static enum status append(struct growing *set, const struct draft *draft, const 
     return STATUS_OK;
 }
 
-static enum status append_all(struct growing *set, const struct draft *draft, struct arena *arena,
+static enum status append_all(struct growing *set, const struct job_draft *draft, struct arena *arena,
                               struct error *err)
 {
     uint64_t seed = draft->job.seed;
@@ -749,14 +749,14 @@ static const struct json_synonym synonyms[] = {
 
 /* The defaults of a file's jobs, and the set that they go to. */
 struct parsing {
-    struct draft defaults;
+    struct job_draft defaults;
     const char *folder;
     struct arena *arena;
     struct growing set;
 };
 
 /* Reports required keys that neither the job nor the defaults have. */
-static enum status close_job(struct json_object *object, const struct draft *draft, struct error *err)
+static enum status close_job(struct json_object *object, const struct job_draft *draft, struct error *err)
 {
     struct json_missing missing[2];
     size_t count = 0;
@@ -769,7 +769,7 @@ static enum status close_job(struct json_object *object, const struct draft *dra
 
 static enum status parse_job(struct parsing *p, struct json_object *object, size_t index, struct error *err)
 {
-    struct draft draft = p->defaults;
+    struct job_draft draft = p->defaults;
     char name[32];
     draft.in = object->input;
     TRY(json_rename_keys(draft.in, object->value, synonyms, ARRAY_COUNT(synonyms), err));

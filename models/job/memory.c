@@ -26,7 +26,7 @@
 
 /* --- layouts -------------------------------------------------------------------------------- */
 
-struct layout {
+struct memory_layout {
     struct memory_entry *entries; /* NULL: count and add up only */
     uint32_t count;
     uint64_t bytes;
@@ -35,7 +35,7 @@ struct layout {
     uint64_t number_bytes; /* of activations; 0: as fp32 */
 };
 
-static void put_bytes(struct layout *layout, const char *name, uint64_t bytes)
+static void put_bytes(struct memory_layout *layout, const char *name, uint64_t bytes)
 {
     uint64_t offset = size_align(layout->bytes, layout->alignment);
     if (layout->entries) {
@@ -49,13 +49,13 @@ static void put_bytes(struct layout *layout, const char *name, uint64_t bytes)
     layout->bytes = offset + bytes;
 }
 
-static void put(struct layout *layout, const char *name, uint64_t elements)
+static void put(struct memory_layout *layout, const char *name, uint64_t elements)
 {
     put_bytes(layout, name, elements * sizeof(float));
 }
 
 /* "L.what" */
-static void put_named(struct layout *layout, const char *what, uint64_t bytes)
+static void put_named(struct memory_layout *layout, const char *what, uint64_t bytes)
 {
     char name[64] = "";
     if (layout->entries)
@@ -64,35 +64,35 @@ static void put_named(struct layout *layout, const char *what, uint64_t bytes)
 }
 
 /* Activations, in their precision. */
-static void put_kept(struct layout *layout, const char *what, uint64_t elements)
+static void put_kept(struct memory_layout *layout, const char *what, uint64_t elements)
 {
     put_named(layout, what, elements * (layout->number_bytes > 0 ? layout->number_bytes : sizeof(float)));
 }
 
 /* Numbers that are fp32 in any precision. */
-static void put_statistics(struct layout *layout, const char *what, uint64_t elements)
+static void put_statistics(struct memory_layout *layout, const char *what, uint64_t elements)
 {
     put_named(layout, what, elements * sizeof(float));
 }
 
-static uint64_t end_of(const struct layout *layout)
+static uint64_t end_of(const struct memory_layout *layout)
 {
     return size_align(layout->bytes, MEMORY_ALIGNMENT);
 }
 
 /* A range of layers, the data wanted from each layer, and the microbatch. */
-struct range {
+struct memory_range {
     const struct network *network;
     uint64_t first, count;
     uint64_t microbatch, sequence;
     uint64_t number_bytes;      /* of activations; 0: as fp32 */
     uint32_t part;              /* of the state, enum state_part */
     struct state_format format; /* of the state */
-    void (*lay)(const struct range *range, uint64_t layer, struct layout *layout);
+    void (*lay)(const struct memory_range *range, uint64_t layer, struct memory_layout *layout);
 };
 
 /* The sizes that determine a layer's tensors. */
-struct sizes {
+struct memory_sizes {
     uint64_t batch, tokens, rows;
     uint64_t stream; /* rows that are handed on */
     uint64_t seen;   /* rows of an encoder's result that are attended to, and their tokens */
@@ -101,20 +101,20 @@ struct sizes {
     uint64_t width, inner, shared, ff, heads;
 };
 
-static struct sizes sizes_of(const struct range *range, uint64_t layer)
+static struct memory_sizes sizes_of(const struct memory_range *range, uint64_t layer)
 {
     const struct network *n = range->network;
     uint64_t tokens = network_layer_tokens(n, layer, range->sequence);
     uint64_t seen = network_crosses(n, layer) ? range->sequence : 0;
-    return (struct sizes){.batch = range->microbatch, .tokens = tokens, .rows = range->microbatch * tokens,
-                          .stream = range->microbatch * network_tokens(n, range->sequence),
-                          .seen = range->microbatch * seen, .seen_tokens = seen, .joins = network_joins(n, layer),
-                          .width = n->width, .inner = n->heads * n->head_width,
-                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,
-                          .heads = n->heads};
+    return (struct memory_sizes){.batch = range->microbatch, .tokens = tokens, .rows = range->microbatch * tokens,
+                                 .stream = range->microbatch * network_tokens(n, range->sequence),
+                                 .seen = range->microbatch * seen, .seen_tokens = seen, .joins = network_joins(n, layer),
+                                 .width = n->width, .inner = n->heads * n->head_width,
+                                 .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width,
+                                 .heads = n->heads};
 }
 
-static void lay_layer(const struct range *range, uint64_t layer, struct layout *layout)
+static void lay_layer(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     layout->layer = layer;
     layout->alignment = MEMORY_ALIGNMENT;
@@ -125,7 +125,7 @@ static void lay_layer(const struct range *range, uint64_t layer, struct layout *
 
 /* Returns the end of the range of layers with the same needs as `layer`. The last layer of a range may differ from
  * earlier equal layers (it has no output), so it is always counted separately. */
-static uint64_t run_end(const struct range *range, uint64_t layer)
+static uint64_t run_end(const struct memory_range *range, uint64_t layer)
 {
     uint64_t last = range->first + range->count - 1, end = network_alike_end(range->network, layer);
     if (layer == last) return last + 1;
@@ -133,11 +133,11 @@ static uint64_t run_end(const struct range *range, uint64_t layer)
 }
 
 /* Bytes of the whole range, equal layers counted once. */
-static uint64_t range_bytes(const struct range *range)
+static uint64_t range_bytes(const struct memory_range *range)
 {
     uint64_t sum = 0, end = range->first + range->count;
     for (uint64_t layer = range->first, next; layer < end; layer = next) {
-        struct layout layout = {0};
+        struct memory_layout layout = {0};
         next = run_end(range, layer);
         lay_layer(range, layer, &layout);
         sum += (next - layer) * end_of(&layout);
@@ -145,24 +145,24 @@ static uint64_t range_bytes(const struct range *range)
     return sum;
 }
 
-static enum status range_table(const struct range *range, struct arena *arena,
+static enum status range_table(const struct memory_range *range, struct arena *arena,
                                struct memory_table *out, struct error *err)
 {
-    struct layout counted = {0};
+    struct memory_layout counted = {0};
     for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &counted);
     struct memory_entry *entries;
     TRY(ARENA_NEW(arena, counted.count, entries, err));
-    struct layout layout = {.entries = entries};
+    struct memory_layout layout = {.entries = entries};
     for (uint64_t i = 0; i < range->count; i++) lay_layer(range, range->first + i, &layout);
     assert(layout.count == counted.count);
     *out = (struct memory_table){entries, layout.count, end_of(&layout)};
     return STATUS_OK;
 }
 
-static struct range range_of(const struct network *network, uint64_t first, uint64_t count)
+static struct memory_range range_of(const struct network *network, uint64_t first, uint64_t count)
 {
     assert(count > 0 && first < network->layer_count && count <= network->layer_count - first);
-    return (struct range){.network = network, .first = first, .count = count};
+    return (struct memory_range){.network = network, .first = first, .count = count};
 }
 
 /* --- parameters ----------------------------------------------------------------------------- */
@@ -183,7 +183,7 @@ static uint64_t element_bytes(struct state_format format, uint32_t part, bool ma
     return 0;
 }
 
-static void lay_part(const struct range *range, uint64_t layer, struct layout *layout)
+static void lay_part(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     struct tensor_spec tensors[LAYER_TENSORS_MAX];
     uint32_t count = (layout->entries ? network_layer_tensors : network_layer_shapes)(range->network, layer, tensors);
@@ -196,17 +196,17 @@ static void lay_part(const struct range *range, uint64_t layer, struct layout *l
     }
 }
 
-static struct range part_range(const struct network *network, uint64_t first, uint64_t count,
-                               enum state_part part, struct state_format format)
+static struct memory_range part_range(const struct network *network, uint64_t first, uint64_t count,
+                                      enum state_part part, struct state_format format)
 {
-    struct range range = range_of(network, first, count);
+    struct memory_range range = range_of(network, first, count);
     range.lay = lay_part;
     range.part = part;
     range.format = format;
     return range;
 }
 
-static struct range parameter_range(const struct network *network, uint64_t first, uint64_t count)
+static struct memory_range parameter_range(const struct network *network, uint64_t first, uint64_t count)
 {
     return part_range(network, first, count, STATE_WEIGHTS, (struct state_format){0});
 }
@@ -215,7 +215,7 @@ enum status memory_parameters(const struct network *network, uint64_t first_laye
                               uint64_t layer_count, struct arena *arena, struct memory_table *out,
                               struct error *err)
 {
-    struct range range = parameter_range(network, first_layer, layer_count);
+    struct memory_range range = parameter_range(network, first_layer, layer_count);
     return range_table(&range, arena, out, err);
 }
 
@@ -235,7 +235,7 @@ uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count)
 {
-    struct range range = parameter_range(network, first_layer, layer_count);
+    struct memory_range range = parameter_range(network, first_layer, layer_count);
     return range_bytes(&range);
 }
 
@@ -244,7 +244,7 @@ struct state_layout memory_state(const struct network *network, uint64_t first_l
 {
     struct state_layout out = {0};
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
-        struct range range = part_range(network, first_layer, layer_count, part, format);
+        struct memory_range range = part_range(network, first_layer, layer_count, part, format);
         out.parts[part].offset_bytes = out.bytes;
         out.parts[part].bytes = range_bytes(&range);
         out.parts[part].row_bytes = network->width * element_bytes(format, part, true);
@@ -274,7 +274,7 @@ enum status memory_state_tables(const struct network *network, uint64_t first_la
 {
     struct state_tables tables = {.layout = memory_state(network, first_layer, layer_count, format)};
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
-        struct range range = part_range(network, first_layer, layer_count, part, format);
+        struct memory_range range = part_range(network, first_layer, layer_count, part, format);
         TRY(range_table(&range, arena, &tables.parts[part], err));
         assert(tables.parts[part].bytes == tables.layout.parts[part].bytes);
     }
@@ -284,12 +284,12 @@ enum status memory_state_tables(const struct network *network, uint64_t first_la
 
 /* --- activations ---------------------------------------------------------------------------- */
 
-static uint64_t norm_stats(const struct network *network, struct sizes s)
+static uint64_t norm_stats(const struct network *network, struct memory_sizes s)
 {
     return network_traits(network)->no_mean ? s.rows : 2 * s.rows;
 }
 
-static void lay_attention(const struct network *network, struct sizes s, struct layout *layout)
+static void lay_attention(const struct network *network, struct memory_sizes s, struct memory_layout *layout)
 {
     if (network_traits(network)->fused_qkv) {
         put_kept(layout, "qkv", s.rows * 3 * s.inner);
@@ -308,7 +308,7 @@ static void lay_attention(const struct network *network, struct sizes s, struct 
 }
 
 /* Attention to an encoder's result. */
-static void lay_cross(const struct network *network, struct sizes s, struct layout *layout)
+static void lay_cross(const struct network *network, struct memory_sizes s, struct memory_layout *layout)
 {
     if (s.seen == 0) return;
     put_kept(layout, "cross_norm", s.rows * s.width);
@@ -322,8 +322,8 @@ static void lay_cross(const struct network *network, struct sizes s, struct layo
     if (s.joins) put_statistics(layout, "encoded_stats", s.seen);
 }
 
-static void lay_block_pre_norm(const struct network *network, struct sizes s,
-                               struct layout *layout)
+static void lay_block_pre_norm(const struct network *network, struct memory_sizes s,
+                               struct memory_layout *layout)
 {
     put_kept(layout, "norm1", s.rows * s.width);
     put_statistics(layout, "norm1_stats", norm_stats(network, s));
@@ -362,8 +362,8 @@ static void lay_block_pre_norm(const struct network *network, struct sizes s,
     }
 }
 
-static void lay_block_post_norm(const struct network *network, struct sizes s,
-                                struct layout *layout)
+static void lay_block_post_norm(const struct network *network, struct memory_sizes s,
+                                struct memory_layout *layout)
 {
     lay_attention(network, s, layout);
     put_kept(layout, "middle", s.rows * s.width);
@@ -375,7 +375,7 @@ static void lay_block_post_norm(const struct network *network, struct sizes s,
     put_statistics(layout, "norm2_stats", s.rows * 2);
 }
 
-static void lay_head(const struct network *network, struct sizes s, struct layout *layout)
+static void lay_head(const struct network *network, struct memory_sizes s, struct memory_layout *layout)
 {
     if (network->family == NETWORK_BERT && network_classifies(network)) {
         put_kept(layout, "class", s.batch * s.width);
@@ -404,7 +404,7 @@ static uint64_t words(uint64_t bytes)
 }
 
 /* Lists a listed layer. An output that is read after the range is in the boundary. */
-static void lay_listed(const struct range *range, uint64_t layer, struct layout *layout)
+static void lay_listed(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     const struct network *network = range->network;
     if (!network->graph) {
@@ -417,10 +417,10 @@ static void lay_listed(const struct range *range, uint64_t layer, struct layout 
     put_kept(layout, "output", layer + 1 < range->first + range->count ? kept.output : 0);
 }
 
-static void lay_activations(const struct range *range, uint64_t layer, struct layout *layout)
+static void lay_activations(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     const struct network *network = range->network;
-    const struct sizes s = sizes_of(range, layer);
+    const struct memory_sizes s = sizes_of(range, layer);
     switch (network_layer_kind(network, layer)) {
     case LAYER_EMBEDDING: break;
     case LAYER_BLOCK:
@@ -439,10 +439,10 @@ static void lay_activations(const struct range *range, uint64_t layer, struct la
     if (s.joins) put_kept(layout, "encoded", s.seen * s.width);
 }
 
-static struct range activation_range(const struct network *network, uint64_t first, uint64_t count,
-                                     uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
+static struct memory_range activation_range(const struct network *network, uint64_t first, uint64_t count,
+                                            uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
 {
-    struct range range = range_of(network, first, count);
+    struct memory_range range = range_of(network, first, count);
     range.number_bytes = number_bytes;
     range.microbatch = microbatch;
     range.sequence = sequence;
@@ -454,14 +454,14 @@ enum status memory_activations(const struct network *network, uint64_t first_lay
                                uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                                struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct range range = activation_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
+    struct memory_range range = activation_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
     return range_table(&range, arena, out, err);
 }
 
 uint64_t memory_activation_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
                                  uint64_t microbatch, uint64_t sequence, uint32_t precision)
 {
-    struct range range =
+    struct memory_range range =
         activation_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision));
     return range_bytes(&range);
 }
@@ -480,10 +480,10 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
 /* --- inputs --------------------------------------------------------------------------------- */
 
 /* Lists inputs; a layer's output is the next layer's input. */
-static void lay_inputs(const struct range *range, uint64_t layer, struct layout *layout)
+static void lay_inputs(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     if (layer + 1 == range->first + range->count) return;
-    const struct sizes s = sizes_of(range, layer);
+    const struct memory_sizes s = sizes_of(range, layer);
     uint64_t elements = (s.rows + (s.joins ? s.seen : 0)) * s.width;
     if (range->network->family == NETWORK_PROFILE)
         elements = words(network_profile_share(range->network, range->network->profile[layer].boundary_bytes,
@@ -494,10 +494,10 @@ static void lay_inputs(const struct range *range, uint64_t layer, struct layout 
     put_kept(layout, "input", elements);
 }
 
-static struct range input_range(const struct network *network, uint64_t first, uint64_t count,
-                                uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
+static struct memory_range input_range(const struct network *network, uint64_t first, uint64_t count,
+                                       uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
 {
-    struct range range = range_of(network, first, count);
+    struct memory_range range = range_of(network, first, count);
     range.number_bytes = number_bytes;
     range.microbatch = microbatch;
     range.sequence = sequence;
@@ -509,14 +509,14 @@ enum status memory_inputs(const struct network *network, uint64_t first_layer,
                           uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                           struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct range range = input_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
+    struct memory_range range = input_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
     return range_table(&range, arena, out, err);
 }
 
 uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer, uint64_t layer_count,
                             uint64_t microbatch, uint64_t sequence, uint32_t precision)
 {
-    struct range range =
+    struct memory_range range =
         input_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision));
     return range_bytes(&range);
 }
@@ -543,9 +543,9 @@ static uint64_t gradient_words(const struct network *network, uint64_t layer)
 }
 
 /* Returns one layer's activations without its output, which is a stream. */
-static uint64_t keep_words(const struct range *range, uint64_t layer)
+static uint64_t keep_words(const struct memory_range *range, uint64_t layer)
 {
-    struct range one = *range;
+    struct memory_range one = *range;
     one.first = layer;
     one.count = 1;
     return words(range_bytes(&one));
@@ -580,7 +580,7 @@ uint64_t memory_attention_copies(struct attention_sizes s, bool back)
     return rows * (2 * s.head_width * heads + s.heads);
 }
 
-static void need_attention(const struct network *network, struct sizes s, struct workspace *w)
+static void need_attention(const struct network *network, struct memory_sizes s, struct workspace *w)
 {
     const struct attention_sizes attention = {.samples = s.batch,
                                               .tokens = max_u64(s.tokens, s.seen_tokens),
@@ -602,7 +602,7 @@ static uint64_t half_words(uint64_t elements)
 }
 
 /* Takes the widest linear layer, forward and backward. */
-static void need_rounded(const struct network *network, struct sizes s, uint64_t layer,
+static void need_rounded(const struct network *network, struct memory_sizes s, uint64_t layer,
                          struct workspace *w)
 {
     uint64_t rows = s.rows, in = 0, out = 0, qkv = network_traits(network)->fused_qkv ? 3 : 1;
@@ -636,7 +636,7 @@ static void need_rounded(const struct network *network, struct sizes s, uint64_t
     w->d_rounded = max_u64(w->d_rounded, half_words(rows * out));
 }
 
-static uint64_t embedding_words(const struct network *network, struct sizes s)
+static uint64_t embedding_words(const struct network *network, struct memory_sizes s)
 {
     if (network->family == NETWORK_VIT)
         return s.batch * (s.tokens - 1) *
@@ -646,7 +646,7 @@ static uint64_t embedding_words(const struct network *network, struct sizes s)
 }
 
 /* Numbers of the gradients that a listed layer works on. */
-static uint64_t need_listed(const struct network *network, struct sizes s, uint64_t layer, struct workspace *w)
+static uint64_t need_listed(const struct network *network, struct memory_sizes s, uint64_t layer, struct workspace *w)
 {
     if (!network->graph)
         return words(network_profile_share(network, network->profile[layer].boundary_bytes, s.batch));
@@ -656,7 +656,7 @@ static uint64_t need_listed(const struct network *network, struct sizes s, uint6
 }
 
 /* Returns the words of gradients as wide as the feed-forward part. */
-static uint64_t wide_words(const struct network *network, struct sizes s)
+static uint64_t wide_words(const struct network *network, struct memory_sizes s)
 {
     uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
     if (network->experts > 0) each += network->experts + network->experts_chosen * s.width;
@@ -665,10 +665,10 @@ static uint64_t wide_words(const struct network *network, struct sizes s)
 }
 
 /* Takes the maximum of the needs of one layer; a range needs the largest of each. */
-static void need_layer(const struct range *range, uint64_t layer, struct workspace *w)
+static void need_layer(const struct memory_range *range, uint64_t layer, struct workspace *w)
 {
     const struct network *network = range->network;
-    const struct sizes s = sizes_of(range, layer);
+    const struct memory_sizes s = sizes_of(range, layer);
     uint64_t row_words = s.stream * s.width;
     bool streams = true;
     w->gradients = max_u64(w->gradients, gradient_words(network, layer));
@@ -703,7 +703,7 @@ static void need_layer(const struct range *range, uint64_t layer, struct workspa
 }
 
 /* Equal layers need the same. */
-static struct workspace need_range(const struct range *range)
+static struct workspace need_range(const struct memory_range *range)
 {
     struct workspace w = {0};
     uint64_t end = range->first + range->count;
@@ -719,13 +719,13 @@ static uint64_t scratch_words(const struct workspace *w, uint32_t how, bool forw
 }
 
 /* Numbers in the precision of activations. */
-static void put_numbers(struct layout *layout, const char *name, uint64_t elements, uint32_t how)
+static void put_numbers(struct memory_layout *layout, const char *name, uint64_t elements, uint32_t how)
 {
     put(layout, name, how & UNIT_HALF ? half_words(elements) : elements);
 }
 
 static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32_t how,
-                          struct layout *layout)
+                          struct memory_layout *layout)
 {
     bool forward = pass == UNIT_FORWARD, keep = how & UNIT_KEEP;
     bool streams = !forward || !keep, out = how & UNIT_GRADIENTS_OUT;
@@ -759,7 +759,7 @@ static struct workspace need_pass(const struct network *network, uint64_t first,
                                   uint64_t microbatch, uint64_t sequence)
 {
     uint32_t precision = how & UNIT_HALF ? PRECISION_BF16 : PRECISION_FP32;
-    struct range range =
+    struct memory_range range =
         activation_range(network, first, count, microbatch, sequence, precision_bytes(precision));
     struct workspace w = need_range(&range);
     w.activations = words(range_bytes(&range));
@@ -768,13 +768,13 @@ static struct workspace need_pass(const struct network *network, uint64_t first,
     return w;
 }
 
-static struct layout workspace_layout(const struct workspace *need, uint64_t first, enum unit_pass pass, uint32_t how,
-                                      struct memory_entry *entries)
+static struct memory_layout workspace_layout(const struct workspace *need, uint64_t first, enum unit_pass pass, uint32_t how,
+                                             struct memory_entry *entries)
 {
     struct workspace w = *need;
     bool recompute = pass == UNIT_LOSS || (pass == UNIT_BACKWARD && !(how & UNIT_KEEP));
     if (!recompute) w.activations = 0;
-    struct layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
+    struct memory_layout layout = {.entries = entries, .layer = first, .alignment = MEMORY_ALIGNMENT};
     lay_workspace(&w, pass, how, &layout);
     assert(layout.count <= WORKSPACE_ENTRIES_MAX);
     return layout;
@@ -788,7 +788,7 @@ enum status memory_workspace(const struct network *network, uint64_t first_layer
     struct memory_entry *entries;
     TRY(ARENA_NEW(arena, WORKSPACE_ENTRIES_MAX, entries, err));
     struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
-    struct layout layout = workspace_layout(&need, first_layer, pass, how, entries);
+    struct memory_layout layout = workspace_layout(&need, first_layer, pass, how, entries);
     *out = (struct memory_table){entries, layout.count, end_of(&layout)};
     return STATUS_OK;
 }
@@ -798,7 +798,7 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t microbatch, uint64_t sequence)
 {
     struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
-    struct layout layout = workspace_layout(&need, first_layer, pass, how, NULL);
+    struct memory_layout layout = workspace_layout(&need, first_layer, pass, how, NULL);
     return end_of(&layout);
 }
 
@@ -808,7 +808,7 @@ void memory_workspaces(const struct network *network, uint64_t first_layer, uint
     struct workspace need = need_pass(network, first_layer, layer_count, how, microbatch, sequence);
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t way = 0; way < UNIT_WAYS; way++) {
-            struct layout layout = workspace_layout(&need, first_layer, (enum unit_pass)pass, way | how, NULL);
+            struct memory_layout layout = workspace_layout(&need, first_layer, (enum unit_pass)pass, way | how, NULL);
             bytes[pass][way] = end_of(&layout);
         }
 }

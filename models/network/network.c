@@ -120,7 +120,7 @@ double rope_frequency(const struct network_rope *rope, uint64_t pair, uint64_t h
 
 /* --- lists of tensors ----------------------------------------------------------------------- */
 
-struct list {
+struct network_list {
     struct tensor_spec *items;
     uint32_t count;
     bool named; /* else names are left empty */
@@ -129,8 +129,8 @@ struct list {
 
 enum shape { MATRIX, OTHER };
 
-static void prefix(struct list *list, const char *format, ...) PRINTF_LIKE(2, 3);
-static void prefix(struct list *list, const char *format, ...)
+static void prefix(struct network_list *list, const char *format, ...) PRINTF_LIKE(2, 3);
+static void prefix(struct network_list *list, const char *format, ...)
 {
     if (!list->named) return;
     va_list arguments;
@@ -139,7 +139,7 @@ static void prefix(struct list *list, const char *format, ...)
     va_end(arguments);
 }
 
-static struct tensor_spec *tensor(struct list *list, const char *name, enum tensor_init init,
+static struct tensor_spec *tensor(struct network_list *list, const char *name, enum tensor_init init,
                                   enum shape shape)
 {
     assert(list->count < LAYER_TENSORS_MAX);
@@ -160,12 +160,12 @@ static void dimension(struct tensor_spec *spec, uint64_t size)
     spec->elements *= size;
 }
 
-static void vector(struct list *list, const char *name, enum tensor_init init, uint64_t size)
+static void vector(struct network_list *list, const char *name, enum tensor_init init, uint64_t size)
 {
     dimension(tensor(list, name, init, OTHER), size);
 }
 
-static void matrix(struct list *list, const char *name, enum tensor_init init, uint64_t rows,
+static void matrix(struct network_list *list, const char *name, enum tensor_init init, uint64_t rows,
                    uint64_t columns)
 {
     struct tensor_spec *spec = tensor(list, name, init, MATRIX);
@@ -175,21 +175,21 @@ static void matrix(struct list *list, const char *name, enum tensor_init init, u
 
 /* A linear layer as torch.nn.Linear stores it, (out, in), or as GPT-2's Conv1D does, (in, out). */
 enum storage { OUT_IN, IN_OUT };
-struct linear {
+struct network_linear {
     const char *weight, *bias; /* bias NULL: none */
     uint64_t out, in;
     enum storage storage;
     enum tensor_init init;
 };
 
-static void linear(struct list *list, struct linear l)
+static void linear(struct network_list *list, struct network_linear l)
 {
     bool out_in = l.storage == OUT_IN;
     matrix(list, l.weight, l.init, out_in ? l.out : l.in, out_in ? l.in : l.out);
     if (l.bias) vector(list, l.bias, INIT_ZERO, l.out);
 }
 
-static void norm(struct list *list, const char *weight, const char *bias, uint64_t width)
+static void norm(struct network_list *list, const char *weight, const char *bias, uint64_t width)
 {
     vector(list, weight, INIT_ONE, width);
     vector(list, bias, INIT_ZERO, width);
@@ -197,29 +197,29 @@ static void norm(struct list *list, const char *weight, const char *bias, uint64
 
 /* --- gpt2 ----------------------------------------------------------------------------------- */
 
-static void gpt2_embedding(const struct network *n, struct list *list)
+static void gpt2_embedding(const struct network *n, struct network_list *list)
 {
     matrix(list, "wte.weight", INIT_NORMAL, n->vocabulary, n->width);
     matrix(list, "wpe.weight", INIT_NORMAL, n->positions, n->width);
 }
 
-static void gpt2_block(const struct network *n, uint64_t block, struct list *list)
+static void gpt2_block(const struct network *n, uint64_t block, struct network_list *list)
 {
     uint64_t width = n->width, inner = n->heads * n->head_width;
     prefix(list, "h.%" PRIu64 ".", block);
     norm(list, "ln_1.weight", "ln_1.bias", width);
-    linear(list, (struct linear){"attn.c_attn.weight", "attn.c_attn.bias", 3 * inner, width,
-                                 IN_OUT, INIT_NORMAL});
-    linear(list, (struct linear){"attn.c_proj.weight", "attn.c_proj.bias", width, inner, IN_OUT,
-                                 INIT_NORMAL_RESIDUAL});
+    linear(list, (struct network_linear){"attn.c_attn.weight", "attn.c_attn.bias", 3 * inner, width,
+                                         IN_OUT, INIT_NORMAL});
+    linear(list, (struct network_linear){"attn.c_proj.weight", "attn.c_proj.bias", width, inner, IN_OUT,
+                                         INIT_NORMAL_RESIDUAL});
     norm(list, "ln_2.weight", "ln_2.bias", width);
-    linear(list, (struct linear){"mlp.c_fc.weight", "mlp.c_fc.bias", n->ff_width, width, IN_OUT,
-                                 INIT_NORMAL});
-    linear(list, (struct linear){"mlp.c_proj.weight", "mlp.c_proj.bias", width, n->ff_width,
-                                 IN_OUT, INIT_NORMAL_RESIDUAL});
+    linear(list, (struct network_linear){"mlp.c_fc.weight", "mlp.c_fc.bias", n->ff_width, width, IN_OUT,
+                                         INIT_NORMAL});
+    linear(list, (struct network_linear){"mlp.c_proj.weight", "mlp.c_proj.bias", width, n->ff_width,
+                                         IN_OUT, INIT_NORMAL_RESIDUAL});
 }
 
-static void gpt2_head(const struct network *n, struct list *list)
+static void gpt2_head(const struct network *n, struct network_list *list)
 {
     norm(list, "ln_f.weight", "ln_f.bias", n->width);
     if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
@@ -227,13 +227,13 @@ static void gpt2_head(const struct network *n, struct list *list)
 
 /* --- llama ---------------------------------------------------------------------------------- */
 
-static void llama_embedding(const struct network *n, struct list *list)
+static void llama_embedding(const struct network *n, struct network_list *list)
 {
     matrix(list, "model.embed_tokens.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
 /* Lists experts in transformers 5's form: all experts' weights in one tensor. */
-static void experts(const struct network *n, struct list *list)
+static void experts(const struct network *n, struct network_list *list)
 {
     matrix(list, "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);
     struct tensor_spec *in = tensor(list, "mlp.experts.gate_up_proj", INIT_NORMAL, MATRIX);
@@ -251,18 +251,18 @@ static void experts(const struct network *n, struct list *list)
     matrix(list, "mlp.shared_expert_gate.weight", INIT_NORMAL, 1, n->width);
 }
 
-static void llama_block(const struct network *n, uint64_t block, struct list *list)
+static void llama_block(const struct network *n, uint64_t block, struct network_list *list)
 {
     uint64_t width = n->width, inner = n->heads * n->head_width;
     uint64_t shared = network_kv_heads(n) * n->head_width;
     prefix(list, "model.layers.%" PRIu64 ".", block);
     bool biases = n->biases;
-    linear(list, (struct linear){"self_attn.q_proj.weight", biases ? "self_attn.q_proj.bias" : NULL, inner, width,
-                                 OUT_IN, INIT_NORMAL});
-    linear(list, (struct linear){"self_attn.k_proj.weight", biases ? "self_attn.k_proj.bias" : NULL, shared, width,
-                                 OUT_IN, INIT_NORMAL});
-    linear(list, (struct linear){"self_attn.v_proj.weight", biases ? "self_attn.v_proj.bias" : NULL, shared, width,
-                                 OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"self_attn.q_proj.weight", biases ? "self_attn.q_proj.bias" : NULL, inner, width,
+                                         OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"self_attn.k_proj.weight", biases ? "self_attn.k_proj.bias" : NULL, shared, width,
+                                         OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"self_attn.v_proj.weight", biases ? "self_attn.v_proj.bias" : NULL, shared, width,
+                                         OUT_IN, INIT_NORMAL});
     matrix(list, "self_attn.o_proj.weight", INIT_NORMAL, width, inner);
     if (network_traits(n)->qk_norm) {
         vector(list, "self_attn.q_norm.weight", INIT_ONE, n->head_width);
@@ -282,7 +282,7 @@ static void llama_block(const struct network *n, uint64_t block, struct list *li
     vector(list, "post_feedforward_layernorm.weight", INIT_ONE, width);
 }
 
-static void llama_head(const struct network *n, struct list *list)
+static void llama_head(const struct network *n, struct network_list *list)
 {
     vector(list, "model.norm.weight", INIT_ONE, n->width);
     if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
@@ -318,7 +318,7 @@ static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
 };
 
 /* Adds a tensor named `name` followed by `ending`. */
-static struct tensor_spec *named_tensor(struct list *list, const char *name, const char *ending, enum tensor_init init,
+static struct tensor_spec *named_tensor(struct network_list *list, const char *name, const char *ending, enum tensor_init init,
                                         enum shape shape)
 {
     char text[96] = "";
@@ -326,7 +326,7 @@ static struct tensor_spec *named_tensor(struct list *list, const char *name, con
     return tensor(list, text, init, shape);
 }
 
-static void named_linear(struct list *list, const char *name, uint64_t out, uint64_t in, bool bias)
+static void named_linear(struct network_list *list, const char *name, uint64_t out, uint64_t in, bool bias)
 {
     struct tensor_spec *weight = named_tensor(list, name, ".weight", INIT_NORMAL, MATRIX);
     dimension(weight, out);
@@ -334,13 +334,13 @@ static void named_linear(struct list *list, const char *name, uint64_t out, uint
     if (bias) dimension(named_tensor(list, name, ".bias", INIT_ZERO, OTHER), out);
 }
 
-static void named_norm(struct list *list, const char *name, uint64_t width)
+static void named_norm(struct network_list *list, const char *name, uint64_t width)
 {
     dimension(named_tensor(list, name, ".weight", INIT_ONE, OTHER), width);
     dimension(named_tensor(list, name, ".bias", INIT_ZERO, OTHER), width);
 }
 
-static void decoder_embedding(const struct network *n, struct list *list)
+static void decoder_embedding(const struct network *n, struct network_list *list)
 {
     const struct decoder_names *names = &decoder_names[n->family];
     named_linear(list, names->words, n->vocabulary, network_word_width(n), false);
@@ -348,7 +348,7 @@ static void decoder_embedding(const struct network *n, struct list *list)
     if (n->word_width > 0) named_linear(list, names->project_in, n->width, n->word_width, false);
 }
 
-static void decoder_block(const struct network *n, uint64_t block, struct list *list)
+static void decoder_block(const struct network *n, uint64_t block, struct network_list *list)
 {
     const struct decoder_names *names = &decoder_names[n->family];
     const struct network_traits *traits = network_traits(n);
@@ -364,7 +364,7 @@ static void decoder_block(const struct network *n, uint64_t block, struct list *
     named_linear(list, names->fc2, width, n->ff_width, traits->ff_bias);
 }
 
-static void decoder_head(const struct network *n, struct list *list)
+static void decoder_head(const struct network *n, struct network_list *list)
 {
     const struct decoder_names *names = &decoder_names[n->family];
     if (network_norms_first(n)) named_norm(list, names->norm, n->width);
@@ -374,7 +374,7 @@ static void decoder_head(const struct network *n, struct list *list)
 
 /* --- bert ----------------------------------------------------------------------------------- */
 
-static void bert_embedding(const struct network *n, struct list *list)
+static void bert_embedding(const struct network *n, struct network_list *list)
 {
     prefix(list, "bert.embeddings.");
     matrix(list, "word_embeddings.weight", INIT_NORMAL, n->vocabulary, n->width);
@@ -384,54 +384,55 @@ static void bert_embedding(const struct network *n, struct list *list)
     norm(list, "LayerNorm.weight", "LayerNorm.bias", n->width);
 }
 
-static void bert_block(const struct network *n, uint64_t block, struct list *list)
+static void bert_block(const struct network *n, uint64_t block, struct network_list *list)
 {
     uint64_t width = n->width, inner = n->heads * n->head_width;
     prefix(list, "bert.encoder.layer.%" PRIu64 ".", block);
-    linear(list, (struct linear){"attention.self.query.weight", "attention.self.query.bias", inner,
-                                 width, OUT_IN, INIT_NORMAL});
-    linear(list, (struct linear){"attention.self.key.weight", "attention.self.key.bias", inner,
-                                 width, OUT_IN, INIT_NORMAL});
-    linear(list, (struct linear){"attention.self.value.weight", "attention.self.value.bias", inner,
-                                 width, OUT_IN, INIT_NORMAL});
-    linear(list, (struct linear){"attention.output.dense.weight", "attention.output.dense.bias",
-                                 width, inner, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"attention.self.query.weight", "attention.self.query.bias", inner,
+                                         width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"attention.self.key.weight", "attention.self.key.bias", inner,
+                                         width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"attention.self.value.weight", "attention.self.value.bias", inner,
+                                         width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"attention.output.dense.weight", "attention.output.dense.bias",
+                                         width, inner, OUT_IN, INIT_NORMAL});
     norm(list, "attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias", width);
-    linear(list, (struct linear){"intermediate.dense.weight", "intermediate.dense.bias",
-                                 n->ff_width, width, OUT_IN, INIT_NORMAL});
-    linear(list, (struct linear){"output.dense.weight", "output.dense.bias", width, n->ff_width,
-                                 OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"intermediate.dense.weight", "intermediate.dense.bias",
+                                         n->ff_width, width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"output.dense.weight", "output.dense.bias", width, n->ff_width,
+                                         OUT_IN, INIT_NORMAL});
     norm(list, "output.LayerNorm.weight", "output.LayerNorm.bias", width);
 }
 
-static void bert_head(const struct network *n, struct list *list)
+static void bert_head(const struct network *n, struct network_list *list)
 {
     if (n->pooler) {
         prefix(list, "bert.pooler.");
-        linear(list, (struct linear){"dense.weight", "dense.bias", n->width, n->width, OUT_IN,
-                                     INIT_NORMAL});
+        linear(list, (struct network_linear){"dense.weight", "dense.bias", n->width, n->width, OUT_IN,
+                                             INIT_NORMAL});
     }
     if (network_classifies(n)) {
         prefix(list, "%s", "");
-        linear(list, (struct linear){"classifier.weight", "classifier.bias", n->classes, n->width, OUT_IN, INIT_NORMAL});
+        linear(list,
+               (struct network_linear){"classifier.weight", "classifier.bias", n->classes, n->width, OUT_IN, INIT_NORMAL});
         return;
     }
     prefix(list, "cls.predictions.");
     vector(list, "bias", INIT_ZERO, n->vocabulary);
-    linear(list, (struct linear){"transform.dense.weight", "transform.dense.bias", n->width,
-                                 n->width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"transform.dense.weight", "transform.dense.bias", n->width,
+                                         n->width, OUT_IN, INIT_NORMAL});
     norm(list, "transform.LayerNorm.weight", "transform.LayerNorm.bias", n->width);
     if (!n->tied_head) matrix(list, "decoder.weight", INIT_NORMAL, n->vocabulary, n->width);
     if (n->pooler) {
         prefix(list, "cls.");
-        linear(list, (struct linear){"seq_relationship.weight", "seq_relationship.bias", 2,
-                                     n->width, OUT_IN, INIT_NORMAL});
+        linear(list, (struct network_linear){"seq_relationship.weight", "seq_relationship.bias", 2,
+                                             n->width, OUT_IN, INIT_NORMAL});
     }
 }
 
 /* --- vit ------------------------------------------------------------------------------------ */
 
-static void vit_embedding(const struct network *n, struct list *list)
+static void vit_embedding(const struct network *n, struct network_list *list)
 {
     uint64_t tokens = network_tokens(n, 0);
     prefix(list, "vit.embeddings.");
@@ -452,7 +453,7 @@ static void vit_embedding(const struct network *n, struct list *list)
     vector(list, "patch_embeddings.projection.bias", INIT_ZERO, n->width);
 }
 
-static void vit_block(const struct network *n, uint64_t block, struct list *list)
+static void vit_block(const struct network *n, uint64_t block, struct network_list *list)
 {
     uint64_t width = n->width, inner = n->heads * n->head_width;
     static const char *const qkv[][2] = {
@@ -463,45 +464,45 @@ static void vit_block(const struct network *n, uint64_t block, struct list *list
     prefix(list, "vit.encoder.layer.%" PRIu64 ".", block);
     norm(list, "layernorm_before.weight", "layernorm_before.bias", width);
     for (size_t i = 0; i < ARRAY_COUNT(qkv); i++)
-        linear(list, (struct linear){qkv[i][0], n->biases ? qkv[i][1] : NULL, inner, width, OUT_IN,
-                                     INIT_NORMAL});
-    linear(list, (struct linear){"attention.output.dense.weight", "attention.output.dense.bias",
-                                 width, inner, OUT_IN, INIT_NORMAL});
+        linear(list, (struct network_linear){qkv[i][0], n->biases ? qkv[i][1] : NULL, inner, width, OUT_IN,
+                                             INIT_NORMAL});
+    linear(list, (struct network_linear){"attention.output.dense.weight", "attention.output.dense.bias",
+                                         width, inner, OUT_IN, INIT_NORMAL});
     norm(list, "layernorm_after.weight", "layernorm_after.bias", width);
-    linear(list, (struct linear){"intermediate.dense.weight", "intermediate.dense.bias",
-                                 n->ff_width, width, OUT_IN, INIT_NORMAL});
-    linear(list, (struct linear){"output.dense.weight", "output.dense.bias", width, n->ff_width,
-                                 OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"intermediate.dense.weight", "intermediate.dense.bias",
+                                         n->ff_width, width, OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"output.dense.weight", "output.dense.bias", width, n->ff_width,
+                                         OUT_IN, INIT_NORMAL});
 }
 
-static void vit_head(const struct network *n, struct list *list)
+static void vit_head(const struct network *n, struct network_list *list)
 {
     norm(list, "vit.layernorm.weight", "vit.layernorm.bias", n->width);
-    linear(list, (struct linear){"classifier.weight", "classifier.bias", n->classes, n->width,
-                                 OUT_IN, INIT_NORMAL});
+    linear(list, (struct network_linear){"classifier.weight", "classifier.bias", n->classes, n->width,
+                                         OUT_IN, INIT_NORMAL});
 }
 
 /* --- t5 --------------------------------------------------------------------------------------- */
 
-static void t5_embedding(const struct network *n, struct list *list)
+static void t5_embedding(const struct network *n, struct network_list *list)
 {
     matrix(list, "shared.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
 /* Layer `at` of a block: its prefix. */
-static void t5_prefix(struct list *list, const struct t5_place *place, uint32_t at)
+static void t5_prefix(struct network_list *list, const struct t5_place *place, uint32_t at)
 {
     prefix(list, "%s.block.%" PRIu64 ".layer.%" PRIu32 ".", place->stack, place->block, at);
 }
 
-static void t5_attention(const struct network *n, const char *const names[4], struct list *list)
+static void t5_attention(const struct network *n, const char *const names[4], struct network_list *list)
 {
     uint64_t inner = n->heads * n->head_width;
     for (uint32_t i = 0; i < 3; i++) matrix(list, names[i], INIT_NORMAL, inner, n->width);
     matrix(list, names[3], INIT_NORMAL, n->width, inner);
 }
 
-static void t5_block(const struct network *n, uint64_t block, struct list *list)
+static void t5_block(const struct network *n, uint64_t block, struct network_list *list)
 {
     static const char *const own[] = {"SelfAttention.q.weight", "SelfAttention.k.weight", "SelfAttention.v.weight",
                                       "SelfAttention.o.weight"};
@@ -528,7 +529,7 @@ static void t5_block(const struct network *n, uint64_t block, struct list *list)
     vector(list, "layer_norm.weight", INIT_ONE, n->width);
 }
 
-static void t5_head(const struct network *n, struct list *list)
+static void t5_head(const struct network *n, struct network_list *list)
 {
     vector(list, "decoder.final_layer_norm.weight", INIT_ONE, n->width);
     if (!n->tied_head) matrix(list, "lm_head.weight", INIT_NORMAL, n->vocabulary, n->width);
@@ -537,9 +538,9 @@ static void t5_head(const struct network *n, struct list *list)
 /* --- any family ----------------------------------------------------------------------------- */
 
 struct family {
-    void (*embedding)(const struct network *network, struct list *list);
-    void (*block)(const struct network *network, uint64_t block, struct list *list);
-    void (*head)(const struct network *network, struct list *list);
+    void (*embedding)(const struct network *network, struct network_list *list);
+    void (*block)(const struct network *network, uint64_t block, struct network_list *list);
+    void (*head)(const struct network *network, struct network_list *list);
 };
 
 static const struct family families[NETWORK_FAMILY_COUNT] = {
@@ -564,7 +565,7 @@ static const struct family families[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GEMMA3_TEXT] = {llama_embedding, llama_block, llama_head},
 };
 
-static void list_layer(const struct network *network, uint64_t layer, struct list *list)
+static void list_layer(const struct network *network, uint64_t layer, struct network_list *list)
 {
     const struct family *family = &families[network->family];
     switch (network_layer_kind(network, layer)) {
@@ -576,7 +577,7 @@ static void list_layer(const struct network *network, uint64_t layer, struct lis
 }
 
 /* Lists a profile's layer: only the size of its parameters is known. */
-static void list_opaque(const struct network *network, uint64_t layer, struct list *list)
+static void list_opaque(const struct network *network, uint64_t layer, struct network_list *list)
 {
     uint64_t bytes = network->profile[layer].parameter_bytes;
     if (bytes == 0) return;
@@ -585,7 +586,7 @@ static void list_opaque(const struct network *network, uint64_t layer, struct li
     dimension(spec, bytes / sizeof(float));
 }
 
-static void list_operations(const struct network *network, uint64_t layer, struct list *list)
+static void list_operations(const struct network *network, uint64_t layer, struct network_list *list)
 {
     const struct network_graph *graph = network->graph;
     for (uint32_t op = graph->begins[layer]; op < graph->begins[layer + 1]; op++) {
@@ -594,7 +595,7 @@ static void list_operations(const struct network *network, uint64_t layer, struc
     }
 }
 
-static uint32_t list_tensors(const struct network *network, uint64_t layer, struct list *list)
+static uint32_t list_tensors(const struct network *network, uint64_t layer, struct network_list *list)
 {
     if (network->family == NETWORK_PROFILE)
         list_opaque(network, layer, list);
@@ -608,14 +609,14 @@ static uint32_t list_tensors(const struct network *network, uint64_t layer, stru
 uint32_t network_layer_tensors(const struct network *network, uint64_t layer,
                                struct tensor_spec out[LAYER_TENSORS_MAX])
 {
-    struct list list = {.items = out, .named = true};
+    struct network_list list = {.items = out, .named = true};
     return list_tensors(network, layer, &list);
 }
 
 uint32_t network_layer_shapes(const struct network *network, uint64_t layer,
                               struct tensor_spec out[LAYER_TENSORS_MAX])
 {
-    struct list list = {.items = out};
+    struct network_list list = {.items = out};
     return list_tensors(network, layer, &list);
 }
 
@@ -625,7 +626,7 @@ uint64_t network_layer_parameters(const struct network *network, uint64_t layer)
     if (network->family == NETWORK_PROFILE)
         return network->profile[layer].parameter_bytes / sizeof(float);
     struct tensor_spec items[LAYER_TENSORS_MAX];
-    struct list list = {.items = items};
+    struct network_list list = {.items = items};
     list_tensors(network, layer, &list);
     uint64_t elements = 0;
     for (uint32_t i = 0; i < list.count; i++) elements += items[i].elements;

@@ -29,33 +29,33 @@ static_assert(KERNEL_CONVOLUTION_FORWARD + PRODUCT_INPUT == KERNEL_CONVOLUTION_I
 
 enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 
-struct work {
+struct network_graph_work {
     const struct network_graph *graph;
     uint64_t samples;
     struct work_list *list;
     uint32_t parts; /* sum of enum part */
 };
 
-static void add_times(struct work *w, uint64_t times, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
+static void add_times(struct network_graph_work *w, uint64_t times, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
 {
     const struct work_item item = {.kernel = kernel, .count = 1, .m = m, .n = n, .k = k};
     if (times > 0 && m > 0) work_list_add(w->list, &item, times);
 }
 
-static void add(struct work *w, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
+static void add(struct network_graph_work *w, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
 {
     add_times(w, 1, kernel, m, n, k);
 }
 
 /* Returns the pixels of all samples. */
-static uint64_t pixels(const struct work *w, uint32_t op)
+static uint64_t pixels(const struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];
     return w->samples * o->side * o->side;
 }
 
 /* The product of an operation; `times` 0: none. */
-struct product {
+struct network_graph_work_product {
     uint64_t times, rows, out, in;
     uint32_t forward, weight, input; /* enum kernel, of the three of a linear layer */
 };
@@ -66,7 +66,8 @@ static bool is_minimal(const struct graph_op *o)
     return o->kind == GRAPH_CONVOLUTION && o->kernel == 3 && o->stride == 1;
 }
 
-static struct product with_kernels(struct product p, const struct graph_op *o, uint64_t taps)
+static struct network_graph_work_product with_kernels(struct network_graph_work_product p, const struct graph_op *o,
+                                                      uint64_t taps)
 {
     bool gathers = o->kind == GRAPH_CONVOLUTION && taps > 1;
     uint32_t first = is_minimal(o) ? KERNEL_CONVOLUTION_3X3_FORWARD
@@ -78,20 +79,26 @@ static struct product with_kernels(struct product p, const struct graph_op *o, u
     return p;
 }
 
-static struct product product_of(const struct work *w, uint32_t op)
+static struct network_graph_work_product product_of(const struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op], *in = &w->graph->ops[o->from[0]];
     uint64_t taps = (uint64_t)o->kernel * o->kernel;
-    struct product p = {0};
+    struct network_graph_work_product p = {0};
     switch ((enum graph_kind)o->kind) {
     case GRAPH_CONVOLUTION:
-        p = (struct product){o->groups, pixels(w, op), o->channels / o->groups, in->channels / o->groups * taps, 0, 0, 0};
+        p = (struct network_graph_work_product){o->groups,
+                                                pixels(w, op),
+                                                o->channels / o->groups,
+                                                in->channels / o->groups * taps,
+                                                0,
+                                                0,
+                                                0};
         break;
     case GRAPH_UPSAMPLE:
-        p = (struct product){1, pixels(w, o->from[0]), o->channels * taps, in->channels, 0, 0, 0};
+        p = (struct network_graph_work_product){1, pixels(w, o->from[0]), o->channels * taps, in->channels, 0, 0, 0};
         break;
     case GRAPH_LINEAR:
-        p = (struct product){1, pixels(w, op), o->channels, in->channels * in->side * in->side, 0, 0, 0};
+        p = (struct network_graph_work_product){1, pixels(w, op), o->channels, in->channels * in->side * in->side, 0, 0, 0};
         break;
     default: break;
     }
@@ -99,16 +106,16 @@ static struct product product_of(const struct work *w, uint32_t op)
 }
 
 /* Numbers that a pooling reads and writes, in rows of its channels. */
-static uint64_t pooled(const struct work *w, uint32_t op)
+static uint64_t pooled(const struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];
     return pixels(w, o->from[0]) + pixels(w, op) * (o->kind == GRAPH_MAX_POOL ? 2 : 1);
 }
 
-static void forward_op(struct work *w, uint32_t op, bool loss)
+static void forward_op(struct network_graph_work *w, uint32_t op, bool loss)
 {
     const struct graph_op *o = &w->graph->ops[op];
-    const struct product p = product_of(w, op);
+    const struct network_graph_work_product p = product_of(w, op);
     uint64_t rows = pixels(w, op);
     if (p.times > 0)
         add_times(w, p.times, p.forward, p.rows, p.out, p.in);
@@ -126,20 +133,20 @@ static void forward_op(struct work *w, uint32_t op, bool loss)
     }
 }
 
-static void backward_weight(struct work *w, uint32_t op)
+static void backward_weight(struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];
-    const struct product p = product_of(w, op);
+    const struct network_graph_work_product p = product_of(w, op);
     if (p.times > 0) {
         add_times(w, p.times, p.weight, p.out, p.in, p.rows);
         if (o->bias) add(w, KERNEL_BIAS_BACKWARD, pixels(w, op), o->channels, 0);
     }
 }
 
-static void backward_input(struct work *w, uint32_t op)
+static void backward_input(struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];
-    const struct product p = product_of(w, op);
+    const struct network_graph_work_product p = product_of(w, op);
     uint64_t rows = pixels(w, op);
     if (o->readers > 1) add_times(w, o->readers - 1, KERNEL_RESIDUAL, rows, o->channels, 0);
     if (p.times > 0 && o->from[0] > 0)
@@ -157,7 +164,7 @@ static void backward_input(struct work *w, uint32_t op)
 void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum network_pass pass, uint64_t samples,
                       struct work_list *list)
 {
-    struct work w = {graph, samples, list, PART_INPUT | PART_WEIGHT};
+    struct network_graph_work w = {graph, samples, list, PART_INPUT | PART_WEIGHT};
     uint32_t begin = graph->begins[layer], end = graph->begins[layer + 1];
     assert(pass != PASS_UPDATE);
     switch (pass) {

@@ -76,31 +76,31 @@ uint32_t optimizer_moments(uint32_t optimizer)
 /* Parts of a layer's backward pass to list. */
 enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 
-struct list {
+struct network_work_list {
     struct work_list work;
     bool rounded; /* bf16 products, which first round their fp32 operands */
     bool half;    /* all numbers have 16 bits, except the fp32 ones listed in models/kernel/precision.h */
     uint32_t parts; /* sum of enum part, of a backward pass */
 };
 
-static uint32_t class_of(const struct list *list, uint32_t kernel)
+static uint32_t class_of(const struct network_work_list *list, uint32_t kernel)
 {
     return list->half ? kernel_half(kernel) : kernel;
 }
 
-static void add_times(struct list *list, uint64_t times, uint32_t kernel, uint64_t m, uint64_t n,
+static void add_times(struct network_work_list *list, uint64_t times, uint32_t kernel, uint64_t m, uint64_t n,
                       uint64_t k)
 {
     struct work_item item = {.kernel = class_of(list, kernel), .count = 1, .m = m, .n = n, .k = k};
     work_list_add(&list->work, &item, times);
 }
 
-static void add(struct list *list, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
+static void add(struct network_work_list *list, uint32_t kernel, uint64_t m, uint64_t n, uint64_t k)
 {
     add_times(list, 1, kernel, m, n, k);
 }
 
-static void remove_one(struct list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
+static void remove_one(struct network_work_list *list, enum kernel kernel, uint64_t m, uint64_t n, uint64_t k)
 {
     for (uint32_t i = 0; i < list->work.count; i++) {
         struct work_item *item = &list->work.items[i];
@@ -112,7 +112,7 @@ static void remove_one(struct list *list, enum kernel kernel, uint64_t m, uint64
     assert(!"the kernel is in the list");
 }
 
-struct linear {
+struct network_work_linear {
     uint64_t rows, out, in;
     bool bias;
     uint64_t times; /* how often */
@@ -120,12 +120,12 @@ struct linear {
 };
 
 /* Among halves add() chooses. */
-static enum kernel product_of(const struct list *list, enum kernel kernel)
+static enum kernel product_of(const struct network_work_list *list, enum kernel kernel)
 {
     return list->rounded ? kernel - KERNEL_MATMUL_FORWARD + KERNEL_MATMUL_BF16_FORWARD : kernel;
 }
 
-static void linear_forward(struct list *list, struct linear l)
+static void linear_forward(struct network_work_list *list, struct network_work_linear l)
 {
     uint32_t kernel = list->half && l.loss ? KERNEL_MATMUL_BF16_FORWARD : product_of(list, KERNEL_MATMUL_FORWARD);
     if (!l.loss) kernel = class_of(list, kernel); /* logits are fp32 */
@@ -134,7 +134,7 @@ static void linear_forward(struct list *list, struct linear l)
     if (list->rounded) add_times(list, l.times, KERNEL_ROUND, l.rows * l.in, 0, 0);
 }
 
-static void remove_linear_forward(struct list *list, struct linear l)
+static void remove_linear_forward(struct network_work_list *list, struct network_work_linear l)
 {
     for (uint64_t i = 0; i < l.times; i++) {
         remove_one(list, product_of(list, KERNEL_MATMUL_FORWARD), l.rows, l.out, l.in);
@@ -142,7 +142,7 @@ static void remove_linear_forward(struct list *list, struct linear l)
     }
 }
 
-static void linear_weight(struct list *list, struct linear l)
+static void linear_weight(struct network_work_list *list, struct network_work_linear l)
 {
     if (!(list->parts & PART_WEIGHT)) return;
     add_times(list, l.times, product_of(list, KERNEL_MATMUL_WEIGHT), l.out, l.in, l.rows);
@@ -151,7 +151,7 @@ static void linear_weight(struct list *list, struct linear l)
     if (l.bias) add_times(list, l.times, KERNEL_BIAS_BACKWARD, l.rows, l.out, 0);
 }
 
-static void linear_backward(struct list *list, struct linear l)
+static void linear_backward(struct network_work_list *list, struct network_work_linear l)
 {
     if (list->parts & PART_INPUT) {
         if (list->half && l.loss) add_times(list, l.times, KERNEL_ROUND, l.rows * l.out, 0, 0);
@@ -161,7 +161,7 @@ static void linear_backward(struct list *list, struct linear l)
 }
 
 /* Sizes of the kernels of a pass. */
-struct sizes {
+struct network_work_sizes {
     uint64_t batch, tokens, rows; /* B, T, R */
     uint64_t own;                 /* rows of norms and sums: R, or a share with sequence parallelism */
     uint64_t seen;                /* tokens of an encoder's result that are attended to; 0: none is */
@@ -171,15 +171,22 @@ struct sizes {
     uint64_t for_all; /* columns of the shared expert; 0: none */
 };
 
-static struct sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
+static struct network_work_sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
 {
     uint64_t tokens = network_layer_tokens(n, layer, sequence), rows = microbatch * tokens;
-    return (struct sizes){.batch = microbatch, .tokens = tokens, .rows = rows, .own = rows,
-                          .seen = network_crosses(n, layer) ? sequence : 0, .joins = network_joins(n, layer),
-                          .causal = n->causal && (n->encoder_blocks == 0 || layer > n->encoder_blocks),
-                          .logits = n->vocabulary > 0 ? network_logit_rows(n, rows) : rows,
-                          .width = n->width, .inner = n->heads * n->head_width,
-                          .shared = network_kv_heads(n) * n->head_width, .ff = n->ff_width, .for_all = n->shared_width};
+    return (struct network_work_sizes){.batch = microbatch,
+                                       .tokens = tokens,
+                                       .rows = rows,
+                                       .own = rows,
+                                       .seen = network_crosses(n, layer) ? sequence : 0,
+                                       .joins = network_joins(n, layer),
+                                       .causal = n->causal && (n->encoder_blocks == 0 || layer > n->encoder_blocks),
+                                       .logits = n->vocabulary > 0 ? network_logit_rows(n, rows) : rows,
+                                       .width = n->width,
+                                       .inner = n->heads * n->head_width,
+                                       .shared = network_kv_heads(n) * n->head_width,
+                                       .ff = n->ff_width,
+                                       .for_all = n->shared_width};
 }
 
 static enum kernel norm_forward_of(const struct network *n)
@@ -197,66 +204,66 @@ static enum kernel norm_backward_of(const struct network *n)
 enum { BLOCK_LINEARS_MAX = 15 };
 
 /* Returns each expert's product of its rows; all experts get equally many rows. */
-static struct linear expert_linear(const struct network *n, struct sizes s, uint64_t out, uint64_t in)
+static struct network_work_linear expert_linear(const struct network *n, struct network_work_sizes s, uint64_t out, uint64_t in)
 {
     uint64_t rows = s.rows * n->experts_chosen;
-    return (struct linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
+    return (struct network_work_linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
 }
 
 /* Lists the linear layers of the feed-forward part: one part, or a router and experts. */
-static uint32_t ff_linears(const struct network *n, struct sizes s, struct linear *out)
+static uint32_t ff_linears(const struct network *n, struct network_work_sizes s, struct network_work_linear *out)
 {
     const struct network_traits *traits = network_traits(n);
     uint32_t count = 0, in = traits->gated ? 2 : 1;
-    if (n->experts > 0) out[count++] = (struct linear){s.rows, n->experts, s.width, false, 1, false};
+    if (n->experts > 0) out[count++] = (struct network_work_linear){s.rows, n->experts, s.width, false, 1, false};
     for (uint32_t i = 0; i < in; i++)
         out[count++] = n->experts > 0 ? expert_linear(n, s, s.ff, s.width)
-                                      : (struct linear){s.rows, s.ff, s.width, traits->ff_bias, 1, false};
+                                      : (struct network_work_linear){s.rows, s.ff, s.width, traits->ff_bias, 1, false};
     out[count++] = n->experts > 0 ? expert_linear(n, s, s.width, s.ff)
-                                  : (struct linear){s.rows, s.width, s.ff, traits->ff_bias, 1, false};
+                                  : (struct network_work_linear){s.rows, s.width, s.ff, traits->ff_bias, 1, false};
     return count;
 }
 
 /* Lists the linear layers of the shared expert and its gate, which has one number per row. */
-static uint32_t for_all_linears(struct sizes s, struct linear *out)
+static uint32_t for_all_linears(struct network_work_sizes s, struct network_work_linear *out)
 {
     if (s.for_all == 0) return 0;
-    out[0] = (struct linear){s.rows, s.for_all, s.width, false, 2, false};
-    out[1] = (struct linear){s.rows, s.width, s.for_all, false, 1, false};
-    out[2] = (struct linear){s.rows, 1, s.width, false, 1, false};
+    out[0] = (struct network_work_linear){s.rows, s.for_all, s.width, false, 2, false};
+    out[1] = (struct network_work_linear){s.rows, s.width, s.for_all, false, 1, false};
+    out[2] = (struct network_work_linear){s.rows, 1, s.width, false, 1, false};
     return 3;
 }
 
 /* Lists the linear layers of attention to an encoder's result; keys and values have the encoder's rows. */
-static uint32_t cross_linears(struct sizes s, struct linear *out)
+static uint32_t cross_linears(struct network_work_sizes s, struct network_work_linear *out)
 {
     uint64_t seen = s.batch * s.seen;
     if (s.seen == 0) return 0;
-    out[0] = (struct linear){s.rows, s.inner, s.width, false, 1, false};
-    out[1] = (struct linear){seen, s.shared, s.width, false, 2, false};
-    out[2] = (struct linear){s.rows, s.width, s.inner, false, 1, false};
+    out[0] = (struct network_work_linear){s.rows, s.inner, s.width, false, 1, false};
+    out[1] = (struct network_work_linear){seen, s.shared, s.width, false, 2, false};
+    out[2] = (struct network_work_linear){s.rows, s.width, s.inner, false, 1, false};
     return 3;
 }
 
 /* In the order of the forward pass. */
-static uint32_t block_linears(const struct network *n, struct sizes s,
-                              struct linear out[BLOCK_LINEARS_MAX])
+static uint32_t block_linears(const struct network *n, struct network_work_sizes s,
+                              struct network_work_linear out[BLOCK_LINEARS_MAX])
 {
     uint32_t count = 0;
     if (network_traits(n)->fused_qkv) {
-        out[count++] = (struct linear){s.rows, 3 * s.inner, s.width, n->biases, 1, false};
+        out[count++] = (struct network_work_linear){s.rows, 3 * s.inner, s.width, n->biases, 1, false};
     } else {
-        out[count++] = (struct linear){s.rows, s.inner, s.width, n->biases, 1, false};
-        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
-        out[count++] = (struct linear){s.rows, s.shared, s.width, n->biases, 1, false};
+        out[count++] = (struct network_work_linear){s.rows, s.inner, s.width, n->biases, 1, false};
+        out[count++] = (struct network_work_linear){s.rows, s.shared, s.width, n->biases, 1, false};
+        out[count++] = (struct network_work_linear){s.rows, s.shared, s.width, n->biases, 1, false};
     }
-    out[count++] = (struct linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
+    out[count++] = (struct network_work_linear){s.rows, s.width, s.inner, network_traits(n)->out_bias, 1, false};
     count += cross_linears(s, out + count);
     count += for_all_linears(s, out + count);
     return count + ff_linears(n, s, out + count);
 }
 
-static void cross_core(const struct network *n, struct sizes s, enum kernel kernel, struct list *list)
+static void cross_core(const struct network *n, struct network_work_sizes s, enum kernel kernel, struct network_work_list *list)
 {
     struct network_square squares[SQUARES_MAX];
     uint32_t count = s.seen > 0 ? network_squares(s.tokens, s.seen, squares) : 0;
@@ -265,14 +272,14 @@ static void cross_core(const struct network *n, struct sizes s, enum kernel kern
 }
 
 /* Adds attention itself: scores, their softmax, and the weighted values. */
-static void block_core(const struct network *n, struct sizes s, struct list *list)
+static void block_core(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     add(list, s.causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
         s.batch * n->heads, s.tokens, n->head_width);
     cross_core(n, s, KERNEL_ATTENTION_FULL_FORWARD, list);
 }
 
-static void block_core_backward(const struct network *n, struct sizes s, struct list *list)
+static void block_core_backward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     add(list, s.causal ? KERNEL_ATTENTION_BACKWARD : KERNEL_ATTENTION_FULL_BACKWARD,
         s.batch * n->heads, s.tokens, n->head_width);
@@ -280,7 +287,7 @@ static void block_core_backward(const struct network *n, struct sizes s, struct 
 }
 
 /* Adds the norm of the encoder's result, whose rows are split like a layer's own. */
-static void joining_norm(struct sizes s, enum kernel norm, struct list *list)
+static void joining_norm(struct network_work_sizes s, enum kernel norm, struct network_work_list *list)
 {
     if (s.joins) add(list, norm, s.batch * s.seen / (s.rows / s.own), s.width, 0);
 }
@@ -293,7 +300,8 @@ static uint32_t lone_sums(const struct network *n)
 }
 
 /* Adds the rotation and the norms of queries and keys; forward and backward differ only in the norm's kernel. */
-static void block_positions(const struct network *n, struct sizes s, enum kernel norm, struct list *list)
+static void block_positions(const struct network *n, struct network_work_sizes s, enum kernel norm,
+                            struct network_work_list *list)
 {
     const struct network_traits *traits = network_traits(n);
     uint64_t heads = n->heads + network_kv_heads(n);
@@ -303,15 +311,15 @@ static void block_positions(const struct network *n, struct sizes s, enum kernel
 }
 
 /* Rows go to their experts, and back in the order in which they came. */
-static void block_dispatch(const struct network *n, struct sizes s, struct list *list)
+static void block_dispatch(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     if (n->experts > 0) add_times(list, 2, KERNEL_GATHER, s.rows * n->experts_chosen, s.width, 0);
 }
 
-static void block_forward(const struct network *n, struct sizes s, struct list *list)
+static void block_forward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     const struct network_traits *traits = network_traits(n);
-    struct linear linears[BLOCK_LINEARS_MAX];
+    struct network_work_linear linears[BLOCK_LINEARS_MAX];
     uint32_t linear_count = block_linears(n, s, linears);
     bool apart = network_norms_first(n) && traits->parallel;
     add(list, norm_forward_of(n), s.own, s.width, network_norms_first(n) ? 0 : 1);
@@ -331,18 +339,18 @@ static void block_forward(const struct network *n, struct sizes s, struct list *
 
 /* Adds a block's recomputation. Pre-norm: the backward pass starts after the last product and needs nothing of its
  * result. */
-static void block_recompute(const struct network *n, struct sizes s, struct list *list)
+static void block_recompute(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
-    struct linear linears[BLOCK_LINEARS_MAX];
+    struct network_work_linear linears[BLOCK_LINEARS_MAX];
     block_forward(n, s, list);
     if (!network_norms_first(n)) return;
     remove_linear_forward(list, linears[block_linears(n, s, linears) - 1]);
     for (uint32_t i = 0; i < lone_sums(n); i++) remove_one(list, KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
-static void block_backward(const struct network *n, struct sizes s, struct list *list)
+static void block_backward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
-    struct linear linears[BLOCK_LINEARS_MAX];
+    struct network_work_linear linears[BLOCK_LINEARS_MAX];
     for (uint32_t i = block_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
     if (!(list->parts & PART_INPUT)) return;
     add(list, network_traits(n)->gated ? KERNEL_SWIGLU_BACKWARD : KERNEL_GELU_BACKWARD, s.rows * network_chosen(n),
@@ -359,22 +367,22 @@ static void block_backward(const struct network *n, struct sizes s, struct list 
 
 /* --- embeddings ----------------------------------------------------------------------------- */
 
-static struct linear patch_linear(const struct network *n, struct sizes s)
+static struct network_work_linear patch_linear(const struct network *n, struct network_work_sizes s)
 {
-    return (struct linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
-                           true, 1, false};
+    return (struct network_work_linear){s.batch * (s.tokens - 1), s.width, n->channels * n->patch * n->patch,
+                                        true, 1, false};
 }
 
 /* Returns the projection from a token table that is narrower than the network. */
-static struct linear word_projection(const struct network *n, struct sizes s)
+static struct network_work_linear word_projection(const struct network *n, struct network_work_sizes s)
 {
-    return (struct linear){s.rows, s.width, n->word_width, false, 1, false};
+    return (struct network_work_linear){s.rows, s.width, n->word_width, false, 1, false};
 }
 
-static void embedding_forward(const struct network *n, struct sizes s, struct list *list)
+static void embedding_forward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     if (n->family == NETWORK_VIT) {
-        struct linear patches = patch_linear(n, s);
+        struct network_work_linear patches = patch_linear(n, s);
         add(list, KERNEL_GATHER, patches.rows, patches.in, 0);
         linear_forward(list, patches);
         add(list, KERNEL_RESIDUAL, s.rows, s.width, 0); /* the positions */
@@ -390,11 +398,11 @@ static void embedding_forward(const struct network *n, struct sizes s, struct li
     add(list, KERNEL_NORM_FORWARD, s.own, s.width, 0);
 }
 
-static void embedding_backward(const struct network *n, struct sizes s, struct list *list)
+static void embedding_backward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     if (!(list->parts & PART_WEIGHT)) return;
     if (n->family == NETWORK_VIT) {
-        struct linear patches = patch_linear(n, s);
+        struct network_work_linear patches = patch_linear(n, s);
         add(list, KERNEL_GATHER, patches.rows, patches.in, 0); /* again: nothing is kept */
         add(list, KERNEL_GATHER, patches.rows, patches.out, 0);
         add(list, KERNEL_BIAS_BACKWARD, s.batch, s.tokens * s.width, 0); /* the positions */
@@ -436,41 +444,41 @@ uint64_t network_logit_rows(const struct network *network, uint64_t rows)
 enum { HEAD_PIECES_MAX = 2, HEAD_LINEARS_MAX = 3 + HEAD_PIECES_MAX };
 
 /* Lists the products that make logits: for all pieces but the last, and for the last. */
-static uint32_t head_words(const struct network *n, struct sizes s,
-                           struct linear out[HEAD_PIECES_MAX])
+static uint32_t head_words(const struct network *n, struct network_work_sizes s,
+                           struct network_work_linear out[HEAD_PIECES_MAX])
 {
     uint64_t rows = s.logits, rest = s.rows % rows;
     bool bias = network_traits(n)->head_bias;
     uint64_t width = network_word_width(n);
-    out[0] = (struct linear){rows, n->vocabulary, width, bias, s.rows / rows, true};
-    out[1] = (struct linear){rest, n->vocabulary, width, bias, 1, true};
+    out[0] = (struct network_work_linear){rows, n->vocabulary, width, bias, s.rows / rows, true};
+    out[1] = (struct network_work_linear){rest, n->vocabulary, width, bias, 1, true};
     return rest > 0 ? 2 : 1;
 }
 
 /* In the order of the forward pass. */
-static uint32_t head_linears(const struct network *n, struct sizes s,
-                             struct linear out[HEAD_LINEARS_MAX])
+static uint32_t head_linears(const struct network *n, struct network_work_sizes s,
+                             struct network_work_linear out[HEAD_LINEARS_MAX])
 {
     uint32_t count = 0;
     if (network_classifies(n)) { /* only of the first token */
-        if (n->pooler) out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
-        out[count++] = (struct linear){s.batch, n->classes, s.width, true, 1, true};
+        if (n->pooler) out[count++] = (struct network_work_linear){s.batch, s.width, s.width, true, 1, false};
+        out[count++] = (struct network_work_linear){s.batch, n->classes, s.width, true, 1, true};
         return count;
     }
     if (n->family == NETWORK_BERT)
-        out[count++] = (struct linear){s.own, s.width, s.width, true, 1, false};
-    if (n->word_width > 0) out[count++] = (struct linear){s.own, n->word_width, s.width, false, 1, false};
+        out[count++] = (struct network_work_linear){s.own, s.width, s.width, true, 1, false};
+    if (n->word_width > 0) out[count++] = (struct network_work_linear){s.own, n->word_width, s.width, false, 1, false};
     count += head_words(n, s, out + count);
     if (n->pooler) {
-        out[count++] = (struct linear){s.batch, s.width, s.width, true, 1, false};
-        out[count++] = (struct linear){s.batch, 2, s.width, true, 1, true};
+        out[count++] = (struct network_work_linear){s.batch, s.width, s.width, true, 1, false};
+        out[count++] = (struct network_work_linear){s.batch, 2, s.width, true, 1, true};
     }
     return count;
 }
 
-static void head_loss(const struct network *n, struct sizes s, struct list *list)
+static void head_loss(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
-    struct linear pieces[HEAD_PIECES_MAX];
+    struct network_work_linear pieces[HEAD_PIECES_MAX];
     if (network_classifies(n)) {
         add(list, KERNEL_LOSS, s.batch, n->classes, 0);
         return;
@@ -487,9 +495,9 @@ static bool has_head_norm(const struct network *n)
     return n->family == NETWORK_BERT ? !network_classifies(n) : network_norms_first(n);
 }
 
-static void head_forward(const struct network *n, struct sizes s, struct list *list)
+static void head_forward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
-    struct linear linears[HEAD_LINEARS_MAX];
+    struct network_work_linear linears[HEAD_LINEARS_MAX];
     uint32_t count = head_linears(n, s, linears);
     bool classifies = network_classifies(n);
     uint64_t rows = classifies ? s.batch : s.own;
@@ -501,9 +509,9 @@ static void head_forward(const struct network *n, struct sizes s, struct list *l
     if (n->pooler && !classifies) add(list, KERNEL_LOSS, s.batch, 2, 0);
 }
 
-static void head_backward(const struct network *n, struct sizes s, struct list *list)
+static void head_backward(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
-    struct linear linears[HEAD_LINEARS_MAX];
+    struct network_work_linear linears[HEAD_LINEARS_MAX];
     bool classifies = network_classifies(n);
     uint64_t rows = classifies ? s.batch : s.own;
     for (uint32_t i = head_linears(n, s, linears); i-- > 0;) linear_backward(list, linears[i]);
@@ -517,7 +525,7 @@ static void head_backward(const struct network *n, struct sizes s, struct list *
 
 /* Adds a profile's work; half of its backward pass counts for weight gradients. */
 static void opaque_work(const struct network *network, uint64_t layer, enum network_pass pass, uint64_t microbatch,
-                        struct list *list)
+                        struct network_work_list *list)
 {
     const struct layer_profile *profile = &network->profile[layer];
     uint64_t ns = 0;
@@ -551,17 +559,17 @@ enum kernel optimizer_kernel(struct state_format format)
 /* Adds all of a layer's parameters as one item. In bf16-weights its vectors, which are few, count as if they were
  * rounded. */
 static void update_work(const struct network *network, uint64_t layer, struct state_format format,
-                        struct list *list)
+                        struct network_work_list *list)
 {
     uint64_t parameters = network_layer_parameters(network, layer);
     if (parameters > 0)
         add(list, optimizer_kernel(format), parameters, format.weights != PRECISION_FP32, 0);
 }
 
-static void pass_work(const struct network *network, uint64_t layer, enum network_pass pass, struct sizes s,
-                      struct list *list)
+static void pass_work(const struct network *network, uint64_t layer, enum network_pass pass, struct network_work_sizes s,
+                      struct network_work_list *list)
 {
-    typedef void (*layer_work)(const struct network *, struct sizes, struct list *);
+    typedef void (*layer_work)(const struct network *, struct network_work_sizes, struct network_work_list *);
     static const layer_work table[][PASS_COUNT] = {
         [LAYER_EMBEDDING] = {[PASS_FORWARD] = embedding_forward,
                              [PASS_BACKWARD] = embedding_backward,
@@ -592,9 +600,9 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
                             struct work_item out[LAYER_WORK_MAX])
 {
     assert(layer < network->layer_count && pass < PASS_COUNT);
-    struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
-                        .rounded = format.weights == PRECISION_BF16_WEIGHTS,
-                        .half = format.weights == PRECISION_BF16};
+    struct network_work_list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
+                                     .rounded = format.weights == PRECISION_BF16_WEIGHTS,
+                                     .half = format.weights == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE)
         opaque_work(network, layer, pass, microbatch, &list);
     else if (pass == PASS_UPDATE)
@@ -634,16 +642,16 @@ uint32_t network_slice_work(const struct network *network, uint64_t layer, enum 
                             struct work_item out[LAYER_WORK_MAX])
 {
     assert(layer < network->layer_count && pass < PASS_COUNT && pass != PASS_UPDATE);
-    struct list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
-                        .rounded = share.precision == PRECISION_BF16_WEIGHTS,
-                        .half = share.precision == PRECISION_BF16};
+    struct network_work_list list = {.work = {.items = out, .capacity = LAYER_WORK_MAX},
+                                     .rounded = share.precision == PRECISION_BF16_WEIGHTS,
+                                     .half = share.precision == PRECISION_BF16};
     if (network->family == NETWORK_PROFILE) {
         opaque_work(network, layer, pass, microbatch, &list);
     } else if (network->graph) {
         graph_layer_work(network->graph, layer, pass, microbatch, &list.work);
     } else {
         struct network slice = network_slice(network, share.members);
-        struct sizes s = sizes_of(&slice, layer, microbatch, sequence);
+        struct network_work_sizes s = sizes_of(&slice, layer, microbatch, sequence);
         s.logits = s.rows;
         if (share.sequence) s.own = s.rows / share.members;
         pass_work(&slice, layer, pass, s, &list);

@@ -15,22 +15,22 @@
 
 enum { EDGES_MAX = 1 << 16 };
 
-struct node {
+struct profile_text_node {
     uint64_t number;
     struct profile_text_layer layer; /* cut_bytes: not yet */
     uint32_t place;           /* in the chain; UINT32_MAX: none yet */
     uint32_t last_reader;     /* of its output, by place; its own: none */
 };
 
-struct edge {
+struct profile_text_edge {
     uint32_t from, to;
 };
 
-struct reader {
+struct profile_text_reader {
     const char *file, *at, *line_begin;
     unsigned long line;
-    struct node *nodes;
-    struct edge *edges;
+    struct profile_text_node *nodes;
+    struct profile_text_edge *edges;
     uint32_t node_count, edge_count;
     struct arena *arena;
     struct error *err;
@@ -38,8 +38,8 @@ struct reader {
 
 /* --- the text ------------------------------------------------------------------------------- */
 
-static enum status fail(const struct reader *r, const char *at, const char *format, ...) PRINTF_LIKE(3, 4);
-static enum status fail(const struct reader *r, const char *at, const char *format, ...)
+static enum status fail(const struct profile_text_reader *r, const char *at, const char *format, ...) PRINTF_LIKE(3, 4);
+static enum status fail(const struct profile_text_reader *r, const char *at, const char *format, ...)
 {
     char text[512];
     va_list arguments;
@@ -56,7 +56,7 @@ static int found_length(const char *at)
     return length > 40 ? 40 : (int)length;
 }
 
-static enum status expect(struct reader *r, const char *word)
+static enum status expect(struct profile_text_reader *r, const char *word)
 {
     size_t length = strlen(word);
     if (strncmp(r->at, word, length) != 0)
@@ -66,7 +66,7 @@ static enum status expect(struct reader *r, const char *word)
 }
 
 /* "node12" */
-static enum status parse_node(struct reader *r, uint64_t *number)
+static enum status parse_node(struct profile_text_reader *r, uint64_t *number)
 {
     const char *begin = r->at;
     char digits[24] = "";
@@ -79,7 +79,7 @@ static enum status parse_node(struct reader *r, uint64_t *number)
     return STATUS_OK;
 }
 
-static enum status parse_number(struct reader *r, double *out)
+static enum status parse_number(struct profile_text_reader *r, double *out)
 {
     const char *begin = r->at;
     if (*begin == '-' || !number_read(begin, &r->at, out) || *out > 1e15)
@@ -88,7 +88,7 @@ static enum status parse_number(struct reader *r, double *out)
 }
 
 /* Takes a number, or the sum of a list. */
-static enum status parse_sum(struct reader *r, uint64_t *out)
+static enum status parse_sum(struct profile_text_reader *r, uint64_t *out)
 {
     double sum = 0, one;
     if (*r->at != '[') {
@@ -106,14 +106,14 @@ static enum status parse_sum(struct reader *r, uint64_t *out)
     return STATUS_OK;
 }
 
-static uint32_t find(const struct reader *r, uint64_t number)
+static uint32_t find(const struct profile_text_reader *r, uint64_t number)
 {
     uint32_t i = 0;
     while (i < r->node_count && r->nodes[i].number != number) i++;
     return i;
 }
 
-static enum status parse_edge(struct reader *r)
+static enum status parse_edge(struct profile_text_reader *r)
 {
     uint64_t numbers[2];
     const char *places[2];
@@ -128,13 +128,13 @@ static enum status parse_edge(struct reader *r)
             return fail(r, places[i], "node%" PRIu64 " is none of the nodes above", numbers[i]);
     if (r->edge_count == EDGES_MAX)
         return error_set(r->err, STATUS_LIMIT, "%s: too many edges (limit is %d)", r->file, EDGES_MAX);
-    r->edges[r->edge_count++] = (struct edge){find(r, numbers[0]), find(r, numbers[1])};
+    r->edges[r->edge_count++] = (struct profile_text_edge){find(r, numbers[0]), find(r, numbers[1])};
     return STATUS_OK;
 }
 
-static enum status parse_layer(struct reader *r)
+static enum status parse_layer(struct profile_text_reader *r)
 {
-    struct node node = {.place = UINT32_MAX};
+    struct profile_text_node node = {.place = UINT32_MAX};
     const char *begin = r->at, *values = strstr(r->at, " -- forward_compute_time="), *end = strchr(r->at, '\n');
     TRY(parse_node(r, &node.number));
     if (find(r, node.number) < r->node_count)
@@ -163,7 +163,7 @@ static enum status parse_layer(struct reader *r)
     return STATUS_OK;
 }
 
-static enum status parse_lines(struct reader *r)
+static enum status parse_lines(struct profile_text_reader *r)
 {
     for (r->line = 1; *r->at; r->line++) {
         r->line_begin = r->at;
@@ -180,14 +180,14 @@ static enum status parse_lines(struct reader *r)
 
 /* --- in order ------------------------------------------------------------------------------ */
 
-static bool is_ready(const struct reader *r, uint32_t node)
+static bool is_ready(const struct profile_text_reader *r, uint32_t node)
 {
     for (uint32_t e = 0; e < r->edge_count; e++)
         if (r->edges[e].to == node && r->nodes[r->edges[e].from].place == UINT32_MAX) return false;
     return true;
 }
 
-static enum status order_nodes(struct reader *r)
+static enum status order_nodes(struct profile_text_reader *r)
 {
     for (uint32_t place = 0; place < r->node_count; place++) {
         uint32_t best = r->node_count;
@@ -203,15 +203,15 @@ static enum status order_nodes(struct reader *r)
 }
 
 /* Computes the bytes cut after each layer: outputs that later layers still read. */
-static void find_cuts(const struct reader *r, struct profile_text_layer *layers)
+static void find_cuts(const struct profile_text_reader *r, struct profile_text_layer *layers)
 {
     for (uint32_t i = 0; i < r->node_count; i++) {
-        struct node *node = &r->nodes[i];
+        struct profile_text_node *node = &r->nodes[i];
         node->last_reader = node->place;
         layers[node->place] = node->layer;
     }
     for (uint32_t e = 0; e < r->edge_count; e++) {
-        struct node *from = &r->nodes[r->edges[e].from];
+        struct profile_text_node *from = &r->nodes[r->edges[e].from];
         uint32_t reader = r->nodes[r->edges[e].to].place;
         if (reader > from->last_reader) from->last_reader = reader;
     }
@@ -223,7 +223,7 @@ static void find_cuts(const struct reader *r, struct profile_text_layer *layers)
 enum status profile_text_parse(struct arena *arena, const char *name, const char *text, struct profile_text *out,
                                struct error *err)
 {
-    struct reader r = {.file = name, .at = text, .line_begin = text, .arena = arena, .err = err};
+    struct profile_text_reader r = {.file = name, .at = text, .line_begin = text, .arena = arena, .err = err};
     struct profile_text profile = {0};
     r.nodes = alloc_zeroed(PROFILE_TEXT_LAYERS_MAX, sizeof *r.nodes);
     r.edges = alloc_zeroed(EDGES_MAX, sizeof *r.edges);

@@ -19,7 +19,7 @@
  */
 enum { TENSOR_MOST = 8, CHUNKS_MOST = 128 };
 
-struct list {
+struct feasibility_ways_list {
     const struct hardware *hardware;
     const struct job *job;
     struct feasibility_way *ways;
@@ -28,14 +28,14 @@ struct list {
 
 /* --- on one device at a time ------------------------------------------------------------------ */
 
-static void add_alone(struct list *list, const char *name, struct feasibility_way way)
+static void add_alone(struct feasibility_ways_list *list, const char *name, struct feasibility_way way)
 {
     assert(list->count < FEASIBILITY_WAYS_MAX);
     snprintf(way.name, sizeof way.name, "%s", name);
     list->ways[list->count++] = way;
 }
 
-static void add_resident(struct list *list, const char *const names[2], uint32_t devices)
+static void add_resident(struct feasibility_ways_list *list, const char *const names[2], uint32_t devices)
 {
     const uint32_t kept[] = {ACTIVATIONS_KEEP, ACTIVATIONS_KEEP_INPUTS},
                    last[] = {PLANNER_LAST_HOLDS_ALL, PLANNER_LAST_HOLDS_INPUTS};
@@ -49,7 +49,7 @@ static void add_resident(struct list *list, const char *const names[2], uint32_t
                                            .last = last[i]});
 }
 
-static void add_spilled(struct list *list)
+static void add_spilled(struct feasibility_ways_list *list)
 {
     bool cpu = hardware_has_cpu(list->hardware);
     struct feasibility_way way = {.devices = 1, .policy = policy_sharded_lrtf.name, .optimizer = PLANNER_PLACE_DEVICE,
@@ -76,7 +76,7 @@ static bool is_possible(const struct job *job, const struct parallel *parallel)
 }
 
 /* With the activations kept, and recomputed. */
-static void add_parallel(struct list *list, struct parallel parallel)
+static void add_parallel(struct feasibility_ways_list *list, struct parallel parallel)
 {
     const uint32_t kept[] = {RECOMPUTE_NONE, RECOMPUTE_FULL};
     char text[PARALLEL_TEXT_BYTES];
@@ -103,7 +103,7 @@ static uint32_t blocks_of(const struct job *job)
     return blocks > UINT32_MAX ? UINT32_MAX : max_u32((uint32_t)blocks, 1);
 }
 
-static void add_replicas(struct list *list, uint32_t devices)
+static void add_replicas(struct feasibility_ways_list *list, uint32_t devices)
 {
     struct parallel p = degrees(1, 1, devices);
     add_parallel(list, p);
@@ -120,7 +120,7 @@ static void add_replicas(struct list *list, uint32_t devices)
 }
 
 /* As many stages as divide the rest; replicas of what remains. */
-static void add_stages(struct list *list, uint32_t tensor, uint32_t rest)
+static void add_stages(struct feasibility_ways_list *list, uint32_t tensor, uint32_t rest)
 {
     uint32_t pipeline = rest;
     while (rest % pipeline != 0 || pipeline > blocks_of(list->job)) pipeline--;
@@ -133,7 +133,7 @@ static void add_stages(struct list *list, uint32_t tensor, uint32_t rest)
 uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job,
                           struct feasibility_way out[FEASIBILITY_WAYS_MAX])
 {
-    struct list list = {.hardware = hardware, .job = job, .ways = out};
+    struct feasibility_ways_list list = {.hardware = hardware, .job = job, .ways = out};
     uint32_t devices = hardware->device_count;
     add_resident(&list, (const char *const[]){"resident", "recompute"}, 1);
     add_spilled(&list);

@@ -101,20 +101,20 @@ static void name_recompute(struct what_if_way *way)
 }
 
 /* What is known of a way before its plan, as it is to be tried next. */
-struct candidate {
+struct what_if_candidate {
     struct what_if_floor floor;
     bool open; /* to be planned yet */
 };
 
-struct search {
+struct what_if_search {
     const struct hardware *hardware;
     const struct job *job;
     const struct saturn_clock *clock;
     struct what_if *out;
-    struct candidate *candidates; /* (out->count) */
+    struct what_if_candidate *candidates; /* (out->count) */
 };
 
-static void refuse_memory(const struct search *s, struct what_if_try *t, const struct what_if_floor *floor)
+static void refuse_memory(const struct what_if_search *s, struct what_if_try *t, const struct what_if_floor *floor)
 {
     char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
     snprintf(t->reason, sizeof t->reason, "job '%.60s' needs at least %s on each device of stage %" PRIu32 ", which have %s",
@@ -123,10 +123,10 @@ static void refuse_memory(const struct search *s, struct what_if_try *t, const s
 }
 
 /* With as much kept as the least that its plan can need leaves room for. */
-static enum status open_way(const struct search *s, uint32_t index, struct error *err)
+static enum status open_way(const struct what_if_search *s, uint32_t index, struct error *err)
 {
     struct what_if_try *t = &s->out->tries[index];
-    struct candidate *c = &s->candidates[index];
+    struct what_if_candidate *c = &s->candidates[index];
     c->open = true;
     TRY(what_if_floor(s->hardware, s->job, &t->way, &c->floor, err));
     while (c->floor.device_bytes > c->floor.have_bytes) {
@@ -139,7 +139,7 @@ static enum status open_way(const struct search *s, uint32_t index, struct error
 }
 
 /* Plan and time it. Where it does not fit it is open again, with less kept. */
-static enum status try_way(const struct search *s, uint32_t index, struct error *err)
+static enum status try_way(const struct what_if_search *s, uint32_t index, struct error *err)
 {
     struct what_if *out = s->out;
     struct what_if_try *t = &out->tries[index];
@@ -158,7 +158,7 @@ static enum status try_way(const struct search *s, uint32_t index, struct error 
 }
 
 /* The open one that may be the fastest; `count`: none is. */
-static uint32_t most_promising(const struct search *s)
+static uint32_t most_promising(const struct what_if_search *s)
 {
     uint32_t best = s->out->count;
     for (uint32_t i = 0; i < s->out->count; i++)
@@ -181,7 +181,7 @@ static void prefer_first(struct what_if *found)
         if (found->tries[i].fits && may_be_faster(found, found->tries[i].run_s)) found->best = i;
 }
 
-static enum status search_ways(const struct search *s, bool all, struct error *err)
+static enum status search_ways(const struct what_if_search *s, bool all, struct error *err)
 {
     struct what_if *out = s->out;
     for (uint32_t i = 0; i < out->count; i++) TRY(open_way(s, i, err));
@@ -205,7 +205,7 @@ enum status what_if_search(const struct hardware *hardware, const struct job *jo
     struct what_if_way *ways = alloc_zeroed(WHAT_IF_WAYS_MAX, sizeof *ways);
     if (!ways) return error_memory(err, "ways", WHAT_IF_WAYS_MAX * sizeof *ways);
     uint32_t count = what_if_ways(hardware, job, ways);
-    struct search search = {.hardware = hardware, .job = job, .clock = clock, .out = out};
+    struct what_if_search search = {.hardware = hardware, .job = job, .clock = clock, .out = out};
     out->tries = alloc_zeroed(count, sizeof *out->tries);
     search.candidates = alloc_zeroed(count, sizeof *search.candidates);
     enum status status = out->tries && search.candidates ? STATUS_OK

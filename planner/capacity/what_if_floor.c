@@ -19,12 +19,12 @@
 enum { KNOWN_MAX = 16 };
 
 /* Seconds of kernels alone. */
-struct kernels {
+struct what_if_floor_kernels {
     double forward_s, back_s, input_s, weight_s, update_s;
 };
 
 /* The same with collectives of tensor groups, and what data-parallel ranks exchange. */
-struct run {
+struct what_if_floor_run {
     double forward_s, back_s; /* on the stream of computations, for each microbatch */
     double chain_s;           /* until the gradient is there that the run in front waits for */
     double ahead_s;           /* by so much sooner is the weights' own there */
@@ -34,26 +34,26 @@ struct run {
 };
 
 /* What runs of equal kernels have in common. */
-struct known {
+struct what_if_floor_known {
     uint64_t count, encoder_count; /* layers; of these up to where an encoder ends */
     uint64_t first, last;          /* of the first and the last layer: where those like it begin */
     uint32_t type;
-    struct kernels kernels;
+    struct what_if_floor_kernels kernels;
 };
 
-struct view {
+struct what_if_floor_view {
     const struct hardware *hardware;
     const struct job *job;          /* with the way's microbatches and degrees */
     const struct parallel *parallel;
     struct collective_finder finder;
     struct collective_group *groups; /* scratch */
     uint32_t *devices;               /* likewise */
-    struct run *runs;
-    struct known known[KNOWN_MAX];
+    struct what_if_floor_run *runs;
+    struct what_if_floor_known known[KNOWN_MAX];
     uint32_t known_count;
 };
 
-static uint32_t device_of(const struct view *v, uint32_t stage, uint32_t tensor, uint32_t data)
+static uint32_t device_of(const struct what_if_floor_view *v, uint32_t stage, uint32_t tensor, uint32_t data)
 {
     const struct parallel *p = v->parallel;
     return tensor + p->tensor * (data + p->data * stage);
@@ -61,34 +61,36 @@ static uint32_t device_of(const struct view *v, uint32_t stage, uint32_t tensor,
 
 /* --- a run's passes --------------------------------------------------------------------------- */
 
-static double work_s(const struct view *v, uint32_t device, struct parallel_layers layers, enum parallel_pass pass)
+static double work_s(const struct what_if_floor_view *v, uint32_t device, struct parallel_layers layers,
+                     enum parallel_pass pass)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     uint32_t count = parallel_work(v->job, layers, pass, items);
     return cost_work_s(v->hardware, device, items, count, NULL);
 }
 
-static struct kernels find_kernels(const struct view *v, uint32_t device, struct parallel_layers layers)
+static struct what_if_floor_kernels find_kernels(const struct what_if_floor_view *v, uint32_t device,
+                                                 struct parallel_layers layers)
 {
-    return (struct kernels){.forward_s = work_s(v, device, layers, PARALLEL_FORWARD),
-                            .back_s = work_s(v, device, layers, PARALLEL_BACKWARD),
-                            .input_s = work_s(v, device, layers, PARALLEL_INPUT),
-                            .weight_s = work_s(v, device, layers, PARALLEL_WEIGHT),
-                            .update_s = work_s(v, device, layers, PARALLEL_UPDATE)};
+    return (struct what_if_floor_kernels){.forward_s = work_s(v, device, layers, PARALLEL_FORWARD),
+                                          .back_s = work_s(v, device, layers, PARALLEL_BACKWARD),
+                                          .input_s = work_s(v, device, layers, PARALLEL_INPUT),
+                                          .weight_s = work_s(v, device, layers, PARALLEL_WEIGHT),
+                                          .update_s = work_s(v, device, layers, PARALLEL_UPDATE)};
 }
 
-static struct kernels kernels_of(struct view *v, uint32_t device, struct parallel_layers layers)
+static struct what_if_floor_kernels kernels_of(struct what_if_floor_view *v, uint32_t device, struct parallel_layers layers)
 {
     const struct network *network = &v->job->network;
     uint64_t end = layers.first + layers.count, encoder_end = network->encoder_blocks + 1;
-    struct known like = {.count = layers.count,
-                         .encoder_count = min_u64(end, encoder_end) - min_u64(layers.first, encoder_end),
-                         .first = network_alike_begin(network, layers.first),
-                         .last = network_alike_begin(network, end - 1),
-                         .type = v->hardware->devices[device].type};
+    struct what_if_floor_known like = {.count = layers.count,
+                                       .encoder_count = min_u64(end, encoder_end) - min_u64(layers.first, encoder_end),
+                                       .first = network_alike_begin(network, layers.first),
+                                       .last = network_alike_begin(network, end - 1),
+                                       .type = v->hardware->devices[device].type};
     if (network_is_listed(network)) return find_kernels(v, device, layers);
     for (uint32_t i = 0; i < v->known_count; i++) {
-        const struct known *k = &v->known[i];
+        const struct what_if_floor_known *k = &v->known[i];
         if (k->count == like.count && k->encoder_count == like.encoder_count && k->first == like.first &&
             k->last == like.last && k->type == like.type)
             return k->kernels;
@@ -98,7 +100,7 @@ static struct kernels kernels_of(struct view *v, uint32_t device, struct paralle
     return like.kernels;
 }
 
-static double collective_s(const struct view *v, const struct collective_group *group, enum collective_kind kind,
+static double collective_s(const struct what_if_floor_view *v, const struct collective_group *group, enum collective_kind kind,
                            uint64_t bytes)
 {
     return bytes == 0 ? 0 : collective_seconds(kind, parallel_algorithm(v->parallel), group, bytes);
@@ -109,7 +111,7 @@ struct exchanged {
     double exposed_s, beside_s;
 };
 
-static struct exchanged tensor_s(const struct view *v, const struct collective_group *group,
+static struct exchanged tensor_s(const struct what_if_floor_view *v, const struct collective_group *group,
                                  struct parallel_layers layers, enum parallel_pass pass)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
@@ -122,8 +124,8 @@ static struct exchanged tensor_s(const struct view *v, const struct collective_g
 }
 
 /* In the order in which planner/parallel/parallel_job_units.c has them on the stream of computations. */
-static void add_passes(const struct view *v, const struct kernels *k, const struct collective_group *group,
-                       struct parallel_layers layers, struct run *out)
+static void add_passes(const struct what_if_floor_view *v, const struct what_if_floor_kernels *k,
+                       const struct collective_group *group, struct parallel_layers layers, struct what_if_floor_run *out)
 {
     struct exchanged forward = tensor_s(v, group, layers, PARALLEL_FORWARD),
                      input = tensor_s(v, group, layers, PARALLEL_INPUT),
@@ -142,8 +144,8 @@ static void add_passes(const struct view *v, const struct kernels *k, const stru
     }
 }
 
-static void add_exchange(const struct view *v, const struct collective_group *group, struct parallel_layers layers,
-                         struct run *out)
+static void add_exchange(const struct what_if_floor_view *v, const struct collective_group *group,
+                         struct parallel_layers layers, struct what_if_floor_run *out)
 {
     const struct parallel *p = v->parallel;
     struct rank_state whole = parallel_whole_state(v->job, layers);
@@ -157,7 +159,7 @@ static void add_exchange(const struct view *v, const struct collective_group *gr
 /* --- stages ----------------------------------------------------------------------------------- */
 
 /* The group of the stage's first device along one axis, while all others communicate as well. */
-static bool find_group(const struct view *v, uint32_t stage, bool tensor, struct collective_group *out)
+static bool find_group(const struct what_if_floor_view *v, uint32_t stage, bool tensor, struct collective_group *out)
 {
     const struct parallel *p = v->parallel;
     uint32_t members = tensor ? p->tensor : p->data, count = tensor ? p->data : p->tensor, lacking[2];
@@ -172,14 +174,14 @@ static bool find_group(const struct view *v, uint32_t stage, bool tensor, struct
 }
 
 /* False: devices that have to exchange something do not reach each other. */
-static bool find_runs(struct view *v, uint32_t stage)
+static bool find_runs(struct what_if_floor_view *v, uint32_t stage)
 {
     struct collective_group tensor_group, data_group;
     uint32_t runs = parallel_runs(v->parallel), device = device_of(v, stage, 0, 0);
     if (!find_group(v, stage, true, &tensor_group) || !find_group(v, stage, false, &data_group)) return false;
     for (uint32_t r = stage; r < runs; r += v->parallel->pipeline) {
         struct parallel_layers layers = parallel_layers(v->job, r);
-        struct kernels kernels = kernels_of(v, device, layers);
+        struct what_if_floor_kernels kernels = kernels_of(v, device, layers);
         uint32_t next = r + 1 < runs ? device_of(v, (r + 1) % v->parallel->pipeline, 0, 0) : device;
         add_passes(v, &kernels, &tensor_group, layers, &v->runs[r]);
         add_exchange(v, &data_group, layers, &v->runs[r]);
@@ -192,18 +194,18 @@ static bool find_runs(struct view *v, uint32_t stage)
 }
 
 /* All that a stage's streams do in a minibatch. */
-struct load {
+struct what_if_floor_load {
     double passes_s, chain_s; /* of all microbatches; without what may be put off */
     double update_s, reduce_s, publish_s, shares_s;
 };
 
-static struct load load_of(const struct view *v, uint32_t stage)
+static struct what_if_floor_load load_of(const struct what_if_floor_view *v, uint32_t stage)
 {
-    struct load sum = {0};
+    struct what_if_floor_load sum = {0};
     double m = (double)(v->job->microbatches / v->parallel->data);
     bool each = parallel_splits(v->parallel, ZERO_GRADIENTS); /* microbatch's gradients are reduced */
     for (uint32_t r = stage; r < parallel_runs(v->parallel); r += v->parallel->pipeline) {
-        const struct run *run = &v->runs[r];
+        const struct what_if_floor_run *run = &v->runs[r];
         sum.passes_s += m * (run->forward_s + run->back_s);
         sum.chain_s += m * (run->forward_s + run->chain_s);
         sum.update_s += run->update_s;
@@ -215,27 +217,27 @@ static struct load load_of(const struct view *v, uint32_t stage)
 }
 
 /* Behind the last pass back over run 0, until the next minibatch may begin. */
-static double ending_s(const struct view *v, const struct load *first)
+static double ending_s(const struct what_if_floor_view *v, const struct what_if_floor_load *first)
 {
-    const struct run *run = &v->runs[0];
+    const struct what_if_floor_run *run = &v->runs[0];
     return max_s(max_s(0, run->reduce_s - run->ahead_s) + run->update_s + run->publish_s, first->update_s);
 }
 
 /* One stage, with gradients that are reduced once: these follow each other from the last run's on, and so do weights. */
-static double reductions_s(const struct view *v, const struct load *load)
+static double reductions_s(const struct what_if_floor_view *v, const struct what_if_floor_load *load)
 {
     double begin_s = load->passes_s - v->runs[parallel_runs(v->parallel) - 1].ahead_s;
     for (uint32_t r = 0; r + 1 < parallel_runs(v->parallel); r++) begin_s -= v->runs[r].back_s;
     return begin_s + load->reduce_s + load->publish_s;
 }
 
-static double minibatch_s(const struct view *v)
+static double minibatch_s(const struct what_if_floor_view *v)
 {
     const struct parallel *p = v->parallel;
-    struct load first = load_of(v, 0);
+    struct what_if_floor_load first = load_of(v, 0);
     double longest_s = 0, before_s = 0, behind_s = 0, ends_s = ending_s(v, &first);
     for (uint32_t stage = 0; stage < p->pipeline; stage++) {
-        struct load load = stage == 0 ? first : load_of(v, stage);
+        struct what_if_floor_load load = stage == 0 ? first : load_of(v, stage);
         longest_s = max_s(longest_s, before_s + load.chain_s + behind_s + ends_s);
         longest_s = max_s(longest_s, max_s(load.passes_s + load.update_s, load.shares_s));
         before_s += v->runs[stage].forward_s + v->runs[stage].send_s;
@@ -253,12 +255,12 @@ struct offloaded {
     double sum_s, update_s, up_s, down_s;
 };
 
-static double host_work_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass)
+static double host_work_s(const struct what_if_floor_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     return work_s(v, hardware_cpu(v->hardware), layers, pass);
 }
 
-static struct offloaded offloaded_of(const struct view *v, uint32_t r)
+static struct offloaded offloaded_of(const struct what_if_floor_view *v, uint32_t r)
 {
     struct parallel_layers layers = parallel_layers(v->job, r);
     struct rank_state host = parallel_host_state(v->job, layers);
@@ -271,14 +273,14 @@ static struct offloaded offloaded_of(const struct view *v, uint32_t r)
 }
 
 /* One stage. What each stream has to do; and what is between a minibatch's passes and the next one's first. */
-static double offloaded_minibatch_s(const struct view *v)
+static double offloaded_minibatch_s(const struct what_if_floor_view *v)
 {
     const struct parallel *p = v->parallel;
     bool weights = p->offload == OFFLOAD_WEIGHTS;
     uint32_t runs = parallel_runs(p);
     uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, 0, 0, 0), p->tensor * p->data);
     double m = (double)(v->job->microbatches / p->data), host_s = 0, up_s = 0, down_s = 0, reduce_s = 0;
-    struct load load = load_of(v, 0);
+    struct what_if_floor_load load = load_of(v, 0);
     struct offloaded first = offloaded_of(v, 0);
     for (uint32_t r = 0; r < runs; r++) {
         struct offloaded run = r == 0 ? first : offloaded_of(v, r);
@@ -295,14 +297,14 @@ static double offloaded_minibatch_s(const struct view *v)
 /* --- memory ----------------------------------------------------------------------------------- */
 
 /* Microbatches whose activations a run has at once. */
-static uint64_t kept_at_once(const struct view *v, uint32_t stage)
+static uint64_t kept_at_once(const struct what_if_floor_view *v, uint32_t stage)
 {
     const struct parallel *p = v->parallel;
     if (p->schedule != PIPELINE_1F1B || p->pipeline == 1) return 1;
     return min_u64(v->job->microbatches / p->data, p->pipeline - stage);
 }
 
-static uint64_t stage_bytes(const struct view *v, uint32_t stage)
+static uint64_t stage_bytes(const struct what_if_floor_view *v, uint32_t stage)
 {
     uint64_t sum = 0, workspace = 0;
     for (uint32_t r = stage; r < parallel_runs(v->parallel); r += v->parallel->pipeline) {
@@ -316,7 +318,7 @@ static uint64_t stage_bytes(const struct view *v, uint32_t stage)
 }
 
 /* The stage that has least left, or lacks most. */
-static void find_memory(const struct view *v, struct what_if_floor *out)
+static void find_memory(const struct what_if_floor_view *v, struct what_if_floor *out)
 {
     for (uint32_t stage = 0; stage < v->parallel->pipeline; stage++) {
         uint64_t bytes = stage_bytes(v, stage), have = v->hardware->devices[device_of(v, stage, 0, 0)].memory_bytes;
@@ -339,7 +341,7 @@ static bool is_known(const struct parallel *p)
            parallel_buckets(p) == 1 && p->first_device == 0 && !p->scatter && !p->swap;
 }
 
-static enum status allocate(struct view *v, struct arena *scratch, struct error *err)
+static enum status allocate(struct what_if_floor_view *v, struct arena *scratch, struct error *err)
 {
     uint64_t devices = parallel_devices(v->parallel);
     TRY(ARENA_NEW(scratch, parallel_runs(v->parallel), v->runs, err));
@@ -351,7 +353,7 @@ static enum status allocate(struct view *v, struct arena *scratch, struct error 
 static enum status parallel_floor(const struct hardware *hardware, const struct job *job, struct what_if_floor *out,
                                   struct error *err)
 {
-    struct view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
+    struct what_if_floor_view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
     struct arena scratch = {0};
     bool linked = true;
     bool offloads = parallel_offloads(v.parallel);

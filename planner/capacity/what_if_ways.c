@@ -11,7 +11,7 @@
 
 enum { TENSOR_MOST = 8, CHUNKS_MOST = 128, MICROBATCH_MOST = 16, FEW_DEVICES = 64 };
 
-struct list {
+struct what_if_ways_list {
     const struct hardware *hardware;
     const struct job *job;
     struct what_if_way *ways;
@@ -35,7 +35,7 @@ static bool is_possible(const struct job *job, const struct what_if_way *way)
     return parallel_check(&own, &ignored) == STATUS_OK;
 }
 
-static bool is_listed(const struct list *list, const char *name)
+static bool is_listed(const struct what_if_ways_list *list, const char *name)
 {
     for (uint32_t i = 0; i < list->count; i++)
         if (strcmp(list->ways[i].fit.name, name) == 0) return true;
@@ -52,7 +52,7 @@ static void name_way(const struct job *job, struct what_if_way *way)
              schedule, microbatch);
 }
 
-static void add(struct list *list, struct parallel parallel, uint64_t microbatch)
+static void add(struct what_if_ways_list *list, struct parallel parallel, uint64_t microbatch)
 {
     if (list->count == WHAT_IF_WAYS_MAX) return;
     struct what_if_way *way = &list->ways[list->count];
@@ -67,7 +67,7 @@ static void add(struct list *list, struct parallel parallel, uint64_t microbatch
 
 /* --- the grid --------------------------------------------------------------------------------- */
 
-static void add_stages(struct list *list, struct parallel p, uint64_t microbatch)
+static void add_stages(struct what_if_ways_list *list, struct parallel p, uint64_t microbatch)
 {
     uint32_t levels = p.data > 1 ? ZERO_STATES : ZERO_NOTHING;
     for (p.zero = ZERO_NOTHING; p.zero <= levels; p.zero++) {
@@ -84,7 +84,7 @@ static void add_stages(struct list *list, struct parallel p, uint64_t microbatch
 }
 
 /* As feasibility_ways() offloads. */
-static void add_offloaded(struct list *list, struct parallel p, uint64_t microbatch)
+static void add_offloaded(struct what_if_ways_list *list, struct parallel p, uint64_t microbatch)
 {
     p.offload = OFFLOAD_STATES;
     p.zero = ZERO_GRADIENTS;
@@ -96,7 +96,7 @@ static void add_offloaded(struct list *list, struct parallel p, uint64_t microba
     if (hardware_has_storage(list->hardware)) add(list, p, microbatch);
 }
 
-static void add_replicas(struct list *list, struct parallel p, uint64_t microbatch)
+static void add_replicas(struct what_if_ways_list *list, struct parallel p, uint64_t microbatch)
 {
     p.chunks = p.data > 1 ? min_u32(blocks_of(list->job), CHUNKS_MOST) : 1;
     uint32_t levels = p.data > 1 ? ZERO_WEIGHTS : ZERO_NOTHING;
@@ -104,7 +104,7 @@ static void add_replicas(struct list *list, struct parallel p, uint64_t microbat
     if (p.data > 1 && p.tensor == 1 && hardware_has_cpu(list->hardware)) add_offloaded(list, p, microbatch);
 }
 
-static void add_degrees(struct list *list, uint32_t tensor, uint32_t pipeline, uint32_t data)
+static void add_degrees(struct what_if_ways_list *list, uint32_t tensor, uint32_t pipeline, uint32_t data)
 {
     const struct job *job = list->job;
     struct parallel p = {.tensor = tensor, .pipeline = pipeline, .data = data, .chunks = 1,
@@ -117,7 +117,7 @@ static void add_degrees(struct list *list, uint32_t tensor, uint32_t pipeline, u
     }
 }
 
-static void add_grid(struct list *list, uint32_t devices)
+static void add_grid(struct what_if_ways_list *list, uint32_t devices)
 {
     uint32_t node = list->hardware->host_nodes > 1 ? list->hardware->node_devices : list->hardware->device_count;
     for (uint32_t tensor = 1; tensor <= TENSOR_MOST && tensor <= node; tensor *= 2) {
@@ -130,7 +130,7 @@ static void add_grid(struct list *list, uint32_t devices)
 
 /* --- all -------------------------------------------------------------------------------------- */
 
-static void add_fit(struct list *list, const struct feasibility_way *fit, uint64_t microbatch)
+static void add_fit(struct what_if_ways_list *list, const struct feasibility_way *fit, uint64_t microbatch)
 {
     char own[32];
     if (list->count == WHAT_IF_WAYS_MAX) return;
@@ -143,7 +143,7 @@ static void add_fit(struct list *list, const struct feasibility_way *fit, uint64
 
 /* On one device at a time larger microbatches move states less often, and smaller ones leave more room. Those over several
  * devices are in the grid, with all of theirs. */
-static void add_listed(struct list *list)
+static void add_listed(struct what_if_ways_list *list)
 {
     struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
     const struct job *job = list->job;
@@ -159,7 +159,7 @@ static void add_listed(struct list *list)
     }
 }
 
-static void add_as_given(struct list *list)
+static void add_as_given(struct what_if_ways_list *list)
 {
     struct what_if_way *way = &list->ways[list->count++];
     *way = (struct what_if_way){.fit = {.devices = list->hardware->device_count, .parallel = list->job->parallel},
@@ -170,7 +170,7 @@ static void add_as_given(struct list *list)
 
 uint32_t what_if_ways(const struct hardware *hardware, const struct job *job, struct what_if_way out[WHAT_IF_WAYS_MAX])
 {
-    struct list list = {.hardware = hardware, .job = job, .ways = out};
+    struct what_if_ways_list list = {.hardware = hardware, .job = job, .ways = out};
     if (parallel_is_set(&job->parallel)) {
         add_as_given(&list);
         return list.count;

@@ -16,7 +16,7 @@
 enum { CLOCK_EVERY = 1024 };
 
 /* Before a layer, in both passes. Copies are numbered in their order, the same in both. */
-struct point {
+struct chain_anneal_point {
     int64_t clock[2], link[2]; /* ticks since the pass began */
     uint64_t left, pending[2]; /* bytes */
     uint32_t first[2], count;  /* copies that memory has not been asked of; that were queued */
@@ -24,9 +24,9 @@ struct point {
 
 /* One set of choices played through. */
 struct play {
-    struct point *points; /* (layer_count + 1) */
-    uint32_t *queue;      /* (layer_count) layers that are copied */
-    int64_t *ends[2];     /* (layer_count) when their copies end */
+    struct chain_anneal_point *points; /* (layer_count + 1) */
+    uint32_t *queue;                   /* (layer_count) layers that are copied */
+    int64_t *ends[2];                  /* (layer_count) when their copies end */
 };
 
 struct annealing {
@@ -65,7 +65,7 @@ static void copy_queue(struct play *to, const struct play *from, uint32_t begin,
 
 /* One layer in pass p: wait for memory, run. False: memory never holds it. */
 static bool run(const struct chain *chain, const struct play *play, uint32_t l, bool again, uint32_t p,
-                struct point *at)
+                struct chain_anneal_point *at)
 {
     const struct chain_layer *layer = &chain->layers[l];
     while (at->left + at->pending[p] + layer->saved > chain->memory) {
@@ -78,7 +78,7 @@ static bool run(const struct chain *chain, const struct play *play, uint32_t l, 
     return true;
 }
 
-static void queue_copy(const struct chain *chain, struct play *play, uint32_t l, struct point *at)
+static void queue_copy(const struct chain *chain, struct play *play, uint32_t l, struct chain_anneal_point *at)
 {
     for (uint32_t p = 0; p < 2; p++) {
         if (at->clock[p] > at->link[p]) at->link[p] = at->clock[p];
@@ -94,7 +94,7 @@ static void queue_copy(const struct chain *chain, struct play *play, uint32_t l,
 static bool play_from(const struct annealing *a, struct play *play, uint32_t from, int64_t most,
                       int64_t *makespan)
 {
-    struct point at = play->points[from];
+    struct chain_anneal_point at = play->points[from];
     for (uint32_t l = from; l < a->chain->layer_count; l++) {
         uint8_t choice = a->choices[l];
         for (uint32_t p = 0; p < 2; p++)
@@ -112,7 +112,7 @@ static bool play_from(const struct annealing *a, struct play *play, uint32_t fro
 /* Tries a move, starting from the states of the current choices. */
 static bool try_from(struct annealing *a, uint32_t from, int64_t most, int64_t *makespan)
 {
-    const struct point *at = &a->now.points[from];
+    const struct chain_anneal_point *at = &a->now.points[from];
     a->trial.points[from] = *at;
     copy_queue(&a->trial, &a->now, at->first[0] < at->first[1] ? at->first[0] : at->first[1], at->count);
     return play_from(a, &a->trial, from, most, makespan);

@@ -17,12 +17,12 @@
 #include "planner/check/plan_checker.h"
 
 /* Buffers that the unit has taken and not given back. */
-struct held {
+struct plan_check_choices_held {
     uint32_t *buffers, *slots;
     uint32_t count;
 };
 
-static uint32_t find(const struct held *held, uint32_t buffer)
+static uint32_t find(const struct plan_check_choices_held *held, uint32_t buffer)
 {
     uint32_t at = 0;
     while (at < held->count && held->buffers[at] != buffer) at++;
@@ -35,7 +35,8 @@ static bool overlap(const struct plan_slot *a, const struct plan_slot *b)
            b->offset_bytes < a->offset_bytes + a->bytes;
 }
 
-static enum status acquire(struct checker *c, struct held *held, uint32_t buffer, uint32_t slot_index, uint32_t device)
+static enum status acquire(struct checker *c, struct plan_check_choices_held *held, uint32_t buffer, uint32_t slot_index,
+                           uint32_t device)
 {
     const struct plan *plan = c->plan;
     const struct plan_slot *slot = &plan->slots[slot_index];
@@ -62,7 +63,7 @@ static enum status acquire(struct checker *c, struct held *held, uint32_t buffer
 }
 
 /* The unit in these slots, as if nothing else were there. */
-static enum status check_choice(struct checker *c, const struct plan_instance *choice, struct held *held)
+static enum status check_choice(struct checker *c, const struct plan_instance *choice, struct plan_check_choices_held *held)
 {
     const struct plan *plan = c->plan;
     const uint32_t *layout = plan->layouts + choice->layout;
@@ -126,8 +127,8 @@ enum status check_choices(struct checker *c)
     uint32_t most = 0;
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].acquire_count > most) most = plan->units[u].acquire_count;
-    struct held held = {.buffers = alloc_zeroed(most, sizeof *held.buffers),
-                        .slots = alloc_zeroed(most, sizeof *held.slots)};
+    struct plan_check_choices_held held = {.buffers = alloc_zeroed(most, sizeof *held.buffers),
+                                           .slots = alloc_zeroed(most, sizeof *held.slots)};
     bool *there = alloc_zeroed((size_t)plan->unit_count * plan->hardware.device_count, sizeof *there);
     enum status status = STATUS_OK;
     if (!held.buffers || !held.slots || !there)

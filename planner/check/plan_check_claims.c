@@ -102,7 +102,7 @@ static const uint32_t operand_flags[CHECK_OPERAND_COUNT][PLAN_EVALUATE + 1] = {
 #undef W
 
 /* A computation and where it stands. */
-struct view {
+struct plan_check_claims_view {
     const struct plan_unit *unit;
     const struct plan_op *op;
     const struct job *job;
@@ -131,13 +131,13 @@ enum status check_add_claim(struct checker *c, const struct plan_access *access,
     return STATUS_OK;
 }
 
-static bool is_held_out(const struct view *v)
+static bool is_held_out(const struct plan_check_claims_view *v)
 {
     return v->op->pass == PLAN_EVALUATE;
 }
 
 /* The whole of a thing of this minibatch. */
-static enum status claim_whole(struct checker *c, const struct view *v, enum check_operand operand,
+static enum status claim_whole(struct checker *c, const struct plan_check_claims_view *v, enum check_operand operand,
                                uint32_t thing, uint64_t bytes, bool makes)
 {
     const struct plan_access *access = v->operands[operand];
@@ -151,7 +151,7 @@ static enum status claim_whole(struct checker *c, const struct view *v, enum che
 
 /* Claims the data that passes read, or the whole state; for a slice its rows, which as PARAMETERS begin the buffer.
  * Padding after an embedding's rows belongs to no claim. */
-static enum status claim_state(struct checker *c, const struct view *v,
+static enum status claim_state(struct checker *c, const struct plan_check_claims_view *v,
                                const struct plan_access *access, bool whole, bool makes)
 {
     const struct check_shard_facts *f = v->shard_facts;
@@ -173,7 +173,7 @@ static enum status claim_state(struct checker *c, const struct view *v,
 }
 
 /* The first slice of an embedding makes an unfinished boundary, the last one finishes it. */
-static enum status claim_output(struct checker *c, const struct view *v)
+static enum status claim_output(struct checker *c, const struct plan_check_claims_view *v)
 {
     const struct plan_access *access = v->operands[CHECK_OPERAND_OUTPUT];
     uint32_t boundary = check_shard_thing(v->global + 1, CHECK_THING_BOUNDARY);
@@ -195,12 +195,12 @@ static enum status claim_output(struct checker *c, const struct view *v)
 }
 
 /* Returns the bytes of the rows before the slice. */
-static uint64_t gradient_bytes_before(const struct view *v)
+static uint64_t gradient_bytes_before(const struct plan_check_claims_view *v)
 {
     return v->first_row * v->job_facts->gradient_row_bytes;
 }
 
-static uint64_t table_gradient_bytes(const struct view *v)
+static uint64_t table_gradient_bytes(const struct plan_check_claims_view *v)
 {
     uint64_t table = v->job_facts->table_gradient_bytes;
     if (v->row_count == 0) return table;
@@ -210,7 +210,7 @@ static uint64_t table_gradient_bytes(const struct view *v)
     return own < table - before ? own : table - before;
 }
 
-static enum status claim_table(struct checker *c, const struct view *v)
+static enum status claim_table(struct checker *c, const struct plan_check_claims_view *v)
 {
     if (!v->operands[CHECK_OPERAND_TABLE]) return STATUS_OK;
     struct check_claim claim = {.thing = check_shard_thing(v->job_facts->first_shard, CHECK_THING_STATE),
@@ -220,7 +220,7 @@ static enum status claim_table(struct checker *c, const struct view *v)
 }
 
 /* Claims norms: a NORM makes its shard's of this minibatch; an UPDATE finds all of them. */
-static enum status claim_norms(struct checker *c, const struct view *v)
+static enum status claim_norms(struct checker *c, const struct plan_check_claims_view *v)
 {
     bool makes = v->op->pass == PLAN_NORM;
     if (!v->operands[CHECK_OPERAND_NORMS]) return STATUS_OK;
@@ -234,7 +234,7 @@ static enum status claim_norms(struct checker *c, const struct view *v)
     return check_add_claim(c, v->operands[CHECK_OPERAND_NORMS], claim);
 }
 
-static enum status claim_all(struct checker *c, const struct view *v)
+static enum status claim_all(struct checker *c, const struct plan_check_claims_view *v)
 {
     uint32_t pass = v->op->pass, job = v->unit->job;
     bool back = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
@@ -276,7 +276,7 @@ static enum status claim_all(struct checker *c, const struct view *v)
 }
 
 /* Is this the computation of the last shard that goes forward to a loss? */
-static bool with_loss(const struct view *v)
+static bool with_loss(const struct plan_check_claims_view *v)
 {
     return v->op->pass == PLAN_LOSS || (v->op->pass == PLAN_EVALUATE && v->last);
 }
@@ -284,7 +284,7 @@ static bool with_loss(const struct view *v)
 /* --- operands ------------------------------------------------------------------------------- */
 
 /* Returns the operand that this buffer is for this computation; CHECK_OPERAND_COUNT: none. */
-static enum check_operand operand_of(const struct view *v, const struct plan_buffer *b)
+static enum check_operand operand_of(const struct plan_check_claims_view *v, const struct plan_buffer *b)
 {
     bool own = b->shard == v->shard, next = b->shard == v->shard + 1;
     switch (b->kind) {
@@ -309,13 +309,13 @@ static enum check_operand operand_of(const struct view *v, const struct plan_buf
     }
 }
 
-static uint32_t way_of(const struct view *v)
+static uint32_t way_of(const struct plan_check_claims_view *v)
 {
     return (v->kept ? UNIT_KEEP : 0) | (v->inputs ? UNIT_INPUTS : 0) |
            (v->gradients_out ? UNIT_GRADIENTS_OUT : 0);
 }
 
-static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
+static uint64_t workspace_bytes(const struct checker *c, const struct plan_check_claims_view *v)
 {
     static const enum unit_pass passes[] = {[PLAN_FORWARD] = UNIT_FORWARD,
                                             [PLAN_LOSS] = UNIT_LOSS,
@@ -331,7 +331,7 @@ static uint64_t workspace_bytes(const struct checker *c, const struct view *v)
 }
 
 /* Bytes that this computation needs of an operand; 0: it does not need it. */
-static uint64_t needed_bytes(const struct checker *c, const struct view *v, enum check_operand operand)
+static uint64_t needed_bytes(const struct checker *c, const struct plan_check_claims_view *v, enum check_operand operand)
 {
     const struct check_shard_facts *f = v->shard_facts;
     uint32_t pass = v->op->pass;
@@ -381,7 +381,7 @@ static const char *operand_text(enum check_operand operand)
     return names[operand];
 }
 
-static enum status check_operand_flags(struct checker *c, const struct view *v,
+static enum status check_operand_flags(struct checker *c, const struct plan_check_claims_view *v,
                                        enum check_operand operand)
 {
     const struct plan_access *access = v->operands[operand];
@@ -404,7 +404,7 @@ static enum status check_operand_flags(struct checker *c, const struct view *v,
                       check_access_text(c, access, text), words[expected]);
 }
 
-static enum status check_operands(struct checker *c, const struct view *v)
+static enum status check_operands(struct checker *c, const struct plan_check_claims_view *v)
 {
     char text[PLAN_TEXT_BYTES];
     for (enum check_operand operand = 0; operand < CHECK_OPERAND_COUNT; operand++) {
@@ -423,7 +423,7 @@ static enum status check_operands(struct checker *c, const struct view *v)
     return STATUS_OK;
 }
 
-static enum status find_operands(struct checker *c, struct view *v)
+static enum status find_operands(struct checker *c, struct plan_check_claims_view *v)
 {
     char text[PLAN_TEXT_BYTES];
     uint32_t sliced_variant = v->row_count > 0 ? 1 + v->op->slice : 0;
@@ -457,7 +457,7 @@ static const char *work_text(const struct work_item *item, char text[WORK_TEXT_B
     return text;
 }
 
-static enum status check_work(struct checker *c, const struct view *v)
+static enum status check_work(struct checker *c, const struct plan_check_claims_view *v)
 {
     const struct plan *plan = c->plan;
     const struct plan_shard *shard = &plan->shards[v->global];
@@ -487,7 +487,7 @@ static enum status check_work(struct checker *c, const struct view *v)
 
 /* --- computations --------------------------------------------------------------------------- */
 
-static enum status check_slice(struct checker *c, struct view *v)
+static enum status check_slice(struct checker *c, struct plan_check_claims_view *v)
 {
     const struct plan_op *op = v->op;
     if (op->row_count == 0) {
@@ -511,7 +511,7 @@ static enum status check_slice(struct checker *c, struct view *v)
 
 /* A backward pass that leaves the gradient of its parameters. An embedding adds its rows up where
  * they lie, and so has none to leave, unless it must wait for a norm. */
-static bool leaves_gradient(const struct checker *c, const struct view *v)
+static bool leaves_gradient(const struct checker *c, const struct plan_check_claims_view *v)
 {
     if (v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_NORM) return false;
     if (v->embedding && !job_clips(v->job)) return false;
@@ -534,7 +534,7 @@ static bool activations_read(const struct checker *c, const struct plan_op *op)
 
 enum status check_training_op(struct checker *c)
 {
-    struct view v = {.unit = c->unit, .op = c->op};
+    struct plan_check_claims_view v = {.unit = c->unit, .op = c->op};
     v.job = &c->plan->jobs.jobs[v.unit->job];
     v.job_facts = &c->jobs[v.unit->job];
     v.shard = v.unit->shard;

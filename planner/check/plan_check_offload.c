@@ -24,7 +24,7 @@
 #include "planner/check/plan_checker.h"
 
 /* The run at hand. */
-struct shares {
+struct plan_check_offload_shares {
     const struct job *job;
     const struct parallel *parallel;
     uint32_t run, global;
@@ -32,14 +32,17 @@ struct shares {
     uint64_t step_bytes;           /* of the gradient, or sum of gradients, that a rank steps by */
 };
 
-static struct shares shares_of(const struct checker *c, uint32_t job, uint32_t shard)
+static struct plan_check_offload_shares shares_of(const struct checker *c, uint32_t job, uint32_t shard)
 {
     const struct job *of = &c->plan->jobs.jobs[job];
     struct parallel_layers layers = parallel_layers(of, shard);
-    return (struct shares){.job = of, .parallel = &of->parallel, .run = shard,
-                           .global = c->plan->job_first_shard[job] + shard,
-                           .host = parallel_host_state(of, layers), .whole = parallel_whole_state(of, layers),
-                           .step_bytes = parallel_host_gradient_bytes(of, layers)};
+    return (struct plan_check_offload_shares){.job = of,
+                                              .parallel = &of->parallel,
+                                              .run = shard,
+                                              .global = c->plan->job_first_shard[job] + shard,
+                                              .host = parallel_host_state(of, layers),
+                                              .whole = parallel_whole_state(of, layers),
+                                              .step_bytes = parallel_host_gradient_bytes(of, layers)};
 }
 
 uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard)
@@ -71,7 +74,7 @@ bool check_is_offload_op(const struct checker *c)
 
 /* --- claims --------------------------------------------------------------------------------- */
 
-static enum status claim(struct checker *c, const struct shares *s, const struct plan_access *access,
+static enum status claim(struct checker *c, const struct plan_check_offload_shares *s, const struct plan_access *access,
                          enum check_shard_thing thing, enum check_claim_clock clock, bool makes, uint64_t bytes)
 {
     return check_add_claim(c, access,
@@ -80,15 +83,15 @@ static enum status claim(struct checker *c, const struct shares *s, const struct
 }
 
 /* Returns the thing that has arrived of a microbatch. */
-static enum check_shard_thing arrived(const struct shares *s)
+static enum check_shard_thing arrived(const struct plan_check_offload_shares *s)
 {
     return parallel_splits(s->parallel, ZERO_GRADIENTS) ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
 }
 
 /* --- steps ---------------------------------------------------------------------------------- */
 
-static enum status check_step_access(struct checker *c, const struct shares *s, const struct plan_access *access,
-                                     bool *state)
+static enum status check_step_access(struct checker *c, const struct plan_check_offload_shares *s,
+                                     const struct plan_access *access, bool *state)
 {
     const struct plan_buffer *b = check_buffer_of(c, access);
     uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
@@ -110,7 +113,7 @@ static enum status check_step_access(struct checker *c, const struct shares *s, 
 }
 
 /* A step on the host: the rank's share of weights and states, by its share of the gradient of all ranks. */
-static enum status check_step(struct checker *c, const struct shares *s)
+static enum status check_step(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
     bool sums = parallel_sums_on_host(s->job), found[2] = {false, false};
@@ -145,7 +148,7 @@ static enum status check_step(struct checker *c, const struct shares *s)
 
 /* Checks an addition: the data that arrived of a microbatch (variant 1) is added to the sum (0), which then holds one
  * more. */
-static enum status check_sum(struct checker *c, const struct shares *s)
+static enum status check_sum(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
     bool found[2] = {false, false};
@@ -177,7 +180,7 @@ static enum status check_sum(struct checker *c, const struct shares *s)
 }
 
 /* The host's computations. */
-static enum status check_host_compute(struct checker *c, const struct shares *s)
+static enum status check_host_compute(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
     if (op->stream != STREAM_CPU)
@@ -192,7 +195,7 @@ static enum status check_host_compute(struct checker *c, const struct shares *s)
 /* --- collectives ---------------------------------------------------------------------------- */
 
 /* In place on one buffer: from a rank's share, or to it. */
-static enum status check_exchange(struct checker *c, const struct shares *s)
+static enum status check_exchange(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
     const struct plan_access *access = &c->plan->accesses[op->first_access];
@@ -221,7 +224,7 @@ static enum status check_exchange(struct checker *c, const struct shares *s)
 }
 
 /* Hosts that have all of it whole: in place, what arrived of each rank becomes the sum of all. */
-static enum status check_join(struct checker *c, const struct shares *s)
+static enum status check_join(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
     const struct plan_access *access = &c->plan->accesses[op->first_access];
@@ -244,7 +247,7 @@ static enum status check_join(struct checker *c, const struct shares *s)
 
 enum status check_offload_op(struct checker *c)
 {
-    struct shares s = shares_of(c, c->unit->job, c->unit->shard);
+    struct plan_check_offload_shares s = shares_of(c, c->unit->job, c->unit->shard);
     if (c->op->kind == OP_COLLECTIVE && c->unit->pass == PLAN_UPDATE) return check_join(c, &s);
     return c->op->kind == OP_COMPUTE ? check_host_compute(c, &s) : check_exchange(c, &s);
 }

@@ -24,7 +24,7 @@
 /* With more tensor groups replicas stay as the programme divides them. */
 enum { MOVED_GROUPS_MAX = 8 };
 
-struct choice {
+struct parallel_job_rannc_choice {
     struct job job;
     double minibatch_s;
 };
@@ -85,7 +85,7 @@ static double end_of_updates(const struct pipeline_order *order, const struct pa
     return max_s(end_s, ends_s + times->joined_s + max_s(times->updates_s[0], times->updates_s[runs - 1]));
 }
 
-static enum status clock_minibatch(const struct hardware *hardware, struct choice *c, struct error *err)
+static enum status clock_minibatch(const struct hardware *hardware, struct parallel_job_rannc_choice *c, struct error *err)
 {
     struct arena scratch = {0};
     struct parallel_job_times times;
@@ -103,19 +103,20 @@ static enum status clock_minibatch(const struct hardware *hardware, struct choic
 /* --- choices -------------------------------------------------------------------------------- */
 
 /* The best so far, or none; what least is missing. */
-struct search {
+struct parallel_job_rannc_search {
     const struct hardware *hardware;
     const struct job *job;
-    struct choice best;
+    struct parallel_job_rannc_choice best;
     bool any;
     uint64_t missing;
 };
 
 /* Of a job with other degrees: cut, timed, and kept if it is the best that fits. *minibatch_s: INFINITY where some of it is
  * missing memory, or where it is nothing that a job may be. */
-static enum status try_choice(struct search *s, const struct job *job, double *minibatch_s, struct error *err)
+static enum status try_choice(struct parallel_job_rannc_search *s, const struct job *job, double *minibatch_s,
+                              struct error *err)
 {
-    struct choice trial = {.job = *job};
+    struct parallel_job_rannc_choice trial = {.job = *job};
     struct parallel *p = &trial.job.parallel;
     struct error own = {0};
     *minibatch_s = INFINITY;
@@ -188,7 +189,7 @@ static struct job in_microbatches(const struct job *job, uint64_t microbatches)
     return out;
 }
 
-static enum status try_equal(struct search *s, uint32_t stages, uint32_t replicas, struct error *err)
+static enum status try_equal(struct parallel_job_rannc_search *s, uint32_t stages, uint32_t replicas, struct error *err)
 {
     double minibatch_s;
     if (unit_count(s->job) % replicas != 0) return STATUS_OK;
@@ -211,7 +212,7 @@ static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
 }
 
 /* A replica from one stage to another, if that ends sooner; *found_s follows. */
-static enum status try_move(struct search *s, struct job *job, uint32_t from, uint32_t to, double *found_s,
+static enum status try_move(struct parallel_job_rannc_search *s, struct job *job, uint32_t from, uint32_t to, double *found_s,
                             struct error *err)
 {
     uint32_t *replicas = job->parallel.replicas;
@@ -231,7 +232,7 @@ static enum status try_move(struct search *s, struct job *job, uint32_t from, ui
 
 /* The slowest stage is not all: what is sent and exchanged, and how the pipeline fills, differ between choices that the
  * programme holds for equal. So replicas are moved as long as that pays. */
-static enum status move_replicas(struct search *s, struct job *job, double found_s, struct error *err)
+static enum status move_replicas(struct parallel_job_rannc_search *s, struct job *job, double found_s, struct error *err)
 {
     double before_s;
     if (parallel_devices(&job->parallel) > (uint64_t)job->parallel.tensor * MOVED_GROUPS_MAX) return STATUS_OK;
@@ -244,7 +245,8 @@ static enum status move_replicas(struct search *s, struct job *job, double found
 }
 
 /* All numbers of stages. */
-static enum status try_unequal(struct search *s, uint64_t microbatches, struct arena *scratch, struct error *err)
+static enum status try_unequal(struct parallel_job_rannc_search *s, uint64_t microbatches, struct arena *scratch,
+                               struct error *err)
 {
     struct job job = in_microbatches(s->job, microbatches);
     uint32_t groups = job.parallel.pipeline * job.parallel.data;
@@ -264,7 +266,7 @@ static enum status try_unequal(struct search *s, uint64_t microbatches, struct a
     return STATUS_OK;
 }
 
-static enum status try_all(struct search *s, struct arena *scratch, struct error *err)
+static enum status try_all(struct parallel_job_rannc_search *s, struct arena *scratch, struct error *err)
 {
     const struct parallel *p = &s->job->parallel;
     uint32_t groups = p->pipeline * p->data;
@@ -278,7 +280,7 @@ static enum status try_all(struct search *s, struct arena *scratch, struct error
 
 enum status parallel_job_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err)
 {
-    struct search s = {.hardware = hardware, .job = job, .missing = UINT64_MAX};
+    struct parallel_job_rannc_search s = {.hardware = hardware, .job = job, .missing = UINT64_MAX};
     struct arena scratch = {0};
     TRY(check_devices(hardware, job, err));
     enum status status = try_all(&s, &scratch, err);

@@ -16,14 +16,15 @@ static bool is_again(const char *choices, uint32_t r) { return choices[r] == PAR
 /* --- places ----------------------------------------------------------------------------------- */
 
 /* Runs that take turns in places, in order, and how many places there are. */
-struct turns {
+struct parallel_job_recompute_turns {
     uint32_t of[RUNS_MAX]; /* a run's; RUNS_MAX: it takes none */
     uint32_t runs[RUNS_MAX];
     uint32_t count, places;
 };
 
 /* Like planner/parallel/parallel_job_layout.c: the last run stays where it is larger than all others. */
-static bool find_places(const struct parallel_job_choice_problem *p, const char *choices, struct turns *out)
+static bool find_places(const struct parallel_job_choice_problem *p, const char *choices,
+                        struct parallel_job_recompute_turns *out)
 {
     uint64_t each = 1, own = 0, work = 0;
     out->count = 0;
@@ -47,10 +48,10 @@ static bool find_places(const struct parallel_job_choice_problem *p, const char 
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
-struct clock {
+struct parallel_job_recompute_clock {
     const struct parallel_job_choice_problem *problem;
     const char *choices;
-    struct turns turns;
+    struct parallel_job_recompute_turns turns;
     double compute_s, up_s, down_s;            /* when each stream is free */
     double passed_s[STEPS_MAX], ready_s[STEPS_MAX]; /* of each step: it has computed; what it fetches is there */
     double out_s[RUNS_MAX], back_s[RUNS_MAX];  /* of each run: its activations have left; its backward pass has ended */
@@ -58,19 +59,19 @@ struct clock {
     uint32_t fetching[STEPS_MAX], fetching_count, fetched; /* steps with weights, in order; how many were begun */
 };
 
-static uint32_t run_of(const struct clock *c, uint32_t step)
+static uint32_t run_of(const struct parallel_job_recompute_clock *c, uint32_t step)
 {
     uint32_t count = c->problem->count;
     return step < count ? step : 2 * count - 1 - step;
 }
 
-static bool leaves(const struct clock *c, uint32_t r)
+static bool leaves(const struct parallel_job_recompute_clock *c, uint32_t r)
 {
     return c->turns.of[r] < c->turns.count && c->turns.of[r] + c->turns.places < c->turns.count;
 }
 
 /* Weights for the next step that has some, and what left of its run's activations. */
-static void fetch_next(struct clock *c)
+static void fetch_next(struct parallel_job_recompute_clock *c)
 {
     if (c->fetched == c->fetching_count) return;
     uint32_t at = c->fetched++, step = c->fetching[at], r = run_of(c, step);
@@ -84,7 +85,7 @@ static void fetch_next(struct clock *c)
     c->ready_s[step] = c->up_s;
 }
 
-static void pass_forward(struct clock *c, uint32_t step)
+static void pass_forward(struct parallel_job_recompute_clock *c, uint32_t step)
 {
     const struct parallel_job_choice_run *run = &c->problem->runs[step];
     uint32_t turn = c->turns.of[step];
@@ -95,7 +96,7 @@ static void pass_forward(struct clock *c, uint32_t step)
     if (leaves(c, step)) c->out_s[step] = c->down_s = fmax(c->down_s, c->compute_s) + run->copy_s[COPY_D2H];
 }
 
-static void pass_back(struct clock *c, uint32_t step)
+static void pass_back(struct parallel_job_recompute_clock *c, uint32_t step)
 {
     uint32_t r = run_of(c, step), at = step - c->problem->count;
     const struct parallel_job_choice_run *run = &c->problem->runs[r];
@@ -107,7 +108,7 @@ static void pass_back(struct clock *c, uint32_t step)
 
 double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *problem, const char *choices, bool *fits)
 {
-    struct clock c = {.problem = problem, .choices = choices};
+    struct parallel_job_recompute_clock c = {.problem = problem, .choices = choices};
     uint32_t steps = 2 * problem->count;
     assert(problem->count <= RUNS_MAX && problem->slots > 0);
     *fits = find_places(problem, choices, &c.turns);
@@ -126,7 +127,7 @@ double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *pro
 
 /* --- the search ------------------------------------------------------------------------------- */
 
-struct search {
+struct parallel_job_recompute_search {
     const struct parallel_job_choice_problem *problem;
     uint32_t may[RUNS_MAX], may_count; /* runs that have something to compute again */
     char best[RUNS_MAX];
@@ -135,7 +136,7 @@ struct search {
 };
 
 /* Kept, if it is shorter than all before. */
-static bool try_choices(struct search *s, const char *choices)
+static bool try_choices(struct parallel_job_recompute_search *s, const char *choices)
 {
     bool fits;
     double seconds = parallel_job_choice_clock_s(s->problem, choices, &fits);
@@ -145,7 +146,7 @@ static bool try_choices(struct search *s, const char *choices)
     return s->any = true;
 }
 
-static void try_all(struct search *s)
+static void try_all(struct parallel_job_recompute_search *s)
 {
     char choices[RUNS_MAX];
     memset(choices, PARALLEL_SWAPPED, sizeof choices);
@@ -158,7 +159,7 @@ static void try_all(struct search *s)
 
 /* Of the runs that may be: the first k, the last k, every k-th, and all but every k-th. */
 enum { FAMILIES = 4 };
-static void try_family(struct search *s, uint32_t family)
+static void try_family(struct parallel_job_recompute_search *s, uint32_t family)
 {
     for (uint32_t k = 0; k <= s->may_count; k++) {
         char choices[RUNS_MAX];
@@ -178,7 +179,7 @@ static void change(char *choice)
 }
 
 /* One run, or (`pairs`) two. The first change that helps. */
-static bool better(struct search *s, bool pairs)
+static bool better(struct parallel_job_recompute_search *s, bool pairs)
 {
     char choices[RUNS_MAX];
     memcpy(choices, s->best, sizeof choices);
@@ -196,10 +197,10 @@ static bool better(struct search *s, bool pairs)
 }
 
 /* From the best of each family. */
-static void search_all(struct search *s)
+static void search_all(struct parallel_job_recompute_search *s)
 {
     for (uint32_t family = 0; family < FAMILIES; family++) {
-        struct search own = *s;
+        struct parallel_job_recompute_search own = *s;
         own.any = false;
         try_family(&own, family);
         while (own.any && (better(&own, false) || better(&own, true))) {}
@@ -209,7 +210,7 @@ static void search_all(struct search *s)
 
 bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s, bool *exact)
 {
-    struct search s = {.problem = problem};
+    struct parallel_job_recompute_search s = {.problem = problem};
     for (uint32_t r = 0; r < problem->count; r++)
         if (problem->runs[r].kept_bytes[1] < problem->runs[r].kept_bytes[0]) s.may[s.may_count++] = r;
     *exact = s.may_count <= PARALLEL_JOB_CHOICE_EXACT;

@@ -21,14 +21,14 @@
 #include "models/cost/cost.h"
 #include "planner/parallel/pipeline/slice_partition.h"
 
-struct costs {
+struct parallel_job_slices_costs {
     const struct hardware *hardware;
     struct job job; /* with one or two slices: what is in front, and the one to time */
     struct collective_group group; /* a tensor group of the first stage, which stands for all */
     double send_latency_s, send_s_per_byte; /* to the next stage, the most that any two have; 0: no links */
 };
 
-static double work_s(const struct costs *c, const struct job *slice, struct parallel_layers layers,
+static double work_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
                      enum parallel_pass pass)
 {
     struct work_item items[PARALLEL_WORK_MAX];
@@ -37,7 +37,7 @@ static double work_s(const struct costs *c, const struct job *slice, struct para
 }
 
 /* Of these a pass waits for those that `hidden_s` of computation does not hide. */
-static double collectives_s(const struct costs *c, const struct job *slice, struct parallel_layers layers,
+static double collectives_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
                             enum parallel_pass pass, double hidden_s)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
@@ -52,7 +52,7 @@ static double collectives_s(const struct costs *c, const struct job *slice, stru
 }
 
 /* Forward and back. What weights' gradients gather is for sequence parallelism, which goes with no slices. */
-static double both_s(const struct costs *c, const struct job *slice, struct parallel_layers layers)
+static double both_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers)
 {
     double work = work_s(c, slice, layers, PARALLEL_FORWARD) + work_s(c, slice, layers, PARALLEL_BACKWARD);
     if (c->group.inner.members == 0) return work; /* no tensor group, or no links */
@@ -63,7 +63,7 @@ static double both_s(const struct costs *c, const struct job *slice, struct para
 /* A boundary to the next stage and a gradient back. */
 static double both_ways_s(void *context, uint32_t begin, uint32_t end)
 {
-    const struct costs *c = context;
+    const struct parallel_job_slices_costs *c = context;
     const struct parallel *p = &c->job.parallel;
     uint64_t bytes = parallel_sent_bytes(&c->job, parallel_layers(&c->job, 0).count - 1);
     double share = (double)(end - begin) / (double)c->job.sequence;
@@ -77,7 +77,7 @@ static double both_ways_s(void *context, uint32_t begin, uint32_t end)
 /* Of stages only the first, the second and the last differ. Where stages block, what they fetch takes its turn. */
 static double slowest_s(void *context, uint32_t begin, uint32_t end)
 {
-    struct costs *c = context;
+    struct parallel_job_slices_costs *c = context;
     struct parallel *p = &c->job.parallel;
     uint32_t last = p->pipeline - 1, middle = p->pipeline > 2 ? 1 : 0;
     const uint32_t runs[] = {0, middle, last};
@@ -98,7 +98,7 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
 }
 
 /* How many times the copies between stages `stage` and the next cross the link direction at once. */
-static uint32_t copies_across(const struct costs *c, uint32_t stage, uint32_t link_dir)
+static uint32_t copies_across(const struct parallel_job_slices_costs *c, uint32_t stage, uint32_t link_dir)
 {
     uint32_t size = c->job.parallel.tensor * c->job.parallel.data, first = c->job.parallel.first_device + stage * size;
     uint32_t count = 0;
@@ -110,7 +110,7 @@ static uint32_t copies_across(const struct costs *c, uint32_t stage, uint32_t li
     return count;
 }
 
-static void find_sends(struct costs *c)
+static void find_sends(struct parallel_job_slices_costs *c)
 {
     const struct parallel *p = &c->job.parallel;
     uint32_t size = p->tensor * p->data;
@@ -128,7 +128,7 @@ static void find_sends(struct costs *c)
 }
 
 /* While the stage's other groups communicate as well. A machine that lacks links or devices is refused later. */
-static enum status find_group(struct costs *c, struct arena *arena, struct error *err)
+static enum status find_group(struct parallel_job_slices_costs *c, struct arena *arena, struct error *err)
 {
     const struct parallel *p = &c->job.parallel;
     uint32_t count = p->tensor * p->data, lacking[2];
@@ -146,7 +146,7 @@ static enum status find_group(struct costs *c, struct arena *arena, struct error
 
 enum status parallel_job_slices_choose(const struct hardware *hardware, struct job *job, struct error *err)
 {
-    struct costs costs = {.hardware = hardware, .job = *job};
+    struct parallel_job_slices_costs costs = {.hardware = hardware, .job = *job};
     struct arena arena = {0};
     struct slice_partition found = {0};
     uint32_t tokens = (uint32_t)job->sequence, least = (tokens + PARALLEL_SLICES_MAX - 1) / PARALLEL_SLICES_MAX;

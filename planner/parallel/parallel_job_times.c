@@ -16,7 +16,7 @@
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
 
-struct view {
+struct parallel_job_times_view {
     const struct hardware *hardware;
     const struct job *job;
     const struct parallel *parallel;
@@ -25,13 +25,13 @@ struct view {
     uint32_t *kinds, kind_count;                      /* ... a device of each type that it has */
 };
 
-static uint32_t device_of(const struct view *v, uint32_t stage, uint32_t tensor, uint32_t data)
+static uint32_t device_of(const struct parallel_job_times_view *v, uint32_t stage, uint32_t tensor, uint32_t data)
 {
     const struct parallel *p = v->parallel;
     return p->first_device + tensor + p->tensor * (data + (uint32_t)parallel_replicas_before(p, stage));
 }
 
-static enum status fail_pair(const struct view *v, uint32_t from, uint32_t to, struct error *err)
+static enum status fail_pair(const struct parallel_job_times_view *v, uint32_t from, uint32_t to, struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT,
                      "job '%s' needs a way from device %" PRIu32 " to device %" PRIu32
@@ -39,13 +39,13 @@ static enum status fail_pair(const struct view *v, uint32_t from, uint32_t to, s
                      v->job->name, from, to, v->hardware->name);
 }
 
-static enum status check_pair(const struct view *v, uint32_t from, uint32_t to, struct error *err)
+static enum status check_pair(const struct parallel_job_times_view *v, uint32_t from, uint32_t to, struct error *err)
 {
     return hardware_reaches(v->hardware, from, to) ? STATUS_OK : fail_pair(v, from, to, err);
 }
 
 /* The first group along one axis of a stage's devices, while all others communicate as well. */
-static enum status find_group(const struct view *v, uint32_t stage, bool tensor, uint32_t *devices,
+static enum status find_group(const struct parallel_job_times_view *v, uint32_t stage, bool tensor, uint32_t *devices,
                               struct collective_group *groups, struct collective_group *out,
                               struct error *err)
 {
@@ -61,7 +61,7 @@ static enum status find_group(const struct view *v, uint32_t stage, bool tensor,
     return STATUS_OK;
 }
 
-static void find_kinds(struct view *v, const uint32_t *devices, size_t count)
+static void find_kinds(struct parallel_job_times_view *v, const uint32_t *devices, size_t count)
 {
     const struct hardware_device *of = v->hardware->devices;
     v->kind_count = 0;
@@ -73,7 +73,7 @@ static void find_kinds(struct view *v, const uint32_t *devices, size_t count)
 }
 
 /* The same of both axes into the view. */
-static enum status enter_stage(struct view *v, struct arena *scratch, uint32_t stage, struct error *err)
+static enum status enter_stage(struct parallel_job_times_view *v, struct arena *scratch, uint32_t stage, struct error *err)
 {
     size_t size = (size_t)v->parallel->tensor * parallel_replicas(v->parallel, stage);
     struct collective_group *groups;
@@ -86,14 +86,14 @@ static enum status enter_stage(struct view *v, struct arena *scratch, uint32_t s
     return status;
 }
 
-static double collective_s(const struct view *v, const struct collective_group *group,
+static double collective_s(const struct parallel_job_times_view *v, const struct collective_group *group,
                            enum collective_kind kind, uint64_t bytes)
 {
     if (bytes == 0) return 0;
     return collective_seconds(kind, parallel_algorithm(v->parallel), group, bytes);
 }
 
-static double tensor_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass,
+static double tensor_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass,
                        double compute_s)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
@@ -106,7 +106,7 @@ static double tensor_s(const struct view *v, struct parallel_layers layers, enum
 }
 
 /* On the slowest device of the stage. */
-static double items_s(const struct view *v, const struct work_item *items, uint32_t count)
+static double items_s(const struct parallel_job_times_view *v, const struct work_item *items, uint32_t count)
 {
     double slowest_s = 0;
     for (uint32_t k = 0; k < v->kind_count; k++) {
@@ -117,7 +117,7 @@ static double items_s(const struct view *v, const struct work_item *items, uint3
 }
 
 /* Of a microbatch, all its slices. */
-static double work_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass)
+static double work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     double seconds = 0;
@@ -129,20 +129,20 @@ static double work_s(const struct view *v, struct parallel_layers layers, enum p
     return seconds;
 }
 
-static double pass_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass,
+static double pass_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass,
                      double hidden_behind_s)
 {
     return work_s(v, layers, pass) + tensor_s(v, layers, pass, hidden_behind_s);
 }
 
 /* Weights of a run on their way up, once. */
-static double gather_from_host_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+static double gather_from_host_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, parallel_host_state(v->job, layers).weight_bytes);
 }
 
 /* Of a microbatch: gradients to shares, weights for the pass forward and the one back. */
-static double exchange_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     struct rank_state whole = parallel_whole_state(v->job, layers);
     double reduce_s = 0, gather_s = 0;
@@ -156,7 +156,7 @@ static double exchange_s(const struct view *v, uint32_t stage, struct parallel_l
 }
 
 /* On the host's processor, of each rank. */
-static double host_work_s(const struct view *v, struct parallel_layers layers, enum parallel_pass pass)
+static double host_work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     uint32_t count = parallel_work(v->job, layers, pass, items);
@@ -164,7 +164,7 @@ static double host_work_s(const struct view *v, struct parallel_layers layers, e
 }
 
 /* Of the ranks of a stage on one host, one after the other. */
-static double host_sums_and_steps_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
     uint32_t size = v->parallel->tensor * v->parallel->data;
@@ -174,7 +174,7 @@ static double host_sums_and_steps_s(const struct view *v, uint32_t stage, struct
 }
 
 /* Behind the sum that ranks make and in front of the way up. */
-static double host_update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+static double host_update_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double joined_s = parallel_joins_on_hosts(v->parallel)
                           ? collective_s(v, &v->data_group, COLLECTIVE_ALL_REDUCE,
@@ -183,7 +183,7 @@ static double host_update_s(const struct view *v, uint32_t stage, struct paralle
     return joined_s + host_sums_and_steps_s(v, stage, layers) + gather_from_host_s(v, stage, layers);
 }
 
-static double update_s(const struct view *v, uint32_t stage, struct parallel_layers layers)
+static double update_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double gradients_s = 0;
     if (parallel_offloads(v->parallel)) return host_update_s(v, stage, layers);
@@ -194,7 +194,7 @@ static double update_s(const struct view *v, uint32_t stage, struct parallel_lay
 }
 
 /* Between any two replicas that a microbatch can go to one after the other. */
-static enum status check_turns(const struct view *v, uint32_t stage, uint32_t next, struct error *err)
+static enum status check_turns(const struct parallel_job_times_view *v, uint32_t stage, uint32_t next, struct error *err)
 {
     for (uint32_t d = 0; d < parallel_turns(v->parallel, stage); d++)
         for (uint32_t e = 0; e < parallel_turns(v->parallel, next); e++) {
@@ -205,7 +205,8 @@ static enum status check_turns(const struct view *v, uint32_t stage, uint32_t ne
     return STATUS_OK;
 }
 
-static enum status run_times(const struct view *v, uint32_t run, struct pipeline_times *out, struct error *err)
+static enum status run_times(const struct parallel_job_times_view *v, uint32_t run, struct pipeline_times *out,
+                             struct error *err)
 {
     const struct job *job = v->job;
     uint32_t stage = parallel_place(v->parallel, run).stage;
@@ -230,7 +231,7 @@ static enum status run_times(const struct view *v, uint32_t run, struct pipeline
 }
 
 /* All runs of a stage. */
-static enum status stage_times(const struct view *v, uint32_t stage, struct parallel_job_times *out,
+static enum status stage_times(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_job_times *out,
                                struct error *err)
 {
     double compute_s = 0, shares_s = 0, up_s = 0, host_s = 0, minibatches = (double)v->job->minibatches;
@@ -266,7 +267,8 @@ static enum status stage_times(const struct view *v, uint32_t stage, struct para
 }
 
 /* A tied table's gradients: all groups of ranks of the first and the last stage at once. */
-static enum status add_joined(const struct view *v, struct arena *scratch, struct parallel_job_times *out, struct error *err)
+static enum status add_joined(const struct parallel_job_times_view *v, struct arena *scratch, struct parallel_job_times *out,
+                              struct error *err)
 {
     const struct parallel *p = v->parallel;
     uint64_t bytes = parallel_joined_bytes(v->job);
@@ -293,7 +295,7 @@ static enum status add_joined(const struct view *v, struct arena *scratch, struc
 enum status parallel_job_times_make(struct arena *arena, const struct hardware *hardware, const struct job *job,
                                     struct parallel_job_times *out, struct error *err)
 {
-    struct view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
+    struct parallel_job_times_view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
     struct arena scratch = {0};
     *out = (struct parallel_job_times){0};
     enum status status = ARENA_NEW(arena, parallel_runs(v.parallel), out->runs, err);

@@ -22,7 +22,7 @@ enum {
 };
 
 /* The unit at hand. */
-struct unit {
+struct parallel_job_unit {
     struct parallel_job *s;
     struct parallel_job_run *run;
     struct parallel_job_stage *stage;
@@ -41,12 +41,12 @@ struct accesses {
     uint32_t count;
 };
 
-static struct unit begin_unit(struct parallel_job *s, uint32_t r, enum plan_pass pass, bool ends_minibatch)
+static struct parallel_job_unit begin_unit(struct parallel_job *s, uint32_t r, enum plan_pass pass, bool ends_minibatch)
 {
     plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
     struct parallel_job_stage *stage = &s->stages[s->of[r].stage];
-    return (struct unit){.s = s, .run = &s->of[r], .stage = stage, .job = s->job, .pass = pass, .r = r,
-                         .gang = stage->gang, .peer = PLAN_NONE};
+    return (struct parallel_job_unit){.s = s, .run = &s->of[r], .stage = stage, .job = s->job, .pass = pass, .r = r,
+                                      .gang = stage->gang, .peer = PLAN_NONE};
 }
 
 /* Those of a stage that pass over the microbatch at hand. */
@@ -56,17 +56,17 @@ static uint32_t gang_in_turn(const struct parallel_job *s, const struct parallel
 }
 
 /* A pass over microbatch n, or the slice that is the n-th. */
-static struct unit begin_pass(struct parallel_job *s, uint32_t r, enum plan_pass pass, uint32_t n)
+static struct parallel_job_unit begin_pass(struct parallel_job *s, uint32_t r, enum plan_pass pass, uint32_t n)
 {
     bool ends_minibatch = parallel_has_own_pace(s->parallel) && pass == PLAN_BACKWARD && r == 0;
-    struct unit u = begin_unit(s, r, pass, ends_minibatch);
+    struct parallel_job_unit u = begin_unit(s, r, pass, ends_minibatch);
     u.gang = gang_in_turn(s, u.stage);
     u.slice = n % parallel_slices(s->parallel);
     u.job = parallel_slice_in(s->job, u.slice, &s->sliced);
     return u;
 }
 
-static void end_unit(struct unit *u)
+static void end_unit(struct parallel_job_unit *u)
 {
     struct plan_builder *builder = u->s->builder;
     plan_builder_gang_instance(builder, plan_builder_unit_end(builder), u->gang, u->slots, u->slot_count);
@@ -75,7 +75,7 @@ static void end_unit(struct unit *u)
 
 /* --- accesses ------------------------------------------------------------------------------- */
 
-static uint32_t buffer(const struct unit *u, uint32_t kind, uint32_t run, uint32_t variant, uint64_t bytes)
+static uint32_t buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_t run, uint32_t variant, uint64_t bytes)
 {
     struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = run, .variant = variant, .on_device = true,
                             .bytes = bytes};
@@ -83,7 +83,7 @@ static uint32_t buffer(const struct unit *u, uint32_t kind, uint32_t run, uint32
 }
 
 /* Each rank's own, in host memory or on storage. */
-static uint32_t host_buffer(const struct unit *u, uint32_t kind, uint32_t variant, uint64_t bytes)
+static uint32_t host_buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_t variant, uint64_t bytes)
 {
     struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = u->r, .variant = variant, .bytes = bytes};
     return plan_builder_buffer(u->s->builder, &b);
@@ -95,14 +95,14 @@ static void add_access(struct accesses *a, uint32_t buffer_index, uint32_t flags
     a->of[a->count++] = (struct plan_access){.buffer = buffer_index, .flags = flags};
 }
 
-static void add_slot(struct unit *u, uint32_t slot)
+static void add_slot(struct parallel_job_unit *u, uint32_t slot)
 {
     assert(u->slot_count < ARRAY_COUNT(u->slots));
     u->slots[u->slot_count++] = slot;
 }
 
 /* An access whose slot, if it acquires one, is `bytes` at `offset`. */
-static void add_placed(struct unit *u, struct accesses *a, uint32_t buffer_index, uint32_t flags, uint64_t offset,
+static void add_placed(struct parallel_job_unit *u, struct accesses *a, uint32_t buffer_index, uint32_t flags, uint64_t offset,
                        uint64_t bytes)
 {
     add_access(a, buffer_index, flags);
@@ -110,20 +110,20 @@ static void add_placed(struct unit *u, struct accesses *a, uint32_t buffer_index
     add_slot(u, plan_builder_slot(u->s->builder, offset, parallel_job_range_bytes(bytes)));
 }
 
-static void access_state(struct unit *u, struct accesses *a, uint32_t flags)
+static void access_state(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
     uint64_t bytes = u->run->state_bytes;
     add_placed(u, a, buffer(u, BUFFER_STATE, u->r, 0, bytes), flags, u->run->state_offset, bytes);
 }
 
-static void access_gradient(struct unit *u, struct accesses *a, uint32_t flags)
+static void access_gradient(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
     uint64_t bytes = u->run->gradient_bytes;
     add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->run->gradient_offset, bytes);
 }
 
 /* A run's whole weights or gradient in slot `turn` of a ring. */
-static void access_ring(struct unit *u, struct accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
+static void access_ring(struct parallel_job_unit *u, struct accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
                         uint32_t turn, uint64_t bytes, uint32_t flags)
 {
     uint32_t slot = turn % ring->slots, variant = slot + (kind == BUFFER_GRADIENT ? 1 : 0);
@@ -131,7 +131,7 @@ static void access_ring(struct unit *u, struct accesses *a, uint32_t kind, const
 }
 
 /* Version `version` of a run's weights. */
-static void access_version(struct unit *u, struct accesses *a, uint64_t version, uint32_t flags)
+static void access_version(struct parallel_job_unit *u, struct accesses *a, uint64_t version, uint32_t flags)
 {
     const struct parallel_job_run *run = u->run;
     uint32_t slot = (uint32_t)(version % run->versions);
@@ -140,7 +140,7 @@ static void access_version(struct unit *u, struct accesses *a, uint64_t version,
 }
 
 /* The weights that a pass multiplies by, as long as it does. */
-static void access_weights(struct unit *u, struct accesses *a)
+static void access_weights(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->weights;
     if (u->run->versions > 0)
@@ -152,7 +152,7 @@ static void access_weights(struct unit *u, struct accesses *a)
 }
 
 /* The gradient that a pass makes or adds to. */
-static void access_sum(struct unit *u, struct accesses *a)
+static void access_sum(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->gradients;
     if (u->run->scatters)
@@ -162,7 +162,7 @@ static void access_sum(struct unit *u, struct accesses *a)
 }
 
 /* Weights and states of the rank's share, where they are kept. */
-static uint32_t shares(const struct unit *u)
+static uint32_t shares(const struct parallel_job_unit *u)
 {
     const struct rank_state *host = &u->run->host;
     return host_buffer(u, u->s->parallel->storage ? BUFFER_STORED : BUFFER_STATE, 0,
@@ -170,7 +170,7 @@ static uint32_t shares(const struct unit *u)
 }
 
 /* The next of a ring in host memory: variant 0 has weights alone, 1 all. */
-static void access_staged(struct unit *u, struct accesses *a, struct parallel_job_ring *ring, uint32_t variant,
+static void access_staged(struct parallel_job_unit *u, struct accesses *a, struct parallel_job_ring *ring, uint32_t variant,
                           uint64_t bytes, uint32_t flags)
 {
     if (flags & ACCESS_ACQUIRE) ring->taken++;
@@ -178,14 +178,14 @@ static void access_staged(struct unit *u, struct accesses *a, struct parallel_jo
     add_placed(u, a, host_buffer(u, BUFFER_STAGED, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
 }
 
-static void access_workspace(struct unit *u, struct accesses *a, uint32_t flags)
+static void access_workspace(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
     uint64_t bytes = u->run->workspace_bytes;
     add_placed(u, a, buffer(u, BUFFER_WORKSPACE, u->r, 0, bytes), flags, u->stage->workspace_offset, bytes);
 }
 
 /* A thing of run r; nothing where there is none: no boundary enters run 0 or leaves the last. */
-static void access_thing(struct unit *u, struct accesses *a, enum parallel_job_thing thing, uint32_t r,
+static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum parallel_job_thing thing, uint32_t r,
                          uint32_t microbatch, uint32_t flags)
 {
     struct parallel_job *s = u->s;
@@ -205,7 +205,7 @@ static void access_thing(struct unit *u, struct accesses *a, enum parallel_job_t
 }
 
 /* What a backward pass reads of the microbatch, for the last time or not. */
-static void access_inputs(struct unit *u, struct accesses *a, uint32_t n, uint32_t release)
+static void access_inputs(struct parallel_job_unit *u, struct accesses *a, uint32_t n, uint32_t release)
 {
     access_thing(u, a, PARALLEL_JOB_BOUNDARY, u->r, n, ACCESS_READ | release);
     access_thing(u, a, PARALLEL_JOB_ACTIVATIONS, u->r, n, ACCESS_READ | release);
@@ -214,14 +214,14 @@ static void access_inputs(struct unit *u, struct accesses *a, uint32_t n, uint32
 
 /* --- operations ----------------------------------------------------------------------------- */
 
-static void add_compute(struct unit *u, enum plan_pass pass, uint32_t work, const struct accesses *a)
+static void add_compute(struct parallel_job_unit *u, enum plan_pass pass, uint32_t work, const struct accesses *a)
 {
     struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = (uint8_t)pass, .work = work,
                          .slice = u->slice};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
-static uint32_t work_of(const struct unit *u, enum parallel_pass pass)
+static uint32_t work_of(const struct parallel_job_unit *u, enum parallel_pass pass)
 {
     struct parallel_job_work *known = &u->run->works[pass];
     bool sliced = u->s->parallel->slices > 1;
@@ -232,7 +232,7 @@ static uint32_t work_of(const struct unit *u, enum parallel_pass pass)
     return known->work;
 }
 
-static void add_collective(struct unit *u, enum collective_kind kind, enum plan_axis axis, uint32_t stream,
+static void add_collective(struct parallel_job_unit *u, enum collective_kind kind, enum plan_axis axis, uint32_t stream,
                            uint32_t rounds, uint64_t bytes, const struct accesses *a)
 {
     struct plan_op op = {.kind = OP_COLLECTIVE, .stream = (uint8_t)stream, .collective = (uint8_t)kind,
@@ -240,12 +240,12 @@ static void add_collective(struct unit *u, enum collective_kind kind, enum plan_
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
-static void add_in_data_group(struct unit *u, enum collective_kind kind, uint64_t bytes, const struct accesses *a)
+static void add_in_data_group(struct parallel_job_unit *u, enum collective_kind kind, uint64_t bytes, const struct accesses *a)
 {
     add_collective(u, kind, AXIS_DATA, STREAM_DATA, 1, bytes, a);
 }
 
-static const struct parallel_job_exchange *exchange_of(const struct unit *u, enum parallel_pass pass)
+static const struct parallel_job_exchange *exchange_of(const struct parallel_job_unit *u, enum parallel_pass pass)
 {
     struct parallel_job_exchange *known = &u->run->exchanges[pass];
     bool sliced = u->s->parallel->slices > 1;
@@ -255,7 +255,7 @@ static const struct parallel_job_exchange *exchange_of(const struct unit *u, enu
 }
 
 /* Those of the tensor group that overlap, or those that do not, changing a buffer in place. */
-static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool overlapping, uint32_t stream,
+static void add_tensor_collectives(struct parallel_job_unit *u, enum parallel_pass pass, bool overlapping, uint32_t stream,
                                    uint32_t on)
 {
     const struct parallel_job_exchange *exchange = exchange_of(u, pass);
@@ -269,7 +269,7 @@ static void add_tensor_collectives(struct unit *u, enum parallel_pass pass, bool
 }
 
 /* The place of what is fetched, in turn with the passes: so these are over when it comes, and the next waits for it. */
-static void hold_place(struct unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch)
+static void hold_place(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch)
 {
     struct accesses held = {0};
     access_thing(u, &held, thing, r, microbatch, MAKE);
@@ -277,7 +277,8 @@ static void hold_place(struct unit *u, enum parallel_job_thing thing, uint32_t r
 }
 
 /* Fetch what comes from another stage, and gather its parts where each rank has one; `from`: the run on it. */
-static void add_fetch(struct unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch, uint32_t from)
+static void add_fetch(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch,
+                      uint32_t from)
 {
     struct accesses a = {0};
     const struct parallel_job *s = u->s;
@@ -299,14 +300,14 @@ static void add_fetch(struct unit *u, enum parallel_job_thing thing, uint32_t r,
     u->peer = gang_in_turn(s, &s->stages[s->of[from].stage]);
 }
 
-static void add_copy(struct unit *u, enum plan_stream_kind stream, uint64_t bytes, const struct accesses *a)
+static void add_copy(struct parallel_job_unit *u, enum plan_stream_kind stream, uint64_t bytes, const struct accesses *a)
 {
     struct plan_op op = {.kind = OP_COPY, .stream = (uint8_t)stream, .work = PLAN_NONE, .bytes = bytes};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
 /* From storage into host memory. */
-static void add_read(struct unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes)
+static void add_read(struct parallel_job_unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes)
 {
     struct accesses a = {0};
     add_access(&a, shares(u), ACCESS_READ);
@@ -315,7 +316,7 @@ static void add_read(struct unit *u, struct parallel_job_ring *ring, uint32_t va
 }
 
 /* The source of a copy of the rank's weights up to its device. */
-static void access_raised(struct unit *u, struct accesses *a)
+static void access_raised(struct parallel_job_unit *u, struct accesses *a)
 {
     uint64_t bytes = u->run->host.weight_bytes;
     if (!u->s->parallel->storage) {
@@ -329,7 +330,7 @@ static void access_raised(struct unit *u, struct accesses *a)
 /* --- passes --------------------------------------------------------------------------------- */
 
 /* To the rank's host, and its place is free; back into that place. */
-static void add_swap_out(struct unit *u, uint32_t n)
+static void add_swap_out(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
     uint64_t bytes = u->run->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
@@ -339,7 +340,7 @@ static void add_swap_out(struct unit *u, uint32_t n)
     add_copy(u, STREAM_D2H, bytes, &a);
 }
 
-static void add_swap_in(struct unit *u, uint32_t n)
+static void add_swap_in(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
     uint64_t bytes = u->run->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
@@ -351,7 +352,7 @@ static void add_swap_in(struct unit *u, uint32_t n)
 
 static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_pass(s, r, PLAN_FORWARD, n);
+    struct parallel_job_unit u = begin_pass(s, r, PLAN_FORWARD, n);
     struct accesses a = {0};
     add_fetch(&u, PARALLEL_JOB_BOUNDARY, r, n, r - 1);
     access_weights(&u, &a);
@@ -367,7 +368,7 @@ static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
     end_unit(&u);
 }
 
-static void emit_backward_in_one(struct unit *u, uint32_t n)
+static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
     access_weights(u, &a);
@@ -379,7 +380,7 @@ static void emit_backward_in_one(struct unit *u, uint32_t n)
 }
 
 /* With collectives beside the second computation. */
-static void emit_backward_in_three(struct unit *u, uint32_t n)
+static void emit_backward_in_three(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses input = {0}, weight = {0}, output = {0};
     uint32_t scratch = buffer(u, BUFFER_WORKSPACE, u->r, 0, u->run->workspace_bytes);
@@ -401,7 +402,7 @@ static void emit_backward_in_three(struct unit *u, uint32_t n)
 
 static void emit_backward(struct parallel_job *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_pass(s, r, PLAN_BACKWARD, n);
+    struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD, n);
     add_fetch(&u, PARALLEL_JOB_GRADIENT, r + 1, n, r + 1);
     (s->parallel->tensor == 1 ? emit_backward_in_one : emit_backward_in_three)(&u, n);
     end_unit(&u);
@@ -409,7 +410,7 @@ static void emit_backward(struct parallel_job *s, uint32_t r, uint32_t n)
 
 static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_pass(s, r, PLAN_BACKWARD_INPUT, n);
+    struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD_INPUT, n);
     struct accesses a = {0};
     add_fetch(&u, PARALLEL_JOB_GRADIENT, r + 1, n, r + 1);
     access_weights(&u, &a);
@@ -427,7 +428,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
 /* Its collectives gather what was kept of the forward pass. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
-    struct unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
+    struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
     struct accesses a = {0};
     access_inputs(&u, &a, n, ACCESS_RELEASE);
     uint32_t kept = a.of[r > 0 ? 1 : 0].buffer;
@@ -457,7 +458,7 @@ void parallel_job_emit_pass(struct parallel_job *s, const struct pipeline_step *
 /* From the host, and from the other ranks' devices where each has brought a share. */
 static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
 {
-    struct unit u = begin_unit(s, step->run, PLAN_GATHER, false);
+    struct parallel_job_unit u = begin_unit(s, step->run, PLAN_GATHER, false);
     struct accesses up = {0}, whole = {0};
     struct parallel_job_ring *ring = &u.stage->weights;
     uint32_t turn = ring->taken++;
@@ -477,7 +478,7 @@ void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step
         emit_raise(s, step);
         return;
     }
-    struct unit u = begin_unit(s, step->run, PLAN_GATHER, false);
+    struct parallel_job_unit u = begin_unit(s, step->run, PLAN_GATHER, false);
     struct accesses a = {0};
     uint64_t bytes = u.run->whole_weight_bytes;
     access_state(&u, &a, ACCESS_READ);
@@ -487,7 +488,7 @@ void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step
 }
 
 /* Those of the host's processor. */
-static void add_step(struct unit *u, enum plan_pass pass, enum parallel_pass work, const struct accesses *a)
+static void add_step(struct parallel_job_unit *u, enum plan_pass pass, enum parallel_pass work, const struct accesses *a)
 {
     struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_CPU, .pass = (uint8_t)pass, .work = work_of(u, work)};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
@@ -496,7 +497,7 @@ static void add_step(struct unit *u, enum plan_pass pass, enum parallel_pass wor
 /* A gradient's share to the host, and its place is free; there it is the minibatch's, or one of several. */
 static void emit_drain(struct parallel_job *s, uint32_t r)
 {
-    struct unit u = begin_unit(s, r, PLAN_REDUCE, false);
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_REDUCE, false);
     struct accesses reduced = {0}, down = {0}, sum = {0};
     struct parallel_job_ring *ring = &u.stage->gradients;
     uint32_t turn = ring->given++;
@@ -523,7 +524,7 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
         emit_drain(s, r);
         return;
     }
-    struct unit u = begin_unit(s, r, PLAN_REDUCE, false);
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_REDUCE, false);
     struct accesses a = {0};
     struct parallel_job_ring *ring = &u.stage->gradients;
     uint64_t bytes = u.run->whole_gradient_bytes;
@@ -540,7 +541,7 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
 
 void parallel_job_emit_join(struct parallel_job *s)
 {
-    struct unit u = begin_unit(s, 0, PLAN_JOIN, false);
+    struct parallel_job_unit u = begin_unit(s, 0, PLAN_JOIN, false);
     struct accesses a = {0};
     uint32_t last = s->runs - 1;
     u.gang = s->ends_gang;
@@ -553,7 +554,7 @@ void parallel_job_emit_join(struct parallel_job *s)
 /* On the host: the sum of the ranks', where each has it whole; what is stored is read, and written back. */
 static void emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
-    struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
     struct accesses step = {0}, back = {0}, joined = {0};
     const struct rank_state *host = &u.run->host;
     struct parallel_job_ring *ring = &u.stage->staged_states;
@@ -582,7 +583,7 @@ static void emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minib
 void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
 {
     if (s->of[r].whole_weight_bytes == 0) return;
-    struct unit u = begin_unit(s, r, PLAN_REFRESH, false);
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_REFRESH, false);
     struct accesses up = {0}, whole = {0};
     access_raised(&u, &up);
     access_state(&u, &up, ACCESS_WRITE);
@@ -600,7 +601,7 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
         emit_host_update(s, r, ends_minibatch);
         return;
     }
-    struct unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
     struct accesses a = {0}, state = {0};
     access_state(&u, &a, CHANGE);
     access_gradient(&u, &a, CHANGE);
@@ -621,7 +622,7 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
 
 void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
 {
-    struct unit u = begin_unit(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
+    struct parallel_job_unit u = begin_unit(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
     struct accesses a = {0};
     access_state(&u, &a, load ? MAKE : LAST);
     if (!parallel_offloads(s->parallel)) access_gradient(&u, &a, load ? MAKE : LAST);

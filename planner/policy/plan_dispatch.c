@@ -31,7 +31,7 @@ enum { HISTORY = 8 }; /* units of a device to look back at: the most weight buff
 /* A policy takes a job without computation left for one that is done. */
 static const double COMPUTE_LEAST_S = 1e-9;
 
-struct chain {
+struct plan_dispatch_chain {
     uint32_t first, count; /* its entries of `entries` */
     uint32_t at;           /* from `first`; count: it is done */
     uint32_t segment, segment_at, repeat; /* that entry's segment, the first entry in it, its repetition */
@@ -41,7 +41,7 @@ struct chain {
     bool closes;           /* it was dropped: only its CLOSEs are left */
 };
 
-struct device {
+struct plan_dispatch_device {
     const struct plan_instance *history[HISTORY]; /* newest first; NULL: none */
     uint32_t slots, running; /* units that hold one */
     uint64_t slot_bytes;
@@ -54,11 +54,11 @@ struct plan_dispatch {
     bool asks; /* the policy */
     uint32_t device_count;          /* that it may use */
     uint32_t running;
-    uint32_t following;             /* job whose unit was decided last; PLAN_NONE: nothing follows it */
-    struct policy_choice opening;   /* decided, dispatched after the OPENs of its job; job PLAN_NONE: none */
-    struct chain *chains;           /* (job count) */
-    uint32_t *entries;              /* instances of jobs, job by job, in plan order */
-    struct device *devices;
+    uint32_t following;                 /* job whose unit was decided last; PLAN_NONE: nothing follows it */
+    struct policy_choice opening;       /* decided, dispatched after the OPENs of its job; job PLAN_NONE: none */
+    struct plan_dispatch_chain *chains; /* (job count) */
+    uint32_t *entries;                  /* instances of jobs, job by job, in plan order */
+    struct plan_dispatch_device *devices;
     uint32_t *first_choice;         /* (unit count * device count + 1), into `choices` */
     uint32_t *choices;              /* instances, by unit and device */
     uint32_t *first_acquire;        /* (unit count + 1), into `staged` */
@@ -72,9 +72,9 @@ struct plan_dispatch {
 
 /* --- chains ---------------------------------------------------------------------------------- */
 
-static bool is_done(const struct chain *chain) { return chain->at == chain->count; }
+static bool is_done(const struct plan_dispatch_chain *chain) { return chain->at == chain->count; }
 
-static const struct plan_unit *unit_at(const struct plan_dispatch *d, const struct chain *chain)
+static const struct plan_unit *unit_at(const struct plan_dispatch *d, const struct plan_dispatch_chain *chain)
 {
     return &d->plan->units[d->plan->instances[d->entries[chain->first + chain->at]].unit];
 }
@@ -85,7 +85,7 @@ static uint32_t segment_end(const struct plan *plan, uint32_t segment)
 }
 
 /* To the segment of the entry that it stands at, from one before it. */
-static void enter_segment(const struct plan_dispatch *d, struct chain *chain)
+static void enter_segment(const struct plan_dispatch *d, struct plan_dispatch_chain *chain)
 {
     if (is_done(chain)) return;
     while (d->entries[chain->first + chain->at] >= segment_end(d->plan, chain->segment)) chain->segment++;
@@ -93,7 +93,7 @@ static void enter_segment(const struct plan_dispatch *d, struct chain *chain)
     chain->repeat = 0;
 }
 
-static void advance(const struct plan_dispatch *d, struct chain *chain)
+static void advance(const struct plan_dispatch *d, struct plan_dispatch_chain *chain)
 {
     const struct plan *plan = d->plan;
     chain->at++;
@@ -109,7 +109,7 @@ static bool follows(const struct plan_unit *unit)
 }
 
 /* Returns the next unit to decide about: for a job that has not begun, the unit after its OPENs. */
-static const struct plan_unit *unit_to_decide(const struct plan_dispatch *d, const struct chain *chain)
+static const struct plan_unit *unit_to_decide(const struct plan_dispatch *d, const struct plan_dispatch_chain *chain)
 {
     const struct plan_unit *unit = unit_at(d, chain);
     for (uint32_t at = chain->at; unit->pass == PLAN_OPEN; at++)
@@ -148,7 +148,7 @@ static uint64_t overlap_bytes(const struct plan_dispatch *d, const struct plan_i
 static const struct plan_instance *choose_place(struct plan_dispatch *d, uint32_t unit, uint32_t device)
 {
     const struct plan *plan = d->plan;
-    struct device *on = &d->devices[device];
+    struct plan_dispatch_device *on = &d->devices[device];
     size_t row = (size_t)unit * plan->hardware.device_count + device;
     const uint32_t *choices = d->choices + d->first_choice[row];
     uint32_t count = d->first_choice[row + 1] - d->first_choice[row];
@@ -180,7 +180,7 @@ static const struct plan_instance *choose_place(struct plan_dispatch *d, uint32_
 
 static void show_device(struct plan_dispatch *d, uint32_t device)
 {
-    const struct device *on = &d->devices[device];
+    const struct plan_dispatch_device *on = &d->devices[device];
     struct policy_device *shown = &d->shown[device];
     shown->slots = device >= d->device_count ? 0 : on->slots - on->running;
     shown->memory = shown->slots * on->slot_bytes;
@@ -222,7 +222,7 @@ static void show_node(struct plan_dispatch *d, uint32_t node)
 /* The unit that the job is at; none where it is done. */
 static void show_unit(struct plan_dispatch *d, uint32_t job)
 {
-    struct chain *chain = &d->chains[job];
+    struct plan_dispatch_chain *chain = &d->chains[job];
     struct policy_job *shown = &d->jobs[job];
     if (is_done(chain)) {
         shown->remaining = 0;
@@ -258,8 +258,8 @@ static struct policy_choice lowest(const struct plan_dispatch *d)
 
 static void dispatch_choice(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
 {
-    struct chain *chain = &d->chains[choice.job];
-    struct device *on = &d->devices[choice.device];
+    struct plan_dispatch_chain *chain = &d->chains[choice.job];
+    struct plan_dispatch_device *on = &d->devices[choice.device];
     struct policy_job *job = &d->jobs[choice.job];
     struct policy_device *device = &d->shown[choice.device];
     const struct plan_unit *unit = unit_at(d, chain);
@@ -286,7 +286,7 @@ static void dispatch_choice(struct plan_dispatch *d, struct policy_choice choice
 /* An operation of files, on whatever device of the job's node. */
 static void dispatch_files(struct plan_dispatch *d, uint32_t job, uint32_t device, struct plan_dispatched *out)
 {
-    struct chain *chain = &d->chains[job];
+    struct plan_dispatch_chain *chain = &d->chains[job];
     uint32_t unit = (uint32_t)(unit_at(d, chain) - d->plan->units);
     *out = (struct plan_dispatched){choose_place(d, unit, device), false};
     advance(d, chain);
@@ -311,7 +311,7 @@ static bool dispatch_opening(struct plan_dispatch *d, struct plan_dispatched *ou
 static bool dispatch_closing(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) {
-        struct chain *chain = &d->chains[j];
+        struct plan_dispatch_chain *chain = &d->chains[j];
         if (!chain->closes) continue;
         if (!is_done(chain)) {
             dispatch_files(d, j, chain->device, out);
@@ -327,7 +327,7 @@ static bool dispatch_closing(struct plan_dispatch *d, struct plan_dispatched *ou
 static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     if (d->following == PLAN_NONE) return false;
-    struct chain *chain = &d->chains[d->following];
+    struct plan_dispatch_chain *chain = &d->chains[d->following];
     if (is_done(chain) || !follows(unit_at(d, chain))) {
         d->following = PLAN_NONE;
         return false;
@@ -343,7 +343,7 @@ static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *o
 /* The decided unit, or what comes before it. */
 static void begin(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
 {
-    struct chain *chain = &d->chains[choice.job];
+    struct plan_dispatch_chain *chain = &d->chains[choice.job];
     if (unit_at(d, chain)->pass != PLAN_OPEN) {
         dispatch_choice(d, choice, out);
         return;
@@ -385,8 +385,8 @@ enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s, str
 void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now_s)
 {
     struct plan_dispatch *d = dispatch;
-    struct chain *chain = &d->chains[job];
-    struct device *on = &d->devices[chain->device];
+    struct plan_dispatch_chain *chain = &d->chains[job];
+    struct plan_dispatch_device *on = &d->devices[chain->device];
     struct policy_device *shown = &d->shown[chain->device];
     assert(d->jobs[job].taken && d->running > 0);
     d->view.now = fmax(d->view.now, now_s);
@@ -403,7 +403,7 @@ void plan_dispatch_over(struct plan_dispatch *dispatch, uint32_t job, double now
 
 void plan_dispatch_drop_job(struct plan_dispatch *dispatch, uint32_t job)
 {
-    struct chain *chain = &dispatch->chains[job];
+    struct plan_dispatch_chain *chain = &dispatch->chains[job];
     if (chain->closes || is_done(chain)) return;
     if (chain->under_way)
         while (unit_at(dispatch, chain)->pass != PLAN_CLOSE) chain->at++;
@@ -549,11 +549,11 @@ static void find_chains(struct plan_dispatch *d)
         d->chains[j].count = 0;
     }
     for (uint32_t i = 0; i < first_choice; i++) {
-        struct chain *chain = &d->chains[plan->units[plan->instances[i].unit].job];
+        struct plan_dispatch_chain *chain = &d->chains[plan->units[plan->instances[i].unit].job];
         d->entries[chain->first + chain->count++] = i;
     }
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const struct chain *chain = &d->chains[j];
+        const struct plan_dispatch_chain *chain = &d->chains[j];
         if (chain->count > 0)
             d->homes[j] = plan->hardware.devices[plan->instances[d->entries[chain->first]].device].host;
         enter_segment(d, &d->chains[j]);

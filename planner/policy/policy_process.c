@@ -39,22 +39,22 @@ struct policy_process {
 /* --- the other process ----------------------------------------------------------------------- */
 
 /* The view that was sent, in memory of its own. */
-struct received {
+struct policy_process_received {
     struct policy_view view;
     struct policy_job *jobs;
     struct policy_device *devices;
     struct policy_cost *costs; /* (job_count, kind_count) */
 };
 
-static void received_release(struct received *r)
+static void received_release(struct policy_process_received *r)
 {
     free(r->jobs);
     free(r->devices);
     free(r->costs);
-    *r = (struct received){.jobs = NULL};
+    *r = (struct policy_process_received){.jobs = NULL};
 }
 
-static bool receive_view(int socket, struct received *r)
+static bool receive_view(int socket, struct policy_process_received *r)
 {
     struct wire_question q;
     if (!wire_receive(socket, &q, sizeof q)) return false;
@@ -86,7 +86,7 @@ static bool receive_view(int socket, struct received *r)
 /* Answers views until the other end closes. */
 static void answer_views(int socket, const struct policy *policy)
 {
-    struct received r = {.jobs = NULL};
+    struct policy_process_received r = {.jobs = NULL};
     void *state = NULL;
     while (receive_view(socket, &r)) {
         struct wire_answer answer = {.choice = {POLICY_NONE, POLICY_NONE}};

@@ -13,7 +13,7 @@
 
 enum { FIRST = 2, SECOND = 4 };
 
-struct timing {
+struct saturn_times_timing {
     const struct saturn_machine *machine;
     const struct job_set *jobs;
     const struct planner_options *options;
@@ -47,7 +47,7 @@ static double run_s(const struct saturn_time *t, uint64_t minibatches)
 
 /* --- timing --------------------------------------------------------------------------------- */
 
-static enum status time_minibatches(const struct timing *g, const struct saturn_time *t, uint64_t minibatches,
+static enum status time_minibatches(const struct saturn_times_timing *g, const struct saturn_time *t, uint64_t minibatches,
                                     double *seconds, struct error *why)
 {
     const struct saturn_node *node = &g->machine->nodes[g->machine->class_node[t->class]];
@@ -68,7 +68,7 @@ static enum status time_minibatches(const struct timing *g, const struct saturn_
 }
 
 /* *fits: does the configuration, perhaps with less kept? */
-static enum status time_config(struct timing *g, struct saturn_time *t, bool *fits, struct error *why)
+static enum status time_config(struct saturn_times_timing *g, struct saturn_time *t, bool *fits, struct error *why)
 {
     const struct job *job = &g->jobs->jobs[t->job];
     t->first = minibatches_of(job, FIRST);
@@ -85,7 +85,7 @@ static enum status time_config(struct timing *g, struct saturn_time *t, bool *fi
     return STATUS_OK;
 }
 
-static enum status add(struct timing *g, struct saturn_time t)
+static enum status add(struct saturn_times_timing *g, struct saturn_time t)
 {
     struct saturn_times *out = g->out;
     t.run_s = run_s(&t, g->jobs->jobs[t.job].minibatches);
@@ -97,7 +97,7 @@ static enum status add(struct timing *g, struct saturn_time t)
 /* --- jobs ----------------------------------------------------------------------------------- */
 
 /* Returns an earlier job that costs the same and is timed by equally many minibatches, or the job itself. */
-static uint32_t earlier_like(const struct timing *g, uint32_t j)
+static uint32_t earlier_like(const struct saturn_times_timing *g, uint32_t j)
 {
     const struct job *jobs = g->jobs->jobs;
     for (uint32_t k = 0; k < j; k++)
@@ -108,7 +108,7 @@ static uint32_t earlier_like(const struct timing *g, uint32_t j)
     return j;
 }
 
-static enum status copy_times(struct timing *g, uint32_t from, uint32_t j)
+static enum status copy_times(struct saturn_times_timing *g, uint32_t from, uint32_t j)
 {
     for (size_t i = 0, count = g->out->count; i < count; i++) {
         struct saturn_time t = g->out->times[i];
@@ -120,7 +120,7 @@ static enum status copy_times(struct timing *g, uint32_t from, uint32_t j)
 }
 
 /* *why: if it fits nowhere, why not even spilled. */
-static enum status time_job(struct timing *g, uint32_t j, struct error *why)
+static enum status time_job(struct saturn_times_timing *g, uint32_t j, struct error *why)
 {
     struct saturn_config configs[SATURN_CONFIGS_MAX];
     for (uint32_t class = 0; class < g->machine->class_count; class++) {
@@ -143,8 +143,8 @@ enum status saturn_times_find(const struct saturn_machine *machine, const struct
                               const struct planner_options *options, bool single, const struct saturn_clock *clock,
                               struct saturn_times *out, struct error *err)
 {
-    struct timing g = {.machine = machine, .jobs = jobs, .options = options, .single = single, .clock = clock, .out = out,
-                       .err = err};
+    struct saturn_times_timing g =
+        {.machine = machine, .jobs = jobs, .options = options, .single = single, .clock = clock, .out = out, .err = err};
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct error why = {0};
         size_t before = out->count;

@@ -27,7 +27,7 @@
 enum { TURNS = 16 }; /* that a subplan takes while others run beside it */
 static const double shortest_s = 1e-9; /* of an instance, in front of the order */
 
-struct piece {
+struct plan_merge_piece {
     const struct merge_subplan *subplan;
     const struct plan *plan;
     uint32_t *buffers, *units, *gangs, *works; /* of the subplan: theirs in the whole */
@@ -49,7 +49,7 @@ struct piece {
 struct merge {
     struct plan_builder *builder;
     struct plan *whole;
-    struct piece *pieces;
+    struct plan_merge_piece *pieces;
     uint32_t count;
     struct tournament next_s; /* per subplan: when its next turn is expected to begin; HUGE_VAL: it waits, or is written */
     struct arena scratch;
@@ -64,7 +64,7 @@ static enum status allocate_table(struct merge *c, size_t count, uint32_t **out)
     return STATUS_OK;
 }
 
-static enum status number_tables(struct merge *c, struct piece *p)
+static enum status number_tables(struct merge *c, struct plan_merge_piece *p)
 {
     const struct plan *plan = p->plan;
     TRY(allocate_table(c, plan->buffer_count, &p->buffers));
@@ -82,7 +82,7 @@ static enum status number_tables(struct merge *c, struct piece *p)
     return STATUS_OK;
 }
 
-static enum status number_gangs(struct merge *c, struct piece *p)
+static enum status number_gangs(struct merge *c, struct plan_merge_piece *p)
 {
     TRY(allocate_table(c, p->plan->gang_count, &p->gangs));
     for (uint32_t g = 0; g < p->plan->gang_count; g++) {
@@ -96,7 +96,7 @@ static enum status number_gangs(struct merge *c, struct piece *p)
     return STATUS_OK;
 }
 
-static void write_op(struct merge *c, const struct piece *p, const struct plan_op *op,
+static void write_op(struct merge *c, const struct plan_merge_piece *p, const struct plan_op *op,
                      struct plan_access *accesses)
 {
     struct plan_op own = *op;
@@ -109,7 +109,7 @@ static void write_op(struct merge *c, const struct piece *p, const struct plan_o
     plan_builder_op(c->builder, &own, accesses, op->access_count, NULL, 0);
 }
 
-static enum status number_units(struct merge *c, struct piece *p)
+static enum status number_units(struct merge *c, struct plan_merge_piece *p)
 {
     const struct plan *plan = p->plan;
     struct plan_access *accesses;
@@ -218,7 +218,7 @@ static double unit_seconds(const struct plan *plan, const struct hardware *hardw
 }
 
 /* The first of the devices that an instance is on. */
-static uint32_t device_of(const struct piece *p, const struct plan_instance *instance)
+static uint32_t device_of(const struct plan_merge_piece *p, const struct plan_instance *instance)
 {
     const struct plan *plan = p->plan;
     return p->subplan->devices[instance->gang == PLAN_NONE ? instance->device
@@ -227,7 +227,7 @@ static uint32_t device_of(const struct piece *p, const struct plan_instance *ins
 
 /* How the subplan's time is divided among its instances: jobs of different sizes take turns, or follow each other, and
  * where each is when decides what the host's streams do next. */
-static enum status time_instances(struct merge *c, struct piece *p)
+static enum status time_instances(struct merge *c, struct plan_merge_piece *p)
 {
     const struct plan *plan = p->plan;
     TRY(ARENA_NEW(&c->scratch, plan->unit_count, p->unit_s, c->err));
@@ -271,7 +271,7 @@ static enum status choose_turns(struct merge *c)
     TRY(ARENA_NEW(&c->scratch, c->count, begins, c->err));
     TRY(ARENA_NEW(&c->scratch, c->count, ends, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
-        const struct piece *p = &c->pieces[i];
+        const struct plan_merge_piece *p = &c->pieces[i];
         TRY(time_instances(c, &c->pieces[i]));
         if (!p->uses_host || p->subplan->begin_s >= p->subplan->end_s) continue;
         begins[users] = p->subplan->begin_s;
@@ -288,17 +288,17 @@ static enum status choose_turns(struct merge *c)
     return STATUS_OK;
 }
 
-static bool is_written(const struct piece *p)
+static bool is_written(const struct plan_merge_piece *p)
 {
     return p->segment == p->plan->segment_count;
 }
 
-static double next_s(const struct piece *p)
+static double next_s(const struct plan_merge_piece *p)
 {
     return p->subplan->begin_s + p->done_s / p->all_s * (p->subplan->end_s - p->subplan->begin_s);
 }
 
-static void write_instance(struct merge *c, const struct piece *p, const struct plan_instance *instance,
+static void write_instance(struct merge *c, const struct plan_merge_piece *p, const struct plan_instance *instance,
                            uint32_t *slots)
 {
     const struct plan_unit *unit = &p->plan->units[instance->unit];
@@ -321,7 +321,7 @@ static void write_instance(struct merge *c, const struct piece *p, const struct 
 }
 
 /* One instance; those that follow each other are a segment. */
-static void write_single(struct merge *c, struct piece *p, uint32_t *slots)
+static void write_single(struct merge *c, struct plan_merge_piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
     const struct plan_instance *instance = &p->plan->instances[segment->first_instance + p->index];
@@ -335,7 +335,7 @@ static void write_single(struct merge *c, struct piece *p, uint32_t *slots)
 }
 
 /* Some of a segment's repetitions. */
-static void write_turn(struct merge *c, struct piece *p, uint32_t *slots)
+static void write_turn(struct merge *c, struct plan_merge_piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
     uint32_t repeats = (segment->repeat_count + TURNS - 1) / TURNS;
@@ -360,7 +360,7 @@ static void stop_waiting(struct merge *c, uint32_t index)
     if (--c->pieces[index].waits == 0) offer(c, index);
 }
 
-static void end_piece(struct merge *c, const struct piece *p)
+static void end_piece(struct merge *c, const struct plan_merge_piece *p)
 {
     for (uint32_t d = 0; d < p->plan->hardware.device_count; d++)
         if (p->next_on[d] != PLAN_NONE) stop_waiting(c, p->next_on[d]);
@@ -370,7 +370,7 @@ static void end_piece(struct merge *c, const struct piece *p)
 /* The subplan may begin, goes on, or is written. */
 static void offer(struct merge *c, uint32_t index)
 {
-    struct piece *p = &c->pieces[index];
+    struct plan_merge_piece *p = &c->pieces[index];
     tournament_set(&c->next_s, index, is_written(p) ? HUGE_VAL : next_s(p));
     if (is_written(p)) end_piece(c, p);
 }
@@ -383,7 +383,7 @@ static enum status line_up(struct merge *c)
     TRY(tournament_create(&c->scratch, c->count, HUGE_VAL, &c->next_s, c->err));
     for (uint32_t i = 0; i < c->count; i++) c->pieces[i].follower = c->pieces[i].next_follower = PLAN_NONE;
     for (uint32_t i = c->count; i-- > 0;) {
-        struct piece *p = &c->pieces[i];
+        struct plan_merge_piece *p = &c->pieces[i];
         uint32_t devices = p->plan->hardware.device_count;
         TRY(allocate_table(c, devices, &p->next_on));
         for (uint32_t d = 0; d < devices; d++) {
@@ -412,7 +412,7 @@ static enum status write_order(struct merge *c)
     TRY(line_up(c));
     while (tournament_least(&c->next_s) < HUGE_VAL) {
         uint32_t index = tournament_first(&c->next_s, tournament_least(&c->next_s));
-        struct piece *p = &c->pieces[index];
+        struct plan_merge_piece *p = &c->pieces[index];
         (p->one_by_one ? write_single : write_turn)(c, p, slots);
         offer(c, index);
     }
@@ -423,7 +423,7 @@ static enum status write_order(struct merge *c)
 /* --- estimate and bound --------------------------------------------------------------------- */
 
 /* What the devices of a subplan compute, without anything beside. */
-static void add_computing(const struct piece *p, const struct hardware *hardware, double *busy_s)
+static void add_computing(const struct plan_merge_piece *p, const struct hardware *hardware, double *busy_s)
 {
     const struct plan *plan = p->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
@@ -444,10 +444,10 @@ static enum status describe(struct merge *c, const struct merge_options *options
     char text[384], seconds[QUANTITY_TEXT_BYTES];
     double *busy_s;
     uint32_t busiest = 0;
-    const struct piece *longest = NULL;
+    const struct plan_merge_piece *longest = NULL;
     TRY(ARENA_NEW(&c->scratch, whole->hardware.device_count, busy_s, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
-        const struct piece *p = &c->pieces[i];
+        const struct plan_merge_piece *p = &c->pieces[i];
         add_computing(p, &whole->hardware, busy_s);
         if (p->subplan->end_s > whole->estimated_makespan_s) whole->estimated_makespan_s = p->subplan->end_s;
         if (!longest || p->plan->lower_bound_s > longest->plan->lower_bound_s) longest = p;

@@ -56,7 +56,7 @@ struct resident_timed {
 };
 
 /* What is to be done instead of spilling everything. */
-struct choice {
+struct resident_choice {
     const char *policy;     /* on the whole machine; NULL: none of these */
     uint32_t *device;       /* where jobs stay; NULL: none stays */
     double estimate_s;
@@ -218,12 +218,12 @@ static enum status time_jobs(struct resident_search *s, bool *fits)
 /* --- divisions ------------------------------------------------------------------------------- */
 
 /* Jobs by device, ascending; those that are left come last. */
-struct shares {
+struct resident_shares {
     uint32_t *jobs;  /* (job count) */
     uint32_t *begin; /* (device count + 2): where each device's jobs begin, then those that are left, then the end */
 };
 
-static enum status share_out(struct resident_search *s, const uint32_t *device_of, struct shares *out)
+static enum status share_out(struct resident_search *s, const uint32_t *device_of, struct resident_shares *out)
 {
     uint32_t jobs = s->jobs->count, devices = s->hardware->device_count;
     TRY(ARENA_NEW(&s->arena, jobs, out->jobs, s->err));
@@ -239,7 +239,7 @@ static enum status time_division(struct resident_search *s, const uint32_t *devi
 {
     uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;
     double host_bytes = 0, subproblem_s, subproblem_bytes;
-    struct shares shares;
+    struct resident_shares shares;
     TRY(share_out(s, device_of, &shares));
     TRY(ARENA_NEW(&s->arena, devices, left, s->err));
     *seconds = 0;
@@ -264,12 +264,13 @@ static enum status time_division(struct resident_search *s, const uint32_t *devi
     return STATUS_OK;
 }
 
-static enum status try_division(struct resident_search *s, const struct resident_division *division, struct choice *best)
+static enum status try_division(struct resident_search *s, const struct resident_division *division,
+                                struct resident_choice *best)
 {
     double seconds;
     TRY(time_division(s, division->device, &seconds));
     if (seconds >= best->estimate_s * (1 - gain_least)) return STATUS_OK;
-    *best = (struct choice){.estimate_s = seconds};
+    *best = (struct resident_choice){.estimate_s = seconds};
     TRY(ARENA_NEW(&s->arena, s->jobs->count, best->device, s->err));
     memcpy(best->device, division->device, s->jobs->count * sizeof *best->device);
     return STATUS_OK;
@@ -310,7 +311,7 @@ static uint32_t find_prospects(const struct resident_search *s, double slowed, s
 }
 
 /* All jobs resident; then with some left, in the order of what they may come to. */
-static enum status try_divisions(struct resident_search *s, struct choice *best)
+static enum status try_divisions(struct resident_search *s, struct resident_choice *best)
 {
     struct resident_division division = {0};
     struct prospect prospects[DIVISIONS_SEEN];
@@ -337,7 +338,7 @@ static enum status try_divisions(struct resident_search *s, struct choice *best)
 /* --- the whole machine ----------------------------------------------------------------------- */
 
 /* One device: other ways than spilling. Several: with the stages of several jobs resident on all of them. */
-static enum status try_policies(struct resident_search *s, struct choice *best)
+static enum status try_policies(struct resident_search *s, struct resident_choice *best)
 {
     uint32_t *all, *devices, count = s->hardware->device_count;
     TRY(ARENA_NEW(&s->arena, s->jobs->count, all, s->err));
@@ -365,13 +366,13 @@ static enum status try_policies(struct resident_search *s, struct choice *best)
             return status;
         }
         if (plan.estimated_makespan_s < best->estimate_s * (1 - gain_least))
-            *best = (struct choice){.policy = policy->name, .estimate_s = plan.estimated_makespan_s};
+            *best = (struct resident_choice){.policy = policy->name, .estimate_s = plan.estimated_makespan_s};
         plan_release(&plan);
     }
     return STATUS_OK;
 }
 
-static enum status choose(struct resident_search *s, struct choice *best)
+static enum status choose(struct resident_search *s, struct resident_choice *best)
 {
     bool fits;
     TRY(try_policies(s, best));
@@ -398,7 +399,7 @@ static enum status name_devices(struct job_set *jobs, const uint32_t *device, st
 }
 
 /* The machine and the jobs of `plan` in another plan, which takes its place, with its bound: that is of every plan. */
-static enum status plan_anew(struct plan *plan, const struct choice *choice, const struct planner_options *options,
+static enum status plan_anew(struct plan *plan, const struct resident_choice *choice, const struct planner_options *options,
                              struct error *err)
 {
     struct hardware hardware = plan->hardware;
@@ -437,7 +438,7 @@ enum status resident_plan(struct hardware *hardware, struct job_set *jobs, const
                                 .company = resident_company(&out->hardware, busy), .err = err};
     bool turns = host_states_exceed(s.hardware, s.jobs, hardware_host_count(s.hardware));
     s.subproblem_bytes = s.hardware->host_bytes.value / (turns ? busy : 1);
-    struct choice best = {.estimate_s = out->estimated_makespan_s};
+    struct resident_choice best = {.estimate_s = out->estimated_makespan_s};
     enum status status = choose(&s, &best);
     footprints_destroy(s.footprints);
     if (!status && (best.policy || best.device)) status = plan_anew(out, &best, options, err);

@@ -22,7 +22,7 @@
 #define PREFIX "swap-" /* of the plan's policy, in front of the way */
 
 /* A job, ready to be written. */
-struct planned {
+struct swap_planned {
     struct swap_job job;
     struct swap_choice choice;
     double begin_s, minibatch_s; /* on its device; of one */
@@ -30,13 +30,13 @@ struct planned {
     bool complete;
 };
 
-struct planning {
+struct swap_planning {
     struct plan_builder *builder;
     struct plan *plan;
     const struct swap_options *options;
     struct swap_report *report;
     struct footprints *footprints;
-    struct planned *jobs;
+    struct swap_planned *jobs;
     struct partition partition;
     double *free_s; /* per device: behind the jobs that it has */
     struct error *err;
@@ -60,7 +60,7 @@ bool swap_made(const char *policy, uint32_t *way)
 
 /* --- choosing -------------------------------------------------------------------------------- */
 
-static void note_outcome(const struct planned *p, uint8_t *choices, struct swap_outcome *out)
+static void note_outcome(const struct swap_planned *p, uint8_t *choices, struct swap_outcome *out)
 {
     const struct swap_choice *c = &p->choice;
     double tick_s = p->job.tick_s;
@@ -87,9 +87,9 @@ static void note_outcome(const struct planned *p, uint8_t *choices, struct swap_
                  " (%s)", c->schedule.makespan, c->certificate.bound, c->certificate.proved_by);
 }
 
-static enum status choose_job(struct planning *g, uint32_t index)
+static enum status choose_job(struct swap_planning *g, uint32_t index)
 {
-    struct planned *p = &g->jobs[index];
+    struct swap_planned *p = &g->jobs[index];
     struct swap_outcome *outcome = &g->report->jobs[index];
     const struct job *job = &g->plan->jobs.jobs[index];
     uint32_t device = 0;
@@ -113,13 +113,13 @@ static enum status choose_job(struct planning *g, uint32_t index)
 /* --- writing --------------------------------------------------------------------------------- */
 
 /* Every layer a shard, resident where its job is. */
-static void fill_partition(struct planning *g)
+static void fill_partition(struct swap_planning *g)
 {
     struct partition *out = &g->partition;
     out->resident = true;
     out->seat_count = 1;
     for (uint32_t j = 0; j < g->plan->jobs.count; j++) {
-        const struct planned *p = &g->jobs[j];
+        const struct swap_planned *p = &g->jobs[j];
         out->job_first_shard[j] = out->shard_count;
         for (uint32_t l = 0; l < p->job.layer_count; l++) {
             uint32_t s = out->shard_count++;
@@ -135,14 +135,14 @@ static void fill_partition(struct planning *g)
 }
 
 /* When the job's next minibatch, or its end, is expected. */
-static double next_s(const struct planned *p)
+static double next_s(const struct swap_planned *p)
 {
     return p->begin_s + (p->written > 0 ? p->job.load_s : 0) + (double)p->written * p->minibatch_s;
 }
 
-static void write_next(struct planning *g, struct emitter *e, uint32_t index, bool fold)
+static void write_next(struct swap_planning *g, struct emitter *e, uint32_t index, bool fold)
 {
-    struct planned *p = &g->jobs[index];
+    struct swap_planned *p = &g->jobs[index];
     const struct swap_writing w = {.emitter = e, .job = &p->job, .places = &p->choice.places,
                                    .choices = p->choice.schedule.choices};
     uint64_t minibatches = p->job.job->minibatches;
@@ -156,7 +156,7 @@ static void write_next(struct planning *g, struct emitter *e, uint32_t index, bo
     if (p->complete && fold) plan_builder_segment(g->builder, 1);
 }
 
-static enum status write_jobs(struct planning *g)
+static enum status write_jobs(struct swap_planning *g)
 {
     struct emitter e = {.builder = g->builder, .plan = g->plan, .footprints = g->footprints,
                         .partition = &g->partition, .err = g->err};
@@ -177,7 +177,7 @@ static enum status write_jobs(struct planning *g)
 
 /* --- the plan -------------------------------------------------------------------------------- */
 
-static enum status describe(struct planning *g)
+static enum status describe(struct swap_planning *g)
 {
     struct plan *plan = g->plan;
     struct bound bound;
@@ -192,7 +192,7 @@ static enum status describe(struct planning *g)
     return status ? status : arena_string(&plan->arena, policy, &plan->policy, g->err);
 }
 
-static enum status allocate(struct planning *g)
+static enum status allocate(struct swap_planning *g)
 {
     uint32_t count = g->plan->jobs.count;
     g->jobs = alloc_zeroed(count, sizeof *g->jobs);
@@ -209,8 +209,8 @@ static enum status allocate(struct planning *g)
 enum status swap_plan(struct plan_builder *builder, const struct swap_options *options,
                       struct swap_report *report, struct error *err)
 {
-    struct planning g = {.builder = builder, .plan = plan_builder_plan(builder), .options = options,
-                         .report = report, .err = err};
+    struct swap_planning g = {.builder = builder, .plan = plan_builder_plan(builder), .options = options,
+                              .report = report, .err = err};
     enum status status = allocate(&g);
     for (uint32_t j = 0; j < g.plan->jobs.count && !status; j++) status = choose_job(&g, j);
     if (!status) {

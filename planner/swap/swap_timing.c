@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 
-struct clock {
+struct swap_timing_clock {
     const struct swap_job *job;
     const struct chain *chain;
     const uint8_t *choices;
@@ -22,7 +22,7 @@ struct clock {
     int64_t compute, out, in; /* the streams are free */
 };
 
-static int64_t free_at(const struct clock *c, uint32_t layer, enum swap_thing thing)
+static int64_t free_at(const struct swap_timing_clock *c, uint32_t layer, enum swap_thing thing)
 {
     const struct swap_range *range = swap_range(c->places, layer, thing);
     int64_t latest = 0;
@@ -34,7 +34,7 @@ static int64_t free_at(const struct clock *c, uint32_t layer, enum swap_thing th
     return latest;
 }
 
-static void release(struct clock *c, uint32_t layer, enum swap_thing thing, int64_t at)
+static void release(struct swap_timing_clock *c, uint32_t layer, enum swap_thing thing, int64_t at)
 {
     uint32_t index = layer * SWAP_THINGS + (uint32_t)thing;
     if (c->places->ranges[index].bytes == 0) return;
@@ -43,13 +43,13 @@ static void release(struct clock *c, uint32_t layer, enum swap_thing thing, int6
 }
 
 /* Of a copy of all that layer l keeps, the input's. */
-static int64_t input_ticks(const struct clock *c, uint32_t l, int64_t ticks)
+static int64_t input_ticks(const struct swap_timing_clock *c, uint32_t l, int64_t ticks)
 {
     double input = (double)c->job->layers[l].bytes.input_bytes, kept = (double)swap_kept_bytes(c->job, l);
     return input > 0 ? (int64_t)((double)ticks * input / (input + kept)) : 0;
 }
 
-static void forward(struct clock *c, uint32_t l)
+static void forward(struct swap_timing_clock *c, uint32_t l)
 {
     int64_t start = max_i64(c->compute, free_at(c, l + 1, SWAP_INPUT));
     start = max_i64(start, max_i64(free_at(c, l, SWAP_KEPT), free_at(c, l, SWAP_WORK)));
@@ -63,7 +63,7 @@ static void forward(struct clock *c, uint32_t l)
     release(c, l, SWAP_INPUT, c->out);
 }
 
-static void loss(struct clock *c, uint32_t l)
+static void loss(struct swap_timing_clock *c, uint32_t l)
 {
     int64_t start = max_i64(c->compute, free_at(c, l, SWAP_GRADIENT));
     start = max_i64(start, max_i64(free_at(c, 0, SWAP_TABLE_GRADIENT), free_at(c, l, SWAP_WORK_BACK)));
@@ -72,7 +72,7 @@ static void loss(struct clock *c, uint32_t l)
     release(c, l, SWAP_INPUT, c->compute);
 }
 
-static void backward(struct clock *c, uint32_t l)
+static void backward(struct swap_timing_clock *c, uint32_t l)
 {
     const struct chain_layer *layer = &c->chain->layers[l];
     bool swapped = c->choices[l] == CHAIN_SWAP;
@@ -95,7 +95,7 @@ enum status swap_timing(const struct swap_job *job, const struct chain *chain, c
 {
     uint32_t last = job->layer_count - 1;
     size_t count = (size_t)job->layer_count * SWAP_THINGS;
-    struct clock c = {.job = job, .chain = chain, .choices = choices, .places = places};
+    struct swap_timing_clock c = {.job = job, .chain = chain, .choices = choices, .places = places};
     c.released = alloc_zeroed(count, sizeof *c.released);
     c.ended = alloc_zeroed(count, sizeof *c.ended);
     c.out_end = alloc_zeroed(job->layer_count, sizeof *c.out_end);

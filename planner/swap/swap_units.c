@@ -18,7 +18,7 @@
 enum { LAST_USE = ACCESS_READ | ACCESS_RELEASE };
 
 /* A unit at hand. */
-struct unit {
+struct swap_unit {
     const struct swap_writing *w;
     struct emitter *e;
     struct emit_shard_view v;
@@ -28,11 +28,11 @@ struct unit {
 
 /* --- units ----------------------------------------------------------------------------------- */
 
-static struct unit begin(const struct swap_writing *w, uint32_t shard, enum plan_pass pass, bool ends)
+static struct swap_unit begin(const struct swap_writing *w, uint32_t shard, enum plan_pass pass, bool ends)
 {
     const struct swap_job *job = w->job;
     struct emitter *e = w->emitter;
-    struct unit u = {.w = w, .e = e, .choice = (enum chain_choice)w->choices[shard]};
+    struct swap_unit u = {.w = w, .e = e, .choice = (enum chain_choice)w->choices[shard]};
     u.v = (struct emit_shard_view){.job = job->job,
                                    .footprint = &job->layers[shard].bytes,
                                    .job_index = job->index,
@@ -51,7 +51,7 @@ static struct unit begin(const struct swap_writing *w, uint32_t shard, enum plan
 }
 
 /* All slots but those of scratch were given with their places. */
-static void end(const struct unit *u)
+static void end(const struct swap_unit *u)
 {
     struct emitter *e = u->e;
     uint32_t slots[EMIT_ACCESSES_MAX], count = (uint32_t)e->acquire_count;
@@ -65,37 +65,37 @@ static void end(const struct unit *u)
     plan_builder_instance(e->builder, unit, u->w->job->device, slots, count);
 }
 
-static const struct swap_range *range_of(const struct unit *u, uint32_t layer, enum swap_thing thing)
+static const struct swap_range *range_of(const struct swap_unit *u, uint32_t layer, enum swap_thing thing)
 {
     return swap_range(u->w->places, layer, thing);
 }
 
 /* --- buffers --------------------------------------------------------------------------------- */
 
-static uint32_t name(const struct unit *u, uint32_t kind, uint32_t shard, bool on_device, uint64_t bytes)
+static uint32_t name(const struct swap_unit *u, uint32_t kind, uint32_t shard, bool on_device, uint64_t bytes)
 {
     return emit_buffer(u->e, &u->v, kind, shard, 0, on_device, bytes);
 }
 
-static uint32_t here(const struct unit *u, uint32_t kind, uint32_t shard, uint64_t bytes)
+static uint32_t here(const struct swap_unit *u, uint32_t kind, uint32_t shard, uint64_t bytes)
 {
     return name(u, kind, shard, true, bytes);
 }
 
 /* What the next computation makes. */
-static void use_new(const struct unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
+static void use_new(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
 {
     if (range->bytes == 0) return;
     emit_use_new(u->e, here(u, kind, shard, range->bytes), 0, EMIT_AREA_KEEP, range->offset, range->bytes);
 }
 
-static void use(const struct unit *u, uint32_t kind, uint32_t shard, uint64_t bytes, uint32_t flags)
+static void use(const struct swap_unit *u, uint32_t kind, uint32_t shard, uint64_t bytes, uint32_t flags)
 {
     if (bytes > 0) emit_use(u->e, here(u, kind, shard, bytes), flags);
 }
 
 /* From and to the buffer of the same name on the host. */
-static void fetch(const struct unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
+static void fetch(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
 {
     uint64_t bytes = range->bytes;
     if (bytes == 0) return;
@@ -104,31 +104,31 @@ static void fetch(const struct unit *u, uint32_t kind, uint32_t shard, const str
     emit_copy(u->e, STREAM_H2D, host, 0, 0, device, 0, ACCESS_ACQUIRE, bytes);
 }
 
-static void send(const struct unit *u, uint32_t kind, uint32_t shard, uint64_t bytes)
+static void send(const struct swap_unit *u, uint32_t kind, uint32_t shard, uint64_t bytes)
 {
     if (bytes == 0) return;
     emit_send(u->e, here(u, kind, shard, bytes), ACCESS_RELEASE, name(u, kind, shard, false, bytes), 0, bytes);
 }
 
-static void use_state(const struct unit *u, uint32_t shard, uint32_t flags)
+static void use_state(const struct swap_unit *u, uint32_t shard, uint32_t flags)
 {
     emit_use(u->e, here(u, BUFFER_STATE, shard, u->w->job->layers[shard].bytes.state_bytes), flags);
 }
 
-static uint64_t batch_bytes(const struct unit *u) { return job_batch_bytes(u->v.job); }
+static uint64_t batch_bytes(const struct swap_unit *u) { return job_batch_bytes(u->v.job); }
 
 /* What the layer keeps beside its input, if it does. */
-static uint64_t kept_bytes(const struct unit *u)
+static uint64_t kept_bytes(const struct swap_unit *u)
 {
     return u->choice == CHAIN_RECOMPUTE ? 0 : swap_kept_bytes(u->w->job, u->v.shard);
 }
 
-static uint32_t way_of(const struct unit *u)
+static uint32_t way_of(const struct swap_unit *u)
 {
     return u->choice != CHAIN_RECOMPUTE || u->v.embedding ? UNIT_KEEP : 0;
 }
 
-static void compute(struct unit *u, enum unit_pass pass, uint32_t how)
+static void compute(struct swap_unit *u, enum unit_pass pass, uint32_t how)
 {
     enum swap_thing work = pass == UNIT_FORWARD ? SWAP_WORK : SWAP_WORK_BACK;
     u->work_offset = range_of(u, u->v.shard, work)->offset;
@@ -138,7 +138,7 @@ static void compute(struct unit *u, enum unit_pass pass, uint32_t how)
 /* --- passes ---------------------------------------------------------------------------------- */
 
 /* The minibatch's samples, on the host. */
-static void make_batch(const struct unit *u)
+static void make_batch(const struct swap_unit *u)
 {
     uint64_t bytes = batch_bytes(u);
     if (bytes == 0) return;
@@ -148,7 +148,7 @@ static void make_batch(const struct unit *u)
 
 static void write_forward(const struct swap_writing *w, uint32_t s)
 {
-    struct unit u = begin(w, s, PLAN_FORWARD, false);
+    struct swap_unit u = begin(w, s, PLAN_FORWARD, false);
     bool swapped = u.choice == CHAIN_SWAP;
     uint64_t input = u.v.footprint->input_bytes;
     if (s == 0) make_batch(&u);
@@ -167,7 +167,7 @@ static void write_forward(const struct swap_writing *w, uint32_t s)
 static void write_loss(const struct swap_writing *w)
 {
     uint32_t s = w->job->layer_count - 1;
-    struct unit u = begin(w, s, PLAN_LOSS, s == 0);
+    struct swap_unit u = begin(w, s, PLAN_LOSS, s == 0);
     bool text = batch_bytes(&u) > 0, table = job_has_table(u.v.job);
     if (s == 0) make_batch(&u);
     fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH_AGAIN));
@@ -185,7 +185,7 @@ static void write_loss(const struct swap_writing *w)
 
 static void write_backward(const struct swap_writing *w, uint32_t s)
 {
-    struct unit u = begin(w, s, PLAN_BACKWARD, s == 0);
+    struct swap_unit u = begin(w, s, PLAN_BACKWARD, s == 0);
     const struct footprint *f = u.v.footprint;
     bool swapped = u.choice == CHAIN_SWAP, table = u.v.embedding && job_has_table(u.v.job);
     if (swapped && s > 0) fetch(&u, BUFFER_BOUNDARY, s, range_of(&u, s, SWAP_INPUT_AGAIN));
@@ -216,7 +216,7 @@ void swap_emit_minibatch(const struct swap_writing *w)
 static void move_states(const struct swap_writing *w, enum plan_pass pass)
 {
     for (uint32_t s = 0; s < w->job->layer_count; s++) {
-        struct unit u = begin(w, s, pass, false);
+        struct swap_unit u = begin(w, s, pass, false);
         emit_pass(u.e, &u.v);
         end(&u);
     }

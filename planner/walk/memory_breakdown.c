@@ -150,7 +150,7 @@ static struct holds held_by(const struct plan *plan, const struct plan_buffer *b
 
 /* --- a device --------------------------------------------------------------------------------- */
 
-struct walk {
+struct memory_breakdown_walk {
     const struct plan *plan;
     uint32_t device;
     struct holds *live; /* per buffer: its contents now */
@@ -159,7 +159,7 @@ struct walk {
     struct memory_breakdown *out;
 };
 
-static void add(struct walk *w, uint32_t buffer, const struct holds *holds)
+static void add(struct memory_breakdown_walk *w, uint32_t buffer, const struct holds *holds)
 {
     for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) {
         w->now.bytes[p] += holds->bytes[p] - w->live[buffer].bytes[p];
@@ -168,7 +168,7 @@ static void add(struct walk *w, uint32_t buffer, const struct holds *holds)
     w->live[buffer] = *holds;
 }
 
-static enum status begin_lives(struct walk *w, const struct plan_op *op, struct error *err)
+static enum status begin_lives(struct memory_breakdown_walk *w, const struct plan_op *op, struct error *err)
 {
     const struct plan *plan = w->plan;
     for (uint32_t a = 0; a < op->access_count; a++) {
@@ -186,7 +186,7 @@ static enum status begin_lives(struct walk *w, const struct plan_op *op, struct 
 }
 
 /* `peer`: the operation is another device's, which fetches from this one. */
-static void end_lives(struct walk *w, const struct plan_op *op, bool peer)
+static void end_lives(struct memory_breakdown_walk *w, const struct plan_op *op, bool peer)
 {
     static const struct holds nothing = {0};
     for (uint32_t a = 0; a < op->access_count; a++) {
@@ -207,7 +207,7 @@ static bool fetches_from(const struct plan *plan, const struct plan_instance *in
     return false;
 }
 
-static enum status walk_instance(struct walk *w, uint32_t i, struct error *err)
+static enum status walk_instance(struct memory_breakdown_walk *w, uint32_t i, struct error *err)
 {
     const struct plan *plan = w->plan;
     const struct plan_instance *instance = &plan->instances[i];
@@ -230,7 +230,7 @@ static enum status walk_instance(struct walk *w, uint32_t i, struct error *err)
 enum status memory_breakdown_of_device(const struct plan *plan, uint32_t device, struct memory_breakdown *out,
                                        struct error *err)
 {
-    struct walk walk = {.plan = plan, .device = device, .out = out};
+    struct memory_breakdown_walk walk = {.plan = plan, .device = device, .out = out};
     *out = (struct memory_breakdown){.instance = PLAN_NONE};
     walk.live = alloc_zeroed((size_t)plan->buffer_count + 1, sizeof *walk.live);
     if (!walk.live) return error_memory(err, "what memory holds", plan->buffer_count * sizeof *walk.live);

@@ -36,7 +36,7 @@ enum {
 static const uint64_t prime = ((uint64_t)1 << 61) - 1;
 static const uint64_t base = 0x0b5ad4eceda1ce2au; /* any number below the prime */
 
-struct folder {
+struct plan_fold_folder {
     const struct plan_instance *instances; /* as given: unchanged from the reading end on */
     uint32_t count;
     uint32_t *next;    /* the next equal instance; PLAN_NONE at the last */
@@ -63,7 +63,7 @@ static uint64_t multiply(uint64_t a, uint64_t b)
 }
 
 /* Hash of [first, first + length). */
-static uint64_t range_hash(const struct folder *f, uint32_t first, uint32_t length)
+static uint64_t range_hash(const struct plan_fold_folder *f, uint32_t first, uint32_t length)
 {
     uint64_t shifted = multiply(f->prefix[first], f->power[length]);
     return reduce(f->prefix[first + length] + prime - shifted);
@@ -83,7 +83,7 @@ static bool instance_equal(const struct plan_instance *a, const struct plan_inst
            a->layout == b->layout;
 }
 
-static void hash_prefixes(struct folder *f)
+static void hash_prefixes(struct plan_fold_folder *f)
 {
     f->power[0] = 1;
     f->prefix[0] = 0;
@@ -95,7 +95,7 @@ static void hash_prefixes(struct folder *f)
 }
 
 /* From the end: the table holds, for each distinct instance, where it was seen last. */
-static enum status link_equal(struct folder *f, struct error *err)
+static enum status link_equal(struct plan_fold_folder *f, struct error *err)
 {
     size_t capacity = 16;
     while (capacity < (size_t)f->count * 2) capacity *= 2;
@@ -115,7 +115,7 @@ static enum status link_equal(struct folder *f, struct error *err)
 
 /* --- periods -------------------------------------------------------------------------------- */
 
-static uint32_t count_repeats(const struct folder *f, uint32_t first, uint32_t period)
+static uint32_t count_repeats(const struct plan_fold_folder *f, uint32_t first, uint32_t period)
 {
     uint64_t hash = range_hash(f, first, period);
     uint32_t repeats = 1;
@@ -127,7 +127,7 @@ static uint32_t count_repeats(const struct folder *f, uint32_t first, uint32_t p
     return repeats;
 }
 
-static uint32_t verify_repeats(const struct folder *f, uint32_t first, uint32_t period,
+static uint32_t verify_repeats(const struct plan_fold_folder *f, uint32_t first, uint32_t period,
                                uint32_t repeats)
 {
     uint32_t length = period * (repeats - 1); /* fits: it lies within count */
@@ -142,7 +142,7 @@ static uint32_t saving(struct repetition r)
     return (r.repeats - 1) * r.period;
 }
 
-static struct repetition best_repetition(const struct folder *f, uint32_t first)
+static struct repetition best_repetition(const struct plan_fold_folder *f, uint32_t first)
 {
     struct repetition best = {.period = 1, .repeats = 1};
     uint32_t later = f->next[first];
@@ -185,7 +185,7 @@ static enum status write_segment(struct writer *w, uint32_t first, struct repeti
     return STATUS_OK;
 }
 
-static enum status write_all(const struct folder *f, struct writer *w, struct error *err)
+static enum status write_all(const struct plan_fold_folder *f, struct writer *w, struct error *err)
 {
     enum status status = STATUS_OK;
     uint32_t plain = 0; /* [plain, at) repeats nothing */
@@ -211,7 +211,7 @@ static enum status write_all(const struct folder *f, struct writer *w, struct er
 enum status plan_fold(struct plan_instance *instances, uint32_t count, struct plan_folded *out,
                       struct error *err)
 {
-    struct folder f = {.instances = instances, .count = count};
+    struct plan_fold_folder f = {.instances = instances, .count = count};
     struct writer w = {.instances = instances};
     enum status status;
     size_t places = (size_t)count + 1;

@@ -438,7 +438,7 @@ uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang)
 }
 
 /* An operation, and which devices of the gang do it. */
-struct step {
+struct plan_walk_step {
     const struct plan_instance *instance;
     const struct plan_unit *unit;
     const struct plan_op *op;
@@ -447,7 +447,7 @@ struct step {
 
 /* To the next operation of the instance that some device does, over all others. False at its end: then
  * the cursor is at the first operation of the next one. */
-static inline bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance, struct step *out)
+static inline bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance, struct plan_walk_step *out)
 {
     const struct plan *plan = w->plan;
     struct walk_cursor *at = &w->at;
@@ -457,7 +457,7 @@ static inline bool next_of_instance(struct plan_walk *w, const struct plan_insta
         const struct plan_op *op = &plan->ops[unit->first_op + at->op];
         const struct walk_members *members = single ? NULL : members_of(w, instance, op);
         if (at->member < (members ? members->count : walk_device_for(w, instance->device) == instance->device)) {
-            *out = (struct step){instance, unit, op, members};
+            *out = (struct plan_walk_step){instance, unit, op, members};
             return true;
         }
         at->acquire += at->member > 0 ? w->acquired : acquires(plan, op);
@@ -471,7 +471,7 @@ static inline bool next_of_instance(struct plan_walk *w, const struct plan_insta
 }
 
 /* Returns false at the end of the plan, or of the pushed instance. */
-static inline bool next_step(struct plan_walk *w, struct step *out)
+static inline bool next_step(struct plan_walk *w, struct plan_walk_step *out)
 {
     const struct plan *plan = w->plan;
     struct walk_cursor *at = &w->at;
@@ -568,7 +568,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
 {
     const struct plan *plan = walk->plan;
-    struct step step;
+    struct plan_walk_step step;
     if (walk->failed || !next_step(walk, &step)) return false;
     const struct plan_instance *instance = step.instance;
     const struct plan_unit *unit = step.unit;

@@ -54,7 +54,7 @@ static uint32_t axes_of(uint32_t communicator)
     return communicator % (1u << AXIS_COUNT);
 }
 
-struct placed {
+struct chakra_export_placed {
     uint16_t rank, source; /* source: of a copy between devices; else equal to rank */
 };
 
@@ -79,10 +79,10 @@ struct exporter {
     struct chakra_writer writer;
     struct file_out *files[RANKS_AT_ONCE];
     uint32_t first_rank, end_rank;
-    uint64_t total;              /* operations */
-    struct placed *placed;       /* by operation */
-    uint64_t *last;              /* by stream: its last operation, or total */
-    struct signal *signals;      /* by hash */
+    uint64_t total;                         /* operations */
+    struct chakra_export_placed *placed;    /* by operation */
+    uint64_t *last;                         /* by stream: its last operation, or total */
+    struct signal *signals;                 /* by hash */
     uint32_t (*first_group)[COMMUNICATORS]; /* per gang, see communicator_of(): the number of the first group */
     uint32_t (*families)[COMMUNICATORS];
     struct deps deps, source; /* source: of the SEND */
@@ -144,7 +144,7 @@ static enum status signal_of(struct exporter *e, uint64_t operation, uint32_t to
 static enum status depend(struct exporter *e, uint32_t rank, uint64_t operation, struct deps *deps,
                           struct error *err)
 {
-    const struct placed *placed = &e->placed[operation];
+    const struct chakra_export_placed *placed = &e->placed[operation];
     uint64_t id = operation;
     if (placed->rank != rank && placed->source == rank) id = e->total + operation;
     else if (placed->rank != rank && signal_of(e, operation, rank, &id, err) != STATUS_OK) return err->status;
@@ -163,7 +163,7 @@ static enum status find_deps(struct exporter *e, const struct plan_walk_op *op, 
     e->last[op->stream] = op->number;
     if (before < e->total && depend(e, op->device, before, &e->deps, err) != STATUS_OK) return err->status;
     for (uint32_t w = 0; w < op->wait_count; w++) {
-        const struct placed *placed = &e->placed[op->waits[w]];
+        const struct chakra_export_placed *placed = &e->placed[op->waits[w]];
         bool at_source = op->peer != PLAN_NONE && placed->rank != op->device && placed->source != op->device &&
                          (placed->rank == op->peer || placed->source == op->peer);
         TRY(depend(e, at_source ? op->peer : op->device, op->waits[w], at_source ? &e->source : &e->deps, err));
@@ -268,7 +268,7 @@ static enum status write_op(struct exporter *e, const struct plan_walk_op *op, s
 {
     char text[PLAN_TEXT_BYTES];
     e->placed[op->number] =
-        (struct placed){(uint16_t)op->device, (uint16_t)(op->peer == PLAN_NONE ? op->device : op->peer)};
+        (struct chakra_export_placed){(uint16_t)op->device, (uint16_t)(op->peer == PLAN_NONE ? op->device : op->peer)};
     TRY(find_deps(e, op, err));
     struct chakra_node node = {.id = op->number,
                                .name = plan_op_text(e->plan, op->unit, op->op, text),

@@ -36,7 +36,7 @@ const char *const sim_collectives_by_names[] = {
 static_assert(ARRAY_COUNT(sim_collectives_by_names) == SIM_COLLECTIVES_BY_COUNT + 1, "a name each");
 
 /* The collectives of a group on a kind of stream. */
-struct joint {
+struct collective_flow_joint {
     uint32_t paths[COLLECTIVE_WAY_COUNT]; /* PLAN_NONE: no collective in this direction */
 };
 
@@ -45,8 +45,8 @@ struct sim_collective_flows {
     const struct plan *plan;
     const struct hardware *hardware;
     const struct sim_collectives *collectives;
-    struct collective_group *alone;       /* by group: its levels while no other group is active */
-    struct joint (*joints)[STREAM_HOST];  /* by group, then stream */
+    struct collective_group *alone;                      /* by group: its levels while no other group is active */
+    struct collective_flow_joint (*joints)[STREAM_HOST]; /* by group, then stream */
     struct sim_path *paths;
     uint32_t path_count;
 };
@@ -232,7 +232,7 @@ static enum status mark_collective(void *context, uint32_t gang, const struct pl
     struct company *c = context;
     const struct sim_collective_flows *f = c->flows;
     for (uint32_t g = 0; g < group_count(f->plan, gang, op->axes); g++) {
-        const struct joint *joint =
+        const struct collective_flow_joint *joint =
             &f->joints[sim_collectives_group(f->collectives, gang, op->axes, g)][op->stream];
         for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) {
             if (joint->paths[w] == PLAN_NONE) continue;
@@ -286,7 +286,7 @@ static void mark_copies(struct company *c, struct plan_gang_peers *peers)
     }
 }
 
-static bool meets_others(const struct company *c, const struct joint *joint)
+static bool meets_others(const struct company *c, const struct collective_flow_joint *joint)
 {
     for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) {
         if (joint->paths[w] == PLAN_NONE) continue;

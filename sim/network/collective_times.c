@@ -13,7 +13,7 @@
 enum { AXES_SETS = 1 << AXIS_COUNT };
 
 /* A cached time of a collective. */
-struct known {
+struct collective_times_known {
     uint64_t bytes;
     double seconds;
     uint32_t job, collective, rounds; /* rounds 0: empty */
@@ -23,9 +23,9 @@ struct sim_collectives {
     const struct plan *plan;
     struct collective_group *groups;
     uint32_t group_count;
-    struct known *known;          /* by group: its last query */
-    uint32_t sets_used;           /* by operations: bit s is the set s of axes */
-    uint32_t (*first)[AXES_SETS]; /* per gang: the first group of each set of axes */
+    struct collective_times_known *known; /* by group: its last query */
+    uint32_t sets_used;                   /* by operations: bit s is the set s of axes */
+    uint32_t (*first)[AXES_SETS];         /* per gang: the first group of each set of axes */
 };
 
 static uint32_t find_sets_used(const struct plan *plan)
@@ -118,12 +118,12 @@ enum collective_algorithm sim_collectives_algorithm(const struct sim_collectives
 double sim_collectives_s(const struct sim_collectives *c, uint32_t group, uint32_t job,
                          const struct plan_op *op)
 {
-    struct known *known = &c->known[group];
+    struct collective_times_known *known = &c->known[group];
     if (known->rounds == op->rounds && known->bytes == op->bytes && known->collective == op->collective &&
         known->job == job && op->rounds > 0)
         return known->seconds;
     enum collective_algorithm algorithm = sim_collectives_algorithm(c, group, job, op);
     double seconds = op->rounds * collective_cost(op->collective, algorithm, &c->groups[group], op->bytes).seconds;
-    *known = (struct known){op->bytes, seconds, job, op->collective, op->rounds};
+    *known = (struct collective_times_known){op->bytes, seconds, job, op->collective, op->rounds};
     return seconds;
 }

@@ -17,7 +17,7 @@ struct meeting {
     bool refused;
 };
 
-struct finder {
+struct flow_crowds_finder {
     struct sim_flows *flows;
     const struct sim_flows_setup *setup;
     struct meeting *meetings; /* by link direction */
@@ -28,7 +28,7 @@ struct finder {
 
 /* Returns the meeting of a flow's class; NULL: it meets others in several link directions or none, or is in a
  * bottleneck. */
-static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
+static struct meeting *meeting_of(const struct flow_crowds_finder *f, uint32_t flow)
 {
     const struct flow_state *state = &f->flows->flows[flow];
     if (state->bottleneck != FLOW_NO_BOTTLENECK) return NULL;
@@ -36,7 +36,7 @@ static struct meeting *meeting_of(const struct finder *f, uint32_t flow)
     return link_dir == SIM_NO_BOTTLENECK ? NULL : &f->meetings[link_dir];
 }
 
-static void count_flows(struct finder *f)
+static void count_flows(struct flow_crowds_finder *f)
 {
     for (uint32_t i = 0; i < f->flows->flow_count; i++) {
         struct meeting *meeting = meeting_of(f, i);
@@ -50,7 +50,7 @@ static void count_flows(struct finder *f)
 }
 
 /* Lists the classes of each meeting in their order. */
-static void list_classes(struct finder *f)
+static void list_classes(struct flow_crowds_finder *f)
 {
     uint32_t link_dirs = 2 * f->flows->link_count;
     for (uint32_t l = 0, used = 0; l < link_dirs; l++) {
@@ -65,7 +65,7 @@ static void list_classes(struct finder *f)
     }
 }
 
-static void fill_arms(const struct finder *f, const struct meeting *meeting, struct sim_crowd_arm *arms)
+static void fill_arms(const struct flow_crowds_finder *f, const struct meeting *meeting, struct sim_crowd_arm *arms)
 {
     for (uint32_t i = 0; i < meeting->class_count; i++) {
         uint32_t class = f->classes[meeting->first_class + i];
@@ -76,7 +76,7 @@ static void fill_arms(const struct finder *f, const struct meeting *meeting, str
 }
 
 /* Numbers crowds and counts their flows; `arms`: scratch. */
-static void choose_crowds(struct finder *f, struct sim_crowd_arm *arms)
+static void choose_crowds(struct flow_crowds_finder *f, struct sim_crowd_arm *arms)
 {
     struct sim_flows *flows = f->flows;
     for (uint32_t l = 0; l < 2 * flows->link_count; l++) {
@@ -93,8 +93,8 @@ static void choose_crowds(struct finder *f, struct sim_crowd_arm *arms)
     }
 }
 
-static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t link_dir, uint32_t *arm, uint32_t *place,
-                              struct error *err)
+static enum status make_crowd(struct flow_crowds_finder *f, struct arena *arena, uint32_t link_dir, uint32_t *arm,
+                              uint32_t *place, struct error *err)
 {
     struct sim_flows *flows = f->flows;
     const struct meeting *meeting = &f->meetings[link_dir];
@@ -116,7 +116,7 @@ static enum status make_crowd(struct finder *f, struct arena *arena, uint32_t li
 }
 
 /* `taken`, by arm: zeroed before. */
-static void place_flows(const struct finder *f, uint32_t *taken)
+static void place_flows(const struct flow_crowds_finder *f, uint32_t *taken)
 {
     struct sim_flows *flows = f->flows;
     for (uint32_t i = 0; i < flows->flow_count; i++) {
@@ -131,7 +131,7 @@ static void place_flows(const struct finder *f, uint32_t *taken)
     }
 }
 
-static enum status make_crowds(struct finder *f, struct arena *arena, struct arena *scratch, struct error *err)
+static enum status make_crowds(struct flow_crowds_finder *f, struct arena *arena, struct arena *scratch, struct error *err)
 {
     struct sim_flows *flows = f->flows;
     enum status status = STATUS_OK;
@@ -157,7 +157,7 @@ enum status sim_flow_crowds_create(struct arena *arena, struct sim_flows *flows,
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    struct finder f = {.flows = flows, .setup = setup};
+    struct flow_crowds_finder f = {.flows = flows, .setup = setup};
     if (flows->flow_count <= SIM_BOTTLENECK_FLOWS_MAX) return STATUS_OK;
     f.meetings = sim_allocate(&scratch, 2 * (size_t)flows->link_count, sizeof *f.meetings, &status, err);
     f.class_flows = sim_allocate(&scratch, flows->class_count, sizeof *f.class_flows, &status, err);

@@ -31,7 +31,7 @@
 
 #define NONE UINT32_MAX
 
-struct device_state {
+struct interference_device_state {
     struct {
         double compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy, reference;
     } law;
@@ -58,7 +58,7 @@ struct domain {
 
 struct sim_interference {
     const struct hardware *hardware;
-    struct device_state *devices;
+    struct interference_device_state *devices;
     struct domain *domains;
     uint32_t domain_count;
     uint32_t *dirty;
@@ -74,7 +74,7 @@ struct sim_interference {
 
 /* On a machine whose devices are the host's cores, the host's processor is one more device; on other machines it is
  * unaffected. */
-static void read_law(struct device_state *device, const struct compute_profile *profile)
+static void read_law(struct interference_device_state *device, const struct compute_profile *profile)
 {
     if (!profile) return;
     const struct hardware_interference *law = &profile->interference;
@@ -106,7 +106,7 @@ enum status sim_interference_create(struct arena *arena, const struct hardware *
     s->dirty = sim_allocate(arena, s->domain_count, sizeof *s->dirty, &status, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < count; d++) {
-        struct device_state *device = &s->devices[d];
+        struct interference_device_state *device = &s->devices[d];
         read_law(device, hardware_profile(hardware, d));
         device->domain = one_domain ? 0 : d;
         device->group = one_domain && d < hardware->device_count ? hardware->devices[d].type : d;
@@ -132,13 +132,13 @@ bool sim_interference_by_collectives(const struct sim_interference *interference
 
 uint32_t sim_interference_group(const struct sim_interference *interference, uint32_t device)
 {
-    const struct device_state *state = &interference->devices[device];
+    const struct interference_device_state *state = &interference->devices[device];
     return state->affected ? state->group : SIM_NO_GROUP;
 }
 
 double sim_interference_copy_cap(const struct sim_interference *interference, uint32_t device)
 {
-    const struct device_state *state = &interference->devices[device];
+    const struct interference_device_state *state = &interference->devices[device];
     return state->copies_capped ? state->law.reference : INFINITY;
 }
 
@@ -187,7 +187,7 @@ static void make_dirty(struct sim_interference *s, uint32_t domain)
 void sim_interference_compute(struct sim_interference *interference, uint32_t device,
                               uint32_t owner, double seconds, uint64_t order, double now_s)
 {
-    struct device_state *state = &interference->devices[device];
+    struct interference_device_state *state = &interference->devices[device];
     assert(state->affected);
     assert(!state->computing);
     state->computing = true;
@@ -202,7 +202,7 @@ void sim_interference_compute(struct sim_interference *interference, uint32_t de
 
 void sim_interference_computed(struct sim_interference *interference, uint32_t device)
 {
-    struct device_state *state = &interference->devices[device];
+    struct interference_device_state *state = &interference->devices[device];
     assert(state->computing);
     state->computing = false;
     interference->domains[state->domain].computing--;
@@ -216,7 +216,7 @@ void sim_interference_copies_changed(struct sim_interference *interference, uint
 
 void sim_interference_collective(struct sim_interference *interference, uint32_t device, bool begins)
 {
-    struct device_state *state = &interference->devices[device];
+    struct interference_device_state *state = &interference->devices[device];
     assert(begins || state->collectives > 0);
     if (begins) state->collectives++;
     else state->collectives--;
@@ -232,7 +232,7 @@ static void set_caps(struct sim_interference *s, const struct domain *domain)
     uint32_t copies = 0;
     for (uint32_t i = 0; i < domain->class_count; i++) copies += sim_share_flows(share, classes[i]);
     for (uint32_t i = 0; i < domain->class_count; i++) {
-        const struct device_state *device = &s->devices[s->class_device[classes[i]]];
+        const struct interference_device_state *device = &s->devices[s->class_device[classes[i]]];
         if (!device->copies_capped || sim_share_flows(share, classes[i]) == 0) continue;
         sim_share_set_cap(share, classes[i],
                           device->law.reference /
@@ -247,7 +247,7 @@ void sim_interference_settle_caps(struct sim_interference *interference)
         set_caps(interference, &interference->domains[interference->dirty[i]]);
 }
 
-static void set_speed(struct sim_interference *s, struct device_state *device, double speed,
+static void set_speed(struct sim_interference *s, struct interference_device_state *device, double speed,
                       double now_s)
 {
     device->left_s = fmax(device->left_s - device->speed * (now_s - device->updated_s), 0);
@@ -266,7 +266,7 @@ static void set_speeds(struct sim_interference *s, const struct domain *domain, 
         if (flows > 0) copy_rate += flows * sim_share_rate(share, class);
     }
     for (uint32_t d = domain->first_device; d < domain->first_device + domain->device_count; d++) {
-        struct device_state *device = &s->devices[d];
+        struct interference_device_state *device = &s->devices[d];
         if (!device->computing) continue;
         double slowed = 1 + device->law.compute_by_compute * (domain->computing - 1) +
                         device->law.compute_by_collective * device->collectives;
@@ -304,7 +304,7 @@ void sim_interference_rebase(struct sim_interference *interference, double secon
 void sim_interference_write(const struct sim_interference *interference, uint64_t first_order, struct sim_snapshot *out)
 {
     for (uint32_t d = 0; d <= hardware_cpu(interference->hardware); d++) {
-        const struct device_state *device = &interference->devices[d];
+        const struct interference_device_state *device = &interference->devices[d];
         sim_snapshot_put(out, device->computing);
         if (!device->computing) continue;
         sim_snapshot_put(out, device->owner);

@@ -17,7 +17,7 @@ enum { ROUNDS_MAX = 24 };
 static const double roundings[] = {0, 0.5};
 #define NONE UINT32_MAX
 
-struct bounder {
+struct placement_bound_bounder {
     const struct serving *in;
     const struct traffic *traffic;
     struct serving_cuts cuts;
@@ -57,7 +57,7 @@ static bool list_shapes(const struct serving *in, struct serving_shape *out, uin
 }
 
 /* Returns the stage of a shape that all requests together keep busy the longest. */
-static uint32_t busiest_stage(const struct bounder *b, struct serving_shape shape)
+static uint32_t busiest_stage(const struct placement_bound_bounder *b, struct serving_shape shape)
 {
     uint32_t best = 0;
     double best_s = -1;
@@ -82,7 +82,7 @@ static uint32_t slowest_stage(const struct stage_cut *cut, uint32_t stages)
     return best;
 }
 
-static void make_windows(struct bounder *b)
+static void make_windows(struct placement_bound_bounder *b)
 {
     const struct serving *in = b->in;
     double latest_s = in->horizon_s;
@@ -101,7 +101,7 @@ static void make_windows(struct bounder *b)
     }
 }
 
-static enum status allocate(struct bounder *b, struct arena *arena, struct error *err)
+static enum status allocate(struct placement_bound_bounder *b, struct arena *arena, struct error *err)
 {
     size_t models = b->in->model_count, shapes = b->cuts.shape_count, requests = b->traffic->count;
     TRY(ARENA_NEW(arena, shapes * models, b->own, err));
@@ -125,12 +125,12 @@ static enum status allocate(struct bounder *b, struct arena *arena, struct error
     return STATUS_OK;
 }
 
-static uint32_t kind_of(const struct bounder *b, uint32_t request)
+static uint32_t kind_of(const struct placement_bound_bounder *b, uint32_t request)
 {
     return b->in->models[b->traffic->requests[request].model].kind;
 }
 
-static void list_requests(struct bounder *b)
+static void list_requests(struct placement_bound_bounder *b)
 {
     uint32_t *next = b->first + 1, *kind_next = b->kind_first + 1; /* at the end: begins of the next ones */
     for (uint32_t r = 0; r < b->traffic->count; r++) {
@@ -148,7 +148,7 @@ static void list_requests(struct bounder *b)
 
 /* --- rows without runs ----------------------------------------------------------------------- */
 
-static void add_columns(struct bounder *b)
+static void add_columns(struct placement_bound_bounder *b)
 {
     uint32_t models = b->in->model_count, shapes = b->cuts.shape_count;
     for (uint32_t s = 0; s < shapes; s++)
@@ -164,7 +164,7 @@ static void add_columns(struct bounder *b)
     }
 }
 
-static double model_bytes(const struct bounder *b, uint32_t shape, uint32_t model)
+static double model_bytes(const struct placement_bound_bounder *b, uint32_t shape, uint32_t model)
 {
     const struct stage_cut *cut = serving_cut(&b->cuts, b->cuts.shapes[shape], b->in->models[model].kind);
     double sum = 0;
@@ -173,7 +173,7 @@ static double model_bytes(const struct bounder *b, uint32_t shape, uint32_t mode
 }
 
 /* Adds the row that a group has at most the number of models, of at least the size of model `least`, that fits. */
-static void add_counting_row(struct bounder *b, uint32_t shape, uint32_t least)
+static void add_counting_row(struct placement_bound_bounder *b, uint32_t shape, uint32_t least)
 {
     uint32_t shapes = b->cuts.shape_count, count = 0;
     double bytes = model_bytes(b, shape, least);
@@ -193,7 +193,7 @@ static void add_counting_row(struct bounder *b, uint32_t shape, uint32_t least)
     placement_program_row(&b->program, 0);
 }
 
-static void add_memory_rows(struct bounder *b, uint32_t shape)
+static void add_memory_rows(struct placement_bound_bounder *b, uint32_t shape)
 {
     uint32_t models = b->in->model_count, shapes = b->cuts.shape_count;
     double bytes = (double)b->in->device_bytes * serving_shape_devices(b->cuts.shapes[shape]);
@@ -207,7 +207,7 @@ static void add_memory_rows(struct bounder *b, uint32_t shape)
         if (b->replicas[(size_t)m * shapes + shape] != NONE) add_counting_row(b, shape, m);
 }
 
-static void add_first_rows(struct bounder *b)
+static void add_first_rows(struct placement_bound_bounder *b)
 {
     uint32_t models = b->in->model_count, shapes = b->cuts.shape_count;
     for (uint32_t s = 0; s < shapes; s++)
@@ -235,14 +235,14 @@ struct selection {
     const struct placement_window *windows;
 };
 
-static uint32_t selection_count(const struct bounder *b)
+static uint32_t selection_count(const struct placement_bound_bounder *b)
 {
     uint32_t kinds = b->in->kind_count;
     return b->in->model_count + (kinds > 1 ? kinds : 0) + 1;
 }
 
 /* Returns selection number `index`. Models of a kind share its slowest stage. */
-static struct selection select_requests(const struct bounder *b, uint32_t index)
+static struct selection select_requests(const struct placement_bound_bounder *b, uint32_t index)
 {
     uint32_t models = b->in->model_count, kind = index - models;
     if (index < models)
@@ -253,18 +253,18 @@ static struct selection select_requests(const struct bounder *b, uint32_t index)
                               b->kind_first[kind + 1] - b->kind_first[kind], b->own};
 }
 
-static bool selects(const struct bounder *b, const struct selection *of, uint32_t model)
+static bool selects(const struct placement_bound_bounder *b, const struct selection *of, uint32_t model)
 {
     return (of->model == NONE || of->model == model) && (of->kind == NONE || of->kind == b->in->models[model].kind);
 }
 
-static uint32_t group_column(const struct bounder *b, const struct selection *of, uint32_t shape)
+static uint32_t group_column(const struct placement_bound_bounder *b, const struct selection *of, uint32_t shape)
 {
     return of->model == NONE ? b->groups[shape] : b->replicas[(size_t)of->model * b->cuts.shape_count + shape];
 }
 
 /* Adds the row: attained - sum over shapes of capacity x groups <= requests outside of the runs. */
-static void add_run_row(struct bounder *b, const struct selection *of, const struct placement_window_runs *runs)
+static void add_run_row(struct placement_bound_bounder *b, const struct selection *of, const struct placement_window_runs *runs)
 {
     uint32_t models = b->in->model_count;
     for (uint32_t m = 0; m < models; m++)
@@ -280,7 +280,8 @@ static void add_run_row(struct bounder *b, const struct selection *of, const str
 }
 
 /* Returns the number of requests by which the program's solution exceeds the row of the runs. */
-static double excess(const struct bounder *b, const struct selection *of, const struct placement_window_runs *runs)
+static double excess(const struct placement_bound_bounder *b, const struct selection *of,
+                     const struct placement_window_runs *runs)
 {
     uint32_t models = b->in->model_count;
     double sum = -(double)(of->count - runs->request_count);
@@ -293,7 +294,7 @@ static double excess(const struct bounder *b, const struct selection *of, const 
     return sum;
 }
 
-static void keep_runs(struct bounder *b)
+static void keep_runs(struct placement_bound_bounder *b)
 {
     struct placement_window_runs best = b->best;
     b->best = b->runs;
@@ -301,7 +302,7 @@ static void keep_runs(struct bounder *b)
 }
 
 /* Adds the row that the solution exceeds most. Returns false if there is none. */
-static bool separate(struct bounder *b, uint32_t index)
+static bool separate(struct placement_bound_bounder *b, uint32_t index)
 {
     struct selection of = select_requests(b, index);
     const struct placement_window_shapes shapes = {of.windows, b->weights, b->cuts.shape_count, b->in->model_count};
@@ -322,7 +323,7 @@ static bool separate(struct bounder *b, uint32_t index)
 }
 
 /* Adds the row for all requests in one run: a model without groups attains nothing. */
-static void add_whole_row(struct bounder *b, uint32_t index)
+static void add_whole_row(struct placement_bound_bounder *b, uint32_t index)
 {
     struct selection of = select_requests(b, index);
     if (of.count == 0) return;
@@ -333,7 +334,7 @@ static void add_whole_row(struct bounder *b, uint32_t index)
     add_run_row(b, &of, &b->runs);
 }
 
-static enum status solve(struct bounder *b, struct placement_bound *out, struct error *err)
+static enum status solve(struct placement_bound_bounder *b, struct placement_bound *out, struct error *err)
 {
     uint32_t selections = selection_count(b);
     double bound;
@@ -357,7 +358,7 @@ enum status placement_bound(const struct serving *in, const struct traffic *traf
                             struct error *err)
 {
     struct serving_shape shapes[PLACEMENT_BOUND_SHAPES_MAX];
-    struct bounder b = {.in = in, .traffic = traffic};
+    struct placement_bound_bounder b = {.in = in, .traffic = traffic};
     struct arena arena = {0};
     uint32_t count;
     *out = (struct placement_bound){0};

@@ -47,7 +47,7 @@ struct kind_need {
     double least_s, work_s;
 };
 
-struct bounder {
+struct serving_bound_bounder {
     const struct serving *in;
     const struct traffic *traffic;
     const struct kind_need *needs;
@@ -55,7 +55,7 @@ struct bounder {
 };
 
 /* Returns the work done between two times: by earliest deadline, and none after its deadline. */
-static double work_between(struct bounder *b, double now_s, double until_s)
+static double work_between(struct serving_bound_bounder *b, double now_s, double until_s)
 {
     double rate = b->in->device_count, done_s = 0;
     while (b->heap.count > 0 && now_s < until_s) {
@@ -74,7 +74,7 @@ static double work_between(struct bounder *b, double now_s, double until_s)
 }
 
 /* Returns the most work that can be done for requests of kinds that need at most `limit_s` each. */
-static double most_work(struct bounder *b, double limit_s)
+static double most_work(struct serving_bound_bounder *b, double limit_s)
 {
     double now_s = 0, done_s = 0;
     b->heap.count = 0;
@@ -101,7 +101,7 @@ enum status serving_bound(const struct serving *in, const struct traffic *traffi
 {
     struct kind_need *needs = alloc_zeroed(in->kind_count, sizeof *needs);
     double *levels = alloc_zeroed(in->kind_count, sizeof *levels);
-    struct bounder b = {in, traffic, needs, {alloc_zeroed(traffic->count + 1, sizeof(struct waiting)), 0}};
+    struct serving_bound_bounder b = {in, traffic, needs, {alloc_zeroed(traffic->count + 1, sizeof(struct waiting)), 0}};
     if (!needs || !levels || !b.heap.items) {
         error_memory(err, "a bound", traffic->count * sizeof *b.heap.items);
         goto out;

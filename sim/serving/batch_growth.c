@@ -7,19 +7,19 @@
 #include "base/text/number.h"
 #include "base/try.h"
 
-struct point {
+struct batch_growth_point {
     uint32_t requests;
     double latency_s;
 };
 
 struct points {
-    struct point at[SERVING_BATCH_MAX];
+    struct batch_growth_point at[SERVING_BATCH_MAX];
     uint32_t count;
 };
 
 static int by_requests(const void *a, const void *b)
 {
-    const struct point *x = a, *y = b;
+    const struct batch_growth_point *x = a, *y = b;
     return (x->requests > y->requests) - (x->requests < y->requests);
 }
 
@@ -38,7 +38,7 @@ static enum status read_table(const struct json_input *in, const json_t *object,
             return json_fail_key(in, object, key, err, "'%.40s' is no batch (expected 2 to %d)", key,
                                  SERVING_BATCH_MAX);
         TRY(json_take_quantity(&table, key, JSON_REQUIRED, DIMENSION_SECONDS, 0, 1e9, &latency_s, err));
-        out->at[out->count++] = (struct point){(uint32_t)requests, latency_s};
+        out->at[out->count++] = (struct batch_growth_point){(uint32_t)requests, latency_s};
     }
     TRY(json_object_close(&table, err));
     qsort(out->at, out->count, sizeof *out->at, by_requests);
@@ -58,14 +58,14 @@ static enum status read_line(struct json_object *batch, double latency_s, struct
     double base_s = 0;
     TRY(json_take_u32(batch, "most", JSON_REQUIRED, 1, SERVING_BATCH_MAX, &most, err));
     TRY(json_take_quantity(batch, "base", JSON_REQUIRED, DIMENSION_SECONDS, 0, latency_s, &base_s, err));
-    if (most > 1) out->at[out->count++] = (struct point){most, base_s + most * (latency_s - base_s)};
+    if (most > 1) out->at[out->count++] = (struct batch_growth_point){most, base_s + most * (latency_s - base_s)};
     return STATUS_OK;
 }
 
 /* Fills the table; `points` begins with one request and ends with the most. */
 static void fill(const struct points *points, double *growth)
 {
-    const struct point *at = points->at;
+    const struct batch_growth_point *at = points->at;
     growth[0] = 1;
     for (uint32_t i = 1; i < points->count; i++) {
         uint32_t span = at[i].requests - at[i - 1].requests;

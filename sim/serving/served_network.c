@@ -11,13 +11,13 @@
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_work.h"
 
-struct view {
+struct served_network_view {
     const struct hardware *hardware;
     struct job job; /* a step with one request; only the forward pass is used */
     struct collective_finder finder;
 };
 
-static double work_s(const struct view *v, uint64_t layer)
+static double work_s(const struct served_network_view *v, uint64_t layer)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     uint32_t count = parallel_work(&v->job, (struct parallel_layers){layer, 1}, PARALLEL_FORWARD, items), kept = 0;
@@ -26,7 +26,7 @@ static double work_s(const struct view *v, uint64_t layer)
     return cost_work_s(v->hardware, 0, items, kept, NULL);
 }
 
-static double exchange_s(const struct view *v, const struct collective_group *group, uint64_t layer)
+static double exchange_s(const struct served_network_view *v, const struct collective_group *group, uint64_t layer)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
     uint32_t count = parallel_collectives(&v->job, (struct parallel_layers){layer, 1}, PARALLEL_FORWARD, list);
@@ -38,7 +38,7 @@ static double exchange_s(const struct view *v, const struct collective_group *gr
 }
 
 /* Returns the seconds of a transfer to the next stage's devices. */
-static double hop_s(const struct view *v, uint64_t bytes)
+static double hop_s(const struct served_network_view *v, uint64_t bytes)
 {
     uint32_t next = v->job.parallel.tensor;
     if (next >= v->hardware->device_count) return 0; /* there is no next stage */
@@ -46,13 +46,13 @@ static double hop_s(const struct view *v, uint64_t bytes)
     return cost_copy_s(v->hardware, 0, COPY_D2H, bytes) + cost_copy_s(v->hardware, next, COPY_H2D, bytes);
 }
 
-static double layer_seconds(const struct view *v, const struct collective_group *group, uint64_t layer)
+static double layer_seconds(const struct served_network_view *v, const struct collective_group *group, uint64_t layer)
 {
     return work_s(v, layer) + exchange_s(v, group, layer);
 }
 
 /* Computes the seconds of batches relative to one request. The job has one request before and after. */
-static enum status fill_growth(struct arena *arena, struct view *v, const struct collective_group *group,
+static enum status fill_growth(struct arena *arena, struct served_network_view *v, const struct collective_group *group,
                                uint32_t batch_max, const double **out, struct error *err)
 {
     double one_s = 0;
@@ -70,7 +70,7 @@ static enum status fill_growth(struct arena *arena, struct view *v, const struct
     return STATUS_OK;
 }
 
-static enum status fill_degree(struct arena *arena, struct view *v, const struct collective_group *group,
+static enum status fill_degree(struct arena *arena, struct served_network_view *v, const struct collective_group *group,
                                uint32_t batch_max, struct serving_degree *out, struct error *err)
 {
     uint64_t layers = v->job.network.layer_count;
@@ -93,7 +93,7 @@ static enum status fill_degree(struct arena *arena, struct view *v, const struct
 
 /* Finds the group of the first devices. Returns false if they are not linked, or the network does not have this
  * degree. */
-static bool find_group(const struct view *v, struct collective_group *out)
+static bool find_group(const struct served_network_view *v, struct collective_group *out)
 {
     uint32_t devices[1 << SERVING_DEGREES_MAX], lacking[2], tensor = v->job.parallel.tensor;
     struct error refused = {0};
@@ -102,7 +102,7 @@ static bool find_group(const struct view *v, struct collective_group *out)
            collective_groups_find(&v->finder, devices, tensor, 1, out, lacking);
 }
 
-static enum status fill(struct arena *arena, struct view *v, struct serving_kind *out, struct error *err)
+static enum status fill(struct arena *arena, struct served_network_view *v, struct serving_kind *out, struct error *err)
 {
     for (uint32_t tensor = 1; tensor <= v->hardware->device_count && out->degree_count < SERVING_DEGREES_MAX;
          tensor *= 2) {
@@ -139,10 +139,15 @@ enum status served_network_kind(struct arena *arena, const struct served_network
                                 const struct hardware *hardware, struct serving_kind *out, struct error *err)
 {
     struct hardware serving;
-    struct view v = {.hardware = &serving,
-                     .job = {.name = "request", .network = *served->network, .sequence = served->sequence,
-                             .microbatch = 1, .microbatches = 1, .minibatches = 1, .precision = served->precision,
-                             .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1}}};
+    struct served_network_view v = {.hardware = &serving,
+                                    .job = {.name = "request",
+                                            .network = *served->network,
+                                            .sequence = served->sequence,
+                                            .microbatch = 1,
+                                            .microbatches = 1,
+                                            .minibatches = 1,
+                                            .precision = served->precision,
+                                            .parallel = {.tensor = 1, .pipeline = 1, .data = 1, .chunks = 1}}};
     const struct network *network = served->network;
     struct arena scratch = {0};
     struct serving_degree *degrees;

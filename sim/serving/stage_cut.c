@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
-struct cutter {
+struct stage_cut_cutter {
     const struct serving_degree *degree;
     uint32_t layers;
     double *before_s; /* (layers + 1): seconds of all earlier layers */
@@ -12,12 +12,12 @@ struct cutter {
     uint32_t *from;   /* (pipeline, layers + 1): begin of the last stage */
 };
 
-static double span_s(const struct cutter *c, uint32_t from, uint32_t to)
+static double span_s(const struct stage_cut_cutter *c, uint32_t from, uint32_t to)
 {
     return c->before_s[to] - c->before_s[from] + (to < c->layers ? c->degree->hop_s[to - 1] : 0);
 }
 
-static void fill_stage(struct cutter *c, uint32_t stage)
+static void fill_stage(struct stage_cut_cutter *c, uint32_t stage)
 {
     size_t width = c->layers + 1;
     double *best_s = &c->best_s[stage * width], *front_s = stage ? best_s - width : NULL;
@@ -37,7 +37,7 @@ static void fill_stage(struct cutter *c, uint32_t stage)
     }
 }
 
-static void read_back(const struct cutter *c, uint32_t pipeline, struct stage_cut *out)
+static void read_back(const struct stage_cut_cutter *c, uint32_t pipeline, struct stage_cut *out)
 {
     uint32_t end = c->layers;
     for (uint32_t stage = pipeline; stage-- > 0;) {
@@ -50,7 +50,7 @@ static void read_back(const struct cutter *c, uint32_t pipeline, struct stage_cu
     }
 }
 
-static enum status cut(struct arena *arena, struct arena *scratch, struct cutter *c, uint32_t pipeline,
+static enum status cut(struct arena *arena, struct arena *scratch, struct stage_cut_cutter *c, uint32_t pipeline,
                        struct stage_cut *out, struct error *err)
 {
     size_t cells = (size_t)pipeline * (c->layers + 1);
@@ -70,7 +70,7 @@ static enum status cut(struct arena *arena, struct arena *scratch, struct cutter
 enum status stage_cut_make(struct arena *arena, const struct serving_kind *kind, struct serving_shape shape,
                            struct stage_cut *out, struct error *err)
 {
-    struct cutter c = {.degree = serving_degree_of(kind, shape.tensor), .layers = kind->layer_count};
+    struct stage_cut_cutter c = {.degree = serving_degree_of(kind, shape.tensor), .layers = kind->layer_count};
     struct arena scratch = {0};
     *out = (struct stage_cut){0};
     if (!c.degree || shape.pipeline > c.layers) return STATUS_OK;

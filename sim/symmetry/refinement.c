@@ -19,7 +19,7 @@
 
 enum { NODES_MAX = 1 << 30, NUMBERS_MAX = 1 << 30 };
 
-struct edge {
+struct refinement_edge {
     uint32_t from, to;
     uint32_t role; /* of `to` for `from` */
 };
@@ -38,7 +38,7 @@ struct description {
 struct sim_refinement {
     size_t *label_ends; /* by node: in labels */
     uint64_t *labels;
-    struct edge *edges; /* after sim_refinement_find(): sorted by `from` */
+    struct refinement_edge *edges; /* after sim_refinement_find(): sorted by `from` */
     size_t node_count, label_count, edge_count;
     size_t node_capacity, label_capacity, edge_capacity;
     bool failed;        /* memory ended */
@@ -100,7 +100,7 @@ void sim_refinement_label(struct sim_refinement *c, uint64_t number)
     c->label_ends[c->node_count - 1] = c->label_count;
 }
 
-static void add_edge(struct sim_refinement *c, struct edge edge)
+static void add_edge(struct sim_refinement *c, struct refinement_edge edge)
 {
     if (c->failed || array_reserve(&c->edges, &c->edge_capacity, c->edge_count, sizeof *c->edges, NUMBERS_MAX,
                                    "edges", &c->ignored)) {
@@ -113,14 +113,14 @@ static void add_edge(struct sim_refinement *c, struct edge edge)
 
 void sim_refinement_edge(struct sim_refinement *c, uint32_t a, uint32_t b, uint32_t role_of_b, uint32_t role_of_a)
 {
-    add_edge(c, (struct edge){a, b, role_of_b});
-    add_edge(c, (struct edge){b, a, role_of_a});
+    add_edge(c, (struct refinement_edge){a, b, role_of_b});
+    add_edge(c, (struct refinement_edge){b, a, role_of_a});
 }
 
 /* Sorts edges by their first node. */
 static bool sort_edges(struct sim_refinement *c)
 {
-    struct edge *sorted = alloc_zeroed(c->edge_count, sizeof *sorted);
+    struct refinement_edge *sorted = alloc_zeroed(c->edge_count, sizeof *sorted);
     if (!sorted) return false;
     for (size_t e = 0; e < c->edge_count; e++) c->first_edge[c->edges[e].from + 1]++;
     for (size_t n = 0; n < c->node_count; n++) c->first_edge[n + 1] += c->first_edge[n];

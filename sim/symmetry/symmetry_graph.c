@@ -313,20 +313,20 @@ static enum status add_groups(struct symmetry_graph *g, struct error *err)
 }
 
 /* A flow of a collective over its links; by number of the path. */
-struct joint {
+struct symmetry_graph_joint {
     uint64_t series;
     uint32_t node, place;
 };
 
 /* Adds the joint of a group on a kind of stream in one direction. */
 static void add_joint(struct symmetry_graph *g, uint32_t group, uint32_t stream, enum collective_way way,
-                      struct joint *joints)
+                      struct symmetry_graph_joint *joints)
 {
     uint32_t number;
     const struct sim_path *path = sim_collective_flows_path(g->setup->flows, group, stream, way, &number);
     if (!path || g->group_nodes[group] == PLAN_NONE) return;
     uint32_t node = sim_refinement_node(g->refinement);
-    joints[number] = (struct joint){~(uint64_t)(stream * COLLECTIVE_WAY_COUNT + way), node, group};
+    joints[number] = (struct symmetry_graph_joint){~(uint64_t)(stream * COLLECTIVE_WAY_COUNT + way), node, group};
     label(g, LABEL_JOINT);
     label(g, stream);
     label(g, way);
@@ -340,7 +340,7 @@ static enum status add_joints(struct symmetry_graph *g, struct error *err)
     struct arena scratch = {0};
     enum status status = STATUS_OK;
     uint32_t count = sim_collective_flows_path_count(flows);
-    struct joint *joints = sim_allocate(&scratch, count, sizeof *joints, &status, err);
+    struct symmetry_graph_joint *joints = sim_allocate(&scratch, count, sizeof *joints, &status, err);
     struct sim_path *paths = sim_allocate(&scratch, count, sizeof *paths, &status, err);
     for (uint32_t i = 0; status == STATUS_OK && count > 0 && i < sim_collectives_group_count(g->setup->collectives); i++)
         for (uint32_t s = 0; s < STREAM_HOST; s++)

@@ -14,7 +14,7 @@ double machine_draw_factor(double spread, double share)
     return exp(spread / SOURCED_SPREAD_DEVIATIONS * gsl_cdf_ugaussian_Pinv(share));
 }
 
-struct drawing {
+struct machine_draw_drawing {
     uint64_t key; /* of this draw */
     const struct hardware *hardware;
 };
@@ -34,7 +34,7 @@ static bool measured_seconds(const struct machine_place *place)
 
 /* Returns a key that equal figures share. Figures with one source and one value are one figure in all places; so are
  * all points of a kernel class of a device type, and all copies of a direction. */
-static uint64_t identity(const struct drawing *drawing, const struct machine_place *place)
+static uint64_t identity(const struct machine_draw_drawing *drawing, const struct machine_place *place)
 {
     if (!measured_seconds(place)) return identity_of(machine_value_names[place->figure], place->source, place->value);
     uint64_t type = identity_of(drawing->hardware->types[place->index].name, NULL, 0);
@@ -42,7 +42,7 @@ static uint64_t identity(const struct drawing *drawing, const struct machine_pla
 }
 
 /* Returns a random number above 0 and below 1. */
-static double share_of(const struct drawing *drawing, uint64_t of)
+static double share_of(const struct machine_draw_drawing *drawing, uint64_t of)
 {
     return ((double)(random_u64(drawing->key, of) >> 11) + 0.5) * 0x1p-53;
 }
@@ -55,7 +55,7 @@ static bool moves(const struct hardware *hardware, const struct machine_place *p
 }
 
 /* Returns the common factor of all measurements of a device type. */
-static double moment_factor(const struct drawing *drawing, const struct machine_place *place)
+static double moment_factor(const struct machine_draw_drawing *drawing, const struct machine_place *place)
 {
     if (!measured_seconds(place)) return 1;
     const struct device_type *type = &drawing->hardware->types[place->index];
@@ -65,7 +65,7 @@ static double moment_factor(const struct drawing *drawing, const struct machine_
 
 static double drawn_factor(void *context, const struct machine_place *place)
 {
-    const struct drawing *drawing = context;
+    const struct machine_draw_drawing *drawing = context;
     double moment = moment_factor(drawing, place);
     if (!moves(drawing->hardware, place)) return moment;
     return moment * machine_draw_factor(place->spread, share_of(drawing, identity(drawing, place)));
@@ -74,7 +74,7 @@ static double drawn_factor(void *context, const struct machine_place *place)
 enum status machine_draw(const struct hardware *from, uint64_t seed, uint64_t number, struct hardware *out,
                          struct error *err)
 {
-    struct drawing drawing = {.key = random_u64(seed, number), .hardware = from};
+    struct machine_draw_drawing drawing = {.key = random_u64(seed, number), .hardware = from};
     return machine_values_move(from, drawn_factor, &drawing, out, err);
 }
 

@@ -34,31 +34,31 @@ struct sequence_step {
     uint32_t pass, run;
 };
 
-struct stage {
+struct pipeline_stage {
     double free_s;
     struct sequence_step *sequence;
     uint64_t length, taken; /* steps of it */
     uint32_t kept;  /* microbatches whose gradients of weights are not all there */
 };
 
-struct choice {
+struct pipeline_choice {
     double start_s; /* what it takes its turn by */
     uint32_t pass, run;
     double pass_s;  /* the pass itself starts: where stages block, behind what is fetched for it */
 };
 
-struct clock {
+struct pipeline_clock {
     const struct parallel *parallel;
     const struct pipeline_times *times;
     uint32_t microbatches, runs;
     uint64_t length; /* steps of each stage */
     bool splits, by_sequence;
-    struct stage *stages;
-    struct choice *next;   /* per stage; INFINITY: nothing can be, or all is done */
-    uint32_t *first;       /* which stage is next: of all in [1], of two halves in [2] and [3] ... */
-    uint32_t leaf_count;   /* of that, at least the stages; a power of two */
-    uint32_t (*appended)[PIPELINE_PASSES]; /* per run: to the stage's sequence */
-    uint32_t (*passed)[PIPELINE_PASSES]; /* per run: microbatches through each pass */
+    struct pipeline_stage *stages;
+    struct pipeline_choice *next;           /* per stage; INFINITY: nothing can be, or all is done */
+    uint32_t *first;                        /* which stage is next: of all in [1], of two halves in [2] and [3] ... */
+    uint32_t leaf_count;                    /* of that, at least the stages; a power of two */
+    uint32_t (*appended)[PIPELINE_PASSES];  /* per run: to the stage's sequence */
+    uint32_t (*passed)[PIPELINE_PASSES];    /* per run: microbatches through each pass */
     double *forward_end_s, *backward_end_s; /* [run][microbatch]; backward: of the input's gradient */
 };
 
@@ -70,7 +70,7 @@ bool pipeline_splits(const struct parallel *parallel)
 
 /* --- when a step could start ---------------------------------------------------------------- */
 
-static uint32_t run_of(const struct clock *c, uint32_t stage, uint32_t chunk)
+static uint32_t run_of(const struct pipeline_clock *c, uint32_t stage, uint32_t chunk)
 {
     uint32_t stages = c->parallel->pipeline;
     bool back = c->parallel->schedule == PIPELINE_ZB_V && chunk % 2 == 1;
@@ -78,7 +78,7 @@ static uint32_t run_of(const struct clock *c, uint32_t stage, uint32_t chunk)
 }
 
 /* What a pass over the run needs of another stage takes to come from there. */
-static double fetch_s(const struct clock *c, uint32_t pass, uint32_t run)
+static double fetch_s(const struct pipeline_clock *c, uint32_t pass, uint32_t run)
 {
     uint32_t own = parallel_place(c->parallel, run).stage;
     if (pass == PIPELINE_WEIGHT || (pass == PIPELINE_FORWARD ? run == 0 : run + 1 == c->runs)) return 0;
@@ -88,13 +88,13 @@ static double fetch_s(const struct clock *c, uint32_t pass, uint32_t run)
 }
 
 /* Of that what comes beside other passes. */
-static double beside_s(const struct clock *c, uint32_t pass, uint32_t run)
+static double beside_s(const struct pipeline_clock *c, uint32_t pass, uint32_t run)
 {
     return c->parallel->blocking ? 0 : fetch_s(c, pass, run);
 }
 
 /* When it could start, or be fetched for. INFINITY: what it needs has not begun. */
-static double ready_s(const struct clock *c, uint32_t pass, uint32_t run)
+static double ready_s(const struct pipeline_clock *c, uint32_t pass, uint32_t run)
 {
     uint32_t n = c->passed[run][pass];
     size_t at = (size_t)run * c->microbatches + n;
@@ -114,16 +114,16 @@ static double ready_s(const struct clock *c, uint32_t pass, uint32_t run)
 /* --- sequences ------------------------------------------------------------------------------ */
 
 /* Append a pass of the stage. Those past the last microbatch are left out. */
-static void append(struct clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
+static void append(struct pipeline_clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
 {
-    struct stage *s = &c->stages[stage];
+    struct pipeline_stage *s = &c->stages[stage];
     uint32_t run = run_of(c, stage, chunk);
     if (c->appended[run][pass]++ >= c->microbatches) return;
     s->sequence[s->length++] = (struct sequence_step){pass, run};
 }
 
 /* The k-th forward or backward pass of a stage, all its chunks together: which chunk is it? */
-static uint32_t chunk_of(const struct clock *c, uint64_t k, bool forward)
+static uint32_t chunk_of(const struct pipeline_clock *c, uint64_t k, bool forward)
 {
     uint32_t stages = c->parallel->pipeline, chunks = c->parallel->chunks;
     uint32_t chunk = (uint32_t)(k % ((uint64_t)stages * chunks) / stages);
@@ -131,7 +131,7 @@ static uint32_t chunk_of(const struct clock *c, uint64_t k, bool forward)
 }
 
 /* Forward passes in front of the first backward one. */
-static uint64_t warm_up(const struct clock *c, uint32_t stage)
+static uint64_t warm_up(const struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t stages = c->parallel->pipeline, chunks = c->parallel->chunks;
     uint64_t all = (uint64_t)c->microbatches * chunks, begin = stages - 1 - stage;
@@ -142,7 +142,7 @@ static uint64_t warm_up(const struct clock *c, uint32_t stage)
 }
 
 /* gpipe, 1f1b, interleaved, on several stages. */
-static void append_in_turn(struct clock *c, uint32_t stage)
+static void append_in_turn(struct pipeline_clock *c, uint32_t stage)
 {
     uint64_t all = (uint64_t)c->microbatches * c->parallel->chunks, begin = warm_up(c, stage);
     for (uint64_t k = 0; k < all + begin; k++) {
@@ -151,7 +151,7 @@ static void append_in_turn(struct clock *c, uint32_t stage)
     }
 }
 
-static void append_one_by_one(struct clock *c)
+static void append_one_by_one(struct pipeline_clock *c)
 {
     for (uint32_t n = 0; n < c->microbatches; n++) {
         for (uint32_t chunk = 0; chunk < c->parallel->chunks; chunk++) append(c, 0, PIPELINE_FORWARD, chunk);
@@ -160,7 +160,7 @@ static void append_one_by_one(struct clock *c)
 }
 
 /* zb-h1: 1f1b, with the gradients of weights as many microbatches behind as the stage is from the first. */
-static void append_h1(struct clock *c, uint32_t stage)
+static void append_h1(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t begin = c->parallel->pipeline - 1 - stage, m = c->microbatches;
     for (uint32_t k = 0; k < m + begin; k++) {
@@ -173,14 +173,14 @@ static void append_h1(struct clock *c, uint32_t stage)
 }
 
 /* Both halves of a backward pass, one behind the other. */
-static void append_backward(struct clock *c, uint32_t stage, uint32_t chunk)
+static void append_backward(struct pipeline_clock *c, uint32_t stage, uint32_t chunk)
 {
     append(c, stage, PIPELINE_INPUT, chunk);
     append(c, stage, PIPELINE_WEIGHT, chunk);
 }
 
 /* zb-v, with chunk 0 on the way there and 1 on the way back. */
-static void append_v(struct clock *c, uint32_t stage)
+static void append_v(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t rest = c->parallel->pipeline - stage, least = 2 * c->parallel->pipeline - 1;
     uint32_t m = c->microbatches > least ? c->microbatches : least;
@@ -209,7 +209,7 @@ static void append_v(struct clock *c, uint32_t stage)
     while (there[PIPELINE_WEIGHT] < m) append(c, stage, PIPELINE_WEIGHT, 0);
 }
 
-static void append_all(struct clock *c)
+static void append_all(struct pipeline_clock *c)
 {
     for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) {
         if (!c->splits && c->parallel->pipeline == 1) append_one_by_one(c);
@@ -220,12 +220,12 @@ static void append_all(struct clock *c)
     }
 }
 
-static void next_in_sequence(const struct clock *c, uint32_t stage, struct choice *out)
+static void next_in_sequence(const struct pipeline_clock *c, uint32_t stage, struct pipeline_choice *out)
 {
-    const struct stage *s = &c->stages[stage];
+    const struct pipeline_stage *s = &c->stages[stage];
     const struct sequence_step *next = &s->sequence[s->taken];
-    *out = (struct choice){.start_s = max_s(s->free_s, ready_s(c, next->pass, next->run)), .pass = next->pass,
-                           .run = next->run};
+    *out = (struct pipeline_choice){.start_s = max_s(s->free_s, ready_s(c, next->pass, next->run)), .pass = next->pass,
+                                    .run = next->run};
 }
 
 /* --- what is ready --------------------------------------------------------------------------- */
@@ -237,30 +237,30 @@ static uint32_t kept_max(const struct parallel *p)
     return 2 * p->pipeline;
 }
 
-static struct choice ready_choice(const struct clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
+static struct pipeline_choice ready_choice(const struct pipeline_clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
 {
     uint32_t run = run_of(c, stage, chunk);
-    return (struct choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, run)), .pass = pass, .run = run};
+    return (struct pipeline_choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, run)), .pass = pass, .run = run};
 }
 
 /* The first of the stage's chunks to be ready for the pass; of equals the later run backward, and the
  * later one forward too, for its microbatch is further along. */
-static struct choice first_ready(const struct clock *c, uint32_t stage, uint32_t pass)
+static struct pipeline_choice first_ready(const struct pipeline_clock *c, uint32_t stage, uint32_t pass)
 {
-    struct choice best = {.start_s = INFINITY, .pass = pass};
+    struct pipeline_choice best = {.start_s = INFINITY, .pass = pass};
     for (uint32_t chunk = c->parallel->chunks; chunk-- > 0;) {
-        struct choice choice = ready_choice(c, stage, pass, chunk);
+        struct pipeline_choice choice = ready_choice(c, stage, pass, chunk);
         if (choice.start_s < best.start_s) best = choice;
     }
     return best;
 }
 
-static void next_ready(const struct clock *c, uint32_t stage, struct choice *out)
+static void next_ready(const struct pipeline_clock *c, uint32_t stage, struct pipeline_choice *out)
 {
-    const struct stage *s = &c->stages[stage];
-    struct choice forward = {.start_s = INFINITY, .pass = PIPELINE_FORWARD};
-    struct choice input = first_ready(c, stage, PIPELINE_INPUT);
-    struct choice weight = first_ready(c, stage, PIPELINE_WEIGHT);
+    const struct pipeline_stage *s = &c->stages[stage];
+    struct pipeline_choice forward = {.start_s = INFINITY, .pass = PIPELINE_FORWARD};
+    struct pipeline_choice input = first_ready(c, stage, PIPELINE_INPUT);
+    struct pipeline_choice weight = first_ready(c, stage, PIPELINE_WEIGHT);
     uint32_t room = kept_max(c->parallel) - s->kept;
     if (room > 0) forward = first_ready(c, stage, PIPELINE_FORWARD);
     /* the way back must not be blocked: what is on the way there leaves a place for it */
@@ -272,9 +272,9 @@ static void next_ready(const struct clock *c, uint32_t stage, struct choice *out
 
 /* --- the clock ------------------------------------------------------------------------------ */
 
-static void run_pass(struct clock *c, uint32_t stage, const struct choice *choice, struct pipeline_step *out)
+static void run_pass(struct pipeline_clock *c, uint32_t stage, const struct pipeline_choice *choice, struct pipeline_step *out)
 {
-    struct stage *s = &c->stages[stage];
+    struct pipeline_stage *s = &c->stages[stage];
     uint32_t run = choice->run, n = c->passed[run][choice->pass]++;
     double end_s = choice->pass_s + c->times[run].pass_s[choice->pass];
     *out = (struct pipeline_step){choice->pass, run, n, choice->pass_s, end_s};
@@ -290,7 +290,7 @@ static void run_pass(struct clock *c, uint32_t stage, const struct choice *choic
 }
 
 /* Of equals the lower stage. */
-static void play(struct clock *c, uint32_t stage)
+static void play(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t node = c->leaf_count + stage;
     c->first[node] = stage;
@@ -300,10 +300,10 @@ static void play(struct clock *c, uint32_t stage)
     }
 }
 
-static void choose(struct clock *c, uint32_t stage)
+static void choose(struct pipeline_clock *c, uint32_t stage)
 {
-    struct choice *next = &c->next[stage];
-    *next = (struct choice){.start_s = INFINITY};
+    struct pipeline_choice *next = &c->next[stage];
+    *next = (struct pipeline_choice){.start_s = INFINITY};
     if (c->stages[stage].taken < c->length) (c->by_sequence ? next_in_sequence : next_ready)(c, stage, next);
     next->pass_s = next->start_s;
     if (c->parallel->blocking) next->pass_s += fetch_s(c, next->pass, next->run);
@@ -312,20 +312,20 @@ static void choose(struct clock *c, uint32_t stage)
 
 /* A pass of a run next to one of the stage's was taken: that may be what the stage waits for, if its next is known and
  * not ready. */
-static void choose_again(struct clock *c, uint32_t run)
+static void choose_again(struct pipeline_clock *c, uint32_t run)
 {
     uint32_t stage = parallel_place(c->parallel, run).stage;
     if (!c->by_sequence || !(c->next[stage].start_s < INFINITY)) choose(c, stage);
 }
 
-static void run_clock(struct clock *c, struct pipeline_order *out)
+static void run_clock(struct pipeline_clock *c, struct pipeline_order *out)
 {
     for (uint32_t leaf = c->parallel->pipeline; leaf < c->leaf_count; leaf++) c->next[leaf].pass_s = INFINITY;
     for (uint32_t leaf = 0; leaf < c->leaf_count; leaf++) play(c, leaf);
     for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) choose(c, stage);
     for (uint64_t i = 0; i < out->count; i++) {
         uint32_t best = c->first[1];
-        const struct choice choice = c->next[best];
+        const struct pipeline_choice choice = c->next[best];
         assert(choice.pass_s < INFINITY);
         run_pass(c, best, &choice, &out->steps[i]);
         if (out->steps[i].end_s > out->end_s) out->end_s = out->steps[i].end_s;
@@ -335,7 +335,7 @@ static void run_clock(struct clock *c, struct pipeline_order *out)
     }
 }
 
-static enum status prepare(struct clock *c, struct arena *arena, struct error *err)
+static enum status prepare(struct pipeline_clock *c, struct arena *arena, struct error *err)
 {
     const struct parallel *p = c->parallel;
     uint64_t cells = (uint64_t)c->runs * c->microbatches;
@@ -358,7 +358,7 @@ static enum status prepare(struct clock *c, struct arena *arena, struct error *e
 }
 
 /* The clock back to 0, for the other way of choosing. */
-static void rewind_clock(struct clock *c)
+static void rewind_clock(struct pipeline_clock *c)
 {
     memset(c->passed, 0, c->runs * sizeof *c->passed);
     for (uint32_t stage = 0; stage < c->parallel->pipeline; stage++) {
@@ -373,8 +373,8 @@ enum status pipeline_order(struct arena *arena, const struct parallel *parallel,
 {
     struct arena scratch = {0};
     bool splits = pipeline_splits(parallel);
-    struct clock c = {.parallel = parallel, .times = times, .microbatches = microbatches, .splits = splits,
-                      .runs = parallel_runs(parallel), .by_sequence = parallel->schedule != PIPELINE_ZB_H2};
+    struct pipeline_clock c = {.parallel = parallel, .times = times, .microbatches = microbatches, .splits = splits,
+                               .runs = parallel_runs(parallel), .by_sequence = parallel->schedule != PIPELINE_ZB_H2};
     struct pipeline_order other;
     assert(!pipeline_is_asynchronous(parallel->schedule) && parallel->schedule != PIPELINE_TERAPIPE);
     if (parallel_buckets(parallel) > 1) return pipeline_buckets_order(arena, parallel, microbatches, times, out, err);

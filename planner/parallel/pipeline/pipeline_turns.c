@@ -28,7 +28,7 @@ struct replica {
     double free_s, next_s;  /* when its next step can start; INFINITY: what that needs has not begun, or all is done */
 };
 
-struct clock {
+struct pipeline_turns_clock {
     const struct parallel *parallel;
     const struct pipeline_times *times;
     uint32_t microbatches, count; /* replicas of all stages */
@@ -39,36 +39,36 @@ struct clock {
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-struct turn {
+struct pipeline_turn {
     uint32_t pass, microbatch;
 };
 
 /* F ... F, then F B F B ..., then B ... B. */
-static struct turn next_turn(const struct clock *c, const struct replica *r)
+static struct pipeline_turn next_turn(const struct pipeline_turns_clock *c, const struct replica *r)
 {
     uint32_t own = 0, ahead = r->ahead, both = 2 * (r->length - ahead), i = r->taken;
     bool forward = i < ahead || (i - ahead < both && (i - ahead) % 2 == 0);
     if (i < ahead) own = i;
     else if (i - ahead < both) own = (i - ahead) / 2 + (forward ? ahead : 0);
     else own = i - r->length;
-    return (struct turn){forward ? PIPELINE_FORWARD : PIPELINE_BACKWARD,
-                         r->first + own * parallel_turns(c->parallel, r->stage)};
+    return (struct pipeline_turn){forward ? PIPELINE_FORWARD : PIPELINE_BACKWARD,
+                                  r->first + own * parallel_turns(c->parallel, r->stage)};
 }
 
-static double *end_of(double *ends_s, const struct clock *c, uint32_t stage, uint32_t microbatch)
+static double *end_of(double *ends_s, const struct pipeline_turns_clock *c, uint32_t stage, uint32_t microbatch)
 {
     return &ends_s[(size_t)stage * c->microbatches + microbatch];
 }
 
 /* What the pass needs of another stage takes to come from there. */
-static double fetch_s(const struct clock *c, uint32_t stage, uint32_t pass)
+static double fetch_s(const struct pipeline_turns_clock *c, uint32_t stage, uint32_t pass)
 {
     if (pass == PIPELINE_FORWARD) return stage > 0 ? c->times[stage - 1].send_s : 0;
     return stage + 1 < c->parallel->pipeline ? c->times[stage].send_s : 0;
 }
 
 /* When what the pass needs is there; where stages block, when it can be fetched. */
-static double ready_s(const struct clock *c, uint32_t stage, struct turn turn)
+static double ready_s(const struct pipeline_turns_clock *c, uint32_t stage, struct pipeline_turn turn)
 {
     double beside_s = c->parallel->blocking ? 0 : fetch_s(c, stage, turn.pass);
     if (turn.pass == PIPELINE_FORWARD)
@@ -77,24 +77,24 @@ static double ready_s(const struct clock *c, uint32_t stage, struct turn turn)
     return *end_of(c->backward_end_s, c, stage + 1, turn.microbatch) + beside_s;
 }
 
-static void choose(struct clock *c, struct replica *r)
+static void choose(struct pipeline_turns_clock *c, struct replica *r)
 {
     r->next_s = INFINITY;
     if (r->taken == 2 * r->length) return;
-    struct turn turn = next_turn(c, r);
+    struct pipeline_turn turn = next_turn(c, r);
     r->next_s = max_s(r->free_s, ready_s(c, r->stage, turn));
     if (c->parallel->blocking) r->next_s += fetch_s(c, r->stage, turn.pass);
 }
 
 /* The replica of a stage that has the microbatch. */
-static struct replica *replica_of(const struct clock *c, uint32_t stage, uint32_t microbatch)
+static struct replica *replica_of(const struct pipeline_turns_clock *c, uint32_t stage, uint32_t microbatch)
 {
     return &c->replicas[c->first_of[stage] + microbatch % parallel_turns(c->parallel, stage)];
 }
 
-static void run_pass(struct clock *c, struct replica *r, struct pipeline_step *out)
+static void run_pass(struct pipeline_turns_clock *c, struct replica *r, struct pipeline_step *out)
 {
-    struct turn turn = next_turn(c, r);
+    struct pipeline_turn turn = next_turn(c, r);
     double end_s = r->next_s + c->times[r->stage].pass_s[turn.pass];
     *out = (struct pipeline_step){turn.pass, r->stage, turn.microbatch, r->next_s, end_s};
     *end_of(turn.pass == PIPELINE_FORWARD ? c->forward_end_s : c->backward_end_s, c, r->stage, turn.microbatch) = end_s;
@@ -105,7 +105,7 @@ static void run_pass(struct clock *c, struct replica *r, struct pipeline_step *o
     if (r->stage + 1 < c->parallel->pipeline) choose(c, replica_of(c, r->stage + 1, turn.microbatch));
 }
 
-static void run_clock(struct clock *c, struct pipeline_order *out)
+static void run_clock(struct pipeline_turns_clock *c, struct pipeline_order *out)
 {
     for (uint32_t i = 0; i < c->count; i++) choose(c, &c->replicas[i]);
     for (uint64_t i = 0; i < out->count; i++) {
@@ -126,7 +126,7 @@ static uint32_t ahead_of(const struct parallel *p, uint32_t stage, uint32_t leng
     return all ? length : min_u32(parallel_depth(p, stage) - 1, length);
 }
 
-static enum status prepare(struct clock *c, struct arena *arena, struct error *err)
+static enum status prepare(struct pipeline_turns_clock *c, struct arena *arena, struct error *err)
 {
     const struct parallel *p = c->parallel;
     size_t cells = (size_t)p->pipeline * c->microbatches;
@@ -152,8 +152,8 @@ enum status pipeline_turns_order(struct arena *arena, const struct parallel *par
                                  const struct pipeline_times *times, struct pipeline_order *out, struct error *err)
 {
     struct arena scratch = {0};
-    struct clock c = {.parallel = parallel, .times = times, .microbatches = microbatches,
-                      .count = (uint32_t)parallel_replicas_before(parallel, parallel->pipeline)};
+    struct pipeline_turns_clock c = {.parallel = parallel, .times = times, .microbatches = microbatches,
+                                     .count = (uint32_t)parallel_replicas_before(parallel, parallel->pipeline)};
     assert(parallel->replicated == parallel->pipeline && parallel->schedule <= PIPELINE_1F1B);
     *out = (struct pipeline_order){.count = 2 * (uint64_t)parallel->pipeline * microbatches};
     if (out->count > PIPELINE_STEPS_MAX)

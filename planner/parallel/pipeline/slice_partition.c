@@ -12,7 +12,7 @@
 
 enum { UNITS = PARALLEL_SLICES_MAX };
 
-struct table {
+struct slice_partition_table {
     uint32_t units;
     double seconds[UNITS][UNITS + 1], hops[UNITS][UNITS + 1]; /* [begin][end] */
     double sorted[UNITS * (UNITS + 1) / 2];
@@ -33,7 +33,7 @@ static uint32_t token_of(const struct slice_request *request, uint32_t unit)
 }
 
 /* Returns how many times there are. */
-static uint32_t fill(struct table *t, const struct slice_request *request)
+static uint32_t fill(struct slice_partition_table *t, const struct slice_request *request)
 {
     uint32_t count = 0;
     for (uint32_t b = 0; b < t->units; b++)
@@ -49,7 +49,7 @@ static uint32_t fill(struct table *t, const struct slice_request *request)
 }
 
 /* The least sum of slices whose hops take at most `most_s`; INFINITY: there is none. */
-static double least_sum(struct table *t, double most_s)
+static double least_sum(struct slice_partition_table *t, double most_s)
 {
     t->best[0] = 0;
     for (uint32_t e = 1; e <= t->units; e++) {
@@ -64,7 +64,7 @@ static double least_sum(struct table *t, double most_s)
     return t->best[t->units];
 }
 
-static void read_off(const struct table *t, const struct slice_request *request, struct slice_partition *out)
+static void read_off(const struct slice_partition_table *t, const struct slice_request *request, struct slice_partition *out)
 {
     uint32_t ends[UNITS], count = 0;
     for (uint32_t e = t->units; e > 0; e = t->from[e]) ends[count++] = e;
@@ -77,7 +77,7 @@ static void read_off(const struct table *t, const struct slice_request *request,
 
 enum status slice_partition_find(const struct slice_request *request, struct slice_partition *out, struct error *err)
 {
-    struct table *t = malloc(sizeof *t);
+    struct slice_partition_table *t = malloc(sizeof *t);
     if (!t) return error_memory(err, "slices of a sequence", sizeof *t);
     t->units = (request->tokens + request->granularity - 1) / request->granularity;
     assert(t->units > 0 && t->units <= UNITS && request->stages > 0 && request->repeats > 0);

@@ -11,7 +11,7 @@
 
 #include "base/try.h"
 
-struct cell {
+struct stage_blocks_cell {
     double value;
     uint32_t next; /* the first layer behind the block */
 };
@@ -19,11 +19,11 @@ struct cell {
 struct joiner {
     const struct stage_chain *chain;
     uint32_t layers, most;
-    double *seconds;    /* of the layers in front, layers + 1 entries */
-    struct cell *cells; /* [b - 1][i] */
+    double *seconds;                 /* of the layers in front, layers + 1 entries */
+    struct stage_blocks_cell *cells; /* [b - 1][i] */
 };
 
-static struct cell *cell_of(const struct joiner *j, uint32_t blocks, uint32_t layer)
+static struct stage_blocks_cell *cell_of(const struct joiner *j, uint32_t blocks, uint32_t layer)
 {
     return &j->cells[(size_t)(blocks - 1) * j->layers + layer];
 }
@@ -43,12 +43,12 @@ static void fill(const struct joiner *j, double limit_s)
 {
     for (uint32_t blocks = 1; blocks <= j->most; blocks++)
         for (uint32_t i = 0; i < j->layers; i++) {
-            struct cell *cell = cell_of(j, blocks, i);
+            struct stage_blocks_cell *cell = cell_of(j, blocks, i);
             uint32_t end = j->layers - (blocks - 1); /* a layer for each block behind */
-            *cell = (struct cell){INFINITY, 0};
+            *cell = (struct stage_blocks_cell){INFINITY, 0};
             for (uint32_t next = blocks == 1 ? j->layers : i + 1; next <= end; next++) {
                 double value = with_block(j, blocks, i, next, limit_s);
-                if (value < cell->value) *cell = (struct cell){value, next};
+                if (value < cell->value) *cell = (struct stage_blocks_cell){value, next};
             }
         }
 }

@@ -9,29 +9,29 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 
-struct cell {
+struct stage_cuts_cell {
     double slowest_s;
     uint32_t end; /* the layer behind stage s */
 };
 
-struct cutter {
+struct stage_cuts_cutter {
     const struct stage_chain *chain;
     const struct stage_cuts_request *request;
-    struct cell *cells; /* [s][i], i up to the number of layers */
+    struct stage_cuts_cell *cells; /* [s][i], i up to the number of layers */
 };
 
 /* What a stage is so far, layer by layer. */
-struct sums {
+struct stage_cuts_sums {
     double seconds, weight_bytes;
     uint64_t held_bytes, kept_bytes;
 };
 
-static struct cell *cell_of(const struct cutter *c, uint32_t s, uint32_t i)
+static struct stage_cuts_cell *cell_of(const struct stage_cuts_cutter *c, uint32_t s, uint32_t i)
 {
     return &c->cells[(size_t)s * (c->chain->count + 1) + i];
 }
 
-static void add_layer(const struct cutter *c, uint32_t s, uint32_t l, struct sums *sums)
+static void add_layer(const struct stage_cuts_cutter *c, uint32_t s, uint32_t l, struct stage_cuts_sums *sums)
 {
     const struct stage_layer *layer = &c->chain->layers[l];
     const struct stage_layer *own = c->request->chain_of_stage ? &c->request->chain_of_stage[s]->layers[l] : layer;
@@ -48,7 +48,7 @@ static uint64_t depth_of(const struct stage_cuts_request *request, uint32_t s)
     return (workers + request->replicas[s] - 1) / request->replicas[s];
 }
 
-static bool fits(const struct stage_cuts_request *request, uint32_t s, uint64_t depth, const struct sums *sums)
+static bool fits(const struct stage_cuts_request *request, uint32_t s, uint64_t depth, const struct stage_cuts_sums *sums)
 {
     uint64_t memory_bytes = request->memory_of_stage ? request->memory_of_stage[s] : request->memory_bytes;
     if (memory_bytes == 0) return true;
@@ -56,14 +56,14 @@ static bool fits(const struct stage_cuts_request *request, uint32_t s, uint64_t 
            (sums->kept_bytes == 0 || depth <= (memory_bytes - sums->held_bytes) / sums->kept_bytes);
 }
 
-static double stage_s(const struct stage_cuts_request *request, uint32_t s, const struct sums *sums)
+static double stage_s(const struct stage_cuts_request *request, uint32_t s, const struct stage_cuts_sums *sums)
 {
     uint32_t replicas = request->replicas[s];
     return fmax(sums->seconds, 2.0 * (replicas - 1) * sums->weight_bytes / request->bytes_per_s) / replicas;
 }
 
 /* From the last stage to the first; a stage leaves at least a layer to each of those behind it. */
-static void fill(struct cutter *c)
+static void fill(struct stage_cuts_cutter *c)
 {
     const struct stage_cuts_request *request = c->request;
     uint32_t n = c->chain->count;
@@ -71,9 +71,9 @@ static void fill(struct cutter *c)
         bool last = s + 1 == request->stages;
         uint64_t depth = depth_of(request, s);
         for (uint32_t i = 0; i < n; i++) {
-            struct cell *cell = cell_of(c, s, i);
-            struct sums sums = {0};
-            *cell = (struct cell){INFINITY, n};
+            struct stage_cuts_cell *cell = cell_of(c, s, i);
+            struct stage_cuts_sums sums = {0};
+            *cell = (struct stage_cuts_cell){INFINITY, n};
             for (uint32_t end = i + 1; end <= n; end++) {
                 add_layer(c, s, end - 1, &sums);
                 if (!fits(request, s, depth, &sums)) break;
@@ -83,14 +83,14 @@ static void fill(struct cutter *c)
                     double sent_s = 2.0 * (double)c->chain->layers[end - 1].cut_bytes / request->bytes_per_s;
                     slowest_s = fmax(fmax(slowest_s, sent_s), cell_of(c, s + 1, end)->slowest_s);
                 }
-                if (slowest_s < cell->slowest_s) *cell = (struct cell){slowest_s, end};
+                if (slowest_s < cell->slowest_s) *cell = (struct stage_cuts_cell){slowest_s, end};
             }
         }
-        *cell_of(c, s, n) = (struct cell){INFINITY, n};
+        *cell_of(c, s, n) = (struct stage_cuts_cell){INFINITY, n};
     }
 }
 
-static enum status nothing_fits(const struct cutter *c, struct error *err)
+static enum status nothing_fits(const struct stage_cuts_cutter *c, struct error *err)
 {
     const struct stage_cuts_request *request = c->request;
     uint64_t memory_bytes = request->memory_bytes;
@@ -105,7 +105,7 @@ static enum status nothing_fits(const struct cutter *c, struct error *err)
                      request->memory_of_stage ? "at most" : "each");
 }
 
-static enum status find(struct cutter *c, struct arena *arena, struct arena *scratch, struct stage_partition *out,
+static enum status find(struct stage_cuts_cutter *c, struct arena *arena, struct arena *scratch, struct stage_partition *out,
                         struct error *err)
 {
     const struct stage_cuts_request *request = c->request;
@@ -121,7 +121,7 @@ static enum status find(struct cutter *c, struct arena *arena, struct arena *scr
         found.workers += request->replicas[s];
         i = end;
     }
-    struct sums all = {0};
+    struct stage_cuts_sums all = {0};
     for (uint32_t l = 0; l < n; l++) add_layer(c, 0, l, &all);
     found.data_parallel_s = fmax(all.seconds, 2.0 * (found.workers - 1) * all.weight_bytes / request->bytes_per_s) /
                             found.workers;
@@ -133,7 +133,7 @@ enum status stage_cuts_find(struct arena *arena, const struct stage_chain *chain
                             const struct stage_cuts_request *request, struct stage_partition *out, struct error *err)
 {
     struct arena scratch = {0};
-    struct cutter c = {.chain = chain, .request = request};
+    struct stage_cuts_cutter c = {.chain = chain, .request = request};
     assert(request->stages > 0 && request->bytes_per_s > 0);
     enum status status = find(&c, arena, &scratch, out, err);
     arena_release(&scratch);

@@ -32,43 +32,45 @@ const char *const stage_method_names[STAGE_METHOD_COUNT] = {
     [STAGE_BALANCED] = "balanced",
 };
 
-struct cell {
+struct stage_partition_cell {
     double value;
     uint32_t split, part; /* the last stage: its first layer, its components (workers) */
 };
 
-struct finder {
+struct stage_partition_finder {
     const struct stage_chain *chain;
     const struct stage_request *request;
     uint32_t layers, workers;
     double *seconds;   /* of the layers in front, layers + 1 entries; likewise below */
     double *seconds_of_stage; /* likewise, stage by stage; NULL: they are equal */
     uint64_t *weights, *held, *kept;
-    struct cell *levels[STAGE_LEVELS_MAX]; /* [i][j][m - 1] */
-    struct stage *stages;                  /* from the end */
+    struct stage_partition_cell *levels[STAGE_LEVELS_MAX]; /* [i][j][m - 1] */
+    struct stage *stages;                                  /* from the end */
     uint32_t stage_count;
 };
 
-static double seconds_of(const struct finder *f, uint32_t i, uint32_t j)
+static double seconds_of(const struct stage_partition_finder *f, uint32_t i, uint32_t j)
 {
     return f->seconds[j + 1] - f->seconds[i];
 }
 
 /* --- PipeDream ------------------------------------------------------------------------------ */
 
-static struct cell *cell_of(const struct finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m)
+static struct stage_partition_cell *cell_of(const struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j,
+                                            uint32_t m)
 {
     return &f->levels[level][((size_t)i * f->layers + j) * f->request->levels[level].components + m - 1];
 }
 
 /* A of the level below with all its components: what one component takes. */
-static double inside_s(const struct finder *f, uint32_t level, uint32_t i, uint32_t j)
+static double inside_s(const struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j)
 {
     if (level == 0) return seconds_of(f, i, j);
     return cell_of(f, level - 1, i, j, f->request->levels[level - 1].components)->value;
 }
 
-static double replicated_s(const struct finder *f, uint32_t level, double one_s, uint32_t i, uint32_t j, uint32_t m)
+static double replicated_s(const struct stage_partition_finder *f, uint32_t level, double one_s, uint32_t i, uint32_t j,
+                           uint32_t m)
 {
     double weights_s = (double)(f->weights[j + 1] - f->weights[i]) / f->request->levels[level].bytes_per_s;
     if (!(seconds_of(f, i, j) > 0) && f->seconds[f->layers] > 0) return INFINITY;
@@ -76,14 +78,14 @@ static double replicated_s(const struct finder *f, uint32_t level, double one_s,
     return fmax(one_s, 2.0 * (m - 1) * weights_s) / m;
 }
 
-static double sent_s(const struct finder *f, uint32_t level, uint32_t layer)
+static double sent_s(const struct stage_partition_finder *f, uint32_t level, uint32_t layer)
 {
     if (f->request->method == STAGE_PIPEDREAM_SUM) return 0;
     return 2.0 * (double)f->chain->layers[layer].cut_bytes / f->request->levels[level].bytes_per_s;
 }
 
 /* Ranges from short to long: both parts of a range are there before it. */
-static void fill_level(struct finder *f, uint32_t level)
+static void fill_level(struct stage_partition_finder *f, uint32_t level)
 {
     uint32_t components = f->request->levels[level].components;
     for (uint32_t length = 1; length <= f->layers; length++)
@@ -91,15 +93,15 @@ static void fill_level(struct finder *f, uint32_t level)
             uint32_t j = i + length - 1;
             double one_s = inside_s(f, level, i, j);
             for (uint32_t m = 1; m <= components; m++)
-                *cell_of(f, level, i, j, m) = (struct cell){replicated_s(f, level, one_s, i, j, m), i, m};
+                *cell_of(f, level, i, j, m) = (struct stage_partition_cell){replicated_s(f, level, one_s, i, j, m), i, m};
             for (uint32_t split = i + 1; split <= j; split++) {
                 double send_s = sent_s(f, level, split - 1), last_s = inside_s(f, level, split, j);
                 for (uint32_t part = 1; part < components; part++) {
                     double floor_s = fmax(send_s, replicated_s(f, level, last_s, split, j, part));
                     for (uint32_t m = part + 1; m <= components; m++) {
-                        struct cell *cell = cell_of(f, level, i, j, m);
+                        struct stage_partition_cell *cell = cell_of(f, level, i, j, m);
                         double value = fmax(cell_of(f, level, i, split - 1, m - part)->value, floor_s);
-                        if (value < cell->value) *cell = (struct cell){value, split, part};
+                        if (value < cell->value) *cell = (struct stage_partition_cell){value, split, part};
                     }
                 }
             }
@@ -107,10 +109,10 @@ static void fill_level(struct finder *f, uint32_t level)
 }
 
 /* The stages of a solution, from the end, each `times` times replicated already. */
-static void read_off(struct finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m, uint32_t times)
+static void read_off(struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m, uint32_t times)
 {
     for (bool first = false; !first;) {
-        const struct cell *cell = cell_of(f, level, i, j, m);
+        const struct stage_partition_cell *cell = cell_of(f, level, i, j, m);
         first = cell->split == i;
         if (level == 0)
             f->stages[f->stage_count++] = (struct stage){cell->split, j - cell->split + 1, cell->part * times};
@@ -122,7 +124,7 @@ static void read_off(struct finder *f, uint32_t level, uint32_t i, uint32_t j, u
     }
 }
 
-static double data_parallel_s(const struct finder *f)
+static double data_parallel_s(const struct stage_partition_finder *f)
 {
     double value = seconds_of(f, 0, f->layers - 1);
     for (uint32_t level = 0; level < f->request->level_count; level++)
@@ -130,7 +132,7 @@ static double data_parallel_s(const struct finder *f)
     return value;
 }
 
-static enum status find_pipedream(struct finder *f, struct arena *scratch, struct stage_partition *out,
+static enum status find_pipedream(struct stage_partition_finder *f, struct arena *scratch, struct stage_partition *out,
                                   struct error *err)
 {
     uint32_t top = f->request->level_count - 1;
@@ -148,14 +150,14 @@ static enum status find_pipedream(struct finder *f, struct arena *scratch, struc
 /* --- balanced ------------------------------------------------------------------------------- */
 
 /* The s-th stage from the end, from the front. */
-static uint32_t place_of(const struct finder *f, uint32_t s)
+static uint32_t place_of(const struct stage_partition_finder *f, uint32_t s)
 {
     assert(s <= f->request->stages);
     return f->request->stages - s;
 }
 
 /* As many minibatches as a worker of the s-th stage from the end has room for beside layers i..j; capped. */
-static uint32_t room_for(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
+static uint32_t room_for(const struct stage_partition_finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
     const struct stage_request *request = f->request;
     uint64_t held = f->held[j + 1] - f->held[i], kept = f->kept[j + 1] - f->kept[i];
@@ -165,7 +167,7 @@ static uint32_t room_for(const struct finder *f, uint32_t i, uint32_t j, uint32_
     return kept == 0 ? UINT32_MAX : (uint32_t)min_u64((memory - held) / kept, UINT32_MAX);
 }
 
-static double stage_s(const struct finder *f, uint32_t i, uint32_t j, uint32_t s)
+static double stage_s(const struct stage_partition_finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
     if (!f->seconds_of_stage) return seconds_of(f, i, j);
     const double *seconds = f->seconds_of_stage + (size_t)place_of(f, s) * (f->layers + 1);
@@ -180,12 +182,13 @@ static double join_stages(double one_s, double behind, double limit_s)
 }
 
 /* s stages from each layer on; `behind`: s - 1 stages, NULL where s is 1. */
-static void fill_stages(const struct finder *f, uint32_t s, double limit_s, const struct cell *behind, struct cell *out)
+static void fill_stages(const struct stage_partition_finder *f, uint32_t s, double limit_s,
+                        const struct stage_partition_cell *behind, struct stage_partition_cell *out)
 {
     uint32_t n = f->layers, width = f->workers + 1;
     uint32_t in_front = f->request->stages > 0 ? place_of(f, s) : 0; /* stages, who have a worker each at least */
     for (uint32_t i = 0; i < n; i++) {
-        for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct cell){INFINITY, 0, 0};
+        for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct stage_partition_cell){INFINITY, 0, 0};
         for (uint32_t next = i + 1; next <= n; next++) {
             double one_s = stage_s(f, i, next - 1, s);
             uint32_t room = room_for(f, i, next - 1, s);
@@ -194,16 +197,16 @@ static void fill_stages(const struct finder *f, uint32_t s, double limit_s, cons
             for (uint32_t d = s; d + in_front <= f->workers; d++)
                 for (uint32_t r = behind ? 1 : d; r + s - 1 <= d; r++) {
                     if (d > (uint64_t)room * r) continue;
-                    struct cell *cell = &out[(size_t)i * width + d];
+                    struct stage_partition_cell *cell = &out[(size_t)i * width + d];
                     double rest = behind ? behind[(size_t)next * width + d - r].value : 0;
                     double value = join_stages(one_s / r, rest, limit_s);
-                    if (value < cell->value) *cell = (struct cell){value, next, r};
+                    if (value < cell->value) *cell = (struct stage_partition_cell){value, next, r};
                 }
         }
     }
 }
 
-static enum status nothing_fits(const struct finder *f, struct error *err)
+static enum status nothing_fits(const struct stage_partition_finder *f, struct error *err)
 {
     uint32_t worst = 0;
     uint64_t most = 0;
@@ -228,17 +231,18 @@ static enum status nothing_fits(const struct finder *f, struct error *err)
 
 /* Tables for 1, 2, ... stages. */
 struct balanced {
-    struct cell *tables;
+    struct stage_partition_cell *tables;
     size_t size;   /* of each */
     uint32_t most; /* stages */
 };
 
-static struct cell *table_of(const struct balanced *b, uint32_t s)
+static struct stage_partition_cell *table_of(const struct balanced *b, uint32_t s)
 {
     return s == 0 ? NULL : b->tables + b->size * (s - 1);
 }
 
-static enum status fill_balanced(const struct finder *f, struct arena *scratch, struct balanced *b, struct error *err)
+static enum status fill_balanced(const struct stage_partition_finder *f, struct arena *scratch, struct balanced *b,
+                                 struct error *err)
 {
     b->most = min_u32(f->workers, f->layers);
     if (f->request->stages > 0) b->most = min_u32(b->most, f->request->stages);
@@ -248,15 +252,15 @@ static enum status fill_balanced(const struct finder *f, struct arena *scratch, 
     return STATUS_OK;
 }
 
-static double slowest_s(const struct finder *f, const struct balanced *b, uint32_t s)
+static double slowest_s(const struct stage_partition_finder *f, const struct balanced *b, uint32_t s)
 {
     return table_of(b, s)[f->workers].value;
 }
 
-static void read_balanced(struct finder *f, const struct balanced *b, uint32_t stages)
+static void read_balanced(struct stage_partition_finder *f, const struct balanced *b, uint32_t stages)
 {
     for (uint32_t s = stages, i = 0, d = f->workers; s > 0; s--) {
-        const struct cell *cell = &table_of(b, s)[(size_t)i * (f->workers + 1) + d];
+        const struct stage_partition_cell *cell = &table_of(b, s)[(size_t)i * (f->workers + 1) + d];
         f->stages[s - 1] = (struct stage){i, cell->split - i, cell->part};
         i = cell->split;
         d -= cell->part;
@@ -264,7 +268,7 @@ static void read_balanced(struct finder *f, const struct balanced *b, uint32_t s
     f->stage_count = stages;
 }
 
-static enum status find_balanced(struct finder *f, struct arena *scratch, struct stage_partition *out,
+static enum status find_balanced(struct stage_partition_finder *f, struct arena *scratch, struct stage_partition *out,
                                  struct error *err)
 {
     uint32_t wanted = f->request->stages, best = 0;
@@ -288,7 +292,7 @@ static enum status find_balanced(struct finder *f, struct arena *scratch, struct
 
 /* --- both ----------------------------------------------------------------------------------- */
 
-static enum status check_size(const struct finder *f, struct error *err)
+static enum status check_size(const struct stage_partition_finder *f, struct error *err)
 {
     double n = f->layers, steps = 0;
     for (uint32_t k = 0; k < f->request->level_count; k++)
@@ -301,7 +305,7 @@ static enum status check_size(const struct finder *f, struct error *err)
                      steps);
 }
 
-static enum status add_up_stages(struct finder *f, struct arena *scratch, struct error *err)
+static enum status add_up_stages(struct stage_partition_finder *f, struct arena *scratch, struct error *err)
 {
     TRY(ARENA_NEW(scratch, (size_t)f->request->stages * (f->layers + 1u), f->seconds_of_stage, err));
     double *seconds = f->seconds_of_stage;
@@ -315,7 +319,7 @@ static enum status add_up_stages(struct finder *f, struct arena *scratch, struct
     return STATUS_OK;
 }
 
-static enum status add_up(struct finder *f, struct arena *scratch, struct error *err)
+static enum status add_up(struct stage_partition_finder *f, struct arena *scratch, struct error *err)
 {
     size_t n = f->layers;
     TRY(ARENA_NEW(scratch, n + 1, f->seconds, err));
@@ -333,18 +337,19 @@ static enum status add_up(struct finder *f, struct arena *scratch, struct error 
     return f->request->chain_of_stage ? add_up_stages(f, scratch, err) : STATUS_OK;
 }
 
-static enum status begin(struct finder *f, struct arena *scratch, const struct stage_chain *chain,
+static enum status begin(struct stage_partition_finder *f, struct arena *scratch, const struct stage_chain *chain,
                          const struct stage_request *request, struct error *err)
 {
     assert(request->level_count > 0 && request->level_count <= STAGE_LEVELS_MAX);
-    *f = (struct finder){.chain = chain, .request = request, .layers = chain->count, .workers = 1};
+    *f = (struct stage_partition_finder){.chain = chain, .request = request, .layers = chain->count, .workers = 1};
     for (uint32_t k = 0; k < request->level_count; k++) f->workers *= request->levels[k].components;
     TRY(check_size(f, err));
     return add_up(f, scratch, err);
 }
 
 /* The stages that were read off, from the front. */
-static enum status hand_over(const struct finder *f, struct arena *arena, struct stage_partition *out, struct error *err)
+static enum status hand_over(const struct stage_partition_finder *f, struct arena *arena, struct stage_partition *out,
+                             struct error *err)
 {
     TRY(ARENA_NEW(arena, f->stage_count, out->stages, err));
     out->workers = f->workers;
@@ -357,7 +362,7 @@ enum status stage_partition_find(struct arena *arena, const struct stage_chain *
                                  const struct stage_request *request, struct stage_partition *out, struct error *err)
 {
     struct arena scratch = {0};
-    struct finder f;
+    struct stage_partition_finder f;
     struct stage_partition found = {0};
     enum status status = begin(&f, &scratch, chain, request, err);
     if (!status)
@@ -372,7 +377,7 @@ enum status stage_partition_each(struct arena *arena, const struct stage_chain *
                                  const struct stage_request *request, struct stage_partition *out, struct error *err)
 {
     struct arena scratch = {0};
-    struct finder f;
+    struct stage_partition_finder f;
     struct balanced b;
     assert(request->method == STAGE_BALANCED && request->stages == 0);
     enum status status = begin(&f, &scratch, chain, request, err);

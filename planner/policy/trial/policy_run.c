@@ -16,7 +16,7 @@
 #include "base/try.h"
 #include "planner/policy/policies.h"
 
-struct lane {
+struct policy_run_lane {
     int64_t free;      /* its last task has computed */
     int64_t starts;    /* of its last task: when to ask ahead; INT64_MAX: it was asked */
     uint32_t chosen;   /* ahead; TIMETABLE_NONE: nothing */
@@ -33,7 +33,7 @@ struct driver {
     struct policy_job *jobs;
     struct policy_device *devices;
     struct policy_cost *costs; /* (unit_count, class_count) */
-    struct lane *lanes;
+    struct policy_run_lane *lanes;
     int64_t *estimate;         /* (job_count): when its running task was estimated to end */
     struct dispatch *dispatch; /* of `actual` */
     struct policy_run *out;
@@ -86,7 +86,7 @@ static void show_all(struct driver *d)
                                                .shard = POLICY_NONE,
                                                .slots = 1,
                                                .asks = true};
-        d->lanes[g] = (struct lane){.starts = INT64_MAX, .chosen = TIMETABLE_NONE};
+        d->lanes[g] = (struct policy_run_lane){.starts = INT64_MAX, .chosen = TIMETABLE_NONE};
     }
     d->view = (struct policy_view){.jobs = d->jobs,
                                    .devices = d->devices,
@@ -108,7 +108,7 @@ static void refresh(struct driver *d)
         d->jobs[j].taken = runs;
     }
     for (uint32_t g = 0; g < d->device_count; g++) {
-        struct lane *lane = &d->lanes[g];
+        struct policy_run_lane *lane = &d->lanes[g];
         bool runs = lane->free > d->now;
         d->devices[g].free = runs ? d->jobs[d->devices[g].job].ready : (double)lane->free;
         d->devices[g].asks = !runs && lane->chosen == TIMETABLE_NONE;
@@ -208,7 +208,7 @@ static enum status act(struct driver *d, bool *acted, struct error *err)
 {
     *acted = true;
     for (uint32_t g = 0; g < d->device_count; g++) {
-        const struct lane *lane = &d->lanes[g];
+        const struct policy_run_lane *lane = &d->lanes[g];
         uint32_t job = lane->chosen;
         if (lane->starts <= d->now) return ask_ahead(d, g, err);
         if (job == TIMETABLE_NONE || lane->free > d->now || d->dispatch->jobs[job].ended > d->now)
@@ -228,7 +228,7 @@ static int64_t next_event(const struct driver *d)
 {
     int64_t next = INT64_MAX;
     for (uint32_t g = 0; g < d->device_count; g++) {
-        const struct lane *lane = &d->lanes[g];
+        const struct policy_run_lane *lane = &d->lanes[g];
         if (lane->free > d->now && lane->free < next) next = lane->free;
         if (lane->starts > d->now && lane->starts < next) next = lane->starts;
     }

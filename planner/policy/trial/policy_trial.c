@@ -13,7 +13,7 @@
 #include "base/try.h"
 #include "planner/solve/instance/timetable_check.h"
 
-struct head {
+struct policy_trial_head {
     char name[POLICY_NAME_MAX + 1];
     char text[POLICY_TRIAL_TEXT_BYTES];
     enum status status;
@@ -25,17 +25,17 @@ struct head {
     double seconds;
 };
 
-struct attempt {
+struct policy_trial_attempt {
     const char *policy;
     const struct instance *in;
     const struct policy_trial_options *options;
-    struct head head;
+    struct policy_trial_head head;
     struct policy_run run;
 };
 
 /* --- trying ---------------------------------------------------------------------------------- */
 
-static void fail(struct head *head, enum status status, enum policy_rule broken, const char *text)
+static void fail(struct policy_trial_head *head, enum status status, enum policy_rule broken, const char *text)
 {
     head->status = status;
     head->broken = broken;
@@ -51,7 +51,7 @@ static uint32_t first_difference(const struct policy_run *a, const struct policy
     return a->task_count == b->task_count ? 0 : 1;
 }
 
-static void repeat(struct attempt *a, const struct policy *policy, const struct policy_run_options *options)
+static void repeat(struct policy_trial_attempt *a, const struct policy *policy, const struct policy_run_options *options)
 {
     struct policy_run again = {0};
     struct error err = {0};
@@ -73,12 +73,12 @@ static void repeat(struct attempt *a, const struct policy *policy, const struct 
     policy_run_release(&again);
 }
 
-static void attempt(struct attempt *a)
+static void attempt(struct policy_trial_attempt *a)
 {
     struct policy_handle handle = {0}, other = {0};
     struct policy_run_options options = a->options->run;
     struct error err = {0};
-    struct head *head = &a->head;
+    struct policy_trial_head *head = &a->head;
     if (policy_open(a->policy, &handle, &err) || (a->options->other && policy_open(a->options->other, &other, &err))) {
         fail(head, STATUS_BAD_INPUT, POLICY_RULE_CHOICES, err.text);
         policy_close(&handle);
@@ -101,7 +101,7 @@ static void attempt(struct attempt *a)
 
 static void attempt_and_tell(void *context, struct contain_sink *sink)
 {
-    struct attempt *a = context;
+    struct policy_trial_attempt *a = context;
     attempt(a);
     contain_write(sink, &a->head, sizeof a->head);
     if (a->head.status != STATUS_OK) return;
@@ -112,7 +112,7 @@ static void attempt_and_tell(void *context, struct contain_sink *sink)
 /* --- listening ------------------------------------------------------------------------------- */
 
 /* Parses a child's report into the attempt. Returns false when it is invalid. */
-static bool understand(struct attempt *a, const char *result, size_t length)
+static bool understand(struct policy_trial_attempt *a, const char *result, size_t length)
 {
     uint32_t tasks = a->in->task_count;
     size_t steps_bytes = tasks * sizeof *a->run.steps, starts_bytes = tasks * sizeof *a->run.starts;
@@ -138,7 +138,7 @@ static bool understand(struct attempt *a, const char *result, size_t length)
            (decided->choice.job < a->in->job_count && decided->choice.device < a->in->device_count);
 }
 
-static enum status attempt_in_child(struct attempt *a, struct error *err)
+static enum status attempt_in_child(struct policy_trial_attempt *a, struct error *err)
 {
     const struct contain_limits *limits = &a->options->limits;
     struct contain_end end;
@@ -150,7 +150,7 @@ static enum status attempt_in_child(struct attempt *a, struct error *err)
     if (!a->run.steps || !a->run.starts)
         return error_memory(err, "a trial", tasks * sizeof *a->run.steps);
     /* the child has a run of its own, to be told by bytes */
-    struct attempt child = {.policy = a->policy, .in = a->in, .options = a->options};
+    struct policy_trial_attempt child = {.policy = a->policy, .in = a->in, .options = a->options};
     size_t most = sizeof a->head + tasks * (sizeof *a->run.steps + sizeof *a->run.starts);
     TRY(contain_run(attempt_and_tell, &child, limits, most, &result, &length, &end, err));
     if (!result) {
@@ -166,7 +166,7 @@ static enum status attempt_in_child(struct attempt *a, struct error *err)
 
 /* --- judging --------------------------------------------------------------------------------- */
 
-static enum status judge(struct attempt *a, struct error *err)
+static enum status judge(struct policy_trial_attempt *a, struct error *err)
 {
     const struct instance *in =
         a->options->run.live && a->options->run.actual ? a->options->run.actual : a->in;
@@ -187,7 +187,7 @@ enum status policy_trial(const char *policy, const struct instance *in,
                          const struct policy_trial_options *options, struct policy_trial *out,
                          struct error *err)
 {
-    struct attempt a = {.policy = policy, .in = in, .options = options};
+    struct policy_trial_attempt a = {.policy = policy, .in = in, .options = options};
     bool contained = policy_is_file(policy) || (options->other && policy_is_file(options->other));
     if (!contained) attempt(&a);
     else if (attempt_in_child(&a, err)) {}

@@ -59,7 +59,7 @@ struct gap {
     int32_t since;
 };
 
-struct search {
+struct spase_branch_search {
     const struct spase *in;
     const struct spase_branch_options *options;
     int32_t limit;
@@ -87,7 +87,7 @@ struct search {
 /* --- budgets --------------------------------------------------------------------------------- */
 
 /* The latest times by which gangs of k can be free to start, by class; what the budgets have left. */
-static void find_latest(struct search *s, const int32_t *free_at, double left[BUDGETS])
+static void find_latest(struct spase_branch_search *s, const int32_t *free_at, double left[BUDGETS])
 {
     const struct spase *in = s->in;
     memset(s->latest, 0, (size_t)in->class_count * (s->widest + 1) * sizeof *s->latest);
@@ -104,7 +104,7 @@ static void find_latest(struct search *s, const int32_t *free_at, double left[BU
 }
 
 /* Can the jobs left still end in time, as far as the budgets tell? `spent` of the surrogate's room. */
-static bool within_budgets(struct search *s, const int32_t *free_at, uint64_t jobs, int64_t spent)
+static bool within_budgets(struct spase_branch_search *s, const int32_t *free_at, uint64_t jobs, int64_t spent)
 {
     double left[BUDGETS] = {0};
     find_latest(s, free_at, left);
@@ -133,7 +133,7 @@ static int compare_times(const int32_t *a, const int32_t *b, uint32_t count)
 }
 
 /* Sorts equal neighbouring nodes by their times. */
-static void make_canonical(struct search *s, const int32_t *free_at)
+static void make_canonical(struct spase_branch_search *s, const int32_t *free_at)
 {
     const struct spase *in = s->in;
     memcpy(s->canonical, free_at, in->device_count * sizeof *free_at);
@@ -154,7 +154,7 @@ static void make_canonical(struct search *s, const int32_t *free_at)
 }
 
 /* Was one at least as good looked at, to its end? */
-static bool seen(struct search *s, const int32_t *free_at, uint64_t left)
+static bool seen(struct spase_branch_search *s, const int32_t *free_at, uint64_t left)
 {
     uint32_t devices = s->in->device_count, looked = 0;
     make_canonical(s, free_at);
@@ -171,7 +171,7 @@ static bool seen(struct search *s, const int32_t *free_at, uint64_t left)
 
 /* Remembers a state without a solution. Only at its end: a state without a new start would be dominated by the state
  * that it comes from. */
-static void remember(struct search *s, const int32_t *free_at, uint64_t left)
+static void remember(struct spase_branch_search *s, const int32_t *free_at, uint64_t left)
 {
     uint32_t devices = s->in->device_count, r = s->record_count;
     uint32_t *head = &s->heads[random_mix(left) % HEADS];
@@ -186,9 +186,9 @@ static void remember(struct search *s, const int32_t *free_at, uint64_t left)
 
 /* --- branching ------------------------------------------------------------------------------- */
 
-static void branch_clean(struct search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent);
+static void branch_clean(struct spase_branch_search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent);
 
-static bool count_node(struct search *s)
+static bool count_node(struct spase_branch_search *s)
 {
     (*s->nodes)++;
     uint64_t made = *s->nodes - s->last_node;
@@ -198,7 +198,7 @@ static bool count_node(struct search *s)
 }
 
 /* Returns true when some remaining job fits into `devices` for `ticks`. */
-static bool fits_idle(const struct search *s, uint64_t left, uint32_t class, uint32_t devices, int32_t ticks)
+static bool fits_idle(const struct spase_branch_search *s, uint64_t left, uint32_t class, uint32_t devices, int32_t ticks)
 {
     if (ticks < s->shortest[class]) return false;
     for (uint64_t set = left; set; set &= set - 1) {
@@ -210,7 +210,7 @@ static bool fits_idle(const struct search *s, uint64_t left, uint32_t class, uin
 }
 
 /* Leave the free devices of the node idle until its next end. */
-static void leave_idle(struct search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent,
+static void leave_idle(struct spase_branch_search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent,
                        uint32_t node, uint32_t free_count)
 {
     const struct spase *in = s->in;
@@ -236,7 +236,7 @@ static void leave_idle(struct search *s, uint32_t depth, uint32_t started, uint6
 
 /* At the node's first free time: start some of `choices`, or leave it. The state is within
  * the budgets. */
-static void branch_open(struct search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent,
+static void branch_open(struct spase_branch_search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent,
                         uint32_t node, int32_t time, uint64_t choices)
 {
     const struct spase *in = s->in;
@@ -279,7 +279,7 @@ static void branch_open(struct search *s, uint32_t depth, uint32_t started, uint
     leave_idle(s, depth, started, left, spent, node, free_count);
 }
 
-static void branch_clean(struct search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent)
+static void branch_clean(struct spase_branch_search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent)
 {
     const struct spase *in = s->in;
     const int32_t *free_at = s->free_at + (size_t)depth * in->device_count;
@@ -302,7 +302,7 @@ bool spase_branch_takes(const struct spase *in, int64_t limit)
            limit <= SPASE_BRANCH_TICKS_MAX;
 }
 
-static enum status make_room(struct search *s, struct error *err)
+static enum status make_room(struct spase_branch_search *s, struct error *err)
 {
     const struct spase *in = s->in;
     size_t memory = s->options->memory_bytes ? s->options->memory_bytes : DEFAULT_MEMORY;
@@ -332,7 +332,7 @@ static enum status make_room(struct search *s, struct error *err)
     return STATUS_OK;
 }
 
-struct ranked {
+struct spase_branch_ranked {
     int64_t area;
     uint32_t job;
 };
@@ -340,7 +340,7 @@ struct ranked {
 /* Large ones first: they leave few places to the others. */
 static int compare_ranked(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
+    const struct spase_branch_ranked *x = a, *y = b;
     if (x->area != y->area) return x->area > y->area ? -1 : 1;
     return (x->job > y->job) - (x->job < y->job);
 }
@@ -360,18 +360,18 @@ static int64_t least_area(const struct spase *in, uint32_t j)
     return least;
 }
 
-static enum status rank_jobs(struct search *s, struct error *err)
+static enum status rank_jobs(struct spase_branch_search *s, struct error *err)
 {
-    struct ranked *ranked = alloc_zeroed(s->in->job_count, sizeof *ranked);
+    struct spase_branch_ranked *ranked = alloc_zeroed(s->in->job_count, sizeof *ranked);
     if (!ranked) return error_memory(err, "branch and bound", s->in->job_count * sizeof *ranked);
-    for (uint32_t j = 0; j < s->in->job_count; j++) ranked[j] = (struct ranked){least_area(s->in, j), j};
+    for (uint32_t j = 0; j < s->in->job_count; j++) ranked[j] = (struct spase_branch_ranked){least_area(s->in, j), j};
     qsort(ranked, s->in->job_count, sizeof *ranked, compare_ranked);
     for (uint32_t r = 0; r < s->in->job_count; r++) s->job[r] = ranked[r].job;
     free(ranked);
     return STATUS_OK;
 }
 
-static void make_options(struct search *s)
+static void make_options(struct spase_branch_search *s)
 {
     const struct spase *in = s->in;
     uint32_t count = 0;
@@ -395,7 +395,7 @@ static void make_options(struct search *s)
 }
 
 /* Computes the constants of the search. */
-static enum status prepare(struct search *s, struct error *err)
+static enum status prepare(struct spase_branch_search *s, struct error *err)
 {
     const struct spase *in = s->in;
     if (rank_jobs(s, err) || spase_surrogate_make(in, s->limit, s->options->until_s, &s->surrogate, err))
@@ -410,7 +410,7 @@ enum status spase_branch(const struct spase *in, int64_t limit, const struct spa
                          enum spase_answer *answer, struct spase_step *steps, uint64_t *nodes,
                          struct error *err)
 {
-    struct search s = {.in = in, .options = options, .limit = (int32_t)limit, .nodes = nodes, .last_node = *nodes};
+    struct spase_branch_search s = {.in = in, .options = options, .limit = (int32_t)limit, .nodes = nodes, .last_node = *nodes};
     if (!spase_branch_takes(in, limit))
         return error_set(err, STATUS_LIMIT,
                          "branch and bound takes at most %d jobs, %d devices and %lld ticks, and no gang that spans nodes",

@@ -9,14 +9,14 @@
 #include "base/try.h"
 #include "planner/saturn/spase/spase_schedule.h"
 
-struct held { /* a device, by a job */
+struct spase_check_held { /* a device, by a job */
     uint32_t device, job;
     int64_t start, end;
 };
 
 static int compare_held(const void *a, const void *b)
 {
-    const struct held *x = a, *y = b;
+    const struct spase_check_held *x = a, *y = b;
     if (x->device != y->device) return x->device < y->device ? -1 : 1;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->end > y->end) - (x->end < y->end);
@@ -70,14 +70,14 @@ enum status spase_check(const struct spase *in, const struct spase_schedule *s, 
         if (end > makespan) makespan = end;
     }
     uint32_t count = s->device_first[in->job_count];
-    struct held *held = alloc_zeroed(count, sizeof *held);
+    struct spase_check_held *held = alloc_zeroed(count, sizeof *held);
     if (!held) return error_memory(err, "checking a schedule", count * sizeof *held);
     for (uint32_t j = 0; j < in->job_count; j++)
         for (uint32_t i = s->device_first[j]; i < s->device_first[j + 1]; i++)
-            held[i] = (struct held){s->devices[i], j, s->tasks[j].start, s->tasks[j].start + s->tasks[j].ticks};
+            held[i] = (struct spase_check_held){s->devices[i], j, s->tasks[j].start, s->tasks[j].start + s->tasks[j].ticks};
     qsort(held, count, sizeof *held, compare_held);
     for (uint32_t i = 1; i < count; i++) {
-        const struct held *a = &held[i - 1], *b = &held[i];
+        const struct spase_check_held *a = &held[i - 1], *b = &held[i];
         if (a->device != b->device || b->start >= a->end) continue;
         error_set(err, STATUS_CHECK, "device %u: job '%.80s' starts at %" PRId64 ", before '%.80s' ends at %" PRId64,
                   b->device, in->jobs[b->job].name, b->start, in->jobs[a->job].name, a->end);

@@ -380,24 +380,24 @@ const struct milp *spase_formulation_milp(const struct spase_formulation *f)
 
 /* --- values as a schedule -------------------------------------------------------------------- */
 
-struct ordered {
+struct spase_formulation_ordered {
     double start;
     struct spase_step step;
 };
 
 static int compare_ordered(const void *a, const void *b)
 {
-    const struct ordered *x = a, *y = b;
+    const struct spase_formulation_ordered *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->step.job > y->step.job) - (x->step.job < y->step.job);
 }
 
 /* Reads the solution's values for one job. */
-static struct ordered read_job(const struct spase_formulation *f, const double *x, uint32_t j)
+static struct spase_formulation_ordered read_job(const struct spase_formulation *f, const double *x, uint32_t j)
 {
     const struct spase *in = f->in;
     const struct spase_job *job = &in->jobs[j];
-    struct ordered found = {0, {j, UINT32_MAX, SPASE_ANY_NODE}};
+    struct spase_formulation_ordered found = {0, {j, UINT32_MAX, SPASE_ANY_NODE}};
     if (f->kind == SPASE_FLOW) {
         found.start = x[f->start[j]];
         for (uint32_t m = job->first_mode; m < job->first_mode + job->mode_count; m++)
@@ -424,7 +424,7 @@ static enum status spase_formulation_steps(const struct spase_formulation *f, co
                                            struct error *err)
 {
     const struct spase *in = f->in;
-    struct ordered *order = alloc_zeroed(in->job_count, sizeof *order);
+    struct spase_formulation_ordered *order = alloc_zeroed(in->job_count, sizeof *order);
     if (!order) return error_memory(err, "a schedule", in->job_count * sizeof *order);
     for (uint32_t j = 0; j < in->job_count; j++) {
         order[j] = read_job(f, x, j);

@@ -22,7 +22,7 @@
 #include "planner/saturn/spase/spase_baseline.h"
 #include "planner/saturn/spase/spase_search.h"
 
-struct piece {
+struct spase_introspect_piece {
     struct spase_piece at;
     uint32_t *devices;   /* (device_count of the instance): room for the widest gang */
     int64_t left, whole; /* ticks of work when it starts, of its configuration in all */
@@ -33,17 +33,17 @@ struct piece {
 struct course {
     const struct spase *in;
     const struct spase_introspect_options *options;
-    struct piece *plan, *trial, *best; /* (job_count) */
-    uint32_t *devices;                 /* rooms of all pieces of the three */
-    bool *holds;                       /* (job_count): goes on as it is */
-    int64_t *free_at;                  /* (device_count) */
-    uint32_t *jobs;                    /* (job_count): of the smaller instance's jobs */
+    struct spase_introspect_piece *plan, *trial, *best; /* (job_count) */
+    uint32_t *devices;                                  /* rooms of all pieces of the three */
+    bool *holds;                                        /* (job_count): goes on as it is */
+    int64_t *free_at;                                   /* (device_count) */
+    uint32_t *jobs;                                     /* (job_count): of the smaller instance's jobs */
     struct spase_step *steps;
     uint32_t class_of[SPASE_DEVICES_MAX];
     struct spase_course *out;
 };
 
-static int64_t end_of_plan(const struct course *c, const struct piece *plan)
+static int64_t end_of_plan(const struct course *c, const struct spase_introspect_piece *plan)
 {
     int64_t end = 0;
     for (uint32_t j = 0; j < c->in->job_count; j++)
@@ -51,7 +51,7 @@ static int64_t end_of_plan(const struct course *c, const struct piece *plan)
     return end;
 }
 
-static void copy_plan(const struct course *c, struct piece *to, const struct piece *from)
+static void copy_plan(const struct course *c, struct spase_introspect_piece *to, const struct spase_introspect_piece *from)
 {
     for (uint32_t j = 0; j < c->in->job_count; j++) {
         uint32_t *devices = to[j].devices;
@@ -61,7 +61,7 @@ static void copy_plan(const struct course *c, struct piece *to, const struct pie
     }
 }
 
-static enum status record(struct course *c, const struct piece *piece, int64_t end, struct error *err)
+static enum status record(struct course *c, const struct spase_introspect_piece *piece, int64_t end, struct error *err)
 {
     struct spase_course *out = c->out;
     if (array_reserve(&out->pieces, &out->piece_capacity, out->piece_count, sizeof *out->pieces,
@@ -85,7 +85,7 @@ static enum status record(struct course *c, const struct piece *piece, int64_t e
 /* --- what is left ---------------------------------------------------------------------------- */
 
 /* Returns the work left of a piece that stops at `now`, in ticks of its configuration. */
-static int64_t left_at(const struct piece *piece, int64_t now)
+static int64_t left_at(const struct spase_introspect_piece *piece, int64_t now)
 {
     int64_t worked = now - piece->at.start - piece->at.restart;
     return worked > 0 ? piece->left - worked : piece->left;
@@ -107,7 +107,7 @@ static enum status make_rest(const struct course *c, int64_t now, struct spase *
     configs = 0;
     for (uint32_t i = 0; i < jobs; i++) {
         const struct spase_job *job = &in->jobs[c->jobs[i]];
-        const struct piece *piece = &c->plan[c->jobs[i]];
+        const struct spase_introspect_piece *piece = &c->plan[c->jobs[i]];
         bool begun = piece->begun || piece->at.start < now;
         int64_t left = piece->at.start < now ? left_at(piece, now) : piece->left;
         rest->jobs[i] = (struct spase_job){.name = job->name, .first_config = configs,
@@ -132,8 +132,8 @@ static void replan_rest(struct course *c, const struct spase *rest, const struct
 {
     for (uint32_t i = 0; i < rest->job_count; i++) {
         uint32_t j = c->jobs[i];
-        const struct piece *old = &c->plan[j];
-        struct piece *piece = &c->trial[j];
+        const struct spase_introspect_piece *old = &c->plan[j];
+        struct spase_introspect_piece *piece = &c->trial[j];
         const struct spase_task *task = &schedule->tasks[i];
         const uint32_t *devices = schedule->devices + schedule->device_first[i];
         uint32_t config = c->in->jobs[j].first_config + (task->config - rest->jobs[i].first_config);
@@ -194,7 +194,7 @@ static enum status try_holding(struct course *c, uint64_t iterations, int64_t no
     return err->status;
 }
 
-static bool running(const struct piece *piece, int64_t now)
+static bool running(const struct spase_introspect_piece *piece, int64_t now)
 {
     return !piece->done && piece->at.start < now && piece->at.end > now;
 }
@@ -236,7 +236,7 @@ static enum status end_pieces(struct course *c, int64_t now, uint32_t *left, str
 {
     *left = 0;
     for (uint32_t j = 0; j < c->in->job_count; j++) {
-        struct piece *piece = &c->plan[j];
+        struct spase_introspect_piece *piece = &c->plan[j];
         if (!piece->done && piece->at.end <= now) {
             TRY(record(c, piece, piece->at.end, err));
             piece->done = true;
@@ -270,7 +270,7 @@ static enum status begin(struct course *c, const struct spase_step *steps, struc
     for (uint32_t j = 0; j < jobs; j++) {
         uint32_t *room = c->devices + (size_t)j * in->device_count;
         c->jobs[j] = j;
-        c->plan[j] = (struct piece){.devices = room};
+        c->plan[j] = (struct spase_introspect_piece){.devices = room};
         c->trial[j].devices = room + rooms;
         c->best[j].devices = room + 2 * rooms;
     }

@@ -8,7 +8,7 @@
 #include "base/json/json_out.h"
 #include "base/try.h"
 
-struct reader {
+struct spase_io_reader {
     const struct json_input *in;
     struct spase *out;
     struct error *err;
@@ -23,7 +23,7 @@ struct node_entry {
     uint32_t devices, count;
 };
 
-static enum status read_node(const struct reader *r, const json_t *array, size_t index,
+static enum status read_node(const struct spase_io_reader *r, const json_t *array, size_t index,
                              struct node_entry *entry)
 {
     struct json_object object;
@@ -37,7 +37,7 @@ static enum status read_node(const struct reader *r, const json_t *array, size_t
 }
 
 /* The number of a class's name; a new one for a new name. */
-static enum status find_class(struct reader *r, const char *name, uint32_t *class)
+static enum status find_class(struct spase_io_reader *r, const char *name, uint32_t *class)
 {
     for (*class = 0; *class < r->class_count; (*class)++)
         if (strcmp(r->classes[*class], name) == 0) return STATUS_OK;
@@ -48,7 +48,7 @@ static enum status find_class(struct reader *r, const char *name, uint32_t *clas
     return STATUS_OK;
 }
 
-static enum status count_nodes(struct reader *r, const json_t *nodes, uint32_t *count)
+static enum status count_nodes(struct spase_io_reader *r, const json_t *nodes, uint32_t *count)
 {
     uint64_t total = 0;
     for (size_t n = 0; n < json_array_size(nodes); n++) {
@@ -65,7 +65,7 @@ static enum status count_nodes(struct reader *r, const json_t *nodes, uint32_t *
     return STATUS_OK;
 }
 
-static enum status read_nodes(struct reader *r, const json_t *nodes)
+static enum status read_nodes(struct spase_io_reader *r, const json_t *nodes)
 {
     struct arena *arena = &r->out->arena;
     struct spase_node *node = r->out->nodes;
@@ -88,7 +88,7 @@ static enum status read_nodes(struct reader *r, const json_t *nodes)
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static enum status read_ticks(const struct reader *r, struct json_object *object, uint32_t config)
+static enum status read_ticks(const struct spase_io_reader *r, struct json_object *object, uint32_t config)
 {
     struct spase *out = r->out;
     int64_t *ticks = &out->ticks[(size_t)config * out->class_count];
@@ -111,7 +111,7 @@ static enum status read_ticks(const struct reader *r, struct json_object *object
     return json_object_close(&classes, r->err);
 }
 
-static enum status read_config(const struct reader *r, const json_t *array, size_t index, uint32_t config)
+static enum status read_config(const struct spase_io_reader *r, const json_t *array, size_t index, uint32_t config)
 {
     struct json_object object;
     struct spase_config *c = &r->out->configs[config];
@@ -125,7 +125,7 @@ static enum status read_config(const struct reader *r, const json_t *array, size
     return json_object_close(&object, r->err);
 }
 
-static enum status read_job(const struct reader *r, const json_t *array, size_t index)
+static enum status read_job(const struct spase_io_reader *r, const json_t *array, size_t index)
 {
     struct json_object object;
     struct spase_job *job = &r->out->jobs[index];
@@ -146,7 +146,7 @@ static enum status read_job(const struct reader *r, const json_t *array, size_t 
 }
 
 /* How many configurations there are, before anything is made for them. */
-static enum status count_configs(const struct reader *r, const json_t *jobs, uint32_t *count)
+static enum status count_configs(const struct spase_io_reader *r, const json_t *jobs, uint32_t *count)
 {
     size_t total = 0;
     for (size_t j = 0; j < json_array_size(jobs); j++) {
@@ -163,7 +163,7 @@ static enum status count_configs(const struct reader *r, const json_t *jobs, uin
     return STATUS_OK;
 }
 
-static enum status read_jobs(const struct reader *r, const json_t *jobs)
+static enum status read_jobs(const struct spase_io_reader *r, const json_t *jobs)
 {
     uint32_t config = 0;
     for (size_t j = 0; j < r->out->job_count; j++) {
@@ -178,7 +178,7 @@ static enum status read_jobs(const struct reader *r, const json_t *jobs)
 
 enum status spase_parse(const struct json_input *in, struct spase *out, struct error *err)
 {
-    struct reader r = {.in = in, .out = out, .err = err};
+    struct spase_io_reader r = {.in = in, .out = out, .err = err};
     struct json_object object;
     const json_t *nodes, *jobs;
     const char *name = "spase";

@@ -209,14 +209,14 @@ void spase_schedule_release(struct spase_schedule *schedule)
 
 /* --- the way back ---------------------------------------------------------------------------- */
 
-struct started {
+struct spase_schedule_started {
     int64_t start;
     struct spase_step step;
 };
 
 static int compare_started(const void *a, const void *b)
 {
-    const struct started *x = a, *y = b;
+    const struct spase_schedule_started *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->step.job > y->step.job) - (x->step.job < y->step.job);
 }
@@ -240,12 +240,13 @@ static uint32_t mode_of(const struct spase *in, const struct spase_schedule *sch
 enum status spase_schedule_steps(const struct spase *in, const struct spase_schedule *schedule,
                                  struct spase_step *steps, struct error *err)
 {
-    struct started *started = alloc_zeroed(in->job_count, sizeof *started);
+    struct spase_schedule_started *started = alloc_zeroed(in->job_count, sizeof *started);
     if (!started) return error_memory(err, "an order", in->job_count * sizeof *started);
     for (uint32_t j = 0; j < in->job_count; j++) {
         uint32_t device = schedule->devices[schedule->device_first[j]];
-        started[j] = (struct started){schedule->tasks[j].start,
-                                      {.job = j, .mode = mode_of(in, schedule, j), .node = spase_node_of(in, device)}};
+        started[j] =
+            (struct spase_schedule_started){schedule->tasks[j].start,
+                                            {.job = j, .mode = mode_of(in, schedule, j), .node = spase_node_of(in, device)}};
     }
     qsort(started, in->job_count, sizeof *started, compare_started);
     for (uint32_t i = 0; i < in->job_count; i++) steps[i] = started[i].step;

@@ -40,7 +40,7 @@ struct keyed {
     uint32_t job, mode;
 };
 
-struct search {
+struct spase_search {
     const struct spase *in;
     const struct spase_search_options *options;
     struct spase_list list;
@@ -55,19 +55,19 @@ struct search {
     bool stopped;
 };
 
-static uint32_t draw_below(struct search *s, uint32_t bound)
+static uint32_t draw_below(struct spase_search *s, uint32_t bound)
 {
     return (uint32_t)random_below(s->options->seed, s->draws++, bound);
 }
 
-static double draw_unit(struct search *s)
+static double draw_unit(struct spase_search *s)
 {
     return random_unit(s->options->seed, s->draws++);
 }
 
 /* --- worth of a list ------------------------------------------------------------------------- */
 
-static int64_t latest_free(const struct search *s)
+static int64_t latest_free(const struct spase_search *s)
 {
     int64_t latest = 0;
     for (uint32_t n = 0; n < s->in->node_count; n++) {
@@ -78,7 +78,7 @@ static int64_t latest_free(const struct search *s)
     return latest;
 }
 
-static double worth_of(const struct search *s, int64_t end)
+static double worth_of(const struct spase_search *s, int64_t end)
 {
     int64_t sum = 0;
     for (uint32_t d = 0; d < s->in->device_count; d++) sum += s->list.slots[d].free;
@@ -87,7 +87,7 @@ static double worth_of(const struct search *s, int64_t end)
 
 /* Lists steps[first ..) on s->list, which is in its state before `first`; `end`: end so far. Returns false past
  * `most`. */
-static bool list_rest(struct search *s, const struct spase_step *steps, uint32_t first, double most,
+static bool list_rest(struct spase_search *s, const struct spase_step *steps, uint32_t first, double most,
                       int64_t *end, bool save)
 {
     uint32_t devices = s->in->device_count;
@@ -103,13 +103,13 @@ static bool list_rest(struct search *s, const struct spase_step *steps, uint32_t
     return true;
 }
 
-static void restore(struct search *s, uint32_t place)
+static void restore(struct spase_search *s, uint32_t place)
 {
     memcpy(s->list.slots, s->saved + (size_t)place * s->in->device_count,
            s->in->device_count * sizeof *s->saved);
 }
 
-static void keep_if_best(struct search *s, const struct spase_step *steps, int64_t end)
+static void keep_if_best(struct spase_search *s, const struct spase_step *steps, int64_t end)
 {
     if (end >= *s->value) return;
     *s->value = end;
@@ -118,7 +118,7 @@ static void keep_if_best(struct search *s, const struct spase_step *steps, int64
 }
 
 /* Save what s->current, changed from place `first` on, makes of the list. */
-static void accept(struct search *s, uint32_t first)
+static void accept(struct spase_search *s, uint32_t first)
 {
     int64_t end = s->ends[first];
     restore(s, first);
@@ -127,7 +127,7 @@ static void accept(struct search *s, uint32_t first)
     keep_if_best(s, s->current, end);
 }
 
-static void begin_with(struct search *s, const struct spase_step *steps)
+static void begin_with(struct spase_search *s, const struct spase_step *steps)
 {
     if (s->current != steps) memcpy(s->current, steps, s->in->job_count * sizeof *steps);
     accept(s, 0);
@@ -159,7 +159,7 @@ static uint32_t thrifty_mode(const struct spase *in, const struct spase_job *job
 enum rule { LONGEST_FIRST, LARGEST_FIRST, WIDEST_FIRST, RULES };
 
 /* `share`: of the guess, within which jobs are to end. */
-static void by_rule(struct search *s, double share, enum rule rule)
+static void by_rule(struct spase_search *s, double share, enum rule rule)
 {
     const struct spase *in = s->in;
     int64_t most = share * s->guess < 0x1p60 ? (int64_t)(share * s->guess) : INT64_MAX;
@@ -192,7 +192,7 @@ static int64_t least_makespan(const struct spase *in)
     return area / in->device_count > longest ? area / in->device_count : longest;
 }
 
-static void try_rules(struct search *s)
+static void try_rules(struct spase_search *s)
 {
     static const double shares[] = {0.5, 1, 0.15, 0.2, 0.25, 0.3, 0.34, 0.4, 0.45, 0.6, 0.7, 0.8, 0.9, 1.2, 2, 1e9};
     for (uint32_t rule = 0; rule < RULES; rule++)
@@ -204,7 +204,7 @@ static void try_rules(struct search *s)
 
 /* --- annealing ------------------------------------------------------------------------------- */
 
-static void change_mode(struct search *s, uint32_t place)
+static void change_mode(struct spase_search *s, uint32_t place)
 {
     struct spase_step *step = &s->trial[place];
     const struct spase_job *job = &s->in->jobs[step->job];
@@ -222,7 +222,7 @@ static void move_step(struct spase_step *steps, uint32_t from, uint32_t to)
 }
 
 /* Change s->trial somewhere; returns the first place that differs. */
-static uint32_t change(struct search *s)
+static uint32_t change(struct spase_search *s)
 {
     uint32_t n = s->in->job_count, a = draw_below(s, n), b = draw_below(s, n), kind = draw_below(s, 8);
     uint32_t first = a < b ? a : b;
@@ -241,7 +241,7 @@ static uint32_t change(struct search *s)
     return first;
 }
 
-static void anneal(struct search *s, uint64_t length)
+static void anneal(struct spase_search *s, uint64_t length)
 {
     uint32_t n = s->in->job_count;
     double temperature = hot * (double)*s->value / pow(n, 1.5), cooling = pow(cooling_all, 1.0 / (double)length);
@@ -271,7 +271,7 @@ static uint64_t longest_round(uint32_t jobs)
 enum status spase_search(const struct spase *in, const struct spase_search_options *options, bool known,
                          struct spase_step *steps, int64_t *value, uint64_t *iterations, struct error *err)
 {
-    struct search s = {.in = in, .options = options, .best = steps, .value = value};
+    struct spase_search s = {.in = in, .options = options, .best = steps, .value = value};
     size_t n = in->job_count, states = (n + 1) * in->device_count;
     if (!known) *value = INT64_MAX;
     TRY(spase_list_init(&s.list, in, err));

@@ -7,17 +7,17 @@
 #include "base/extreme.h"
 
 /* The `most` least of some numbers, the largest of them in front (a heap). */
-struct least {
+struct head_tail_bound_least {
     int64_t *values;
     uint32_t count, most;
 };
 
-static bool least_takes(const struct least *l, int64_t value)
+static bool least_takes(const struct head_tail_bound_least *l, int64_t value)
 {
     return l->count < l->most || value < l->values[0];
 }
 
-static void least_add(struct least *l, int64_t value)
+static void least_add(struct head_tail_bound_least *l, int64_t value)
 {
     uint32_t at = 0;
     if (l->count < l->most) {
@@ -45,8 +45,8 @@ int64_t head_tail_bound_first_start(const struct instance *in, uint32_t unit)
 }
 
 /* Gathers the least starts and ends of tasks, one for each device. */
-static void gather(const struct instance *in, const struct instance_bounds *duals, struct least *starts,
-                   struct least *ends)
+static void gather(const struct instance *in, const struct instance_bounds *duals, struct head_tail_bound_least *starts,
+                   struct head_tail_bound_least *ends)
 {
     for (uint32_t u = 0; u < in->unit_count; u++) {
         const struct instance_job *job = &in->jobs[in->units[u].job];
@@ -75,7 +75,7 @@ enum status head_tail_bound_find(const struct instance *in, int64_t least, const
     uint32_t devices = in->device_count;
     int64_t *values = alloc_zeroed(2 * (size_t)devices, sizeof *values);
     if (!values) return error_memory(err, "lower bounds", 2 * devices * sizeof *values);
-    struct least starts = {values, 0, devices}, ends = {values + devices, 0, devices};
+    struct head_tail_bound_least starts = {values, 0, devices}, ends = {values + devices, 0, devices};
     gather(in, duals, &starts, &ends);
     *out = (struct head_tail_bound){.full = ends.count == devices};
     for (uint32_t g = 0; g < devices; g++) {

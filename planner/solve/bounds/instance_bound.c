@@ -107,7 +107,7 @@ out:
 
 /* --- sorted ---------------------------------------------------------------------------------- */
 
-struct level {
+struct instance_bound_level {
     int64_t at;
     uint32_t unit;
     uint32_t count;
@@ -116,7 +116,7 @@ struct level {
 
 static int compare_levels(const void *a, const void *b)
 {
-    const struct level *x = a, *y = b;
+    const struct instance_bound_level *x = a, *y = b;
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
     if (x->copy != y->copy) return x->copy ? 1 : -1;
     return (x->unit > y->unit) - (x->unit < y->unit);
@@ -141,13 +141,13 @@ static enum status sorted_duals(const struct instance *in, int64_t least, struct
                                 struct error *err)
 {
     size_t count = 2 * (size_t)in->unit_count;
-    struct level *levels = alloc_zeroed(count, sizeof *levels);
+    struct instance_bound_level *levels = alloc_zeroed(count, sizeof *levels);
     if (!levels) return error_memory(err, "the sorted bound", count * sizeof *levels);
     uint64_t computing = 0, copying = 0; /* above the level */
     for (uint32_t u = 0; u < in->unit_count; u++) {
         uint32_t repeat = in->jobs[in->units[u].job].repeat;
-        levels[2 * u] = (struct level){instance_compute_min(in, u), u, repeat, false};
-        levels[2 * u + 1] = (struct level){in->units[u].in, u, repeat, true};
+        levels[2 * u] = (struct instance_bound_level){instance_compute_min(in, u), u, repeat, false};
+        levels[2 * u + 1] = (struct instance_bound_level){in->units[u].in, u, repeat, true};
         computing += repeat;
         copying += repeat;
     }
@@ -273,7 +273,7 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
 
 /* --- sums and deadlines ---------------------------------------------------------------------- */
 
-struct ranked {
+struct instance_bound_ranked {
     int64_t compute, alone, deadline;
     int64_t weight;
     uint32_t job;
@@ -281,7 +281,7 @@ struct ranked {
 
 static int compare_by_weight(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
+    const struct instance_bound_ranked *x = a, *y = b;
     __int128 left = (__int128)x->compute * y->weight, right = (__int128)y->compute * x->weight;
     if (left != right) return left < right ? -1 : 1;
     return (x->job > y->job) - (x->job < y->job);
@@ -289,7 +289,7 @@ static int compare_by_weight(const void *a, const void *b)
 
 static int compare_by_deadline(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
+    const struct instance_bound_ranked *x = a, *y = b;
     if (x->deadline != y->deadline) return x->deadline < y->deadline ? -1 : 1;
     return (x->job > y->job) - (x->job < y->job);
 }
@@ -297,7 +297,7 @@ static int compare_by_deadline(const void *a, const void *b)
 /* Eastman, Even and Isaacs 1964, for preemptive schedules: a job ends half its computation after the mean of the times
  * at which it computes. The weighted sum of these means is least in the order of compute by weight on one device with
  * the speed of all devices together. Twice the bound times the number of devices is an integer. */
-static void sum_bounds(const struct instance *in, struct ranked *jobs, struct instance_bounds *out)
+static void sum_bounds(const struct instance *in, struct instance_bound_ranked *jobs, struct instance_bounds *out)
 {
     __int128 before = 0, doubled = 0, alone = 0;
     qsort(jobs, in->job_count, sizeof *jobs, compare_by_weight);
@@ -312,7 +312,7 @@ static void sum_bounds(const struct instance *in, struct ranked *jobs, struct in
     out->value[INSTANCE_BOUND_ORDER] = (int64_t)((doubled + by - 1) / by);
 }
 
-static void tardiness_bounds(const struct instance *in, struct ranked *jobs,
+static void tardiness_bounds(const struct instance *in, struct instance_bound_ranked *jobs,
                              struct instance_bounds *out)
 {
     __int128 compute = 0;
@@ -328,12 +328,12 @@ static void tardiness_bounds(const struct instance *in, struct ranked *jobs,
 static enum status other_bounds(const struct instance *in, struct instance_bounds *out,
                                 struct error *err)
 {
-    struct ranked *jobs = alloc_zeroed(in->job_count, sizeof *jobs);
+    struct instance_bound_ranked *jobs = alloc_zeroed(in->job_count, sizeof *jobs);
     if (!jobs) return error_memory(err, "lower bounds", in->job_count * sizeof *jobs);
     for (uint32_t i = 0; i < in->job_count; i++) {
         const struct instance_job *job = &in->jobs[i];
         int64_t weight = in->objective == OBJECTIVE_WEIGHTED ? job->weight : 1;
-        jobs[i] = (struct ranked){job_compute(in, job), job_alone(in, job), job->deadline, weight, i};
+        jobs[i] = (struct instance_bound_ranked){job_compute(in, job), job_alone(in, job), job->deadline, weight, i};
     }
     if (in->objective == OBJECTIVE_TARDINESS) tardiness_bounds(in, jobs, out);
     else sum_bounds(in, jobs, out);

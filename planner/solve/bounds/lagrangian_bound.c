@@ -40,7 +40,7 @@ enum { KINDS_MAX = 3 }; /* of more classes the least of all is one kind: tables 
 enum { EARNING_MAX = 1 << 21 };
 static const int32_t nothing = INT32_MIN / 2;
 
-struct kind { /* of devices: a class of them */
+struct lagrangian_bound_kind { /* of devices: a class of them */
     int32_t last[TASKS_MAX];                   /* of the window of a task, parts; -1: it does not fit */
     int32_t last_end[TASKS_MAX];               /* it can be the last of a device until then */
     int32_t longer[TASKS_MAX];                 /* than the step of the net, ticks */
@@ -57,7 +57,7 @@ struct lagrangian_bound {
     int32_t tick;
     int32_t head[TASKS_MAX];                   /* of the window of a task, parts */
     int32_t step[TASKS_MAX];                   /* of the net, parts */
-    struct kind *kinds;
+    struct lagrangian_bound_kind *kinds;
     double *price, *order;                     /* (n), (n, span) */
     double *price_best, *order_best, *price_kept, *order_kept, *price_step, *order_step, *event;
     int32_t *due, *led;                        /* (n), (n, span): price and L, rounded */
@@ -81,7 +81,7 @@ void lagrangian_bound_limit(struct lagrangian_bound *p, int64_t limit)
     assert(limit / p->tick < p->span);
     for (uint32_t c = 0; c < p->kind_count; c++)
         for (uint32_t k = 0; k < p->n; k++) {
-            struct kind *kind = &p->kinds[c];
+            struct lagrangian_bound_kind *kind = &p->kinds[c];
             int64_t last = limit - net->tail[k] - kind->longer[k], end = limit - net->finish[k];
             bool fits = p->kind_count == 1 || net->classes[c].fits[k];
             kind->last[k] = last < 0 || !fits ? -1 : (int32_t)(last / p->tick);
@@ -112,7 +112,7 @@ static enum status make_kinds(struct lagrangian_bound *p, struct error *err)
     p->kinds = alloc_zeroed(p->kind_count, sizeof *p->kinds);
     if (!p->kinds) return error_memory(err, "prices", p->kind_count * sizeof *p->kinds);
     for (uint32_t c = 0; c < p->kind_count; c++) {
-        struct kind *kind = &p->kinds[c];
+        struct lagrangian_bound_kind *kind = &p->kinds[c];
         kind->earning = alloc_zeroed(grid, sizeof *kind->earning);
         kind->table = alloc_zeroed((grid + n) * (n + 1), sizeof *kind->table);
         if (!kind->earning || !kind->table)
@@ -192,7 +192,7 @@ static int32_t rounded(double value)
     return (int32_t)(value * SCALE > most ? most : value * SCALE < -most ? -most : value * SCALE);
 }
 
-static void earn_on(const struct lagrangian_bound *p, const struct kind *kind)
+static void earn_on(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind)
 {
     uint32_t w = p->span;
     for (uint32_t k = 0; k < p->n; k++)
@@ -221,28 +221,30 @@ static void make_earnings(struct lagrangian_bound *p)
     for (uint32_t c = 0; c < p->kind_count; c++) earn_on(p, &p->kinds[c]);
 }
 
-static inline int32_t *row_of(const struct lagrangian_bound *p, const struct kind *kind, uint32_t task, int32_t part)
+static inline int32_t *row_of(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t task,
+                              int32_t part)
 {
     return kind->table + ((size_t)task * (p->span + 1) + (uint32_t)part) * (p->n + 1);
 }
 
 /* Returns the most that a path earns from `task` on, not before `part`, directly after j. */
-static inline int32_t most_from(const struct lagrangian_bound *p, const struct kind *kind, uint32_t task, int32_t part,
-                                uint32_t j)
+static inline int32_t most_from(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t task,
+                                int32_t part, uint32_t j)
 {
     if (part < p->head[task]) part = p->head[task];
     return part > kind->last[task] ? nothing : row_of(p, kind, task, part)[j];
 }
 
-static inline int32_t follow(const struct lagrangian_bound *p, const struct kind *kind, uint32_t j, int32_t part,
-                             uint32_t task)
+static inline int32_t follow(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t j,
+                             int32_t part, uint32_t task)
 {
     int32_t apart = kind->apart[j][task];
     return apart == TASK_NET_FORBIDDEN ? nothing : most_from(p, kind, task, part + apart, j);
 }
 
 /* Fills rest[j]: the most that a path earns after task k at `part`, when j preceded k. */
-static void find_rest(const struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part, int32_t *rest)
+static void find_rest(const struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t k, int32_t part,
+                      int32_t *rest)
 {
     int32_t best = part <= kind->last_end[k] ? 0 : nothing, second = best; /* of jobs; 0: the path ends */
     uint32_t best_job = UINT32_MAX, jobs = p->net->job_count;
@@ -267,7 +269,7 @@ static void find_rest(const struct lagrangian_bound *p, const struct kind *kind,
     }
 }
 
-static void fill_table(struct lagrangian_bound *p, const struct kind *kind)
+static void fill_table(struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind)
 {
     uint32_t n = p->n;
     int32_t rest[TASKS_MAX + 1];
@@ -289,7 +291,7 @@ static void fill_tables(struct lagrangian_bound *p)
     for (uint32_t c = 0; c < p->kind_count; c++) fill_table(p, &p->kinds[c]);
 }
 
-static const struct kind *kind_of(const struct lagrangian_bound *p, uint32_t device)
+static const struct lagrangian_bound_kind *kind_of(const struct lagrangian_bound *p, uint32_t device)
 {
     return &p->kinds[p->kind_count > 1 ? p->net->in->device_class[device] : 0];
 }
@@ -350,7 +352,7 @@ static int64_t due_of(const struct lagrangian_bound *p, const struct lagrangian_
 static int32_t best_next(const struct lagrangian_bound *p, const struct lagrangian_state *state, uint32_t device,
                          const struct next_task *left, uint32_t count, uint32_t *which)
 {
-    const struct kind *kind = kind_of(p, device);
+    const struct lagrangian_bound_kind *kind = kind_of(p, device);
     uint32_t j = state->task[device];
     int32_t most = j == p->n || state->start[device] / p->tick <= kind->last_end[j] ? 0 : nothing;
     const int32_t *distance = kind->distance[j];
@@ -384,7 +386,7 @@ static const double fresh = 0.4, order_share = 0.01;
 enum { PATIENCE = 10 };
 
 /* One visit of task k at this time: k itself, and the orders with its neighbours. */
-static void visit(struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part)
+static void visit(struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t k, int32_t part)
 {
     uint32_t w = p->span, later = (uint32_t)(part + kind->later[k]);
     p->price_step[k] -= fresh;
@@ -394,7 +396,8 @@ static void visit(struct lagrangian_bound *p, const struct kind *kind, uint32_t 
 }
 
 /* Visits the tasks of a path that begins with k, not before `part`, directly after `before`. */
-static void walk(struct lagrangian_bound *p, const struct kind *kind, uint32_t k, int32_t part, uint32_t before)
+static void walk(struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t k, int32_t part,
+                 uint32_t before)
 {
     for (;;) {
         part = max_i32(part, p->head[k]);
@@ -437,7 +440,7 @@ static int64_t count_state(struct lagrangian_bound *p, const struct lagrangian_s
     }
     for (uint32_t g = 0; g < p->net->device_count; g++) {
         if (which[g] == count) continue;
-        const struct kind *kind = kind_of(p, g);
+        const struct lagrangian_bound_kind *kind = kind_of(p, g);
         uint32_t k = left[which[g]].task, j = state->task[g];
         int32_t at = max_i32(state->start[g] + kind->distance[j][k], left[which[g]].soon);
         walk(p, kind, k, (int32_t)(at / p->tick), j);

@@ -81,14 +81,14 @@ out:
 
 /* --- values as a schedule -------------------------------------------------------------------- */
 
-struct ordered {
+struct formulation_schedule_ordered {
     int64_t start;
     uint32_t task;
 };
 
 static int compare_ordered(const void *a, const void *b)
 {
-    const struct ordered *x = a, *y = b;
+    const struct formulation_schedule_ordered *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->task > y->task) - (x->task < y->task);
 }
@@ -103,7 +103,7 @@ static int64_t start_in(const struct formulation *f, const double *x, uint32_t k
 }
 
 /* The device of each task: by paths, by x, or whichever is free. */
-static void find_devices(const struct formulation *f, const double *x, const struct ordered *order,
+static void find_devices(const struct formulation *f, const double *x, const struct formulation_schedule_ordered *order,
                          uint32_t *where)
 {
     uint32_t devices = f->in->device_count, begun = 0;
@@ -131,13 +131,13 @@ static void find_devices(const struct formulation *f, const double *x, const str
 enum status formulation_steps(const struct formulation *f, const double *x, struct dispatch_step *steps,
                               struct error *err)
 {
-    struct ordered *order = alloc_zeroed(f->n, sizeof *order);
+    struct formulation_schedule_ordered *order = alloc_zeroed(f->n, sizeof *order);
     uint32_t *where = alloc_zeroed(f->n, sizeof *where), *next = alloc_zeroed(f->in->job_count, sizeof *next);
     if (!order || !where || !next) {
         error_memory(err, "a schedule", f->n * sizeof *order);
         goto out;
     }
-    for (uint32_t k = 0; k < f->n; k++) order[k] = (struct ordered){start_in(f, x, k), k};
+    for (uint32_t k = 0; k < f->n; k++) order[k] = (struct formulation_schedule_ordered){start_in(f, x, k), k};
     qsort(order, f->n, sizeof *order, compare_ordered);
     find_devices(f, x, order, where);
     for (uint32_t o = 0; o < f->n; o++) {

@@ -26,7 +26,7 @@ struct packed { /* then soon[jobs], start[devices], and as uint16_t task[devices
     int32_t now;
 };
 
-struct ranked {
+struct label_set_ranked {
     uint64_t key;
     int64_t order, then;
     uint32_t at;
@@ -43,8 +43,8 @@ struct label_set {
     const struct task_net *net;
     struct freedom *freedom; /* (class_count) */
     unsigned char *labels;
-    struct ranked *ranked;   /* (label_max) */
-    quad *times;             /* (label_max, quads): of the labels kept of a group */
+    struct label_set_ranked *ranked; /* (label_max) */
+    quad *times;                     /* (label_max, quads): of the labels kept of a group */
     size_t label_bytes;
     uint32_t quads, count, label_max;
 };
@@ -87,7 +87,7 @@ static size_t packed_bytes(const struct task_net *net)
 
 size_t label_set_label_bytes(const struct task_net *net)
 {
-    return packed_bytes(net) + sizeof(struct ranked) + quads_of(net) * sizeof(quad);
+    return packed_bytes(net) + sizeof(struct label_set_ranked) + quads_of(net) * sizeof(quad);
 }
 
 enum status label_set_create(const struct task_net *net, uint32_t label_max, struct label_set **out, struct error *err)
@@ -177,7 +177,7 @@ void label_set_state(const struct label_set *l, uint32_t at, struct lagrangian_s
 
 static int compare_ranked(const void *a, const void *b)
 {
-    const struct ranked *x = a, *y = b;
+    const struct label_set_ranked *x = a, *y = b;
     if (x->key != y->key) return x->key < y->key ? -1 : 1;
     if (x->order != y->order) return x->order < y->order ? -1 : 1;
     if (x->then != y->then) return x->then < y->then ? -1 : 1;
@@ -197,7 +197,7 @@ static void keep_ranked(struct label_set *l, uint32_t count)
 void label_set_narrow(struct label_set *l, uint32_t width)
 {
     if (l->count <= width) return;
-    for (uint32_t r = 0; r < l->count; r++) l->ranked[r] = (struct ranked){0, -packed_at(l, r)->label.slack, 0, r};
+    for (uint32_t r = 0; r < l->count; r++) l->ranked[r] = (struct label_set_ranked){0, -packed_at(l, r)->label.slack, 0, r};
     qsort(l->ranked, l->count, sizeof *l->ranked, compare_ranked);
     keep_ranked(l, width);
 }
@@ -294,7 +294,7 @@ static void rank_labels(struct label_set *l)
             if (next[i] < net->first[i + 1]) ready += max_i32(soon[i], p->now);
         }
         for (uint32_t g = 0; g < net->device_count; g++) starts += start[g];
-        l->ranked[r] = (struct ranked){key, ready, starts, r};
+        l->ranked[r] = (struct label_set_ranked){key, ready, starts, r};
     }
     qsort(l->ranked, l->count, sizeof *l->ranked, compare_ranked);
 }
@@ -309,7 +309,7 @@ void label_set_reduce(struct label_set *l, int64_t limit, double until_s)
     bool stopped = false;
     rank_labels(l);
     for (uint32_t r = 0; r < l->count; r++) {
-        struct ranked own = l->ranked[r];
+        struct label_set_ranked own = l->ranked[r];
         struct packed *p = packed_at(l, own.at);
         const uint16_t *next = tasks_of(l, p) + net->device_count;
         if (kept > group && memcmp(next, done, tasks_bytes) != 0) group = kept;

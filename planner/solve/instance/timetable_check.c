@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 
-struct placed {
+struct timetable_check_placed {
     int64_t start;
     uint32_t device;
     uint32_t index;  /* in timetable.tasks */
@@ -23,9 +23,9 @@ struct placed {
 struct check {
     const struct instance *in;
     const struct timetable *table;
-    struct placed *placed;   /* (task_count), by job and position */
-    uint32_t *first;         /* (job_count): where a job begins in placed */
-    int64_t *ends;           /* (job_count) */
+    struct timetable_check_placed *placed; /* (task_count), by job and position */
+    uint32_t *first;                       /* (job_count): where a job begins in placed */
+    int64_t *ends;                         /* (job_count) */
     uint64_t bytes;
     uint32_t looked_at;      /* index of a task, or TIMETABLE_NONE */
     struct error *err;
@@ -49,7 +49,7 @@ static enum status place(struct check *c, uint32_t device, uint32_t index)
     const struct instance_job *job = &c->in->jobs[task->job];
     if (task->position >= job->unit_count * job->repeat)
         return error_set(c->err, STATUS_CHECK, "job '%.80s' has no task %u", job->name, task->position);
-    struct placed *placed = &c->placed[c->first[task->job] + task->position];
+    struct timetable_check_placed *placed = &c->placed[c->first[task->job] + task->position];
     int64_t compute;
     const struct instance_unit *unit = unit_of(c, task->job, task->position, device, &compute);
     uint64_t memory = c->in->classes[c->in->device_class[device]].memory;
@@ -61,7 +61,7 @@ static enum status place(struct check *c, uint32_t device, uint32_t index)
                          "job '%.80s', task %u: needs memory %" PRIu64 ", device %u has %" PRIu64,
                          job->name, task->position, unit->memory, device, memory);
     bool first = index == c->table->device_first[device];
-    *placed = (struct placed){task->start, device, index, first ? TIMETABLE_NONE : index - 1, true};
+    *placed = (struct timetable_check_placed){task->start, device, index, first ? TIMETABLE_NONE : index - 1, true};
     return STATUS_OK;
 }
 
@@ -85,7 +85,7 @@ static enum status place_all(struct check *c)
 /* Checks that a task starts after the previous task on its device allows it. */
 static enum status check_device(struct check *c, uint32_t job, uint32_t position)
 {
-    const struct placed *k = &c->placed[c->first[job] + position];
+    const struct timetable_check_placed *k = &c->placed[c->first[job] + position];
     int64_t compute, least;
     c->looked_at = k->index;
     const struct instance_unit *unit = unit_of(c, job, position, k->device, &compute);
@@ -117,7 +117,7 @@ static enum status check_device(struct check *c, uint32_t job, uint32_t position
 
 static enum status check_chain(struct check *c, uint32_t job, uint32_t position)
 {
-    const struct placed *k = &c->placed[c->first[job] + position], *j = k - 1;
+    const struct timetable_check_placed *k = &c->placed[c->first[job] + position], *j = k - 1;
     int64_t compute, p, wait = 0;
     const struct instance_unit *unit = unit_of(c, job, position, k->device, &compute);
     int64_t end = k->start + compute + unit->out;

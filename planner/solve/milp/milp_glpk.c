@@ -70,7 +70,7 @@ static glp_prob *load(const struct milp *m)
 
 /* --- reporting ------------------------------------------------------------------------------- */
 
-struct child {
+struct milp_glpk_child {
     const struct milp *milp;
     const struct milp_options *options;
     int pipe;
@@ -87,7 +87,7 @@ struct child {
 
 static void on_error(void *info)
 {
-    struct child *child = info;
+    struct milp_glpk_child *child = info;
     if (child->plainer) longjmp(child->gave_up, 1);
     struct milp_report report = {.kind = MILP_REPORT_FAILED};
     snprintf(report.text, sizeof report.text, "GLPK gave up on an internal check (%s)", child->message);
@@ -97,19 +97,19 @@ static void on_error(void *info)
 
 static int on_message(void *info, const char *text)
 {
-    struct child *child = info;
+    struct milp_glpk_child *child = info;
     if (strncmp(text, "Error detected", strlen("Error detected")) != 0)
         snprintf(child->message, sizeof child->message, "%.*s", (int)strcspn(text, "\n"), text);
     return 1; /* printed, as far as GLPK is to know */
 }
 
-static void hook(struct child *child)
+static void hook(struct milp_glpk_child *child)
 {
     glp_term_hook(on_message, child);
     glp_error_hook(on_error, child);
 }
 
-static void report_solution(const struct child *c)
+static void report_solution(const struct milp_glpk_child *c)
 {
     struct milp_report report = {.kind = MILP_REPORT_SOLUTION, .nodes = c->nodes};
     milp_glpk_send(c->pipe, &report, sizeof report);
@@ -126,7 +126,7 @@ static double proven_bound(glp_tree *tree, int best)
 
 static void on_tree(glp_tree *tree, void *info)
 {
-    struct child *c = info;
+    struct milp_glpk_child *c = info;
     int total = 0;
     int best = glp_ios_best_node(tree);
     glp_ios_tree_size(tree, NULL, NULL, &total);
@@ -152,7 +152,7 @@ static void on_tree(glp_tree *tree, void *info)
 }
 
 /* 0 is not "optimal", and there are two ways to say "infeasible". */
-static struct milp_report ending(const struct child *c, int code, int status)
+static struct milp_report ending(const struct milp_glpk_child *c, int code, int status)
 {
     struct milp_report report = {.kind = MILP_REPORT_END, .status = MILP_STOPPED, .bound = c->bound,
                                  .nodes = c->nodes};
@@ -165,14 +165,14 @@ static struct milp_report ending(const struct child *c, int code, int status)
     return report;
 }
 
-static int left_ms(const struct child *c)
+static int left_ms(const struct milp_glpk_child *c)
 {
     double left_s = c->until_s - clock_s();
     return left_s < 2e6 ? (int)(fmax(left_s, 0) * 1000) + 1 : INT32_MAX;
 }
 
 /* Sends the values of all rows after a report; 0 without an optimum. */
-static void report_duals(const struct child *c, bool optimal)
+static void report_duals(const struct milp_glpk_child *c, bool optimal)
 {
     struct milp_report report = {.kind = MILP_REPORT_DUALS};
     milp_glpk_send(c->pipe, &report, sizeof report);
@@ -184,7 +184,7 @@ static void report_duals(const struct child *c, bool optimal)
 
 /* The variants, each from the basis of the one before: only bounds change, so that it stays dual
  * feasible. Columns come back to their own bounds for the next one. */
-static void solve_variants(const struct child *c, glp_smcp *how)
+static void solve_variants(const struct milp_glpk_child *c, glp_smcp *how)
 {
     const struct milp_options *options = c->options;
     how->meth = GLP_DUALP;
@@ -205,7 +205,7 @@ static void solve_variants(const struct child *c, glp_smcp *how)
 }
 
 /* Solves the linear program only. */
-_Noreturn static void relax(struct child *c)
+_Noreturn static void relax(struct milp_glpk_child *c)
 {
     struct milp_report end = {.kind = MILP_REPORT_END, .status = MILP_STOPPED};
     glp_smcp how;
@@ -229,7 +229,7 @@ _Noreturn static void relax(struct child *c)
 
 /* --- listing --------------------------------------------------------------------------------- */
 
-_Noreturn static void list(struct child *c)
+_Noreturn static void list(struct milp_glpk_child *c)
 {
     struct milp_glpk_listing listing = {c->lp, c->options, c->pipe, c->until_s, 0};
     struct milp_report report = {.kind = MILP_REPORT_END, .status = milp_glpk_list(&listing), .bound = c->bound};
@@ -241,7 +241,7 @@ _Noreturn static void list(struct child *c)
 /* --- minimising ------------------------------------------------------------------------------ */
 
 /* GLPK's code; `plain`: without what its internal checks fail in. */
-static int minimise(struct child *c, bool plain)
+static int minimise(struct milp_glpk_child *c, bool plain)
 {
     const struct milp_options *options = c->options;
     glp_iocp how;
@@ -269,9 +269,9 @@ static int minimise(struct child *c, bool plain)
 
 _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_options *options, int pipe)
 {
-    static struct child c; /* survives the jump */
-    c = (struct child){.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
-                       .until_s = clock_s() + options->limit_s};
+    static struct milp_glpk_child c; /* survives the jump */
+    c = (struct milp_glpk_child){.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
+                                 .until_s = clock_s() + options->limit_s};
     c.x = calloc(milp->column_count + 1, sizeof *c.x);
     if (!c.x) _exit(3);
     volatile bool again = false;
@@ -297,7 +297,7 @@ _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_option
 
 /* --- files ----------------------------------------------------------------------------------- */
 
-struct writing {
+struct milp_glpk_writing {
     const struct milp *milp;
     enum milp_file kind;
     const char *path;
@@ -305,8 +305,8 @@ struct writing {
 
 static void write_model(void *context)
 {
-    const struct writing *w = context;
-    struct child c = {.pipe = -1};
+    const struct milp_glpk_writing *w = context;
+    struct milp_glpk_child c = {.pipe = -1};
     hook(&c);
     glp_prob *lp = load(w->milp);
     errno = 0;
@@ -324,7 +324,7 @@ enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const 
         return error_set(err, STATUS_LIMIT, "the name of a file is too long (limit is %zu bytes)",
                          sizeof temporary);
     static const struct launch how = {.death_signal = SIGKILL, .streams = {LAUNCH_SAME, LAUNCH_SAME, LAUNCH_SAME}};
-    struct writing writing = {milp, kind, temporary};
+    struct milp_glpk_writing writing = {milp, kind, temporary};
     struct launch_end end;
     pid_t pid;
     const int reason = launch_copy(&how, write_model, &writing, &pid);

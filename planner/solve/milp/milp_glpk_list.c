@@ -37,7 +37,7 @@ struct gains {
     uint32_t count[2];
 };
 
-struct listing {
+struct milp_listing {
     struct milp_glpk_listing *of;
     struct gains *gains;    /* (columns + 1) */
     struct listing_held *held;      /* (listed_count) by decisions and reduced costs, in their order */
@@ -49,7 +49,7 @@ struct listing {
 
 enum listing_node { NODE_OPEN, NODE_CLOSED, NODE_UNKNOWN };
 
-static enum listing_node node_of(const struct listing *l, int code)
+static enum listing_node node_of(const struct milp_listing *l, int code)
 {
     int status = glp_get_status(l->of->lp);
     if (code == GLP_EOBJUL || (code == 0 && (status == GLP_NOFEAS || status == GLP_INFEAS))) return NODE_CLOSED;
@@ -58,7 +58,7 @@ static enum listing_node node_of(const struct listing *l, int code)
 }
 
 /* From the program that the last decision led to. */
-static void learn(struct listing *l, enum listing_node node)
+static void learn(struct milp_listing *l, enum listing_node node)
 {
     if (l->depth == 0) return;
     const struct decision *last = &l->path[l->depth - 1];
@@ -71,7 +71,7 @@ static void learn(struct listing *l, enum listing_node node)
 }
 
 /* Relaxed; where that goes wrong, once more from a basis of its own. */
-static enum listing_node relax_node(struct listing *l)
+static enum listing_node relax_node(struct milp_listing *l)
 {
     double left_s = l->of->until_s - clock_s();
     if (!(left_s > 0)) return NODE_UNKNOWN;
@@ -86,7 +86,7 @@ static enum listing_node relax_node(struct listing *l)
     return node_of(l, glp_simplex(l->of->lp, &l->how));
 }
 
-static void hold(struct listing *l, int column, double value)
+static void hold(struct milp_listing *l, int column, double value)
 {
     glp_prob *lp = l->of->lp;
     l->held[l->held_count++] = (struct listing_held){column, glp_get_col_lb(lp, column), glp_get_col_ub(lp, column)};
@@ -95,7 +95,7 @@ static void hold(struct listing *l, int column, double value)
 
 /* Releases the columns held after the first `count`; each goes to the bound at which the basis is still dual
  * feasible. */
-static void let_go(struct listing *l, uint32_t count)
+static void let_go(struct milp_listing *l, uint32_t count)
 {
     glp_prob *lp = l->of->lp;
     while (l->held_count > count) {
@@ -112,7 +112,7 @@ static bool is_held(glp_prob *lp, int column)
 }
 
 /* Whatever would cost more than the cutoff if it were otherwise. */
-static void hold_dear(struct listing *l)
+static void hold_dear(struct milp_listing *l)
 {
     glp_prob *lp = l->of->lp;
     double spare = l->how.obj_ul - glp_get_obj_val(lp);
@@ -124,7 +124,7 @@ static void hold_dear(struct listing *l)
 }
 
 /* A guess of what deciding on a column raises the objective by, in the way that raises it less. */
-static double guess(const struct listing *l, int column, double x)
+static double guess(const struct milp_listing *l, int column, double x)
 {
     const struct gains *gains = &l->gains[column];
     double cost = fabs(glp_get_obj_coef(l->of->lp, column)), least = HUGE_VAL;
@@ -136,7 +136,7 @@ static double guess(const struct listing *l, int column, double x)
 }
 
 /* The column to decide on; 0: all are held. */
-static int undecided(const struct listing *l)
+static int undecided(const struct milp_listing *l)
 {
     glp_prob *lp = l->of->lp;
     double most = -1, least = HUGE_VAL;
@@ -157,7 +157,7 @@ static int undecided(const struct listing *l)
     return fractional ? fractional : cheapest;
 }
 
-static void report_setting(struct listing *l)
+static void report_setting(struct milp_listing *l)
 {
     const struct milp_options *options = l->of->options;
     struct milp_report report = {.kind = MILP_REPORT_SETTING, .bound = glp_get_obj_val(l->of->lp),
@@ -169,7 +169,7 @@ static void report_setting(struct listing *l)
     l->told++;
 }
 
-static void decide(struct listing *l, int column)
+static void decide(struct milp_listing *l, int column)
 {
     struct decision *next = &l->path[l->depth++];
     double x = glp_get_col_prim(l->of->lp, column);
@@ -178,7 +178,7 @@ static void decide(struct listing *l, int column)
 }
 
 /* The other value of the deepest decision that has one left; false: there is none. */
-static bool turn_back(struct listing *l)
+static bool turn_back(struct milp_listing *l)
 {
     for (; l->depth > 0; l->depth--) {
         struct decision *last = &l->path[l->depth - 1];
@@ -193,7 +193,7 @@ static bool turn_back(struct listing *l)
 }
 
 /* MILP_INFEASIBLE: nothing is left; MILP_STOPPED: something may be. */
-static enum milp_status go_through(struct listing *l)
+static enum milp_status go_through(struct milp_listing *l)
 {
     do {
         enum listing_node node = relax_node(l);
@@ -218,11 +218,11 @@ enum milp_status milp_glpk_list(struct milp_glpk_listing *listing)
 {
     const struct milp_options *options = listing->options;
     size_t columns = (size_t)glp_get_num_cols(listing->lp) + 1, listed = options->listed_count + 1u;
-    struct listing l = {.of = listing,
-                        .gains = calloc(columns, sizeof *l.gains),
-                        .held = calloc(listed, sizeof *l.held),
-                        .path = calloc(listed, sizeof *l.path),
-                        .setting = calloc(listed, sizeof *l.setting)};
+    struct milp_listing l = {.of = listing,
+                                       .gains = calloc(columns, sizeof *l.gains),
+                                       .held = calloc(listed, sizeof *l.held),
+                                       .path = calloc(listed, sizeof *l.path),
+                                       .setting = calloc(listed, sizeof *l.setting)};
     if (!l.gains || !l.held || !l.path || !l.setting) _exit(3);
     glp_init_smcp(&l.how);
     l.how.msg_lev = GLP_MSG_OFF;

@@ -29,11 +29,11 @@ enum { PATH_BYTES = 512, SOLUTION_BYTES_MAX = 1 << 30 };
 
 static const double grace_s = 1; /* to write the solution once its own limit has come */
 
-struct folder {
+struct milp_program_folder {
     char path[PATH_BYTES], model[PATH_BYTES + 16], solution[PATH_BYTES + 16];
 };
 
-static enum status make_folder(struct folder *f, struct error *err)
+static enum status make_folder(struct milp_program_folder *f, struct error *err)
 {
     TRY(folder_make_temporary("milp", f->path, sizeof f->path, err));
     snprintf(f->model, sizeof f->model, "%s/model.mps", f->path);
@@ -43,7 +43,7 @@ static enum status make_folder(struct folder *f, struct error *err)
 
 /* --- its solution ---------------------------------------------------------------------------- */
 
-struct names { /* columns by name */
+struct milp_program_names { /* columns by name */
     const struct milp *milp;
     uint32_t *order;
 };
@@ -54,7 +54,7 @@ static int compare_names(const void *a, const void *b, void *context)
     return strcmp(m->columns[*(const uint32_t *)a].name, m->columns[*(const uint32_t *)b].name);
 }
 
-static bool find_column(const struct names *n, const char *name, uint32_t *out)
+static bool find_column(const struct milp_program_names *n, const char *name, uint32_t *out)
 {
     size_t low = 0, high = n->milp->column_count;
     while (low < high) {
@@ -88,7 +88,7 @@ static bool ending(const char *line, enum milp_status *status)
 }
 
 /* A line "[**] [index] name value [cost]"; false when it is none of a column. */
-static bool value_line(const struct names *n, char *line, double *x)
+static bool value_line(const struct milp_program_names *n, char *line, double *x)
 {
     char *words[6], *rest = NULL;
     size_t count = 0;
@@ -106,7 +106,7 @@ static bool value_line(const struct names *n, char *line, double *x)
     return false;
 }
 
-static enum status parse(const struct names *n, char *text, const char *solver, double *x,
+static enum status parse(const struct milp_program_names *n, char *text, const char *solver, double *x,
                          enum milp_status *status, uint32_t *values, struct error *err)
 {
     bool ended = false;
@@ -127,7 +127,7 @@ static enum status parse(const struct names *n, char *text, const char *solver, 
     return STATUS_OK;
 }
 
-static enum status read_solution(const struct milp *milp, const struct folder *folder,
+static enum status read_solution(const struct milp *milp, const struct milp_program_folder *folder,
                                  const char *solver, struct milp_result *result, struct error *err)
 {
     struct error unread = {0};
@@ -135,7 +135,7 @@ static enum status read_solution(const struct milp *milp, const struct folder *f
     size_t length;
     if (file_read(folder->solution, SOLUTION_BYTES_MAX, &text, &length, &unread))
         return error_set(err, STATUS_DEVICE, "the solver '%s' left no solution", solver);
-    struct names names = {milp, alloc_zeroed(milp->column_count + 1, sizeof *names.order)};
+    struct milp_program_names names = {milp, alloc_zeroed(milp->column_count + 1, sizeof *names.order)};
     double *x = alloc_zeroed(milp->column_count + 1, sizeof *x);
     enum milp_status status = MILP_STOPPED;
     uint32_t values = 0;
@@ -181,7 +181,7 @@ static enum status run(const char *const argv[], const struct milp_options *opti
 enum status milp_program_solve(const struct milp *milp, const struct milp_options *options,
                                struct milp_result *result, struct error *err)
 {
-    struct folder folder;
+    struct milp_program_folder folder;
     const char *slash = strrchr(options->solver, '/'), *name = slash ? slash + 1 : options->solver;
     char seconds[32];
     TRY(make_folder(&folder, err));

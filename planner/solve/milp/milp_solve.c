@@ -25,14 +25,14 @@
 
 static const double grace_s = 0.1;
 
-struct reading {
+struct milp_solve_reading {
     int pipe;
     double until_s;
     bool late, ended; /* the clock ran out; the child closed its end */
 };
 
 /* All `length` bytes, or false: late, or ended. */
-static bool receive(struct reading *r, void *data, size_t length)
+static bool receive(struct milp_solve_reading *r, void *data, size_t length)
 {
     char *at = data;
     while (length > 0) {
@@ -59,7 +59,7 @@ static bool receive(struct reading *r, void *data, size_t length)
 }
 
 /* One more setting. False when it did not come whole, or memory ended. */
-static bool receive_setting(const struct milp_options *options, struct reading *r, double value,
+static bool receive_setting(const struct milp_options *options, struct milp_solve_reading *r, double value,
                             struct milp_result *result, struct error *err)
 {
     size_t length = options->listed_count;
@@ -76,7 +76,7 @@ static bool receive_setting(const struct milp_options *options, struct reading *
 }
 
 /* Returns whether the child came to an end of its own that it told. */
-static bool follow(const struct milp *milp, const struct milp_options *options, struct reading *r,
+static bool follow(const struct milp *milp, const struct milp_options *options, struct milp_solve_reading *r,
                    struct milp_result *result, double *x, struct error *err)
 {
     struct milp_report report;
@@ -153,7 +153,7 @@ static enum status solve_glpk(const struct milp *milp, const struct milp_options
     if (reason != 0) {
         launch_fail("GLPK", reason, err);
     } else {
-        struct reading r = {.pipe = ends[0], .until_s = clock_s() + options->limit_s + grace_s};
+        struct milp_solve_reading r = {.pipe = ends[0], .until_s = clock_s() + options->limit_s + grace_s};
         bool told = follow(milp, options, &r, result, x, err);
         struct launch_end end;
         if (!told && r.late) {

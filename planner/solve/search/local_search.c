@@ -39,7 +39,7 @@ static const double end_error = 3, estimate_error = 0.3;
 /* The bridge's way counts 1/e of its weight when it is shorter by this number of mean copies. */
 static const double bridge_softness = 4;
 
-struct timed {
+struct local_search_timed {
     int64_t start;
     uint32_t at;
 };
@@ -47,7 +47,7 @@ struct timed {
 struct local_search {
     struct local_split split;
     struct dispatch_step *order;
-    struct timed *timed; /* for sorting */
+    struct local_search_timed *timed; /* for sorting */
     struct local_window *window;
     double worsenings[WORSENINGS]; /* exponentially distributed: quantiles */
     uint32_t at;    /* the first step after the split */
@@ -308,7 +308,7 @@ static void try_changes(struct local_search *s, struct local_pass *w)
 
 static int compare_timed(const void *a, const void *b)
 {
-    const struct timed *x = a, *y = b;
+    const struct local_search_timed *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
@@ -320,7 +320,7 @@ static void begin_pass(struct local_search *s, double sharpness)
     s->split.scale = LOCAL_EXPONENT_STEPS / sharpness;
     local_split_clear(&s->split);
     for (uint32_t t = 0; t < in->task_count; t++)
-        s->timed[t] = (struct timed){local_split_put(&s->split, s->order[t].job, s->order[t].device), t};
+        s->timed[t] = (struct local_search_timed){local_split_put(&s->split, s->order[t].job, s->order[t].device), t};
     s->split.makespan = 0;
     for (uint32_t i = 0; i < in->job_count; i++)
         if (s->split.jobs[i].end > s->split.makespan) s->split.makespan = s->split.jobs[i].end;

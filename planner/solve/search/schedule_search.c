@@ -77,7 +77,7 @@ static const double sharpness_few = 0.16;
 static const double heat_per_local_pass = 0.001, heat_min = 0.02, heat_max = 0.3;
 enum { MANY_LOCAL_PASSES = 60, REACH_MANY = 32, REACH_FEW = 12 };
 
-struct search {
+struct schedule_search {
     const struct instance *in;
     const struct instance_bounds *bounds;
     const struct schedule_search_options *options;
@@ -100,7 +100,7 @@ struct search {
     uint32_t iteration;
 };
 
-static bool finished(const struct search *s)
+static bool finished(const struct schedule_search *s)
 {
     const atomic_bool *stop = s->options->stop;
     return s->value <= s->bound || clock_s() >= s->options->until_s ||
@@ -109,7 +109,7 @@ static bool finished(const struct search *s)
 
 /* --- orders ---------------------------------------------------------------------------------- */
 
-struct timed {
+struct schedule_search_timed {
     int64_t start;
     struct dispatch_step step;
     uint32_t at;
@@ -117,7 +117,7 @@ struct timed {
 
 static int compare_timed(const void *a, const void *b)
 {
-    const struct timed *x = a, *y = b;
+    const struct schedule_search_timed *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->at > y->at) - (x->at < y->at);
 }
@@ -126,11 +126,11 @@ static int compare_timed(const void *a, const void *b)
 static enum status sort_steps(const struct instance *in, struct dispatch_step *steps, struct error *err)
 {
     struct dispatch *d = NULL;
-    struct timed *timed = alloc_zeroed(in->task_count, sizeof *timed);
+    struct schedule_search_timed *timed = alloc_zeroed(in->task_count, sizeof *timed);
     if (!timed) return error_memory(err, "an order", in->task_count * sizeof *timed);
     if (!dispatch_create(in, &d, err)) {
         for (uint32_t t = 0; t < in->task_count; t++)
-            timed[t] = (struct timed){dispatch_put(d, steps[t].job, steps[t].device), steps[t], t};
+            timed[t] = (struct schedule_search_timed){dispatch_put(d, steps[t].job, steps[t].device), steps[t], t};
         qsort(timed, in->task_count, sizeof *timed, compare_timed);
         for (uint32_t t = 0; t < in->task_count; t++) steps[t] = timed[t].step;
     }
@@ -139,7 +139,7 @@ static enum status sort_steps(const struct instance *in, struct dispatch_step *s
     return err->status;
 }
 
-static enum status keep(struct search *s, int64_t value, struct error *err)
+static enum status keep(struct schedule_search *s, int64_t value, struct error *err)
 {
     if (value >= s->value) return STATUS_OK;
     s->value = value;
@@ -149,14 +149,14 @@ static enum status keep(struct search *s, int64_t value, struct error *err)
 
 /* --- iterations ------------------------------------------------------------------------------ */
 
-static double work_of(const struct search *s, const struct beam_rule *rule)
+static double work_of(const struct schedule_search *s, const struct beam_rule *rule)
 {
     double devices = rule->every_device ? 1.0 + s->in->device_count : 1;
     if (rule->thrift > 0) devices += (double)s->in->device_count * s->in->device_count;
     return (double)s->in->task_count * rule->width * s->in->job_count * devices;
 }
 
-static enum status try_rule(struct search *s, const struct beam_rule *rule, uint32_t fixed,
+static enum status try_rule(struct schedule_search *s, const struct beam_rule *rule, uint32_t fixed,
                             struct error *err)
 {
     int64_t value;
@@ -172,20 +172,20 @@ static enum status try_rule(struct search *s, const struct beam_rule *rule, uint
     return keep(s, value, err);
 }
 
-static double random_priority(const struct search *s, uint64_t draw)
+static double random_priority(const struct schedule_search *s, uint64_t draw)
 {
     if (draw % 2) return s->best_priority;
     return priorities[draw / 2 % ARRAY_COUNT(priorities)] * s->mean;
 }
 
 /* Returns a guide at random. Without copies the bound's duals suffice. */
-static uint32_t random_softness(const struct search *s, uint64_t draw)
+static uint32_t random_softness(const struct schedule_search *s, uint64_t draw)
 {
     return !s->copies ? 0 : draw % 2 ? s->best_softness : draw / 2 % 8 == 0 ? 0 : 1 + (uint32_t)(draw / 16 % 2);
 }
 
 /* How much the bytes over a shared bridge count. */
-static double random_thrift(const struct search *s, uint64_t draw)
+static double random_thrift(const struct schedule_search *s, uint64_t draw)
 {
     if (s->in->bridge_bytes_per_tick == 0) return 0;
     return draw % 2 ? s->best_thrift : thrifts[draw / 2 % ARRAY_COUNT(thrifts)];
@@ -198,14 +198,14 @@ static double random_noise(uint64_t draw)
 }
 
 /* Sets the weights of this iteration: the best schedule's, or all 1, changed by up to `noise`. */
-static void perturb(struct search *s, bool best, double noise, uint64_t seed)
+static void perturb(struct schedule_search *s, bool best, double noise, uint64_t seed)
 {
     for (uint32_t i = 0; i < s->in->job_count; i++)
         s->weights[i] = (best ? s->best_weights[i] : 1) * (1 + noise * (2 * random_unit(seed, i) - 1));
 }
 
 /* Makes the last tasks of the best schedule again. */
-static enum status remake_end(struct search *s, uint64_t draw, struct error *err)
+static enum status remake_end(struct schedule_search *s, uint64_t draw, struct error *err)
 {
     uint32_t n = s->in->task_count;
     uint32_t open = 2 + (uint32_t)pow(n, random_unit(draw, 1)); /* of any order of magnitude */
@@ -236,14 +236,14 @@ static enum status remake_end(struct search *s, uint64_t draw, struct error *err
 /* --- local search ---------------------------------------------------------------------------- */
 
 /* Where little is left to gain, ends and beams find it sooner. */
-static bool local_search_pays(const struct search *s)
+static bool local_search_pays(const struct schedule_search *s)
 {
     return s->many && (double)(s->value - s->bound) > local_gap * (double)s->bound;
 }
 
 /* Returns the number of passes of local search, known after the first pass: the remaining iterations, or fewer if time
  * ends before. */
-static double local_passes_most(const struct search *s, bool *timed)
+static double local_passes_most(const struct schedule_search *s, bool *timed)
 {
     double most = (double)(s->options->iterations - s->local_first);
     double affordable = (s->options->until_s - s->local_started_s) / s->local_pass_s;
@@ -251,7 +251,7 @@ static double local_passes_most(const struct search *s, bool *timed)
     return *timed ? affordable : most;
 }
 
-static enum status begin_local_search(struct search *s, struct error *err)
+static enum status begin_local_search(struct schedule_search *s, struct error *err)
 {
     s->local_first = s->iteration;
     s->local_started_s = clock_s();
@@ -264,7 +264,7 @@ static enum status begin_local_search(struct search *s, struct error *err)
  * The first pass accepts improvements only. Its time tells how many passes follow, which sets the first temperature;
  * from there they cool down.
  */
-static enum status run_local_pass(struct search *s, uint64_t draw, struct error *err)
+static enum status run_local_pass(struct schedule_search *s, uint64_t draw, struct error *err)
 {
     if (!s->local && begin_local_search(s, err)) return err->status;
     bool first = s->iteration == s->local_first, many = false, timed;
@@ -295,14 +295,14 @@ static enum status run_local_pass(struct search *s, uint64_t draw, struct error 
  * passes of some jobs during the forward passes of others as early as possible; jobs that start together stay in step.
  * Three in ten jobs have no lead, to leave work for the end.
  */
-static void stagger(struct search *s, double most, uint64_t draw)
+static void stagger(struct schedule_search *s, double most, uint64_t draw)
 {
     for (uint32_t i = 0; i < s->in->job_count; i++)
         s->leads[i] = most * fmax(0, (random_unit(draw, i) - 0.3) / 0.7);
 }
 
 /* One of the list schedules that come first. */
-static enum status open(struct search *s, uint64_t draw, struct error *err)
+static enum status open(struct schedule_search *s, uint64_t draw, struct error *err)
 {
     struct beam_rule rule = {.width = 1, .weights = s->weights};
     uint32_t k = s->iteration;
@@ -326,7 +326,7 @@ static enum status open(struct search *s, uint64_t draw, struct error *err)
 }
 
 /* Returns the row of label_passes that this iteration runs; LABELS_COUNT: none. */
-static uint32_t label_pass_of(const struct search *s)
+static uint32_t label_pass_of(const struct schedule_search *s)
 {
     uint32_t which = 0;
     if (!s->copies || s->in->task_count > SMALL_TASKS || !label_setting_takes(s->in)) return LABELS_COUNT;
@@ -334,7 +334,7 @@ static uint32_t label_pass_of(const struct search *s)
     return which;
 }
 
-static enum status run_label_pass(struct search *s, uint32_t which, struct error *err)
+static enum status run_label_pass(struct schedule_search *s, uint32_t which, struct error *err)
 {
     uint32_t width = label_passes[which].width;
     struct label_setting_options limits = {.until_s = s->options->until_s, .width = width, .width_max = width,
@@ -347,7 +347,7 @@ static enum status run_label_pass(struct search *s, uint32_t which, struct error
     return keep(s, value, err);
 }
 
-static enum status iterate(struct search *s, struct error *err)
+static enum status iterate(struct schedule_search *s, struct error *err)
 {
     uint32_t first = 2 * ARRAY_COUNT(priorities), k = s->iteration;
     if (s->many) first += (uint32_t)ARRAY_COUNT(staggerings);
@@ -383,7 +383,7 @@ static enum status iterate(struct search *s, struct error *err)
     return try_rule(s, &rule, 0, err);
 }
 
-static enum status baselines(struct search *s, struct error *err)
+static enum status baselines(struct schedule_search *s, struct error *err)
 {
     int64_t value;
     bool quick = (double)s->in->task_count * s->in->job_count <= quick_work;
@@ -422,8 +422,8 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
                             const struct schedule_search_options *options, struct dispatch_step *steps,
                             int64_t *value, uint32_t *iterations, struct error *err)
 {
-    struct search s = {.in = in, .bounds = bounds, .options = options, .steps = steps, .started_s = clock_s(),
-                       .bound = instance_bounds_best(bounds), .width_max = widest(in)};
+    struct schedule_search s = {.in = in, .bounds = bounds, .options = options, .steps = steps, .started_s = clock_s(),
+                                .bound = instance_bounds_best(bounds), .width_max = widest(in)};
     s.trial = alloc_zeroed(in->task_count, sizeof *s.trial);
     s.weights = alloc_zeroed(in->job_count, sizeof *s.weights);
     s.best_weights = alloc_zeroed(in->job_count, sizeof *s.best_weights);

@@ -208,7 +208,7 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
 /* --- computation ----------------------------------------------------------------------------- */
 
 /* Seconds of computation: of work for devices only, and of work for devices or the host's processor. */
-struct parts {
+struct bound_parts {
     double device, movable, movable_on_cpu;
 };
 
@@ -233,10 +233,10 @@ static double processors_s(const struct hardware *hw, const struct job *job, uin
 }
 
 /* The same of a held-out minibatch: forward passes. */
-static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
-                                   const struct job *job, bool cpu)
+static struct bound_parts held_out_parts(const struct hardware *hw, uint32_t device,
+                                         const struct job *job, bool cpu)
 {
-    struct parts parts = {0};
+    struct bound_parts parts = {0};
     for (uint64_t l = 0; l < job->network.layer_count; l++) {
         double seconds = pass_s(hw, device, job, l, PLAN_EVALUATE, 0);
         if (gathers_apart(job, l)) continue;
@@ -251,10 +251,10 @@ static struct parts held_out_parts(const struct hardware *hw, uint32_t device,
 }
 
 /* Without recomputation, on a device of one type. */
-static struct parts minibatch_parts(const struct hardware *hw, uint32_t device,
-                                    const struct job *job, bool cpu)
+static struct bound_parts minibatch_parts(const struct hardware *hw, uint32_t device,
+                                          const struct job *job, bool cpu)
 {
-    struct parts parts = {0};
+    struct bound_parts parts = {0};
     uint64_t layers = job->network.layer_count;
     for (uint64_t l = 0; l < layers; l++) {
         bool last = l + 1 == layers, rows = l == 0 && !last && job_slices(job);
@@ -279,7 +279,7 @@ static struct parts minibatch_parts(const struct hardware *hw, uint32_t device,
 
 /* The least time of `devices` and the processor for these parts, however the movable one is shared:
  * when both end together, or the processor takes all of it and still ends first. */
-static double shared_s(struct parts p, uint32_t devices)
+static double shared_s(struct bound_parts p, uint32_t devices)
 {
     double sum = p.movable + devices * p.movable_on_cpu;
     double moved = sum > 0 ? (p.device + p.movable) / sum : 0;
@@ -287,7 +287,7 @@ static double shared_s(struct parts p, uint32_t devices)
     return (p.device + (1 - moved) * p.movable) / devices;
 }
 
-static void add_parts(struct parts *sum, struct parts part, double times)
+static void add_parts(struct bound_parts *sum, struct bound_parts part, double times)
 {
     sum->device += part.device * times;
     sum->movable += part.movable * times;
@@ -347,9 +347,9 @@ static double passes_of_type(const struct hardware *hw, uint32_t device, const s
 }
 
 /* Parts of a minibatch in any plan: each layer on the type, and by the list of kernels, that is the fastest. */
-static struct parts least_parts(const struct hardware *hw, const struct job *job, bool cpu)
+static struct bound_parts least_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
-    struct parts parts = {0};
+    struct bound_parts parts = {0};
     double updates_s[DEVICE_TYPES_MAX] = {0}, update_s = HUGE_VAL, host_s = 0;
     for (uint64_t l = 0, end; l < job->network.layer_count; l = end) {
         double best = HUGE_VAL;
@@ -379,15 +379,15 @@ static struct parts least_parts(const struct hardware *hw, const struct job *job
 }
 
 /* All of a job in any plan; held-out minibatches, which parallel jobs do not have, on the fastest type for them. */
-static struct parts least_job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+static struct bound_parts least_job_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
     bool movable = cpu && job_can_use_cpu(job);
     double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
-    struct parts parts = {0}, best = {0};
+    struct bound_parts parts = {0}, best = {0};
     add_parts(&parts, least_parts(hw, job, movable), (double)job->minibatches);
     for (uint32_t d = 0; held_out > 0 && d < hw->device_count; d++) {
         if (d > 0 && hw->devices[d].type == hw->devices[d - 1].type) continue;
-        struct parts of = held_out_parts(hw, d, job, movable);
+        struct bound_parts of = held_out_parts(hw, d, job, movable);
         if (d == 0 || of.device + of.movable < best.device + best.movable) best = of;
     }
     if (held_out > 0) add_parts(&parts, best, held_out);
@@ -397,9 +397,9 @@ static struct parts least_job_parts(const struct hardware *hw, const struct job 
 /* --- on one device at a time ------------------------------------------------------------------- */
 
 /* All of a job, on the device type that is the fastest for it. */
-static struct parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+static struct bound_parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
-    struct parts best = {0};
+    struct bound_parts best = {0};
     bool some = false;
     for (uint32_t type = 0; type < hw->type_count; type++) {
         uint32_t device = 0;
@@ -407,7 +407,7 @@ static struct parts job_parts(const struct hardware *hw, const struct job *job, 
         if (device == hw->device_count) continue;
         bool movable = cpu && job_can_use_cpu(job);
         double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
-        struct parts parts = {0};
+        struct bound_parts parts = {0};
         add_parts(&parts, minibatch_parts(hw, device, job, movable), (double)job->minibatches);
         if (held_out > 0)
             add_parts(&parts, held_out_parts(hw, device, job, movable), held_out);
@@ -421,11 +421,11 @@ static struct parts job_parts(const struct hardware *hw, const struct job *job, 
 void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                     struct bound *out)
 {
-    struct parts all = {0};
+    struct bound_parts all = {0};
     double chain = 0, moved = 0;
     uint32_t longest = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
-        struct parts parts = job_parts(hw, &jobs->jobs[j], cpu);
+        struct bound_parts parts = job_parts(hw, &jobs->jobs[j], cpu);
         double alone = shared_s(parts, 1);
         add_parts(&all, least_job_parts(hw, &jobs->jobs[j], cpu), 1);
         if (alone > chain) {

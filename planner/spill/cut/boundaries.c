@@ -22,7 +22,7 @@ struct label {
 };
 
 /* The labels of one layer. */
-struct front {
+struct boundaries_front {
     struct label *labels;
     uint32_t count;
 };
@@ -34,7 +34,7 @@ static bool dominates(const struct label *a, const struct label *b)
 }
 
 /* Inserts a label unless one there is no worse; labels that are no better leave. Returns false without room. */
-static bool insert(struct front *front, const struct label *label)
+static bool insert(struct boundaries_front *front, const struct label *label)
 {
     for (uint32_t i = 0; i < front->count; i++)
         if (dominates(&front->labels[i], label)) return true;
@@ -48,8 +48,8 @@ static bool insert(struct front *front, const struct label *label)
 }
 
 /* All labels of the layers before `begin`, with one more part. */
-static bool extend(const struct boundaries_problem *problem, const struct front *before, uint64_t begin,
-                   const struct boundaries_part *part, struct front *out)
+static bool extend(const struct boundaries_problem *problem, const struct boundaries_front *before, uint64_t begin,
+                   const struct boundaries_part *part, struct boundaries_front *out)
 {
     for (uint32_t i = 0; i < before->count; i++) {
         const struct label *from = &before->labels[i];
@@ -69,8 +69,8 @@ static bool extend(const struct boundaries_problem *problem, const struct front 
 }
 
 /* Makes the labels of layer `end`; *room false: too many. They move to memory of their exact size. */
-static enum status make_front(const struct boundaries_problem *problem, const struct front *fronts,
-                              uint64_t end, struct front *scratch, struct front *out, bool *room,
+static enum status make_front(const struct boundaries_problem *problem, const struct boundaries_front *fronts,
+                              uint64_t end, struct boundaries_front *scratch, struct boundaries_front *out, bool *room,
                               struct error *err)
 {
     scratch->count = 0;
@@ -88,9 +88,9 @@ static enum status make_front(const struct boundaries_problem *problem, const st
     return STATUS_OK;
 }
 
-static void read_off(const struct front *fronts, uint64_t layers, uint64_t *counts, uint32_t *count)
+static void read_off(const struct boundaries_front *fronts, uint64_t layers, uint64_t *counts, uint32_t *count)
 {
-    const struct front *last = &fronts[layers];
+    const struct boundaries_front *last = &fronts[layers];
     uint32_t at = 0;
     for (uint32_t i = 1; i < last->count; i++)
         if (last->labels[i].cost < last->labels[at].cost) at = i;
@@ -115,8 +115,8 @@ enum status boundaries_best(const struct boundaries_problem *problem, uint64_t *
     assert(problem->most > 0);
     uint64_t layers = problem->layers;
     bool room = true;
-    struct front scratch = {.labels = alloc_zeroed(BOUNDARIES_LABELS_MAX, sizeof *scratch.labels)};
-    struct front *fronts = alloc_zeroed(layers + 1, sizeof *fronts);
+    struct boundaries_front scratch = {.labels = alloc_zeroed(BOUNDARIES_LABELS_MAX, sizeof *scratch.labels)};
+    struct boundaries_front *fronts = alloc_zeroed(layers + 1, sizeof *fronts);
     *found = false;
     if (!scratch.labels || !fronts || !(fronts[0].labels = alloc_zeroed(1, sizeof *fronts->labels))) {
         error_memory(err, "boundaries of shards", BOUNDARIES_LABELS_MAX * sizeof *scratch.labels);

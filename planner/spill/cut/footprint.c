@@ -24,7 +24,7 @@
 #include "models/network/network_traits.h"
 #include "planner/plan_work.h"
 
-struct entry {
+struct footprint_entry {
     uint64_t first_layer, layer_count; /* layer_count 0: free */
     uint32_t twin;
     struct footprint footprint;
@@ -34,7 +34,7 @@ struct footprints {
     const struct hardware *hardware;
     const struct job_set *jobs;
     uint32_t *twins;
-    struct entry *entries;
+    struct footprint_entry *entries;
     size_t capacity; /* a power of two */
     size_t count;
 };
@@ -163,12 +163,12 @@ uint32_t footprint_twin(const struct footprints *f, uint32_t job)
     return f->twins[job];
 }
 
-static struct entry *find_entry(struct entry *entries, size_t capacity, uint32_t twin,
-                                uint64_t first_layer, uint64_t layer_count)
+static struct footprint_entry *find_entry(struct footprint_entry *entries, size_t capacity, uint32_t twin,
+                                          uint64_t first_layer, uint64_t layer_count)
 {
     size_t at = random_mix(first_layer * 0x10001u + layer_count + ((uint64_t)twin << 40));
     for (;; at++) {
-        struct entry *entry = &entries[at & (capacity - 1)];
+        struct footprint_entry *entry = &entries[at & (capacity - 1)];
         if (entry->layer_count == 0) return entry;
         if (entry->twin == twin && entry->first_layer == first_layer &&
             entry->layer_count == layer_count)
@@ -179,10 +179,10 @@ static struct entry *find_entry(struct entry *entries, size_t capacity, uint32_t
 static bool grow(struct footprints *f)
 {
     size_t capacity = f->capacity * 2;
-    struct entry *entries = calloc(capacity, sizeof *entries);
+    struct footprint_entry *entries = calloc(capacity, sizeof *entries);
     if (!entries) return false;
     for (size_t i = 0; i < f->capacity; i++) {
-        const struct entry *e = &f->entries[i];
+        const struct footprint_entry *e = &f->entries[i];
         if (e->layer_count)
             *find_entry(entries, capacity, e->twin, e->first_layer, e->layer_count) = *e;
     }
@@ -256,7 +256,7 @@ const struct footprint *footprint_of(struct footprints *f, uint32_t job, uint64_
     uint32_t twin = f->twins[job];
     first_layer = alike(&f->jobs->jobs[twin].network, first_layer, layer_count);
     if (f->count * 2 >= f->capacity && !grow(f)) return NULL;
-    struct entry *entry = find_entry(f->entries, f->capacity, twin, first_layer, layer_count);
+    struct footprint_entry *entry = find_entry(f->entries, f->capacity, twin, first_layer, layer_count);
     if (entry->layer_count == 0) {
         entry->twin = twin;
         entry->first_layer = first_layer;

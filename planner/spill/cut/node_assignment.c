@@ -6,12 +6,12 @@
 #include "base/alloc.h"
 #include "models/job/memory.h"
 
-struct work {
+struct node_assignment_work {
     double seconds;
     uint32_t job;
 };
 
-struct node {
+struct node_assignment_node {
     double seconds;    /* of its jobs */
     double bytes;      /* likewise */
     uint32_t devices;  /* used; 0: none of the jobs can be there */
@@ -19,14 +19,15 @@ struct node {
 
 static int compare_work(const void *left, const void *right)
 {
-    const struct work *a = left, *b = right;
+    const struct node_assignment_work *a = left, *b = right;
     if (a->seconds < b->seconds || a->seconds > b->seconds) return a->seconds > b->seconds ? -1 : 1;
     return a->job < b->job ? -1 : 1;
 }
 
 /* Returns the node that ends first with the additional seconds, among nodes with room for the state if there are any;
  * the lowest of several. */
-static uint32_t soonest(const struct node *nodes, uint32_t count, const struct work *work, double bytes, double room)
+static uint32_t soonest(const struct node_assignment_node *nodes, uint32_t count, const struct node_assignment_work *work,
+                        double bytes, double room)
 {
     uint32_t best = UINT32_MAX;
     bool best_fits = false;
@@ -49,12 +50,12 @@ enum status node_assignment_choose(const struct hardware *hardware, uint32_t dev
     uint32_t count = hardware_host_count(hardware);
     double room = hardware_of_host(hardware, hardware->host_bytes.value +
                                                  hardware->storage.capacity_bytes.value);
-    struct node *nodes = alloc_zeroed(count, sizeof *nodes);
-    struct work *works = alloc_zeroed(jobs->count, sizeof *works);
+    struct node_assignment_node *nodes = alloc_zeroed(count, sizeof *nodes);
+    struct node_assignment_work *works = alloc_zeroed(jobs->count, sizeof *works);
     enum status status = STATUS_OK;
     if (!nodes || !works) status = error_memory(err, "the nodes of jobs", count * sizeof *nodes);
     for (uint32_t d = 0; !status && d < devices; d++) nodes[hardware->devices[d].host].devices++;
-    for (uint32_t j = 0; !status && j < jobs->count; j++) works[j] = (struct work){seconds[j], j};
+    for (uint32_t j = 0; !status && j < jobs->count; j++) works[j] = (struct node_assignment_work){seconds[j], j};
     if (!status && jobs->count > 1) qsort(works, jobs->count, sizeof *works, compare_work);
     for (uint32_t i = 0; !status && i < jobs->count; i++) {
         const struct job *job = &jobs->jobs[works[i].job];

@@ -19,13 +19,13 @@
 #include "models/cost/cost.h"
 
 /* The computation and the copies of a unit. */
-struct load {
+struct partition_estimate_load {
     double compute_s;
     uint64_t in_bytes, out_bytes;
 };
 
 struct shard_load {
-    struct load forward, backward; /* the loss is a backward pass without a forward pass */
+    struct partition_estimate_load forward, backward; /* the loss is a backward pass without a forward pass */
     double cpu_s;
 };
 
@@ -50,7 +50,7 @@ bool estimate_embedding_on_cpu(const struct job *job, uint32_t place)
     return estimate_uses_cpu(job, place) && job_slices(job);
 }
 
-static void add(struct load *sum, const struct load *load)
+static void add(struct partition_estimate_load *sum, const struct partition_estimate_load *load)
 {
     sum->compute_s += load->compute_s;
     sum->in_bytes += load->in_bytes;
@@ -58,7 +58,8 @@ static void add(struct load *sum, const struct load *load)
 }
 
 /* Seconds of a unit that computes while copies in and out of others go on. */
-static double unit_s(const struct partition_cutter *cutter, const struct partition_candidate *c, const struct load *load)
+static double unit_s(const struct partition_cutter *cutter, const struct partition_candidate *c,
+                     const struct partition_estimate_load *load)
 {
     uint64_t in_bytes = load->in_bytes, out_bytes = load->out_bytes;
     double in = in_bytes ? cost_copy_s(cutter->hardware, 0, COPY_H2D, in_bytes) : 0;
@@ -96,7 +97,7 @@ static struct shard_load load_of(const struct partition_candidate *c, const stru
                      .out_bytes = out + table_gradient + f->input_bytes},
         .cpu_s = on_cpu ? f->cpu_update_s + f->cpu_norm_s : 0};
     if (!last)
-        load.forward = (struct load){
+        load.forward = (struct partition_estimate_load){
             .compute_s = f->forward_s,
             .in_bytes = (persistent ? 0 : f->weight_bytes) + f->input_bytes,
             .out_bytes = f->output_bytes + spilled};
@@ -149,7 +150,7 @@ static void leave_here(struct shard_load *load, const struct footprint *f, bool 
 
 /* Runs a unit of shard `s`; `state_s`: when the data that it fetches are in host memory. */
 static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c, struct lanes *lanes,
-                     const struct load *load, uint32_t s, double state_s, bool persistent,
+                     const struct partition_estimate_load *load, uint32_t s, double state_s, bool persistent,
                      bool updates, double cpu_s)
 {
     double in = copied_s(cutter, COPY_H2D, load->in_bytes);
@@ -225,7 +226,7 @@ enum status estimate_minibatch(const struct partition_cutter *cutter, const stru
 {
     const struct job *of = &cutter->jobs->jobs[job];
     uint32_t units = 2 * cut->count;
-    struct load together = {0};
+    struct partition_estimate_load together = {0};
     *out = (struct partition_seconds){0};
     for (uint32_t u = 0; u < units; u++) {
         bool back = u >= cut->count;
@@ -245,7 +246,7 @@ enum status estimate_minibatch(const struct partition_cutter *cutter, const stru
         add(&together, back ? &load.backward : &load.forward);
         if (cut->persistent[s]) continue;
         out->device += unit_s(cutter, c, &together);
-        together = (struct load){0};
+        together = (struct partition_estimate_load){0};
     }
     out->device += unit_s(cutter, c, &together);
     return is_alone(cutter, c) ? minibatch_alone(cutter, c, job, cut, &out->device, err)

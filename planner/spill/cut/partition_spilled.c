@@ -336,14 +336,14 @@ static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct f
 }
 
 /* The need in one way of treating activations and optimizers, and the layer with the largest need. */
-struct least {
+struct partition_spilled_least {
     uint64_t bytes, layer;
     uint32_t job;
 };
 
 /* When each layer is a shard of its own. */
 static enum status least_need(const struct partition_cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
-                              struct least *out, struct error *err)
+                              struct partition_spilled_least *out, struct error *err)
 {
     uint32_t weight_buffers = cutter->options->weight_buffers ? cutter->options->weight_buffers : 1;
     uint64_t weight_buffer = 0, workspace = 0, most = 0, keep = 0;
@@ -386,9 +386,9 @@ static enum status impossible(const struct partition_cutter *cutter, struct erro
 /* Nothing fits: by how much, at best. */
 static enum status infeasible(const struct partition_cutter *cutter, struct error *err)
 {
-    struct least least = {.bytes = UINT64_MAX};
+    struct partition_spilled_least least = {.bytes = UINT64_MAX};
     for (uint32_t way = 0; way < ACTIVATIONS_COUNT * PLANNER_PLACE_COUNT * 2; way++) {
-        struct least need = {0};
+        struct partition_spilled_least need = {0};
         uint32_t mode = way / 2 / PLANNER_PLACE_COUNT, place = way / 2 % PLANNER_PLACE_COUNT;
         if (!mode_possible(cutter, mode) || !place_possible(cutter, place) || !cutter_may_hold(cutter, way % 2))
             continue;

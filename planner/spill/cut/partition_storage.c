@@ -38,7 +38,7 @@
 
 enum { TURNS_MOST = 4, TURNS_LEAST = 2, BLOCK = 4096 };
 
-struct partition_candidate {
+struct partition_storage_candidate {
     uint32_t shard, order;
     uint64_t bytes;           /* of its state */
     uint64_t transient, held; /* bytes of the arena */
@@ -51,7 +51,7 @@ struct chooser {
     struct footprints *footprints;
     struct partition *p;
     uint32_t devices; /* of hosts that have jobs */
-    struct partition_candidate *candidates;
+    struct partition_storage_candidate *candidates;
     uint32_t count;
 };
 
@@ -118,7 +118,7 @@ static enum status add_candidate(struct chooser *c, uint32_t shard, struct error
     if (embedding && p->slice_rows[j] > 0)
         transient =
             memory_state_rows(&job->network, p->slice_rows[j], job_state_format(job)).bytes;
-    c->candidates[c->count++] = (struct partition_candidate){
+    c->candidates[c->count++] = (struct partition_storage_candidate){
         .shard = shard,
         .order = (shard - p->job_first_shard[j]) * UINT32_C(2654435769), /* 2^32 / golden ratio */
         .bytes = f->state_bytes,
@@ -130,7 +130,7 @@ static enum status add_candidate(struct chooser *c, uint32_t shard, struct error
 
 static int compare(const void *left, const void *right)
 {
-    const struct partition_candidate *a = left, *b = right;
+    const struct partition_storage_candidate *a = left, *b = right;
     if (a->cost_s < b->cost_s || a->cost_s > b->cost_s) return a->cost_s < b->cost_s ? -1 : 1;
     if (a->order != b->order) return a->order < b->order ? -1 : 1;
     return a->shard < b->shard ? -1 : 1; /* never equal */
@@ -138,7 +138,7 @@ static int compare(const void *left, const void *right)
 
 /* --- choosing --------------------------------------------------------------------------------- */
 
-static void store(struct chooser *c, const struct partition_candidate *candidate, uint64_t *stored)
+static void store(struct chooser *c, const struct partition_storage_candidate *candidate, uint64_t *stored)
 {
     struct partition_storage *storage = &c->p->storage;
     storage->stored[candidate->shard] = true;
@@ -166,7 +166,7 @@ static void choose(struct chooser *c, uint64_t missing, uint32_t turns, bool all
     uint64_t wanted = missing + arena_bytes(c);
     *lacking = stored < wanted ? wanted - stored : 0;
     for (uint32_t i = taken; i-- > 0 && !all && *lacking == 0;) {
-        const struct partition_candidate *candidate = &c->candidates[i];
+        const struct partition_storage_candidate *candidate = &c->candidates[i];
         if (stored - candidate->bytes < wanted) continue;
         stored -= candidate->bytes;
         storage->stored[candidate->shard] = false;

@@ -114,12 +114,12 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, en
 /* --- instances ------------------------------------------------------------------------------- */
 
 /* The turns of a device. */
-struct turns {
+struct emit_turns {
     uint32_t edge, weight_buffer, transient, held;
 };
 
 /* The slots of the unit there, in slot_scratch. */
-static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct turns turns)
+static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct emit_turns turns)
 {
     const struct partition *p = e->partition;
     const struct emit_unit_slots *slots = &e->slots[id];
@@ -148,8 +148,8 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     if (e->status || id == PLAN_NONE) return;
     const struct emit_unit_slots *slots = &e->slots[id];
     find_slots(e, id, device, seat,
-               (struct turns){e->edge_turn[device], e->weight_buffer_turn[device], e->transient_turn[device],
-                              e->held_turn[device]});
+               (struct emit_turns){e->edge_turn[device], e->weight_buffer_turn[device], e->transient_turn[device],
+                                   e->held_turn[device]});
     if (e->status) return;
     plan_builder_instance(e->builder, id, device, e->slot_scratch, slots->acquire_count);
     if (slots->uses_edge) e->edge_turn[device]++;
@@ -170,7 +170,7 @@ static void add_choices(struct emitter *e, const uint32_t *last_device)
         for (uint32_t d = 0; d < hardware->device_count; d++)
             for (uint32_t t = 0; hardware->devices[d].host == home &&
                                  t < (turns ? e->partition->weight_buffer_count : 1) && !e->status; t++) {
-                find_slots(e, id, d, 0, (struct turns){t, t, t, t});
+                find_slots(e, id, d, 0, (struct emit_turns){t, t, t, t});
                 if (!e->status)
                     plan_builder_choice(e->builder, id, d, e->slot_scratch, slots->acquire_count);
             }

@@ -34,14 +34,14 @@ static struct unit_cost least(const struct cost_table *t, uint32_t job, uint32_t
 
 /* --- sums ------------------------------------------------------------------------------------ */
 
-struct sums { /* seconds, of all units */
+struct order_bound_sums { /* seconds, of all units */
     double compute, in, out, weight_buffers; /* of a device, or of all that share the units */
     double cpu, read, write;          /* of the machine */
     double head, tail, out_head;      /* least of a unit: copy in; the rest after that; the part before the copy out */
     double behind;                    /* the last computation of all */
 };
 
-static const struct sums nothing = {.head = HUGE_VAL, .tail = HUGE_VAL, .out_head = HUGE_VAL};
+static const struct order_bound_sums nothing = {.head = HUGE_VAL, .tail = HUGE_VAL, .out_head = HUGE_VAL};
 
 static double out_of(const struct unit_cost *unit)
 {
@@ -49,7 +49,7 @@ static double out_of(const struct unit_cost *unit)
 }
 
 /* `edges`: number of units whose other outgoing data count. */
-static void add_unit(struct sums *sums, const struct unit_cost *unit, bool persistent, double times, double edges)
+static void add_unit(struct order_bound_sums *sums, const struct unit_cost *unit, bool persistent, double times, double edges)
 {
     bool weight_buffer = !persistent || unit->in_s > 0 || unit->out_s > 0;
     if (!unit->gathers) sums->cpu += unit->cpu_s * times;
@@ -103,7 +103,7 @@ static double edges_before(const struct job *job, uint32_t shards, uint32_t posi
 }
 
 /* Adds a job's units: to the sums of its shard's device where states are resident, else to the only sums. */
-static void add_job(const struct cost_table *t, uint32_t j, struct sums *sums)
+static void add_job(const struct cost_table *t, uint32_t j, struct order_bound_sums *sums)
 {
     const struct partition *cut = t->partition;
     const struct job *job = &t->jobs->jobs[j];
@@ -171,7 +171,7 @@ static void raise(struct order_bound *bound, double seconds, uint32_t kind)
 }
 
 /* A device begins with the first unit of a job and ends with the last unit of a job. */
-static struct sums of_one_device(const struct cost_table *t, struct sums sums)
+static struct order_bound_sums of_one_device(const struct cost_table *t, struct order_bound_sums sums)
 {
     double head = HUGE_VAL, tail = HUGE_VAL;
     for (uint32_t j = 0; j < t->jobs->count; j++) {
@@ -188,7 +188,7 @@ static struct sums of_one_device(const struct cost_table *t, struct sums sums)
     return sums;
 }
 
-static void raise_by_device(struct order_bound *bound, const struct sums *sums, double devices,
+static void raise_by_device(struct order_bound *bound, const struct order_bound_sums *sums, double devices,
                             double weight_buffers)
 {
     if (sums->compute > 0)
@@ -198,7 +198,7 @@ static void raise_by_device(struct order_bound *bound, const struct sums *sums, 
     if (sums->weight_buffers > 0) raise(bound, sums->weight_buffers / devices / weight_buffers, PLAN_ORDER_WEIGHT_BUFFERS);
 }
 
-static void raise_all(const struct cost_table *t, bool one_device, struct sums *sums, struct order_bound *bound)
+static void raise_all(const struct cost_table *t, bool one_device, struct order_bound_sums *sums, struct order_bound *bound)
 {
     const struct partition *cut = t->partition;
     uint32_t devices = one_device ? 1 : t->hardware->device_count;
@@ -207,7 +207,7 @@ static void raise_all(const struct cost_table *t, bool one_device, struct sums *
     if (devices == 1 && !cut->resident) sums[0] = of_one_device(t, sums[0]);
     if (!cut->resident) raise_by_device(bound, &sums[0], devices, weight_buffers);
     for (uint32_t d = 0; d < devices && cut->resident; d++) {
-        struct sums here = sums[d];
+        struct order_bound_sums here = sums[d];
         here.head = 0; /* states are there */
         raise_by_device(bound, &here, 1, weight_buffers);
         if (d > 0) sums[0].cpu += here.cpu;
@@ -221,7 +221,7 @@ static void raise_all(const struct cost_table *t, bool one_device, struct sums *
 enum status order_bound_make(const struct cost_table *t, bool one_device, struct order_bound *out, struct error *err)
 {
     uint32_t count = t->partition->resident ? t->hardware->device_count : 1;
-    struct sums *sums = calloc(count + (size_t)1, sizeof *sums);
+    struct order_bound_sums *sums = calloc(count + (size_t)1, sizeof *sums);
     if (!sums) return error_memory(err, "sums of units", count * sizeof *sums);
     for (uint32_t d = 0; d < count; d++) sums[d] = nothing;
     *out = (struct order_bound){.kind = PLAN_ORDER_NONE};

@@ -11,7 +11,7 @@
 #include "planner/spill/order/instance_of_cut.h"
 #include "planner/spill/order/schedule_builder.h"
 
-struct replay {
+struct order_of_instance_replay {
     const struct cost_table *times;
     struct schedule_builder *builder;
     struct schedule *out;
@@ -19,7 +19,7 @@ struct replay {
     bool lacks_memory; /* of the host, for more jobs at a time: nothing is placed any more */
 };
 
-static void put(struct replay *r, uint32_t job, uint32_t device)
+static void put(struct order_of_instance_replay *r, uint32_t job, uint32_t device)
 {
     r->lacks_memory |= !r->builder->view_jobs[job].admitted;
     if (r->lacks_memory) return;
@@ -28,7 +28,7 @@ static void put(struct replay *r, uint32_t job, uint32_t device)
 }
 
 /* Places the units before the job's next unit in the instance, or before its end. */
-static void put_unknown(struct replay *r, uint32_t job, uint32_t device)
+static void put_unknown(struct order_of_instance_replay *r, uint32_t job, uint32_t device)
 {
     uint32_t known = schedule_unit_count(partition_job_shards(r->times->partition, job));
     while (!r->lacks_memory && r->builder->jobs[job].minibatch < r->times->jobs->jobs[job].minibatches) {
@@ -51,7 +51,7 @@ static void number_devices(const struct hardware *hw, uint32_t *devices)
 static enum status replay(const struct cost_table *times, const struct instance *in,
                           const struct dispatch_step *steps, struct schedule *out, struct error *err)
 {
-    struct replay r = {.times = times, .out = out};
+    struct order_of_instance_replay r = {.times = times, .out = out};
     enum status status = STATUS_OK;
     uint32_t *devices = alloc_zeroed(times->hardware->device_count, sizeof *devices);
     if (!devices) return error_memory(err, "an order", times->hardware->device_count * sizeof *devices);
@@ -104,14 +104,14 @@ done:
 
 /* --- of a file ------------------------------------------------------------------------------- */
 
-struct started {
+struct order_of_instance_started {
     int64_t start;
     uint32_t job, device;
 };
 
 static int compare_started(const void *a, const void *b)
 {
-    const struct started *x = a, *y = b;
+    const struct order_of_instance_started *x = a, *y = b;
     if (x->start != y->start) return x->start < y->start ? -1 : 1;
     return (x->device > y->device) - (x->device < y->device);
 }
@@ -119,11 +119,11 @@ static int compare_started(const void *a, const void *b)
 /* Orders by starts: tasks take time, so the tasks of a device, and the tasks of a job, keep their order. */
 static enum status dispatch_of(const struct timetable *timetable, struct dispatch_step *steps, struct error *err)
 {
-    struct started *all = alloc_zeroed(timetable->task_count, sizeof *all);
+    struct order_of_instance_started *all = alloc_zeroed(timetable->task_count, sizeof *all);
     if (!all) return error_memory(err, "an order", timetable->task_count * sizeof *all);
     for (uint32_t g = 0; g < timetable->device_count; g++)
         for (uint32_t t = timetable->device_first[g]; t < timetable->device_first[g + 1]; t++)
-            all[t] = (struct started){timetable->tasks[t].start, timetable->tasks[t].job, g};
+            all[t] = (struct order_of_instance_started){timetable->tasks[t].start, timetable->tasks[t].job, g};
     qsort(all, timetable->task_count, sizeof *all, compare_started);
     for (uint32_t t = 0; t < timetable->task_count; t++)
         steps[t] = (struct dispatch_step){all[t].job, all[t].device};

@@ -25,7 +25,7 @@
 #include "planner/spill/order/agenda.h"
 #include "planner/spill/order/schedule_builder.h"
 
-struct turn { /* of a device */
+struct schedule_turn { /* of a device */
     uint32_t cached; /* job chosen ahead; PLAN_NONE: none */
     double not_before_s; /* the policy wanted to wait: nothing to decide earlier; HUGE_VAL: not until
                             another placement changes something */
@@ -34,7 +34,7 @@ struct turn { /* of a device */
 struct scheduler {
     const struct policy *policy;
     struct schedule_builder *builder;
-    struct turn *turns;            /* (device count) */
+    struct schedule_turn *turns;   /* (device count) */
     struct policy_session session;
     struct policy_view view;
     struct policy_job *jobs;       /* (job count), shown */
@@ -187,7 +187,7 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     if (s->nodes) find_ready(s);
     *at = HUGE_VAL;
     for (uint32_t d = 0; d < s->view.device_count; d++) {
-        const struct turn *turn = &s->turns[d];
+        const struct schedule_turn *turn = &s->turns[d];
         double ready;
         if (turn->cached != PLAN_NONE) ready = s->builder->view_jobs[turn->cached].ready_s;
         else ready = s->resident ? earliest_ready(s, d) : s->nodes ? s->ready_s[host_of(s, d)] : any;
@@ -293,7 +293,7 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
     for (uint32_t left = out->count; left > 0 && !status;) {
         uint32_t device = next_decision(s, &s->view.now);
         if (device == PLAN_NONE) return policy_session_stuck(&s->session, &s->view, err);
-        struct turn *turn = &s->turns[device];
+        struct schedule_turn *turn = &s->turns[device];
         uint32_t job = turn->cached;
         if (job != PLAN_NONE) {
             turn->cached = PLAN_NONE;

@@ -240,7 +240,7 @@ static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t d
 }
 
 /* When a unit could begin on a device, and what that takes. */
-struct timing {
+struct schedule_builder_timing {
     double read_end;   /* storage has read the state */
     double in_end;     /* all that takes a weight buffer is there ... */
     double edge_ready; /* ... and so is the boundary */
@@ -249,8 +249,8 @@ struct timing {
     bool weight_buffer_used, edge_copied, fetched; /* the boundary: from the host, from another device */
 };
 
-static struct timing timing_of(const struct schedule_builder *p, uint32_t job, uint32_t device,
-                               const struct unit_cost *time)
+static struct schedule_builder_timing timing_of(const struct schedule_builder *p, uint32_t job, uint32_t device,
+                                                const struct unit_cost *time)
 {
     const struct partition *cut = p->times->partition;
     const struct schedule_builder_job *own = &p->jobs[job];
@@ -261,7 +261,7 @@ static struct timing timing_of(const struct schedule_builder *p, uint32_t job, u
                 !cost_table_at(p->times, device, job, own->position - 1)->cpu_alone;
     double fetched = states_ready(p, job); /* in host memory */
     double direct_s = fetch_s(p, job, device);
-    struct timing t = {
+    struct schedule_builder_timing t = {
         .weight_buffer_used = !cut->persistent[next_shard(p, job)] || time->in_s > 0 || time->out_s > 0,
         .edge_copied = !here && !begins && direct_s <= 0,
         .fetched = direct_s > 0,
@@ -288,7 +288,7 @@ static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t
                               const struct unit_cost *time, bool *fetches)
 {
     const struct partition *cut = p->times->partition;
-    struct timing t = timing_of(p, job, device, time);
+    struct schedule_builder_timing t = timing_of(p, job, device, time);
     struct schedule_builder_lane *lane = &p->lanes[device];
     struct schedule_builder_host *host = host_of(p, device);
     double end = t.start + time->compute_s, left = end; /* its weight buffer */
@@ -343,7 +343,7 @@ struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder
     const struct unit_cost *time = cost_table_at(p->times, device, job, p->jobs[job].position);
     if (time->cpu_alone) return (struct schedule_builder_wait){0};
     const struct schedule_builder_lane *lane = &p->lanes[device];
-    struct timing t = timing_of(p, job, device, time);
+    struct schedule_builder_timing t = timing_of(p, job, device, time);
     double copied = (t.weight_buffer_used ? time->in_s : 0) + (t.edge_copied ? time->edge_in_s : 0);
     double h2d = (t.edge_copied ? t.edge_ready : t.in_end) - copied - lane->h2d_free_s;
     return (struct schedule_builder_wait){.compute_s = t.start - lane->compute_free_s,
