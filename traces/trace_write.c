@@ -8,10 +8,10 @@
  *      "span_columns": ["number", "operation", "minibatch", "start_s", "end_s"],
  *      "spans": [[0, 0, 0, 0.25, 0.4375], ...], ...}
  *
- * A run of a million spans has a few hundred different operations, repeated in every minibatch, so
- * what repeats is stored once, in "operations", and a span is five numbers: about 45 bytes instead
- * of 90, and less than half the values for the reader to keep. Whether an operation is a copy
- * follows from its stream; a collective is one on another stream that has bytes. Columns are named once and must be these; the next version adds to them
+ * A run of a million spans has a few hundred different operations, repeated in every minibatch. Each operation is
+ * therefore stored once, in "operations", and a span is five numbers: about 45 bytes instead of 90, and less than
+ * half the values for the reader to keep. The stream of an operation tells whether it is a copy; a collective is an
+ * operation with bytes on another stream. Columns are named once and must be these; the next version adds columns
  * under another number.
  *
  * Writing makes two passes over the spans: one collects the operations in a hash table, in order

@@ -40,14 +40,15 @@ static const size_t input_bytes_max = (size_t)1 << 30;
 enum { MISSING_MAX = 24 };
 
 /*
- * The first object in which a required key is missing. The reader goes on with stand-ins (the least number, an empty text, array
- * or object: values that a file may have, too), so that all missing keys are known when the object is closed. From the first
- * missing key on every error about this input tells of the missing keys: others may only follow from the stand-ins.
+ * The first object that lacks a required key. The reader then continues with stand-ins (the smallest number, an empty
+ * text, array or object: values that a file may have too), so that all missing keys are known when the object is
+ * closed. From the first missing key on, every error about this input reports the missing keys, since it may only
+ * follow from the stand-ins.
  */
 struct lacking {
     const json_t *object; /* NULL: no key is missing */
     const char *keys[MISSING_MAX];
-    const char *near[MISSING_MAX]; /* a key of the object that may be meant for it; NULL: there is none */
+    const char *near[MISSING_MAX]; /* a key of the object that may be a misspelling of it; NULL: none */
     size_t count;
     json_t *empty_array, *empty_object;
 };
@@ -671,7 +672,7 @@ static enum status begin_lacking(struct lacking *lacking, struct error *err)
     return lacking->empty_array && lacking->empty_object ? STATUS_OK : error_memory(err, "JSON input", 0);
 }
 
-/* A key of the object that was not asked for, and may be the missing one, misspelt. */
+/* Finds a key of the object that was not asked for and may be a misspelling of the missing one. */
 static const char *find_near(const struct json_object *object, const char *key)
 {
     void *iterator = json_object_iter(writable(object->value));
@@ -711,8 +712,8 @@ static double least_number(double min, double max)
 
 /* --- taking ---------------------------------------------------------------------------------- */
 
-/* Find the value under `key`; item->value is NULL when there is none to read: optional and absent or null, or required and
- * missing (item->missing), or after an error. */
+/* Finds the value under `key`; item->value is NULL if there is none to read: an optional key that is absent or null,
+ * a required key that is missing (item->missing), or after an error. */
 static enum status consume(struct json_object *object, const char *key, enum json_need need,
                            struct item *item, struct error *err)
 {

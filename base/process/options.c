@@ -69,7 +69,8 @@ static bool find_choice(const struct option_spec *spec, const char *text)
 
 enum { EXAMPLE_BYTES = 64 };
 
-/* "a time such as 72h": the first quantity that the option's help names, so that the size is right; else one of its dimension. */
+/* Returns an example such as "a time such as 72h": the first quantity that the option's help names, so that the size
+ * fits; else one of its dimension. */
 static const char *quantity_example(const struct option_spec *spec, char buffer[EXAMPLE_BYTES])
 {
     static const char separators[] = " ,;()";

@@ -13,8 +13,8 @@
  * The bias of the forward product is then one number for each row of the result: the epilogue that
  * the library has.
  *
- * Of errors of launches, the first is kept, and the stream's owner asks for it: entries of the table return nothing,
- * and no caller in between could react.
+ * The first error of a launch is kept, and the stream's owner asks for it: entries of the table return nothing, and
+ * no caller in between could react.
  */
 #include "exec/cuda/kernels_cuda.h"
 

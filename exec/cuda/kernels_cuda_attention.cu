@@ -177,7 +177,7 @@ template <int SIDE> __device__ static inline float row_max(float x)
 /* --- forward ---------------------------------------------------------------------------------------------- */
 
 /* Turns the scores of a row of a tile into weights, relative to the largest score so far. Keys from `seen` on are not
- * seen. Returns the factor for what was summed up before. */
+ * seen. Returns the factor of the earlier sums. */
 template <int SIDE, int EACH>
 __device__ static inline float weigh_row(float *score, int seen, float scale, bool rounded, float *largest,
                                          float *total, float *weights)

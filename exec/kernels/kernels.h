@@ -149,8 +149,8 @@ struct kernels {
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
 
-    /* Rotates q(B,T,H D) and k(B,T,K D) in place by their positions (models/network/network.h, struct network_rope); `back`:
-     * by the opposite angles, for gradients. D is even. */
+    /* Rotates q(B,T,H D) and k(B,T,K D) in place by positions (models/network/network.h, struct network_rope);
+     * `back`: by the opposite angles, for gradients. D is even. */
     void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
                  int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back);
 

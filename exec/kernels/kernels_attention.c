@@ -14,9 +14,9 @@
  *       [##      ]  tile 1                 dP = dO V^T, dS = P (dP - dO . O),
  *       [###     ]  tile 2                 dQ = dS K, dK += dS^T Q, dV += P^T dO
  *
- * Of the T x T weights only the log of the sum of exponentials (lse) is kept: forward memory is O(T), and backward
- * recomputes each tile's weights with one product. In backward, tiles go from the last to the first: the last meets
- * all keys, so it writes dK and dV and the others add, and no buffer must be cleared first.
+ * Only the log of the sum of exponentials (lse) is kept instead of the T x T weights: forward memory is O(T), and
+ * backward recomputes each tile's weights with one product. In backward, tiles go from the last to the first: the
+ * last meets all keys, so it writes dK and dV and the others add, and no buffer must be cleared first.
  *
  * Heads that share keys and values (grouped-query attention, Ainslie et al., arXiv 2305.13245) are treated like other
  * heads in the forward pass. In the backward pass their dK and dV are sums over the group, so a group's heads go one

@@ -1,4 +1,4 @@
-/* What all readers of other tools' output share. See hardware_import_parts.h. */
+/* Shared functions of the readers of other tools' output. See hardware_import_parts.h. */
 #include "models/hardware/hardware_import_parts.h"
 
 #include <stdarg.h>

@@ -7,8 +7,9 @@
 
 #include "models/cost/cost.h"
 
-/* Assumed where the machine says nothing: an NVMe disk of PCIe 3.0, such as Samsung's 970 EVO of 1 TB, whose datasheet has
- * 3.4 GB/s of reading, and 1.2 GB/s of writing once its cache is full; less what a file system takes. */
+/* Assumed if the machine states no rates: an NVMe disk of PCIe 3.0, such as Samsung's 970 EVO of 1 TB, whose
+ * datasheet has 3.4 GB/s of reading, and 1.2 GB/s of writing once its cache is full; less the share of a file
+ * system. */
 static const double read_rate_assumed = 2e9, write_rate_assumed = 1e9;
 
 /* Assumed for one thread: clearing untouched memory, and drawing normal 32-bit numbers from a seed. */

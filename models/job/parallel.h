@@ -53,8 +53,8 @@
  * forward passes and return with the weights for the backward pass; activations of the last runs stay, as far as
  * memory allows (planner/parallel/parallel_job_layout.h). This needs one stage without tensor groups, with offloaded
  * weights. With `choose`, the planner selects runs that keep only their inputs and are recomputed, as with "full"
- * recomputation (planner/parallel/parallel_job_recompute.h); the other runs swap the activations that `recompute` keeps. The
- * choice, made by the planner or given, has one letter per run: r for recomputed; s for swapped, or staying while
+ * recomputation (planner/parallel/parallel_job_recompute.h); the other runs swap the activations kept by `recompute`.
+ * The choice, made by the planner or given, has one letter per run: r for recomputed; s for swapped, or staying while
  * memory is left.
  *
  *     "swap": true, "choose": true        "swap": true, "choices": "srsrs"        --parallel ...,swap,choose

@@ -16,8 +16,8 @@
  *     gelu    = gelu(fc)                         d norm1  = d qkv . qkv        d qkv weight, bias
  *     out     = middle + gelu . fc2              d x      = d middle + norm'(...)
  *
- * A block of t5's decoder has a second attention between the two halves, to the encoder's result (models/network/network_t5.h),
- * and its norm.
+ * A block of t5's decoder has a second attention between the two halves, to the encoder's result, and its norm
+ * (models/network/network_t5.h).
  *
  * llama: q and k are rotated after their products, and their gradients are rotated back; gate and up replace fc,
  * silu(gate) up replaces gelu.
