@@ -28,7 +28,7 @@ includes_of() { # ROOT FOLDER...
 judge_may_include() { # FILE INCLUDED
     case $2 in base/* | models/*) return 0 ;; esac
     case $1 in
-    planner/check/plan_check*) [[ $2 =~ ^planner/(check/|plan(_contents|_gang|_work)?\.h$) ]] ;;
+    planner/check/plan_check*) [[ $2 =~ ^planner/(check/|(buffer_contents|plan(_gang|_work)?)\.h$) ]] ;;
     planner/chain/chain_check.c) [[ $2 =~ ^planner/chain/chain(_check|_schedule)?\.h$ ]] ;;
     planner/saturn/spase/spase_check.c) [[ $2 =~ ^planner/saturn/spase/spase(_schedule)?\.h$ ]] ;;
     planner/saturn/spase/spase_course_check.c) [[ $2 == planner/saturn/spase/spase_introspect.h ]] ;;
