@@ -491,8 +491,10 @@ static enum status read_all(struct figure *figure, bool real, struct error *err)
 {
     struct json_object root;
     const json_t *value = NULL;
-    if (json_object_open(&root, figure->input, json_input_root(figure->input), "a figure", err) != STATUS_OK ||
-        read_head(figure, &root, err) != STATUS_OK ||
+    if (json_object_open(&root, figure->input, json_input_root(figure->input), "a figure", err) != STATUS_OK)
+        return err->status;
+    if (real) json_object_ignore_others(&root);
+    if (read_head(figure, &root, err) != STATUS_OK ||
         json_take_object(&root, "real", JSON_OPTIONAL, &value, err) != STATUS_OK)
         return err->status;
     figure->real.offered = value != NULL;

@@ -9,6 +9,8 @@
 # Beside it: `expected` (standard output; none when empty), `error` (standard error; none when empty)
 # and `code` (none when 0). The folder's own path is printed as DIR. --rewrite makes these files
 # anew from what the programs say now; read the difference like code.
+#
+# Answers to --json, and files that `spillway check` takes, fit their schemas in docs/schemas, whatever the case prints of them.
 set -euo pipefail
 
 source=$(cd "$1" && pwd)
@@ -16,22 +18,42 @@ build=$(cd "$2" && pwd)
 shift 2
 rewrite=no
 [[ ${1-} == --rewrite ]] && { rewrite=yes; shift; }
-[[ -x $build/spillway && -x $build/spillway-exec ]] || { echo "the programs are not built"; exit 77; }
+[[ -x $build/spillway && -x $build/spillway-exec && -x $build/schema_check ]] || { echo "the programs are not built"; exit 77; }
 
 cases=$source/tests/golden/cli
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=0 count=0
+failed=0 count=0 fitting=0
+
+# Stands before the program on the PATH of a case: keeps a copy of each answer. /dev/full and the like are left to the program.
+mkdir "$work/bin"
+cat=$(command -v cat)
+cat >"$work/bin/spillway" <<END
+#!$(command -v bash)
+cat=$cat
+END
+cat >>"$work/bin/spillway" <<'END'
+program=$BUILD/spillway
+case " $* " in *" --json "*) ;; *) exec "$program" "$@" ;; esac
+[[ ! -c /dev/fd/1 || /dev/fd/1 -ef /dev/null ]] || exec "$program" "$@"
+answer=$ANSWERS/$$
+code=0
+"$program" "$@" >"$answer" 2>"$answer.told" || code=$? # what is told comes after the answer, in one pipe, too
+"$cat" "$answer"
+"$cat" "$answer.told" >&2
+exit $code
+END
+chmod +x "$work/bin/spillway"
 
 # Leaves out, err and code in $work.
 run_case() { # NAME
     local dir=$work/dir
-    rm -rf "$dir"
-    mkdir "$dir"
+    rm -rf "$dir" "$work/answers"
+    mkdir "$dir" "$work/answers"
     local code=0
     (
         cd "$dir"
-        export PATH=$build:$PATH HOME=$dir XDG_CONFIG_HOME=$dir/config NO_COLOR=1 TERM=dumb
+        export PATH=$work/bin:$build:$PATH ANSWERS=$work/answers HOME=$dir XDG_CONFIG_HOME=$dir/config NO_COLOR=1 TERM=dumb
         export INPUT=$cases/$1 BUILD=$build LC_ALL=C SPILLWAY_HISTORY=
         unset SPILLWAY_EXEC TMPDIR
         # shellcheck disable=SC1091
@@ -41,6 +63,22 @@ run_case() { # NAME
     ) >"$work/out" 2>"$work/err" </dev/null || code=$?
     sed -i -e "s|$dir|DIR|g" -e "s|$build|BUILD|g" "$work/out" "$work/err"
     echo "$code" >"$work/code"
+}
+
+# What a case got and what it wrote.
+check_schemas() { # CASE
+    local file files=()
+    mapfile -t files < <(find "$work/answers" -type f -size +0 ! -name '*.told')
+    while IFS= read -r file; do
+        "$build/spillway" check "$file" --quiet >"$work/checked" 2>&1 && files+=("$file")
+    done < <(find "$work/dir" -type f \( -name '*.json' -o -name '*.json.gz' \))
+    mapfile -t -O ${#files[@]} files < <(find "$work/dir" -type f -name '*.jsonl')
+    ((${#files[@]} > 0)) || return 0
+    if ! "$build/schema_check" "$source/docs/schemas" "${files[@]}" >"$work/fitting"; then
+        echo "$1: an answer or a file does not fit its schema"
+        failed=$((failed + 1))
+    fi
+    fitting=$((fitting + $(wc -l <"$work/fitting")))
 }
 
 keep() { # FROM TO: empty means no file
@@ -61,6 +99,7 @@ for name in "${names[@]}"; do
     count=$((count + 1))
     run_case "$name"
     [[ $(cat "$work/code") == 0 ]] && : >"$work/code"
+    check_schemas "$name"
     if [[ $rewrite == yes ]]; then
         keep "$work/out" "$cases/$name/expected"
         keep "$work/err" "$cases/$name/error"
@@ -71,5 +110,5 @@ for name in "${names[@]}"; do
         compare "$work/code" code "$name"
     fi
 done
-echo "$count cases, $failed differences"
+echo "$count cases, $failed differences; $fitting answers and files fit their schemas"
 ((failed == 0))

@@ -1,20 +1,19 @@
-/* docs/schemas: the checker of the tests finds faults; printed JSON and the examples fit their schemas. */
+/* docs/schemas: the checker of the tests finds each kind of mistake, in made-up and in real values. What the verbs print and write
+ * is held against the schemas by check_schemas.sh and check_cli_golden.sh. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/size.h"
+#include "cli/common/cli.h"
 #include "tests/support/support_schema.h"
-
-static const char schemas[] = SOURCE_DIR "/docs/schemas", cases[] = SOURCE_DIR "/tests/golden/cli",
-                  examples[] = SOURCE_DIR "/docs/examples";
 
 static json_t *must_parse(const char *text)
 {
@@ -24,154 +23,195 @@ static json_t *must_parse(const char *text)
     return value;
 }
 
-/* The schema of that name; NULL: there is none. */
-static json_t *read_schema(const char *name)
+static json_t *must_read_schemas(void)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/%s.schema.json", schemas, name);
-    return json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
+    json_t *schemas = support_schemas_read(SOURCE_DIR "/docs/schemas");
+    assert_non_null(schemas);
+    assert_true(json_object_size(schemas) > 50);
+    return schemas;
 }
 
 /* --- the checker ------------------------------------------------------------------------------- */
 
+static void check_tries(const char *schemas_text, const char *const (*tries)[2], size_t count)
+{
+    json_t *schemas = must_parse(schemas_text);
+    for (size_t i = 0; i < count; i++) {
+        char why[512] = "";
+        json_t *value = must_parse(tries[i][0]);
+        assert_int_equal(support_schema_fits(schemas, "one", value, why, sizeof why), tries[i][1] == NULL);
+        assert_string_equal(why, tries[i][1] ? tries[i][1] : "");
+        json_decref(value);
+    }
+    json_decref(schemas);
+}
+
 static void the_checker_sees_mistakes(void **state)
 {
     (void)state;
-    static const char schema[] =
-        "{\"type\": \"object\", \"required\": [\"a\"], \"additionalProperties\": false, \"properties\": {"
-        "\"a\": {\"type\": [\"integer\", \"null\"], \"minimum\": 2}, \"b\": {\"enum\": [\"x\", 7]}, \"c\": {\"const\": true},"
-        "\"d\": {\"type\": \"array\", \"minItems\": 1, \"items\": {\"type\": \"string\", \"pattern\": \"^y+$\"}}}}";
-    static const struct {
-        const char *value, *why; /* NULL: it fits */
-    } tries[] = {
+    static const char schemas[] =
+        "{\"one\": {\"type\": \"object\", \"required\": [\"a\"], \"additionalProperties\": false, \"properties\": {"
+        "\"a\": {\"type\": [\"integer\", \"null\"], \"minimum\": 2, \"maximum\": 9}, \"b\": {\"enum\": [\"x\", 7]}, \"c\": {\"const\": true},"
+        "\"d\": {\"type\": \"array\", \"minItems\": 1, \"maxItems\": 2, \"items\": {\"type\": \"string\", \"pattern\": \"^y+$\"}},"
+        "\"e\": {\"exclusiveMinimum\": 0}}}}";
+    static const char *const tries[][2] = {
         {"{\"a\": 2}", NULL},
-        {"{\"a\": null, \"b\": 7, \"c\": true, \"d\": [\"y\", \"yy\"]}", NULL},
-        {"[]", "the root: of another type"},
-        {"{}", "the root: a"},
+        {"{\"a\": 3.0}", NULL}, /* whole, as in draft 2020-12 */
+        {"{\"a\": null, \"b\": 7, \"c\": true, \"d\": [\"y\", \"yy\"], \"e\": 0.5}", NULL},
+        {"[]", "the root: another type"},
+        {"{}", "the root: missing key 'a'"},
         {"{\"a\": 1}", "/a: below the minimum"},
-        {"{\"a\": 2.5}", "/a: of another type"},
-        {"{\"a\": 2, \"e\": 1}", "/e: no such key"},
+        {"{\"a\": 10}", "/a: above the maximum"},
+        {"{\"a\": 2.5}", "/a: another type"},
+        {"{\"a\": 2, \"f\": 1}", "/f: unknown key"},
         {"{\"a\": 2, \"b\": \"z\"}", "/b: none of the values"},
         {"{\"a\": 2, \"c\": false}", "/c: another value"},
         {"{\"a\": 2, \"d\": []}", "/d: too few items"},
-        {"{\"a\": 2, \"d\": [\"y\", \"n\"]}", "/d/1: not of the pattern"},
+        {"{\"a\": 2, \"d\": [\"y\", \"y\", \"y\"]}", "/d: too many items"},
+        {"{\"a\": 2, \"d\": [\"y\", \"n\"]}", "/d/1: another pattern"},
+        {"{\"a\": 2, \"e\": 0}", "/e: below the minimum"},
     };
-    json_t *rules = must_parse(schema);
-    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
-        char why[512] = "";
-        json_t *value = must_parse(tries[i].value);
-        assert_int_equal(support_schema_fits(rules, value, why, sizeof why), tries[i].why == NULL);
-        assert_string_equal(why, tries[i].why ? tries[i].why : "");
-        json_decref(value);
-    }
-    json_object_set_new(rules, "maxItems", json_integer(3));
-    char why[512];
-    json_t *value = must_parse("{\"a\": 2}");
-    assert_false(support_schema_fits(rules, value, why, sizeof why)); /* a rule that nobody checks */
-    json_decref(value);
-    json_decref(rules);
+    check_tries(schemas, tries, ARRAY_COUNT(tries));
 }
 
-/* --- what the programs print --------------------------------------------------------------------- */
-
-static void must_fit(const char *schema, const json_t *value, const char *where)
-{
-    char why[512] = "";
-    json_t *rules = read_schema(schema);
-    assert_non_null(rules);
-    if (!support_schema_fits(rules, value, why, sizeof why)) fail_msg("%s: not as in %s: %s", where, schema, why);
-    json_decref(rules);
-}
-
-/* A report fits what all have in common, and its own schema, where it has one. */
-static unsigned check_report(const json_t *report, const char *where)
-{
-    static const char begin[] = "spillway-";
-    const char *name = json_string_value(json_object_get(report, "schema"));
-    char own[128];
-    if (!name || strncmp(name, begin, strlen(begin)) != 0) return 0;
-    if (!json_object_get(report, "tool_version")) return 0; /* a case that leaves out what changes; see test_cli_reports.c */
-    must_fit("report", report, where);
-    snprintf(own, sizeof own, "%s", name + strlen(begin));
-    if (strrchr(own, '-')) *strrchr(own, '-') = '\0'; /* the version */
-    json_t *rules = read_schema(own);
-    if (rules) must_fit(own, report, where);
-    json_decref(rules);
-    return 1;
-}
-
-/* Objects stand alone between lines "{" and "}"; those with figures masked are no JSON and are left out. */
-static unsigned check_text(FILE *file, const char *where)
-{
-    char *line = NULL, *text = NULL;
-    size_t size = 0, length = 0;
-    unsigned found = 0;
-    FILE *object = NULL;
-    while (getline(&line, &size, file) >= 0) {
-        if (!object && strcmp(line, "{\n") == 0) object = open_memstream(&text, &length);
-        if (object) fputs(line, object);
-        if (!object || strcmp(line, "}\n") != 0) continue;
-        fclose(object);
-        object = NULL;
-        json_t *report = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-        if (report) found += check_report(report, where);
-        json_decref(report);
-        free(text);
-        text = NULL;
-    }
-    if (object) fclose(object);
-    free(text);
-    free(line);
-    return found;
-}
-
-static void printed_reports_fit(void **state)
+static void the_checker_follows_references_and_alternatives(void **state)
 {
     (void)state;
-    unsigned found = 0;
-    DIR *folder = opendir(cases);
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        char path[1024];
-        snprintf(path, sizeof path, "%s/%s/expected", cases, entry->d_name);
-        FILE *file = fopen(path, "r");
-        if (!file) continue;
-        found += check_text(file, entry->d_name);
-        fclose(file);
-    }
-    closedir(folder);
-    assert_true(found >= 10);
+    static const char schemas[] =
+        "{\"one\": {\"properties\": {\"far\": {\"$ref\": \"other.schema.json#/$defs/text\"}, \"near\": {\"$ref\": \"#/$defs/count\"},"
+        "\"whole\": {\"$ref\": \"other.schema.json\"}, \"none\": {\"$ref\": \"#/$defs/nothing\"},"
+        "\"any\": {\"anyOf\": [{\"type\": \"string\"}, {\"enum\": [4]}]}, \"bad\": {\"uniqueItems\": true}},"
+        "\"additionalProperties\": {\"type\": \"boolean\"}, \"$defs\": {\"count\": {\"type\": \"integer\"}}},"
+        "\"other\": {\"type\": \"array\", \"$defs\": {\"text\": {\"type\": \"string\"}}}}";
+    static const char *const tries[][2] = {
+        {"{\"far\": \"t\", \"near\": 3, \"whole\": [], \"any\": 4, \"more\": true}", NULL},
+        {"{\"any\": \"t\"}", NULL},
+        {"{\"far\": 3}", "/far: another type"},
+        {"{\"near\": \"t\"}", "/near: another type"},
+        {"{\"whole\": {}}", "/whole: another type"},
+        {"{\"none\": 1}", "/none: the schema refers to nothing: '#/$defs/nothing'"},
+        {"{\"any\": 5}", "/any: none of the values"},
+        {"{\"bad\": []}", "/bad: the schema has a rule that is not checked: 'uniqueItems'"},
+        {"{\"more\": 1}", "/more: another type"},
+    };
+    check_tries(schemas, tries, ARRAY_COUNT(tries));
 }
 
-/* --- files ---------------------------------------------------------------------------------------- */
+/* --- mistakes in files that fit ---------------------------------------------------------------- */
 
-static void jobs_files_fit(void **state)
+/* Sets the value at a path such as "jobs/0/name" and gives back whether the file still fits. NULL deletes the key. */
+static bool fits_with(const json_t *schemas, const char *file, const char *path, const char *value, char why[512])
+{
+    char copy[256], name[128], *last = copy;
+    json_t *root = json_load_file(file, 0, NULL), *at = root;
+    assert_non_null(root);
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *slash; (slash = strchr(last, '/')) != NULL; last = slash + 1) {
+        *slash = '\0';
+        at = json_is_array(at) ? json_array_get(at, (size_t)atoi(last)) : json_object_get(at, last);
+        assert_non_null(at);
+    }
+    if (value) json_object_set_new(at, last, must_parse(value));
+    else assert_int_equal(json_object_del(at, last), 0);
+    assert_non_null(support_schema_name(root, name, sizeof name));
+    const bool fits = support_schema_fits(schemas, name, root, why, 512);
+    json_decref(root);
+    return fits;
+}
+
+/* A missing key, a wrong type, an unknown key and a value that is none of a list, in a file of each kind that is shipped. */
+static void mistakes_in_shipped_files_are_found(void **state)
 {
     (void)state;
-    unsigned found = 0;
-    DIR *folder = opendir(examples);
-    assert_non_null(folder);
-    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
-        char path[1024];
-        snprintf(path, sizeof path, "%s/%s", examples, entry->d_name);
-        const char *ending = strrchr(path, '.');
-        json_t *file = ending && strcmp(ending, ".json") == 0 ? json_load_file(path, 0, NULL) : NULL;
-        if (json_object_get(file, "spillway_jobs")) {
-            must_fit("jobs-file", file, entry->d_name);
-            found++;
-        }
-        json_decref(file);
+    static const char examples[] = SOURCE_DIR "/docs/examples/", papers[] = SOURCE_DIR "/plots/papers/",
+                      problems[] = SOURCE_DIR "/docs/instances/";
+    static const struct {
+        const char *folder, *file, *path, *value, *why;
+    } tries[] = {
+        {examples, "jobs.json", "jobs", NULL, "the root: missing key 'jobs'"},
+        {examples, "jobs.json", "jobs/0/minibatches", "\"ten\"", "/jobs/0/minibatches: another type"},
+        {examples, "jobs.json", "jobs/0/epochs", "3", "/jobs/0/epochs: unknown key"},
+        {examples, "jobs.json", "jobs/0/data_format", "\"parquet\"", "/jobs/0/data_format: none of the values"},
+        {examples, "parallel.json", "jobs/0/parallel", "{\"tensors\": 2}", "/jobs/0/parallel/tensors: unknown key"},
+        {examples, "serving.json", "horizon", NULL, "the root: missing key 'horizon'"},
+        {examples, "serving.json", "horizon", "\"9 parsecs\"", "/horizon: another pattern"},
+        {examples, "swarm.json", "wiring", "\"star\"", "/wiring: none of the values"},
+        {examples, "failures.json", "spares", "-1", "/spares: below the minimum"},
+        {problems, "tight-1.json", "jobs/0/units/0/compute", NULL, "/jobs/0/units/0: missing key 'compute'"},
+        {problems, "best/tight-1.json", "value", "1.5", "/value: another type"},
+        {papers, "hydra-fig8-text.json", "kind", "\"pie\"", "/kind: none of the values"},
+        {papers, "hydra-fig8-text.json", "paper/year", "2022", "/paper/year: unknown key"},
+        {papers, "hydra-fig8-text.json", "claims/0/holds", NULL, "/claims/0: missing key 'holds'"},
+        {examples, "gpt-tiny/config.json", "model_type", "\"gpt5\"", "/model_type: none of the values"},
+    };
+    json_t *schemas = must_read_schemas();
+    for (size_t i = 0; i < ARRAY_COUNT(tries); i++) {
+        char file[512], why[512] = "";
+        snprintf(file, sizeof file, "%s%s", tries[i].folder, tries[i].file);
+        if (fits_with(schemas, file, tries[i].path, tries[i].value, why)) fail_msg("%s: nobody saw %s", file, tries[i].path);
+        assert_string_equal(why, tries[i].why);
     }
-    closedir(folder);
-    assert_true(found >= 3);
+    json_decref(schemas);
+}
+
+/* --- verbs --------------------------------------------------------------------------------------- */
+
+struct seen {
+    bool json;
+};
+
+static void look_for_json(void *context, const struct options *options)
+{
+    struct seen *seen = context;
+    for (size_t i = 0; i < options->spec_count; i++)
+        if (strcmp(options->specs[i].name, "json") == 0) seen->json = true;
+}
+
+/* Is the verb the "verb" of an answer's schema? */
+static bool has_schema(const json_t *schemas, const char *verb)
+{
+    const char *name;
+    json_t *schema;
+    json_object_foreach((json_t *)schemas, name, schema)
+    {
+        const json_t *rule = json_object_get(json_object_get(schema, "properties"), "verb");
+        const char *only = json_string_value(json_object_get(rule, "const"));
+        if (only && strcmp(only, verb) == 0) return true;
+        for (size_t i = 0; i < json_array_size(json_object_get(rule, "enum")); i++)
+            if (strcmp(json_string_value(json_array_get(json_object_get(rule, "enum"), i)), verb) == 0) return true;
+    }
+    return false;
+}
+
+static void each_verb_with_json_has_a_schema(void **state)
+{
+    (void)state;
+    json_t *schemas = must_read_schemas();
+    unsigned found = 0;
+    assert_false(has_schema(schemas, "dance"));
+    for (const struct cli_verb *verb = cli_verbs; verb->name; verb++) {
+        static char word[] = "look";
+        char *words[] = {word, NULL}, command[CLI_COMMAND_BYTES];
+        struct seen seen = {false};
+        struct error err = {0};
+        struct cli cli = {.verb = verb, .look = look_for_json, .look_context = &seen};
+        assert_int_equal(verb->run(&cli, 1, words, &err), STATUS_OK);
+        const char *name = cli_command(verb, command) + strlen("spillway ");
+        if (!seen.json || strcmp(name, "completion") == 0) continue; /* a script has no JSON form */
+        if (!has_schema(schemas, name)) fail_msg("no schema in docs/schemas has the verb '%s'", name);
+        found++;
+    }
+    assert_true(found > 35);
+    json_decref(schemas);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_checker_sees_mistakes),
-        cmocka_unit_test(printed_reports_fit),
-        cmocka_unit_test(jobs_files_fit),
+        cmocka_unit_test(the_checker_follows_references_and_alternatives),
+        cmocka_unit_test(mistakes_in_shipped_files_are_found),
+        cmocka_unit_test(each_verb_with_json_has_a_schema),
     };
     return cmocka_run_group_tests_name("schemas", tests, NULL, NULL);
 }

@@ -220,6 +220,7 @@ static void test_mistakes(void **state)
     } cases[] = {
         {" \"real\": {", " \"_comment\": {", "figure 't-1' has no real set-up", STATUS_INFEASIBLE},
         {"\"steps\": 3, ", "", "t.json:5:10: missing key 'steps'", STATUS_BAD_INPUT},
+        {"\"title\": \"hours\", ", "", "t.json:1:1: missing key 'title'", STATUS_BAD_INPUT},
         {"\"steps\": 3", "\"steps\": 0", "t.json:5:20: 'steps' is 0 (expected 1 to 1000000)", STATUS_BAD_INPUT},
         {"\"2MiB\"", "2", "t.json:5:38: 'host_memory' is a number (expected a size such as 96MiB)", STATUS_BAD_INPUT},
         {"\"s\", \"m_s\"", "\"s\", \"steps\"", "t.json:6:30: the name 'steps' is used twice", STATUS_BAD_INPUT},
