@@ -6,7 +6,9 @@
 const char *const cli_schedule_choices[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v", "pipedream", "2bw", "terapipe",
                                             NULL};
 const char *const cli_recompute_choices[] = {"none", "selective", "full", "stage", NULL};
-const char *const cli_collective_choices[] = {"fastest", "ring", "tree", "halving", "hierarchical", NULL};
+#define ALGORITHM_NAME(algorithm, name) name,
+const char *const cli_collective_choices[] = {"fastest", COLLECTIVE_ALGORITHMS(ALGORITHM_NAME) NULL};
+#undef ALGORITHM_NAME
 const char *const cli_partition_choices[] = {"equal", "balanced", "pipedream", "rannc", NULL};
 static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PIPELINE_SCHEDULE_COUNT + 1 &&
                   sizeof cli_recompute_choices / sizeof cli_recompute_choices[0] == RECOMPUTE_COUNT + 1 &&

@@ -25,10 +25,9 @@ const char *const collective_kind_names[] = {
     [COLLECTIVE_ALL_TO_ALL] = "all-to-all", [COLLECTIVE_SEND] = "send"};
 static_assert(ARRAY_COUNT(collective_kind_names) == COLLECTIVE_KIND_COUNT, "a name per kind");
 
-const char *const collective_algorithm_names[] = {[COLLECTIVE_RING] = "ring",
-                                                  [COLLECTIVE_TREE] = "tree",
-                                                  [COLLECTIVE_HALVING] = "halving",
-                                                  [COLLECTIVE_HIERARCHICAL] = "hierarchical"};
+#define ALGORITHM_NAME(algorithm, name) [COLLECTIVE_##algorithm] = name,
+const char *const collective_algorithm_names[] = {COLLECTIVE_ALGORITHMS(ALGORITHM_NAME)};
+#undef ALGORITHM_NAME
 static_assert(ARRAY_COUNT(collective_algorithm_names) == COLLECTIVE_ALGORITHM_COUNT,
               "a name per algorithm");
 

@@ -51,13 +51,16 @@ enum collective_kind {
 };
 extern const char *const collective_kind_names[COLLECTIVE_KIND_COUNT]; /* "all-reduce", ... */
 
-enum collective_algorithm {
-    COLLECTIVE_RING,
-    COLLECTIVE_TREE,
-    COLLECTIVE_HALVING, /* recursive halving and doubling */
-    COLLECTIVE_HIERARCHICAL,
-    COLLECTIVE_ALGORITHM_COUNT
-};
+/*
+ * X(enum, name): every algorithm. The names of jobs (models/job/parallel.c), of the command line (cli/common/cli_parallel.c) and of
+ * Chakra traces come from here. Which kinds of collectives an algorithm has, and its parts, are in collective.c; halving
+ * is recursive halving and doubling.
+ */
+#define COLLECTIVE_ALGORITHMS(X) X(RING, "ring") X(TREE, "tree") X(HALVING, "halving") X(HIERARCHICAL, "hierarchical")
+
+#define COLLECTIVE_ALGORITHM_ENUM(algorithm, name) COLLECTIVE_##algorithm,
+enum collective_algorithm { COLLECTIVE_ALGORITHMS(COLLECTIVE_ALGORITHM_ENUM) COLLECTIVE_ALGORITHM_COUNT };
+#undef COLLECTIVE_ALGORITHM_ENUM
 extern const char *const collective_algorithm_names[COLLECTIVE_ALGORITHM_COUNT]; /* "ring", ... */
 
 struct collective_level {

@@ -37,6 +37,7 @@
 #include "base/try.h"
 #include "models/job/data_file.h"
 #include "models/job/job_devices.h"
+#include "models/job/job_keys.h"
 #include "models/job/job_names.h"
 #include "models/job/learning_rate.h"
 #include "models/job/memory.h"
@@ -767,6 +768,17 @@ static enum status close_job(struct json_object *object, const struct job_draft 
     return json_object_close_missing(object, missing, count, err);
 }
 
+#define JOB_KEY_ROW(key, name, in_fingerprint, in_identity) [JOB_KEY_##key] = {name, in_fingerprint, in_identity},
+const struct job_key_row job_key_rows[JOB_KEY_COUNT] = {JOB_KEYS(JOB_KEY_ROW)};
+#undef JOB_KEY_ROW
+
+static bool has_row(const char *name)
+{
+    for (size_t i = 0; i < JOB_KEY_COUNT; i++)
+        if (strcmp(job_key_rows[i].name, name) == 0) return true;
+    return false;
+}
+
 static enum status parse_job(struct parsing *p, struct json_object *object, size_t index, struct error *err)
 {
     struct job_draft draft = p->defaults;
@@ -778,6 +790,7 @@ static enum status parse_job(struct parsing *p, struct json_object *object, size
     draft.name = name;
     TRY(json_take_string(object, "name", JSON_OPTIONAL, &draft.name, err));
     TRY(read_shared(object, &draft, err));
+    for (size_t i = 0; i < object->asked_count; i++) assert(has_row(object->asked[i])); /* a new key has its row: job_keys.h */
     TRY(close_job(object, &draft, err));
     TRY(check_name(&draft, err));
     TRY(resolve(&draft, p->folder, p->arena, err));

@@ -35,13 +35,12 @@ static const char *const parallel_partition_names[PARALLEL_PARTITION_COUNT] = {
     [PARALLEL_RANNC] = "rannc",
 };
 
+#define ALGORITHM_NAME(algorithm, name) [PARALLEL_RING + COLLECTIVE_##algorithm] = name,
 static const char *const parallel_algorithm_names[PARALLEL_ALGORITHM_COUNT] = {
     [PARALLEL_FASTEST] = "fastest",
-    [PARALLEL_RING + COLLECTIVE_RING] = "ring",
-    [PARALLEL_RING + COLLECTIVE_TREE] = "tree",
-    [PARALLEL_RING + COLLECTIVE_HALVING] = "halving",
-    [PARALLEL_RING + COLLECTIVE_HIERARCHICAL] = "hierarchical",
+    COLLECTIVE_ALGORITHMS(ALGORITHM_NAME)
 };
+#undef ALGORITHM_NAME
 
 static const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT] = {
     [OFFLOAD_NOTHING] = "nothing",

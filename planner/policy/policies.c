@@ -5,12 +5,9 @@
 
 #include "base/size.h"
 
-static const struct policy *const policies[] = {
-    &policy_sharded_lrtf,   &policy_sharded_lrtf_cached, &policy_lrtf_emptiest,
-    &policy_srtf,           &policy_fifo,                &policy_random,
-    &policy_spill_sequential, &policy_model_parallel,    &policy_shard_parallel,
-    &policy_optimal,
-};
+#define POLICY_ADDRESS(name) &policy_##name,
+static const struct policy *const policies[] = {POLICIES(POLICY_ADDRESS)};
+#undef POLICY_ADDRESS
 
 const struct policy *policy_at(uint32_t index)
 {

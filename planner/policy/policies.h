@@ -1,4 +1,4 @@
-/* The built-in policies: one per file, the table in policies.c. */
+/* The built-in policies: one per file, and the list of all. */
 #ifndef SPILLWAY_PLANNER_POLICIES_H
 #define SPILLWAY_PLANNER_POLICIES_H
 
@@ -11,9 +11,22 @@ const struct policy *policy_at(uint32_t index); /* NULL past the end */
 /* Returns the names of policies in the order of `--policy all`; NULL past the end. */
 const char *policy_name_at(uint32_t index);
 
-extern const struct policy policy_sharded_lrtf, policy_sharded_lrtf_cached, policy_fifo,
-    policy_random, policy_srtf, policy_lrtf_emptiest, policy_spill_sequential, policy_model_parallel,
-    policy_shard_parallel, policy_optimal;
+/* X(NAME): policy_NAME of policy_NAME.c, in the order of `--policy all`. A new policy needs its file and a row here. */
+#define POLICIES(X)      \
+    X(sharded_lrtf)        \
+    X(sharded_lrtf_cached) \
+    X(lrtf_emptiest)       \
+    X(srtf)                \
+    X(fifo)                \
+    X(random)              \
+    X(spill_sequential)    \
+    X(model_parallel)      \
+    X(shard_parallel)      \
+    X(optimal)
+
+#define POLICY_DECLARE(name) extern const struct policy policy_##name;
+POLICIES(POLICY_DECLARE)
+#undef POLICY_DECLARE
 
 /* Returns true when the policy is a search for orders (order_search.h), which is never asked. */
 static inline bool policy_is_searched(const struct policy *policy)

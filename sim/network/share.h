@@ -12,6 +12,9 @@
  *
  * A duplex link has its bandwidth in each direction, a simplex link in total. A flow may use a multiple or a fraction
  * of its rate on a link direction (struct sim_crossing); fairness is about rates and not about use.
+ *
+ * There is a second solver: bottleneck.h rates classes that share exactly one link direction, by the same rules in closed form.
+ * flow.c asks it for these and this one for all others, so a change of the rules belongs in both.
  */
 #ifndef SPILLWAY_SIM_SHARE_H
 #define SPILLWAY_SIM_SHARE_H
