@@ -4,6 +4,7 @@
  */
 #include "planner/plan_hosts.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +161,9 @@ static enum status survey_instances(struct survey *s, uint32_t *seen, bool stage
     return s->overflows ? error_set(s->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
 
+static_assert(BUFFER_STAGED + 1 == BUFFER_KIND_COUNT,
+              "a new kind of buffer: may several hosts have it? Look at host_need.c and walk/plan_parts.c, too");
+
 /* Returns true for data that each host reads itself, and for boundaries that stages of a resident job hand on. */
 static bool may_be_on_several(uint32_t kind)
 {
@@ -222,18 +226,58 @@ struct plan_host_use plan_host_fullest(const struct plan *plan)
     return most;
 }
 
-static enum status compare_bytes(const struct plan *plan, uint32_t host, const char *what, const char *option,
-                                 uint64_t need, uint64_t have, struct error *err)
+static int descending(const void *a, const void *b)
 {
-    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES], node[32] = "";
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* Returns how many jobs have room in `have` bytes whichever they are: the neediest ones together. A job counts with what it has
+ * on all hosts together, so that with several hosts there may be room for more. */
+static uint32_t jobs_at_a_time(const struct plan *plan, bool stored, uint64_t have)
+{
+    uint64_t *needs = alloc_zeroed(plan->jobs.count, sizeof *needs), sum = stored ? 0 : plan_staged_bytes(plan);
+    uint32_t fitting = 0;
+    if (!needs) return 0;
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *buffer = &plan->buffers[b];
+        uint64_t all;
+        if (buffer->on_device || buffer->kind == BUFFER_STAGED || (buffer->kind == BUFFER_STORED) != stored) continue;
+        if (!size_mul(buffer->bytes, plan_buffer_ranks(plan, buffer), &all) ||
+            !size_add(needs[buffer->job], all, &needs[buffer->job]))
+            needs[buffer->job] = UINT64_MAX;
+    }
+    qsort(needs, plan->jobs.count, sizeof *needs, descending);
+    while (fitting < plan->jobs.count && size_add(sum, needs[fitting], &sum) && sum <= have) fitting++;
+    free(needs);
+    return fitting;
+}
+
+/* Returns "; any 3 of the 7 jobs have room at a time", or "" where that is not known. */
+static const char *fewer_text(const struct plan *plan, bool stored, uint64_t have, char *text, size_t size)
+{
+    const uint32_t fitting = plan->jobs.count > 1 ? jobs_at_a_time(plan, stored, have) : 0;
+    text[0] = '\0';
+    if (fitting > 0)
+        snprintf(text, size, "; any %" PRIu32 " of the %" PRIu32 " jobs %s room at a time", fitting, plan->jobs.count,
+                 fitting == 1 ? "has" : "have");
+    else if (plan->jobs.count > 1 && hardware_host_count(&plan->hardware) == 1 && (stored || plan_staged_bytes(plan) == 0))
+        snprintf(text, size, "; the largest of the %" PRIu32 " jobs has no room, even by itself", plan->jobs.count);
+    return text;
+}
+
+static enum status compare_bytes(const struct plan *plan, uint32_t host, bool stored, uint64_t need, uint64_t have,
+                                 struct error *err)
+{
+    char need_text[QUANTITY_TEXT_BYTES], have_text[QUANTITY_TEXT_BYTES], node[32] = "", fewer[96];
     if (need <= have) return STATUS_OK;
     bool several = hardware_host_count(&plan->hardware) > 1;
     if (several) snprintf(node, sizeof node, " on node %" PRIu32, host);
     return error_set(err, STATUS_INFEASIBLE,
-                     "the jobs need at least %s of %s%s; %s was given%s (--%s sets it; fewer jobs at a time need less)",
-                     quantity_bytes_at_least(need, need_text), what, node,
+                     "the jobs need at least %s of %s%s; %s was given%s (--%s sets it%s)",
+                     quantity_bytes_at_least(need, need_text), stored ? "storage" : "host memory", node,
                      quantity_text((double)have, DIMENSION_BYTES, have_text), several ? " on each node" : "",
-                     option);
+                     stored ? "storage-memory" : "host-memory", fewer_text(plan, stored, have, fewer, sizeof fewer));
 }
 
 enum status plan_host_fits(const struct plan *plan, struct error *err)
@@ -248,11 +292,9 @@ enum status plan_host_fits(const struct plan *plan, struct error *err)
         status = error_set(err, STATUS_INFEASIBLE, "%s: no node has the memory of another's host", why.text);
     else if (status) error_set(err, status, "%s", why.text);
     for (uint32_t h = 0; h < hosts && !status; h++)
-        status = compare_bytes(plan, h, "host memory", "host-memory", uses[h].memory_bytes, hardware_host_bytes(hardware),
-                               err);
+        status = compare_bytes(plan, h, false, uses[h].memory_bytes, hardware_host_bytes(hardware), err);
     for (uint32_t h = 0; h < hosts && !status; h++)
-        status = compare_bytes(plan, h, "storage", "storage-memory", uses[h].stored_bytes,
-                               hardware_storage_bytes(hardware), err);
+        status = compare_bytes(plan, h, true, uses[h].stored_bytes, hardware_storage_bytes(hardware), err);
     free(uses);
     return status;
 }

@@ -221,7 +221,7 @@ static enum status open_temporary(struct file_out *file, struct error *err)
         pending_add(file->temporary);
         return STATUS_OK;
     }
-    enum status status = error_io(err, "cannot create '%s'", file->path);
+    enum status status = error_input(err, "cannot create '%s'", file->path);
     free(file->temporary); /* it is not ours, or not there: nothing to remove */
     file->temporary = NULL;
     return status;

@@ -128,7 +128,7 @@ enum status path_make_folders(const char *path, struct error *err)
     for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            return error_io(err, "cannot make the folder '%s'", folder);
+            return error_input(err, "cannot make the folder '%s'", folder);
         *slash = '/';
     }
     return STATUS_OK;

@@ -231,7 +231,7 @@ enum status cli_skeleton_write(const char *policy, const char *folder, struct er
     if (mkdir(folder, 0777) != 0)
         return errno == EEXIST
                    ? error_set(err, STATUS_BAD_INPUT, "'%s' is there already", folder)
-                   : error_io(err, "cannot make the folder '%s'", folder);
+                   : error_input(err, "cannot make the folder '%s'", folder);
     for (uint32_t i = 0; i < ARRAY_COUNT(files); i++) {
         if (write_file(policy, folder, i, err) == STATUS_OK) continue;
         remove_all(policy, folder, i);

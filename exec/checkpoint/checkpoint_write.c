@@ -50,7 +50,7 @@ static enum status make_folder(struct disk *disk, const char *path, const char *
 {
     if ((disk->calls->make_folder(disk, path) != 0 && errno != EEXIST) ||
         disk->calls->sync_folder(disk, parent) != 0)
-        return error_io(err, "cannot make the folder '%s'", path);
+        return error_input(err, "cannot make the folder '%s'", path);
     return STATUS_OK;
 }
 

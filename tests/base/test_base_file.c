@@ -190,7 +190,7 @@ static void a_missing_folder_is_told(void **state)
     (void)state;
     struct error err = {0};
     struct file_out *file = (struct file_out *)&err;
-    assert_int_equal(file_out_create("/nonexistent/plan.json", &file, &err), STATUS_IO);
+    assert_int_equal(file_out_create("/nonexistent/plan.json", &file, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text,
                         "cannot create '/nonexistent/plan.json': No such file or directory");
     assert_ptr_equal(file, &err);

@@ -1,7 +1,9 @@
 /* See host_need.h. A job that no host has room for is told of the neediest: its need is enough for all. */
 #include "planner/spill/cut/host_need.h"
 
+#include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/extreme.h"
 #include "base/size.h"
@@ -10,6 +12,9 @@
 #include "models/job/host_files.h"
 #include "models/job/memory.h"
 #include "planner/spill/cut/partition_storage.h"
+
+static_assert(BUFFER_STAGED + 1 == BUFFER_KIND_COUNT,
+              "a new kind of buffer: add what it takes on the host here, and look at plan_hosts.c and walk/plan_parts.c");
 
 static enum status no_memory(struct error *err)
 {
@@ -84,13 +89,27 @@ bool host_states_exceed(const struct hardware *hardware, const struct job_set *j
 
 /* --- turns ------------------------------------------------------------------------------------ */
 
-static enum status too_large(const struct hardware *hardware, const struct job *job, uint64_t need, struct error *err)
+/* Returns " (25 MiB for all 2 jobs at a time)"; "" for one job. */
+static const char *all_text(const struct job_set *jobs, const uint64_t *needs, char *text, size_t size)
 {
-    char given[QUANTITY_TEXT_BYTES], least[QUANTITY_TEXT_BYTES];
+    char all[QUANTITY_TEXT_BYTES];
+    uint64_t sum = 0;
+    for (uint32_t j = 0; j < jobs->count; j++) sum = needs[j] > UINT64_MAX - sum ? UINT64_MAX : sum + needs[j];
+    text[0] = '\0';
+    if (jobs->count > 1)
+        snprintf(text, size, " (%s for all %" PRIu32 " jobs at a time)", quantity_bytes_at_least(sum, all), jobs->count);
+    return text;
+}
+
+static enum status too_large(const struct hardware *hardware, const struct job_set *jobs, const uint64_t *needs,
+                             uint32_t neediest, struct error *err)
+{
+    char given[QUANTITY_TEXT_BYTES], least[QUANTITY_TEXT_BYTES], all[96];
     return error_set(err, STATUS_INFEASIBLE,
-                     "job '%s' needs at least %s of host memory, also when one job at a time is under way; %s was given%s "
-                     "(--host-memory sets it; --storage-memory and --storage-rate describe storage for its states)", job->name,
-                     quantity_bytes_at_least(need, least),
+                     "job '%s' needs at least %s of host memory, also when one job at a time is under way%s; %s was given%s "
+                     "(--host-memory sets it; --storage-memory and --storage-rate describe storage for its states)",
+                     jobs->jobs[neediest].name, quantity_bytes_at_least(needs[neediest], least),
+                     all_text(jobs, needs, all, sizeof all),
                      quantity_text((double)hardware_host_bytes(hardware), DIMENSION_BYTES, given),
                      hardware_host_count(hardware) > 1 ? " on each node" : "");
 }
@@ -113,7 +132,7 @@ enum status host_take_turns(const struct hardware *hardware, const struct job_se
         host.close_s[j] = host_file_close_s(hardware, job, 0, job->network.layer_count);
     }
     if (host.need[neediest] > host.room)
-        return too_large(hardware, &jobs->jobs[neediest], host.need[neediest], err);
+        return too_large(hardware, jobs, host.need, neediest, err);
     partition->host = host;
     return STATUS_OK;
 }

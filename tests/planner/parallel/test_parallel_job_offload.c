@@ -559,18 +559,20 @@ static void refused_machines(void **state)
         double slow, stored;
         uint32_t nodes, data;
         double capacity, host;
+        uint32_t jobs;
         const char *message;
     } cases[] = {
-        {0, 1e9, 0, 2, 1e12, 1e12, "job 'job-0' offloads, and machine 'made-up' does not say how fast its host is (expected "
-                                   "\"memory_bandwidth\" of the host)"},
-        {1e9, 0, 0, 2, 1e12, 1e12, "job 'job-0' offloads to storage, and machine 'made-up' has none (--storage-memory and "
-                                   "--storage-rate give it some)"},
-        {1e9, 1e9, 2, 2, 1e3, 1e12, "the jobs need at least 36.9 KiB of storage on node 0; 500 B was given on each node "
-                                   "(--storage-memory sets it; fewer jobs at a time need less)"}, /* 37728 bytes */
-        {1e9, 1e9, 0, 2, 1e3, 1e12, "the jobs need at least 36.9 KiB of storage; 1000 B was given (--storage-memory sets it; "
-                                   "fewer jobs at a time need less)"},
-        {1e9, 1e9, 0, 2, 1e12, 1e3, "the jobs need at least 74.0 KiB of host memory; 1000 B was given (--host-memory sets it; "
-                                   "fewer jobs at a time need less)"}, /* 75680 bytes, 73.91 KiB */
+        {0, 1e9, 0, 2, 1e12, 1e12, 1, "job 'job-0' offloads, and machine 'made-up' does not say how fast its host is (expected "
+                                      "\"memory_bandwidth\" of the host)"},
+        {1e9, 0, 0, 2, 1e12, 1e12, 1, "job 'job-0' offloads to storage, and machine 'made-up' has none (--storage-memory and "
+                                      "--storage-rate give it some)"},
+        {1e9, 1e9, 2, 2, 1e3, 1e12, 1, "the jobs need at least 36.9 KiB of storage on node 0; 500 B was given on each node "
+                                       "(--storage-memory sets it)"}, /* 37728 bytes */
+        {1e9, 1e9, 0, 2, 1e3, 1e12, 1, "the jobs need at least 36.9 KiB of storage; 1000 B was given (--storage-memory sets it)"},
+        {1e9, 1e9, 0, 2, 1e12, 1e3, 1, "the jobs need at least 74.0 KiB of host memory; 1000 B was given (--host-memory sets "
+                                       "it)"}, /* 75680 bytes, 73.91 KiB */
+        {1e9, 1e9, 0, 2, 1e12, 2.2e5, 3, "the jobs need at least 235 KiB of host memory; 215 KiB was given (--host-memory sets "
+                                         "it; any 1 of the 3 jobs has room at a time)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct hardware hardware;
@@ -583,11 +585,13 @@ static void refused_machines(void **state)
         hardware.host_bytes.value = cases[i].host;
         hardware.host_nodes = cases[i].nodes;
         hardware.node_devices = 2;
-        test_gpt_jobs(&jobs, 1, 3, 8, 32, 1);
-        jobs.jobs[0].microbatches = 2;
-        jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = cases[i].data, .chunks = 1,
-                                                  .schedule = PIPELINE_1F1B, .zero = 3, .offload = OFFLOAD_WEIGHTS,
-                                                  .prefetch = 1, .storage = true};
+        test_gpt_jobs(&jobs, cases[i].jobs, 3, 8, 32, 1);
+        for (uint32_t j = 0; j < jobs.count; j++) {
+            jobs.jobs[j].microbatches = 2;
+            jobs.jobs[j].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = cases[i].data, .chunks = 1,
+                                                      .schedule = PIPELINE_1F1B, .zero = 3, .offload = OFFLOAD_WEIGHTS,
+                                                      .prefetch = 1, .storage = true};
+        }
         assert_int_not_equal(planner_plan(&hardware, &jobs, &options, &plan, &err), STATUS_OK);
         assert_string_equal(err.text, cases[i].message);
     }

@@ -282,7 +282,7 @@ static void too_much_for_one(void **state)
     err = (struct error){0};
     assert_int_equal(try_to_plan("2x p3.16xlarge", jobs, 2 * (double)(most - 1), &plan, &err), STATUS_INFEASIBLE);
     assert_non_null(strstr(err.text, " of host memory on node 0; "));
-    assert_non_null(strstr(err.text, " was given on each node (--host-memory sets it; "));
+    assert_non_null(strstr(err.text, " was given on each node (--host-memory sets it"));
 }
 
 /* Jobs that are spilled without devices of their own stay on a node each: plan_check() says so of each plan, and here of one
