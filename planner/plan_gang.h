@@ -1,4 +1,7 @@
-/* The groups of a gang: places that differ only along some axes. */
+/*
+ * A gang is a device mesh: a grid of devices that carry out a unit together, as in gang scheduling. This header has the
+ * groups of a gang: places that differ only along some axes.
+ */
 #ifndef SPILLWAY_PLANNER_PLAN_GANG_H
 #define SPILLWAY_PLANNER_PLAN_GANG_H
 

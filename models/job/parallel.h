@@ -150,7 +150,8 @@ static inline bool pipeline_is_asynchronous(uint32_t schedule)
     return schedule == PIPELINE_PIPEDREAM || schedule == PIPELINE_2BW;
 }
 
-/* Activations of a layer that are kept between its passes. */
+/* Activations of a layer that are kept between its passes. The others are recomputed (activation checkpointing,
+ * rematerialization). */
 enum parallel_recompute {
     RECOMPUTE_NONE,      /* all */
     RECOMPUTE_SELECTIVE, /* all except those inside attention, which are recomputed */

@@ -1,6 +1,6 @@
 /*
  * Training a chain of layers in too little memory: for every layer, keep the results of its forward pass, swap them to
- * the host, or recompute them.
+ * the host (activation offloading), or recompute them (activation checkpointing, rematerialization).
  *
  * Layer l saves `saved` bytes when it runs forward and needs all of them when it runs backward. From the end of its
  * forward pass to the beginning of its backward pass they may

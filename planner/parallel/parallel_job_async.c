@@ -138,7 +138,7 @@ static void forward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
 {
     struct parallel_job *s = t->s;
     struct pipeline_step step = step_of(t, PIPELINE_FORWARD, r, microbatch);
-    s->turn = microbatch;
+    s->microbatch = microbatch;
     read_for_pass(t, r, microbatch, false);
     parallel_job_assign_place(s, r, PARALLEL_JOB_ACTIVATIONS, step.microbatch);
     if (r + 1 < s->runs) parallel_job_assign_place(s, r + 1, PARALLEL_JOB_BOUNDARY, step.microbatch);
@@ -149,7 +149,7 @@ static void backward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
 {
     struct parallel_job *s = t->s;
     struct pipeline_step step = step_of(t, PIPELINE_BACKWARD, r, microbatch);
-    s->turn = microbatch;
+    s->microbatch = microbatch;
     read_for_pass(t, r, microbatch, true);
     if (r > 0) parallel_job_assign_place(s, r, PARALLEL_JOB_GRADIENT, step.microbatch);
     parallel_job_emit_pass(s, &step);

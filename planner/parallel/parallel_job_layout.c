@@ -147,9 +147,9 @@ void parallel_job_assign_place(struct parallel_job *s, uint32_t r, enum parallel
 {
     struct parallel_job_pool *pool = &s->of[r].pools[thing];
     if (pool->made == 0) return;
-    pool->variant_of[in_table] = (uint32_t)(s->turn / parallel_job_stage_of(s, r)->turns % pool->made);
+    pool->variant_of[in_table] = (uint32_t)(s->microbatch / parallel_job_stage_of(s, r)->turns % pool->made);
     if (pool->front == 0) return;
-    uint32_t place_in_front = (uint32_t)(s->turn / parallel_job_stage_of(s, r - 1)->turns % pool->front);
+    uint32_t place_in_front = (uint32_t)(s->microbatch / parallel_job_stage_of(s, r - 1)->turns % pool->front);
     pool->variant_of[in_table] = pool->variant_of[in_table] * pool->front + place_in_front;
 }
 
@@ -162,7 +162,7 @@ static void acquire(struct parallel_job *s, uint32_t r, enum parallel_job_thing 
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step)
 {
     uint32_t r = step->run, n = step->microbatch;
-    s->turn = n;
+    s->microbatch = n;
     if (step->pass == PIPELINE_FORWARD) {
         acquire(s, r, PARALLEL_JOB_ACTIVATIONS, n);
         if (r + 1 < s->runs) acquire(s, r + 1, PARALLEL_JOB_BOUNDARY, n);

@@ -142,7 +142,7 @@ struct parallel_job {
     uint32_t runs, microbatches;
     struct parallel_job_run *of;   /* per run */
     struct parallel_job_stage *stages;
-    uint64_t turn;           /* the microbatch whose pass is at hand, where stages take turns */
+    uint64_t microbatch;     /* the index of the microbatch whose pass is at hand, where stages take turns */
     uint64_t *gathering_behind; /* per step: the next of its stage that multiplies by gathered weights */
     uint32_t *completed;     /* runs whose gradients of this minibatch are complete, in that order */
     uint32_t completed_count;

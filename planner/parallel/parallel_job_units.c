@@ -52,7 +52,7 @@ static struct parallel_job_unit begin_unit(struct parallel_job *s, uint32_t r, e
 /* Those of a stage that pass over the microbatch at hand. */
 static uint32_t gang_in_turn(const struct parallel_job *s, const struct parallel_job_stage *stage)
 {
-    return stage->first_turn + (uint32_t)(s->turn % stage->turns);
+    return stage->first_turn + (uint32_t)(s->microbatch % stage->turns);
 }
 
 /* A pass over microbatch n, or the slice that is the n-th. */

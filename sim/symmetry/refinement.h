@@ -1,6 +1,7 @@
 /*
- * The coarsest stable refinement of a graph: nodes of one colour have equal labels, and equally coloured neighbours in
- * equal roles. Walks from node to node cannot distinguish nodes of one colour.
+ * Colour refinement (partition refinement): the coarsest stable refinement of a graph. Nodes of one colour have equal
+ * labels, and equally coloured neighbours in equal roles. Walks from node to node cannot distinguish nodes of one
+ * colour.
  *
  * A node's label is a sequence of numbers. An edge has a *role* at each end: the relation of the other node to this
  * one. Colours are compared exactly and not by hashes.

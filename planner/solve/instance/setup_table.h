@@ -1,5 +1,5 @@
 /*
- * A table of instance_setup(), the time between the starts of neighbours on a device. Searches ask for it more often
+ * Sequence-dependent setup times: a table of instance_setup(), the time between the starts of neighbours on a device. Searches ask for it more often
  * than for anything else.
  */
 #ifndef SPILLWAY_PLANNER_SETUP_TABLE_H

@@ -1,5 +1,6 @@
 /*
- * Cuts jobs into shards, and a device's memory into areas.
+ * Cuts jobs into shards, and a device's memory into areas: out-of-core training, in which a device holds only the
+ * shards that compute.
  *
  * Spilled state: each device's arena is
  *

@@ -1,4 +1,4 @@
-/* Copies of a shard's state between its home (host memory or storage) and a device. */
+/* Copies of a shard's state between its home (host memory or storage) and a device: prefetch and eviction. */
 #ifndef SPILLWAY_PLANNER_EMIT_STATE_H
 #define SPILLWAY_PLANNER_EMIT_STATE_H
 
