@@ -247,7 +247,7 @@ static enum status declare_folder(const char *path, const char *what, const stru
 {
     struct stat info;
     if (place->id.exists && stat(path, &info) == 0 && !S_ISDIR(info.st_mode))
-        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is no folder (expected one, or a new name)", what, path);
+        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is not a folder (expected a folder, or a new name)", what, path);
     TRY(add(&known.folders, path, what, place, err));
     for (const struct outputs_entry *output = known.outputs; output; output = output->next)
         if (is_in(output->resolved, place->resolved)) return refuse_in(output->what, output->path, known.folders, err);

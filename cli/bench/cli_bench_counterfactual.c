@@ -37,7 +37,7 @@ static enum status read_numbers(const char *text, struct counterfactual *c, stru
         numbers[i] = digit ? strtoull(text, &end, 10) : 0;
         if (numbers[i] == 0 || *end != (i == 0 ? ':' : '\0'))
             return error_set(err, STATUS_BAD_INPUT,
-                             "option '--counterfactual' is no run and decision, from 1 (expected RUN:DECISION, such as 17:4)");
+                             "option '--counterfactual' has no run and decision (expected RUN:DECISION, from 1, such as 17:4)");
     }
     c->run = numbers[0];
     c->decision = numbers[1];
@@ -54,10 +54,10 @@ static enum status find_run(struct counterfactual *c, struct error *err)
     c->policy = (uint32_t)((c->run - 1) % bench->policy_count);
     c->round = bench_round_of(bench, (size_t)((c->run - 1) / bench->policy_count));
     if (bench->workloads[c->round.workload].kind == BENCH_JOBS)
-        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual' is of instances, and run %" PRIu64 " is of jobs",
+        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual' is for instances, but run %" PRIu64 " is of jobs",
                          c->run);
     if (bench_is_search(bench->policies[c->policy]))
-        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual': run %" PRIu64 " is of '%s', which decides nothing",
+        return error_set(err, STATUS_BAD_INPUT, "option '--counterfactual': run %" PRIu64 " is of '%s', which makes no decisions",
                          c->run, bench->policies[c->policy]);
     return STATUS_OK;
 }
@@ -168,7 +168,7 @@ static enum status try_all(const struct counterfactual *c, struct bench_counterf
 static enum status verdict(const struct bench_counterfactual_answer *answer, struct error *err)
 {
     if (answer->failed == 0) return STATUS_OK;
-    return error_set(err, STATUS_CHECK, "of the policies that were asked %" PRIu32 " failed", answer->failed);
+    return error_set(err, STATUS_CHECK, "%" PRIu32 " of the asked policies failed", answer->failed);
 }
 
 static void print_head(FILE *out, const struct counterfactual *c)

@@ -54,7 +54,7 @@ static enum status make(const struct bench_jobs_planning *planning, struct bench
     bool live = planning->bench->options.dispatch > 0;
     options.live = live;
     if (live && bench_is_search(planning->policy))
-        return error_set(err, STATUS_INFEASIBLE, "'%s' is a search and cannot be asked", planning->policy);
+        return error_set(err, STATUS_INFEASIBLE, "'%s' is a search and cannot decide live", planning->policy);
     struct cli_field *field = alloc_zeroed(1, sizeof *field);
     if (!field) return error_memory(err, "plans", sizeof *field);
     struct cli_candidate *made = &field->kept;

@@ -61,7 +61,7 @@ static enum status print_live(FILE *out, const struct bench *bench, const struct
                               struct error *err)
 {
     struct cli_table table;
-    fprintf(out, "\nwhere durations are off by up to %.3g %%, over a bound of what happened:\n\n",
+    fprintf(out, "\nwith durations off by up to %.3g %%, over a bound of the actual durations:\n\n",
             100 * bench->options.noise);
     cli_table_begin(&table, (const char *const[]){"POLICY", ">ORDER KEPT", "95 %", ">DECIDED LIVE", "95 %",
                                                   ">LIVE BETTER : WORSE", ">P", NULL});
@@ -78,7 +78,7 @@ static enum status print_real(FILE *out, const struct bench *bench, struct error
 {
     char simulated[QUANTITY_TEXT_BYTES], measured[QUANTITY_TEXT_BYTES], percent[CLI_PERCENT_BYTES];
     struct cli_table table;
-    fprintf(out, "\ncarried out%s, jobs as they stand:\n\n", bench->options.dispatch ? " as dispatched live" : "");
+    fprintf(out, "\nrun on this machine%s, with jobs in the order of the file:\n\n", bench->options.dispatch ? " as dispatched live" : "");
     cli_table_begin(&table, (const char *const[]){"WORKLOAD", "POLICY", ">SIMULATED", ">MEASURED", ">ERROR",
                                                   NULL});
     for (size_t w = 0; w < bench->workload_count; w++)

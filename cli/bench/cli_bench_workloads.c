@@ -51,7 +51,7 @@ enum status bench_add_policies(struct bench *bench, const char *list, struct err
         size_t length = strcspn(next, ",");
         if (length == 0 || length >= sizeof name)
             return error_set(err, STATUS_BAD_INPUT,
-                             "option '--policies' is '%s' (expected names with commas between them)", list);
+                             "option '--policies' is '%s' (expected names separated by commas)", list);
         memcpy(name, next, length);
         name[length] = '\0';
         TRY(add_policy(bench, name, err));

@@ -45,15 +45,15 @@ static enum status check(const struct bench_request *request, struct bench *benc
     for (size_t w = 0; w < bench->workload_count; w++) {
         jobs |= bench->workloads[w].kind == BENCH_JOBS;
         if (bench->options.dispatch && bench->workloads[w].kind != BENCH_JOBS)
-            return error_set(err, STATUS_BAD_INPUT, "option '--dispatch' is for jobs, and '%s' is of instances (with "
-                             "--noise they are decided live as well)", bench->workloads[w].name);
+            return error_set(err, STATUS_BAD_INPUT, "option '--dispatch' is for jobs, but '%s' has instances (with "
+                             "--noise these are decided live too)", bench->workloads[w].name);
         if (request->noise && bench->workloads[w].kind == BENCH_JOBS)
-            return error_set(err, STATUS_BAD_INPUT, "option '--noise' is for instances, and '%s' holds jobs",
+            return error_set(err, STATUS_BAD_INPUT, "option '--noise' is for instances, but '%s' has jobs",
                              bench->workloads[w].path);
     }
     if (bench->options.real && !jobs)
         return error_set(err, STATUS_BAD_INPUT,
-                         "option '--real' is for jobs, which no workload holds: instances cannot be run");
+                         "option '--real' needs a workload of jobs: instances cannot be run");
     if (request->noise) {
         TRY(cli_ratio(request->noise, "noise", &bench->options.noise, err));
         if (!(bench->options.noise > 0 && bench->options.noise <= 0.9))
@@ -173,7 +173,7 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     if (request.counterfactual && (request.library || request.csv || request.figure || bench.options.real))
         return error_set(err, STATUS_BAD_INPUT,
-                         "option '--counterfactual' is of one run (expected no --library, --csv, --output or --real)");
+                         "option '--counterfactual' is for one run (expected no --library, --csv, --output or --real)");
     if (!request.library && request.library_s >= 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--time-limit' is for '--library'");
     if (request.library && request.workloads.count + request.families.count > 0)

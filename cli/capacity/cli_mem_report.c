@@ -20,17 +20,17 @@ static const char *const verdict_names[FEASIBILITY_VERDICTS] = {
 };
 
 static const char *const assumptions[] = {
-    "a plan of two minibatches is made of each way, and its memory is shown; AT LEAST is what a device must have",
-    "MINIBATCH is simulated: half of what plans of four minibatches take longer than plans of two",
-    "spilled ways use what a device has: longer runs may keep more states there",
+    "each way is planned with two minibatches and shows that plan's memory; AT LEAST is the least device memory",
+    "MINIBATCH is simulated: half of the time that two more minibatches add to that plan",
+    "spilled ways use all memory of a device: longer runs may keep more states there",
     "ways on one device, and stages, as the executor lays them out: activations and gradients are fp32",
-    "ways over n devices at once (dp, tp, pp) as published: in jobs of bf16 activations have 16 bits, too,",
+    "ways over several devices (dp, tp, pp) as published: jobs in bf16 have activations of 16 bits,",
     "and attention's weights are kept unless recomputed",
     "no dropout; samples are as long as the sequence; nothing else runs on the devices",
 };
 static const char *const not_modelled[] = {
-    "what the driver takes beyond what is not usable, buffers of communication libraries, fragmentation of",
-    "caching allocators (simulate --caching-allocator); the host's operating system, file caches, loaders of data",
+    "memory of the driver beyond the unusable part, buffers of communication libraries, fragmentation of",
+    "caching allocators (simulate --caching-allocator); the host's operating system, file caches, data loaders",
 };
 
 static uint64_t margin_of(uint64_t need, uint64_t have) { return need > have ? need - have : have - need; }
@@ -197,7 +197,7 @@ static void print_planned(FILE *out, const struct cli_mem *mem)
     const char *chosen = mem->ways[mem->chosen].name;
     char text[QUANTITY_TEXT_BYTES];
     if (!planned->any) return;
-    fprintf(out, "\nplan takes  %s: %s for %d minibatches", planned->way,
+    fprintf(out, "\nplan picks  %s: %s for %d minibatches", planned->way,
             quantity_text(planned->run_s, DIMENSION_SECONDS, text), CLI_PLANNED_RUN);
     if (planned->other_s > 0 && strcmp(planned->way, chosen) != 0)
         fprintf(out, ", and %s %s%s", chosen, quantity_text(planned->other_s, DIMENSION_SECONDS, text),
@@ -208,15 +208,15 @@ static void print_planned(FILE *out, const struct cli_mem *mem)
 static enum status print_parts(FILE *out, const struct cli_mem *mem, struct error *err)
 {
     const struct feasibility *f = &mem->fits[mem->chosen];
-    fprintf(out, "\n%s%s, when most of the fullest device is in use: %s\n\n", mem->ways[mem->chosen].name,
+    fprintf(out, "\n%s%s, at the peak of the fullest device: %s\n\n", mem->ways[mem->chosen].name,
             mem->only_chosen          ? ""
             : f->verdict == FEASIBILITY_YES   ? is_fastest(mem) ? ", the fastest way that fits" : ", the fastest of these ways that fits"
-                                      : ", the way that lacks least",
+                                      : ", the way that lacks the least memory",
             f->moment);
     TRY(cli_breakdown_table(out, &f->device, &f->host, err));
     if (f->verdict != FEASIBILITY_YES || f->host_bytes == 0) return STATUS_OK;
     const uint64_t at_a_time = hardware_host_bytes(mem->hardware) / f->host_bytes;
-    fprintf(out, "\nhost memory has room for %" PRIu64 " such job%s at a time; others wait, or are done, in files\n", at_a_time,
+    fprintf(out, "\nhost memory has room for %" PRIu64 " such job%s at a time; other jobs are in files\n", at_a_time,
             at_a_time == 1 ? "" : "s");
     return STATUS_OK;
 }

@@ -25,7 +25,7 @@ static enum status draw(const void *context, const char *path, struct error *err
     struct plot_effect effects[WHAT_IF_BARS_MAX];
     char title[WHAT_IF_TEXT_BYTES];
     uint32_t count = collect_effects(a, effects);
-    snprintf(title, sizeof title, "What moves the time on %.200s", a->name);
+    snprintf(title, sizeof title, "Figures that move the time on %.200s", a->name);
     return plot_tornado(effects, count, path, &(struct plot_options){.title = title}, err);
 }
 
@@ -35,6 +35,6 @@ void what_if_pictures(struct cli *cli, const struct what_if_report *report)
         struct plot_effect effects[WHAT_IF_BARS_MAX];
         const struct what_if_answer *a = &report->answers[i];
         if (a->fits && collect_effects(a, effects) > 0)
-            cli_document_draw(cli, "Each figure of the machine at 5 % and at 95 % of what it may be", draw, a);
+            cli_document_draw(cli, "Each figure of the machine at 5 % and at 95 % of its error", draw, a);
     }
 }

@@ -95,7 +95,7 @@ enum status what_if_prices_check(const struct option_list *given, const struct w
         uint32_t a = 0;
         while (a < count && !has_part(answers[a].name, item, equals)) a++;
         if (a == count)
-            return error_set(err, STATUS_BAD_INPUT, "option '--price' is '%.80s', and none of the machines is a '%.*s'", item,
+            return error_set(err, STATUS_BAD_INPUT, "option '--price' is '%.80s', but no machine is a '%.*s'", item,
                              (int)(equals - item), item);
     }
     return STATUS_OK;
@@ -130,7 +130,7 @@ void what_if_price_electricity(double watts, double usd_per_kwh, struct what_if_
     snprintf(rent, sizeof rent, "%s", price->basis);
     price->usd_per_h += watts / 1000 * usd_per_kwh;
     if (rented) snprintf(price->basis, sizeof price->basis, "%.60s + electricity", rent);
-    else snprintf(price->basis, sizeof price->basis, "electricity alone");
+    else snprintf(price->basis, sizeof price->basis, "only electricity");
     if (!rented) price->given = true;
 }
 

@@ -313,7 +313,7 @@ static void print_kinds(FILE *out, const struct what_if_answer *a)
         separator = ", ";
     }
     if (!*separator) fputs("none", out);
-    if (counts[SOURCE_ASSUMED] > 0) fputs(": 'spillway measure' there replaces what is assumed", out);
+    if (counts[SOURCE_ASSUMED] > 0) fputs(": 'spillway measure' on that machine replaces assumed figures", out);
     fputc('\n', out);
 }
 
@@ -328,7 +328,7 @@ static enum status print_effects(FILE *out, const struct what_if_report *report,
     struct cli_table table;
     char percent[CLI_PERCENT_BYTES];
     bool some = false;
-    cli_table_begin(&table, (const char *const[]){"WHAT MOVES THE TIME", "ON", "WHICH IS", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
+    cli_table_begin(&table, (const char *const[]){"FIGURE THAT MOVES THE TIME", "OF", "KIND", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
         for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
@@ -385,14 +385,14 @@ static enum status print_lines(FILE *out, const struct what_if_report *report, s
 {
     print_refused(out, report);
     if (!report->search) TRY(print_confidence(out, report, err));
-    fputs("assumptions: intervals hold 90 % of what the figures' spreads allow, each moved to where 5 % and 95 % of its errors are,\n"
-          "    figures independent; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, sums in fp32;\n"
-          "    energy is the power of all boards at their limit times the time, without the host; a minibatch is what the jobs say,\n"
-          "    whatever its parallelism\n"
-          "not modelled: loaders of data, checkpoints, failures and restarts, start-up of machines, storage and traffic that are billed\n",
+    fputs("assumptions: intervals cover 90 % of the figures' spreads, with each figure moved to 5 % and 95 % of its error,\n"
+          "    independently; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, sums in fp32;\n"
+          "    energy is the power of all boards at their limit times the time, without the host; minibatches are as in the jobs,\n"
+          "    for any parallelism\n"
+          "not modelled: data loaders, checkpoints, failures and restarts, start-up of machines, billed storage and traffic\n",
           out);
     if (lacks_bf16(report))
-        fputs("not modelled: fp16 on the tensor cores of devices that have no bf16: their products run at fp32's rate\n", out);
+        fputs("not modelled: fp16 on the tensor cores of devices without bf16: their products run at fp32's rate\n", out);
     if (report->verbose)
         for (uint32_t i = 0; i < report->count; i++) print_ways(out, report, &report->answers[i]);
     return STATUS_OK;

@@ -227,7 +227,7 @@ enum status what_if_bars_text(FILE *out, const struct what_if_wanted *wanted, co
                               struct error *err)
 {
     bool priced = any_price(report), some = false;
-    const char *headings[] = {"WHAT MOVES TIME AND COST", "ON", "WHICH IS", ">SPREAD", ">TIME AT BEST", ">AT WORST",
+    const char *headings[] = {"FIGURE", "OF", "KIND", ">SPREAD", ">TIME AT BEST", ">AT WORST",
                               priced ? ">USD AT BEST" : NULL, ">AT WORST", NULL};
     struct cli_table table;
     cli_table_begin(&table, headings);
@@ -242,7 +242,7 @@ enum status what_if_bars_text(FILE *out, const struct what_if_wanted *wanted, co
     for (uint32_t i = 0; i < report->count; i++)
         if (report->answers[i].fits) print_missing(out, wanted, &report->answers[i]);
     if (some && priced && (wanted->all || wanted->price))
-        fprintf(out, "price moves the cost alone; that its error is %.0f %% is assumed\n", 100 * price_spread);
+        fprintf(out, "price moves only the cost; an error of %.0f %% is assumed\n", 100 * price_spread);
     fputc('\n', out);
     return STATUS_OK;
 }
@@ -316,5 +316,5 @@ enum status what_if_bars_plot(const char *path, const struct what_if_wanted *wan
     for (uint32_t b = 0; b < count; b++)
         effects[b] = (struct plot_effect){all[b].label, min_s(all[b].bar.better, all[b].bar.worse),
                                           max_s(all[b].bar.better, all[b].bar.worse)};
-    return plot_tornado(effects, count, path, &(struct plot_options){.title = "What moves the time, and prices the cost"}, err);
+    return plot_tornado(effects, count, path, &(struct plot_options){.title = "Figures that move the time, and prices that move the cost"}, err);
 }

@@ -72,7 +72,7 @@ static enum status count_microbatches(const struct mem_request *request, const s
     if (request->microbatches > 0 && request->steps > 0 && request->microbatches != steps * replicas)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--gradient-accumulation-steps' is %" PRIu64 " for each of %" PRIu64
-                         " replicas, which makes %" PRIu64 " (found --microbatches %" PRIu64 ", those of all)", steps, replicas,
+                         " replicas, %" PRIu64 " in all (found --microbatches %" PRIu64 ", the number for all replicas)", steps, replicas,
                          steps * replicas, request->microbatches);
     if (request->samples == 0 || (said && samples == request->samples)) return STATUS_OK;
     if (said)
@@ -306,7 +306,7 @@ static enum status answer(struct cli *cli, const struct mem_request *request, st
     TRY((cli->json ? cli_mem_json : cli_mem_text)(cli, mem, err));
     if (found->fits[mem->chosen].verdict == FEASIBILITY_YES || any_fits(mem)) return STATUS_OK;
     char text[CLI_MEM_VERDICT_BYTES];
-    return error_set(err, STATUS_INFEASIBLE, "%s%s: %s", mem->only_chosen ? "it does not fit by way " : "no way fits; ",
+    return error_set(err, STATUS_INFEASIBLE, "%s%s: %s", mem->only_chosen ? "it does not fit in way " : "no way fits; ",
                      found->ways[mem->chosen].name, cli_mem_verdict(mem, mem->chosen, text));
 }
 

@@ -61,7 +61,7 @@ static enum status parse_today(const char *given, char today[DATE_BYTES], struct
         return error_set(err, STATUS_BAD_INPUT, "option '--today' is '%.40s' (expected a date such as 2026-11-22)", given);
     if (given) snprintf(today, DATE_BYTES, "%s", given);
     else if (!gmtime_r(&now, &parts) || strftime(today, DATE_BYTES, "%Y-%m-%d", &parts) == 0)
-        return error_set(err, STATUS_IO, "the clock's date cannot be told");
+        return error_set(err, STATUS_IO, "cannot read the date");
     return STATUS_OK;
 }
 
@@ -106,7 +106,7 @@ static void warn_prices(struct cli *cli, const struct what_if_answer *answers, u
         if (!price_days_between(p->as_of, today, &days))
             cli_warn(cli, "the price of '%s' has no date", answers[i].name);
         else if (days > PRICE_DAYS_MAX)
-            cli_warn(cli, "the price of '%s' is of %s, %lld days ago", answers[i].name, p->as_of, (long long)days);
+            cli_warn(cli, "the price of '%s' is from %s, %lld days ago", answers[i].name, p->as_of, (long long)days);
     }
 }
 
@@ -124,7 +124,7 @@ static enum status check_basis(const struct whatif_request *request, const struc
     if (!request->basis) return STATUS_OK;
     while (i < list->count && strcmp(list->prices[i].basis, request->basis) != 0) i++;
     if (i < list->count) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "option '--basis' is '%.40s', and no price list has it (expected %s)",
+    return error_set(err, STATUS_BAD_INPUT, "option '--basis' is '%.40s', but no price list has it (expected %s)",
                      request->basis, list->count > 0 ? "one of the column basis" : "--prices FILE");
 }
 
@@ -140,7 +140,7 @@ static enum status verdict(const struct what_if_report *report, struct error *er
     if (what_if_best(report) < report->count) return STATUS_OK;
     if (fitting == 0) return error_set(err, STATUS_INFEASIBLE, "the jobs fit none of the machines");
     if (report->cost_max_usd >= 0 && priced == 0)
-        return error_set(err, STATUS_MISSED, "no machine is known to keep the cost: none has a price (expected --prices FILE "
+        return error_set(err, STATUS_MISSED, "no machine is known to be within the cost: none has a price (expected --prices FILE "
                                              "with a row of it, --price or --usd-per-gpu-hour)");
     return error_set(err, STATUS_MISSED, "no machine keeps %s",
                      report->deadline_s < 0 ? "the cost" : report->cost_max_usd < 0 ? "the deadline" : "deadline and cost");
@@ -166,7 +166,7 @@ static enum status read_shipped_prices(struct cli *cli, const struct whatif_requ
                  request->watt_price;
     if (named || request->machines.count > 0 || !cli_shipped_prices(path)) return STATUS_OK;
     TRY(price_list_read(path, list, err));
-    cli_warn(cli, "prices are of the dated example that comes along, '%s' (name others with --prices)", path);
+    cli_warn(cli, "prices are from the shipped, dated example '%s' (name a current list with --prices)", path);
     return STATUS_OK;
 }
 
@@ -209,7 +209,7 @@ static enum status answer_all(struct cli *cli, const struct whatif_request *requ
     TRY(check_basis(request, list, err));
     TRY(find_machines(request, &prices, answers, &content.count, err));
     if (content.count == 0)
-        return error_set(err, STATUS_BAD_INPUT, "without --hw the cheapest machine is looked for, and none has a price "
+        return error_set(err, STATUS_BAD_INPUT, "without --hw the cheapest machine is searched, but no machine has a price "
                                                 "(expected --prices FILE, --price or --usd-per-gpu-hour)");
     TRY(what_if_prices_check(&request->given, answers, content.count, err));
     if (prices.usd_per_kwh > 0) warn_watts(cli, answers, content.count);
@@ -249,14 +249,14 @@ static enum status check_request(const struct cli *cli, const struct whatif_requ
     if (request->deadline_s >= 0 && !(request->deadline_s > 0))
         return error_set(err, STATUS_BAD_INPUT, "option '--deadline' is 0 (expected a time above 0, such as 72h)");
     if ((request->sensitivity || request->plot) && request->machines.count == 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is of machines that are named (expected --hw)",
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for named machines (expected --hw)",
                          request->sensitivity ? "sensitivity" : "plot");
     if (request->sensitivity && request->csv)
-        return error_set(err, STATUS_BAD_INPUT, "option '--sensitivity' is told as text or with --json (a row of --csv has "
+        return error_set(err, STATUS_BAD_INPUT, "option '--sensitivity' needs text or --json (a row of --csv has "
                          "no place for it)");
     if (request->plot) TRY(plot_check_path(request->plot, err));
     if (cli->json + request->csv + request->markdown > 1)
-        return error_set(err, STATUS_BAD_INPUT, "--json, --csv and --markdown are one answer in different forms");
+        return error_set(err, STATUS_BAD_INPUT, "options '--json', '--csv' and '--markdown' exclude each other");
     return STATUS_OK;
 }
 
@@ -267,7 +267,7 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
         OPTION_LIST("hw", 0, "MACHINE", &request.machines,
                     "machine to compare: a name or a file"),
         CLI_MACHINE_STACK(&request.machine),
-        OPTION_STRING("tokens", 0, "N", &request.tokens, "tokens to train on, such as 2e9 (default: those of the "
+        OPTION_STRING("tokens", 0, "N", &request.tokens, "tokens to train on, such as 2e9 (default: as in the "
                                                          "jobs)"),
         OPTION_QUANTITY("deadline", 0, "TIME", DIMENSION_SECONDS, &request.deadline_s,
                         "longest time, such as 72h; without --hw, finds the cheapest machine"),

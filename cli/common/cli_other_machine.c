@@ -16,7 +16,7 @@ static enum status fit_named(const struct cli_machine *machine, const struct pla
         char need[QUANTITY_TEXT_BYTES], have[QUANTITY_TEXT_BYTES];
         if (plan_device_bytes(plan, d) <= hardware->devices[d].memory_bytes) continue;
         return error_set(err, STATUS_INFEASIBLE,
-                         "the plan uses %s of device %u, and those of '%s' have %s",
+                         "the plan uses %s of device %u, but devices of '%s' have %s",
                          quantity_text((double)plan_device_bytes(plan, d), DIMENSION_BYTES, need),
                          d, hardware->name,
                          quantity_text((double)hardware->devices[d].memory_bytes, DIMENSION_BYTES,

@@ -105,7 +105,7 @@ static enum status check_target(const char *path, struct error *err)
 enum status cli_document_begin(struct cli *cli, struct error *err)
 {
     if (cli->json)
-        return error_set(err, STATUS_BAD_INPUT, "option '--report' makes a page of the text: it does not go with '--json'");
+        return error_set(err, STATUS_BAD_INPUT, "option '--report' makes a page of the text and cannot be used with '--json'");
     TRY(check_target(cli->report_path, err));
     struct cli_document *document = alloc_zeroed(1, sizeof *document);
     if (!document) return error_memory(err, "a report", sizeof *document);
@@ -170,7 +170,7 @@ bool cli_document_wants_spans(struct cli *cli, uint64_t operations)
 {
     if (!cli->document) return false;
     if (operations <= SPANS_MAX) return true;
-    cli_warn(cli, "the report has no timeline: that of %" PRIu64 " operations would show none of them (limit is %d)", operations,
+    cli_warn(cli, "the report has no timeline: %" PRIu64 " operations are too many to be seen (limit is %d)", operations,
              SPANS_MAX);
     return false;
 }
@@ -201,15 +201,15 @@ static void assume_devices(struct cli_document *document, const struct hardware 
     for (uint32_t t = 0; t < hardware->type_count; t++) {
         const struct device_type *type = &hardware->types[t];
         if (type->profile_count > 0) {
-            assume(document, "Computations on %s take what was measured of such kernels.", type->name);
+            assume(document, "Computations on %s take the measured times of their kernels.", type->name);
             continue;
         }
         const struct sourced_value *matmul = type->matmul_efficiency.source ? &type->matmul_efficiency
                                                                      : &hardware_default_matmul_efficiency;
         const struct sourced_value *memory = type->memory_efficiency.source ? &type->memory_efficiency
                                                                      : &hardware_default_memory_efficiency;
-        assume(document, "Kernels were not measured one by one on %s: products run at %.0f %% of its peak (%s), what only "
-               "moves memory at %.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, source_kind_names[matmul->kind],
+        assume(document, "Single kernels were not measured on %s: products run at %.0f %% of its peak (%s), kernels that only "
+               "move memory at %.0f %% of its bandwidth (%s).", type->name, 100 * matmul->value, source_kind_names[matmul->kind],
                100 * memory->value, source_kind_names[memory->kind]);
     }
 }
@@ -222,10 +222,10 @@ void cli_document_simulated(struct cli *cli, const struct hardware *hardware)
     uint32_t measured = 0;
     for (uint32_t l = 0; l < hardware->link_count; l++) measured += hardware->links[l].bandwidth.kind == SOURCE_MEASURED;
     if (hardware->link_count > 0)
-        assume(document, "%" PRIu32 " of %" PRIu32 " links have a measured bandwidth; copies that are on one at the same "
-               "time share it fairly.", measured, hardware->link_count);
-    assume(document, "Not modelled: other programs on the machine, clocks that fall as it gets warm, and input data that "
-           "comes late.");
+        assume(document, "%" PRIu32 " of %" PRIu32 " links have a measured bandwidth; copies that use a link at the same "
+               "time share it equally.", measured, hardware->link_count);
+    assume(document, "Not modelled: other programs on the machine, lower clocks of a warm machine, and input data that "
+           "arrives late.");
 }
 
 /* --- the page -------------------------------------------------------------------------------- */

@@ -245,7 +245,7 @@ enum status document_picture(struct document *document, const char *caption, con
     if (length > DOCUMENT_PICTURE_BYTES_MAX)
         return error_set(err, STATUS_LIMIT, "a picture is too large (limit is %d bytes)", DOCUMENT_PICTURE_BYTES_MAX);
     if (!find_form(data, length, &form))
-        return error_set(err, STATUS_BAD_INPUT, "a picture is in no form that can be shown (expected SVG or PNG)");
+        return error_set(err, STATUS_BAD_INPUT, "a picture has an unknown format (expected SVG or PNG)");
     if (ARENA_NEW(&document->arena, length, copy, err) != STATUS_OK) return err->status;
     memcpy(copy, data, length);
     struct document_node *node = add(document, DOCUMENT_NODE_PICTURE, keep(document, caption, false));
@@ -287,7 +287,7 @@ enum status document_check_path(const char *path, struct error *err)
 {
     const char *ending = path_ending(path);
     if (ending && (is_html(ending) || strcmp(ending, ".md") == 0)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "'%s' does not say the form of a report (expected a name that ends in .html or .md)",
+    return error_set(err, STATUS_BAD_INPUT, "'%s' is not the name of a report (expected a name that ends in .html or .md)",
                      path);
 }
 
@@ -303,7 +303,7 @@ static enum status write_pictures(const struct document *document, const char *p
         int length = snprintf(beside, sizeof beside, "%.*s-%zu.%s", (int)(path_ending(path) - path), path, ++number,
                               document_picture_endings[node->form]);
         if (length < 0 || (size_t)length >= sizeof beside)
-            return error_set(err, STATUS_BAD_INPUT, "the name of a picture beside '%s' is too long", path);
+            return error_set(err, STATUS_BAD_INPUT, "the name of a picture for '%s' is too long", path);
         TRY(file_out_create(beside, &file, err));
         file_out_write(file, node->data, node->length);
         TRY(file_out_commit(file, err));

@@ -14,11 +14,11 @@
 
 const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
     "time between operations",
-    "computations beside copies",
+    "computations during copies",
     "computations",
     "small copies",
     "copies that share links",
-    "copies beside computations",
+    "copies during computations",
     "copies to and from devices",
     "copies between devices",
     "the host's processor",
@@ -30,18 +30,18 @@ const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT] = {
 
 const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT] = {
     "fewer and longer operations: a larger microbatch, or fewer shards (plan without --shards)",
-    "measure interference again with the machine as busy as it was (spillway measure), and plan anew",
-    "measure the machine again (spillway measure): it was busier, hotter or set up otherwise",
-    "fewer shards, so that copies are longer; latency is most of what they take",
-    "give each device a link of its own, or plan with the rate that is left of a shared one (--link-rate)",
-    "measure interference again (spillway measure): copies and computations want the same memory",
-    "check that host memory is pinned (ulimit -l), on the device's NUMA node, and the link at its full width",
-    "check that peer access is on and which way it goes (spillway measure); plan without it (--no-p2p) to compare",
-    "optimizers go at the speed of host memory: fill its channels, keep them on the devices (--optimizer device)",
+    "measure interference again on an equally busy machine (spillway measure), and plan again",
+    "measure the machine again (spillway measure): it was busier, hotter or set up differently",
+    "fewer shards, so that copies are longer: latency is most of their time",
+    "give each device its own link, or plan with the remaining rate of a shared one (--link-rate)",
+    "measure interference again (spillway measure): copies and computations use the same memory",
+    "check that host memory is pinned (ulimit -l) and on the device's NUMA node, and that the link has its full width",
+    "check that peer access is on, and its route (spillway measure); plan without it (--no-p2p) to compare",
+    "optimizers have the speed of host memory: fill its channels, or keep optimizers on the devices (--optimizer device)",
     "a faster disk, or more host memory, so that fewer states are stored",
-    "a faster disk, or more host memory, so that more jobs are in it at a time",
+    "a faster disk, or more host memory, so that it holds more jobs at a time",
     "measure the network of the devices again: it is slower than its figure",
-    "input that comes faster: data on a local disk",
+    "faster input: data on a local disk",
 };
 
 struct causes_finder {

@@ -76,7 +76,7 @@ static void say_waiting(FILE *out, const struct cli_explain_report *report)
     if (path->handover_count == 0) return;
     const struct explain_handover *longest = &path->handovers[0];
     char text[QUANTITY_TEXT_BYTES];
-    fprintf(out, "What waits longest is %s for %s: %" PRIu64 " time%s, %s in all.\n",
+    fprintf(out, "The longest waits are of %s for %s: %" PRIu64 " time%s, %s in all.\n",
             report->trace->streams[longest->waiter].name, report->trace->streams[longest->awaited].name, longest->count,
             longest->count == 1 ? "" : "s", quantity_text(longest->awaited_s, DIMENSION_SECONDS, text));
 }
@@ -108,8 +108,8 @@ static void say_pageable(FILE *out, const struct cli_explain_report *report)
     const struct pageable found = find_pageable(report);
     char text[QUANTITY_TEXT_BYTES];
     if (found.count == 0) return;
-    fprintf(out, "%" PRIu64 " cop%s, %s or %.1f %% of copying, go through pageable memory, which is slow and lets nothing run "
-            "beside them.\nTo change that: pin host memory (pin_memory=True) and copy with non_blocking=True.\n",
+    fprintf(out, "%" PRIu64 " cop%s, %s or %.1f %% of copying, through pageable memory, which is slow and blocks other "
+            "operations.\nTo change that: pin host memory (pin_memory=True) and copy with non_blocking=True.\n",
             found.count, found.count == 1 ? "y" : "ies", quantity_text(found.seconds, DIMENSION_SECONDS, text),
             100 * share(found.seconds, found.copies_s));
 }
@@ -129,7 +129,7 @@ static void say_purchases(FILE *out, const struct cli_explain_report *report)
                     cli_signed_percent(purchase->gain, gain));
     }
     if (named == 0)
-        fprintf(out, "%.4g %% more of any one thing brings less than 0.5 %%: the plan itself is what to change", percent);
+        fprintf(out, "%.4g %% more of any one figure brings less than 0.5 %%: change the plan instead", percent);
     else if (named < report->purchase_count && report->purchases[named].gain < worth_naming)
         fputs("; nothing else brings 0.5 %", out);
     fputs(".\n", out);
@@ -143,7 +143,7 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
     for (uint32_t c = 1; c < EXPLAIN_CAUSE_COUNT; c++)
         if (causes->parts[c].seconds > causes->parts[worst].seconds) worst = c;
     if (fabs(difference_s) < 0.0005 * causes->predicted_s) {
-        fputs("The run took as long as was predicted.\n", out);
+        fputs("The run took as long as predicted.\n", out);
         return;
     }
     fprintf(out, "The run was %s %s than predicted (%+.1f %%)", quantity_text(fabs(difference_s), DIMENSION_SECONDS, text),
@@ -233,7 +233,7 @@ static enum status print_purchases(FILE *out, const struct cli_explain_report *r
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES], heading[64];
     snprintf(heading, sizeof heading, "%.4g %% MORE OF", 100 * report->more);
-    cli_table_begin(&table, (const char *const[]){heading, "WHICH IS", ">NOW", ">MAKESPAN", ">THROUGHPUT", ">DERIVATIVE", NULL});
+    cli_table_begin(&table, (const char *const[]){heading, "KIND", ">NOW", ">MAKESPAN", ">THROUGHPUT", ">DERIVATIVE", NULL});
     for (uint32_t i = 0; i < report->purchase_count; i++) {
         const struct explain_purchase *purchase = &report->purchases[i];
         cli_table_cell(&table, "%s", purchase->name);
@@ -290,15 +290,15 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     if (report->plan && print_purchases(out, report, err) != STATUS_OK) return err->status;
     if (report->purchase_count > 0) fputc('\n', out);
     if (!report->plan) {
-        fputs("by times    an operation is taken to have waited for what ended last before it began; the plan would say what it waited\n"
-              "            for, what it takes alone, and what buying more would bring\n", out);
+        fputs("by times    an operation is assumed to have waited for the one that ended last before it began. A plan would give the\n"
+              "            actual waits, times without contention, and the gain of a larger machine\n", out);
         if (!report->foreign) cli_next(cli, (const char *const[]){"trace", "show", report->trace_path, NULL});
         return STATUS_OK;
     }
-    fputs("simulated   the plan as it is, with one figure changed at a time\n", out);
-    if (report->memory_known) fputs("memory      the jobs planned again, against the jobs planned again without it\n", out);
+    fputs("simulated   the same plan, with one figure changed at a time\n", out);
+    if (report->memory_known) fputs("memory      the jobs planned again, compared with a new plan without more memory\n", out);
     if (report->causes)
-        fputs("not known   what other programs did on the machine; causes are told by what ran beside what\n", out);
+        fputs("not known   other programs on the machine; causes come from the overlap of operations\n", out);
     cli_next(cli, report->trace_path
                       ? (const char *const[]){"simulate", report->plan_path, "--trace", "predicted.json.gz", "&&", "spillway",
                                               "compare", "predicted.json.gz", report->trace_path, NULL}

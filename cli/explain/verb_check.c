@@ -246,7 +246,7 @@ static enum status find_json_kind(const char *path, const struct kind **out, str
     if (kind < kinds + ARRAY_COUNT(kinds)) *out = kind;
     else if (json_refuse_kind(in, "a file that is planned, run or solved", err) == STATUS_OK)
         json_fail_key(in, root, NULL, err,
-                      "a file of no kind that is known here (expected a key 'spillway_jobs', 'spillway_hardware', "
+                      "a file of unknown kind (expected a key 'spillway_jobs', 'spillway_hardware', "
                       "'spillway_plan', 'spillway_figure', 'spillway_instance', 'spillway_spase', 'spillway_swarm', "
                       "'spillway_chain', 'spillway_serving', 'spillway_failures' or 'spillway_trace', a timeline's "
                       "'traceEvents', a network's 'model_type', or a price list named .csv)");

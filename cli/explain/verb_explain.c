@@ -40,7 +40,7 @@ static enum status buy(struct cli *cli, const struct explain_request *request, c
     if (report->memory_known)
         count++;
     else if (!request->no_memory)
-        cli_warn(cli, "what more memory would bring is not known: the plan cannot be made again as it was");
+        cli_warn(cli, "the gain of more memory is unknown: this plan cannot be made again");
     explain_purchases_sort(out, count);
     report->purchases = out;
     report->purchase_count = count;
@@ -166,7 +166,7 @@ static enum status explain_row(struct cli *cli, const struct explain_request *re
     struct arena arena = {0};
     struct explain_request found = *request;
     if (request->trace_path)
-        return error_set(err, STATUS_BAD_INPUT, "'%.40s' is a run whose trace is known ('%.80s' is one too many)",
+        return error_set(err, STATUS_BAD_INPUT, "'%.40s' is a run with its trace (unexpected '%.80s')",
                          request->plan_path, request->trace_path);
     enum status status = cli_explain_row(request->plan_path, &arena, &found.plan_path, &found.trace_path, err);
     if (status == STATUS_OK) status = explain_plan(cli, &found, err);
@@ -210,7 +210,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
         return error_set(err, STATUS_BAD_INPUT, "option '--more' is '%s' (expected more than 0%% and at most 1000%%)",
                          request.more_text);
     if (strcmp(request.plan_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT, "a plan that is explained must be a file: it is read more than once");
+        return error_set(err, STATUS_BAD_INPUT, "the plan must be a file, because it is read more than once (found '-')");
 
     if (cli_explain_is_row(request.plan_path)) return explain_row(cli, &request, err);
     bool alone = false;

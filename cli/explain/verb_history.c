@@ -83,12 +83,12 @@ static enum status print_text(struct cli *cli, const struct history_request *req
 {
     FILE *out = cli->out;
     if (request->by < HISTORY_BY_COUNT) {
-        if (answer->error_count == 0) fputs("no run that came to its end is in it\n", out);
+        if (answer->error_count == 0) fputs("it has no complete run\n", out);
         return print_errors(out, answer, history_by_names[request->by], err);
     }
     const struct history_filter *filter = &request->filter;
     bool any = !filter->verb && !filter->policy && !filter->hardware && !filter->since;
-    if (answer->record_count == 0) fputs(any ? "nothing is in it yet\n" : "nothing of that is in it\n", out);
+    if (answer->record_count == 0) fputs(any ? "it is empty\n" : "it has no such row\n", out);
     TRY(print_records(out, answer, err));
     if (answer->error_count == 0) return STATUS_OK;
     char mean[CLI_PERCENT_BYTES], absolute[CLI_PERCENT_BYTES];

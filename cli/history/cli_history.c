@@ -118,7 +118,7 @@ void cli_history_keep(struct cli *cli, const struct cli_outcome *outcome)
         .complete = outcome->complete,
     };
     if (!err.text[0] && add(path, &record, &err) != STATUS_OK)
-        cli_warn(cli, "this is not in the history: %s", err.text);
+        cli_warn(cli, "not added to the history: %s", err.text);
     free(command);
     free(networks);
 }

@@ -45,7 +45,7 @@ enum status database_ask(const struct database *database, const char *sql, int64
     if (code == SQLITE_ROW) *out = sqlite3_column_int64(statement, 0);
     enum status status = STATUS_OK;
     if (code == SQLITE_NOTADB)
-        status = error_set(err, STATUS_BAD_INPUT, "'%s' is no %s (%s)", database->path, database->kind->name,
+        status = error_set(err, STATUS_BAD_INPUT, "'%s' is not a %s (%s)", database->path, database->kind->name,
                            sqlite3_errmsg(database->handle));
     else if (code != SQLITE_ROW)
         status = database_complain(database, err);
@@ -78,7 +78,7 @@ static enum status check_or_create(struct database *database, const char *create
     database->version = kind->version;
     if (create_sql && tables == 0 && application == 0 && version == 0) return create(database, create_sql, err);
     if (application != kind->application_id)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is no %s (it is a database of something else)", database->path,
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is not a %s (it is another program's database)", database->path,
                          kind->name);
     if (version > kind->version || version < (kind->oldest > 0 ? kind->oldest : kind->version))
         return error_set(err, STATUS_BAD_INPUT, "'%s' is a %s of version %lld (expected %d)", database->path, kind->name,

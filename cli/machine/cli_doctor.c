@@ -231,10 +231,10 @@ static void look_driver(struct cli_doctor *doctor, uint32_t gpu_count)
         module += strspn(module, " ");
         find(doctor, "driver", CLI_HEALTH_OK, "NVIDIA %.*s", (int)strcspn(module, " \n"), module);
     } else if (gpu_count > 0) {
-        repair(find(doctor, "driver", CLI_HEALTH_FAIL, "%" PRIu32 " NVIDIA GPUs and no driver for them", gpu_count),
+        repair(find(doctor, "driver", CLI_HEALTH_FAIL, "%" PRIu32 " NVIDIA GPUs without a driver", gpu_count),
                "install the NVIDIA driver (and the kernel headers that it is built with), then restart");
     } else {
-        find(doctor, "driver", CLI_HEALTH_OK, "none, and no NVIDIA GPU that would need one");
+        find(doctor, "driver", CLI_HEALTH_OK, "not needed: there is no NVIDIA GPU");
     }
 }
 
@@ -244,7 +244,7 @@ static void look_architecture(struct cli_doctor *doctor, uint32_t gpu_count)
     char text[4096];
     if (gpu_count == 0) return;
     if (!read_program(argv, text, sizeof text)) {
-        repair(find(doctor, "architecture", CLI_HEALTH_WARN, "nvidia-smi does not say what the GPUs are"),
+        repair(find(doctor, "architecture", CLI_HEALTH_WARN, "nvidia-smi does not list the GPUs"),
                "put nvidia-smi, which comes with the driver, on PATH");
         return;
     }
@@ -272,7 +272,7 @@ static void look_links(struct cli_doctor *doctor, const struct gpus *gpus)
         const struct gpu *gpu = &gpus->all[i];
         if (gpu->width == 0 || gpu->width >= gpu->width_max) continue;
         repair(find(doctor, "link", CLI_HEALTH_WARN, "GPU %s has %u of its %u lanes", gpu->address, gpu->width, gpu->width_max),
-               "put it into a slot with all lanes; some cards go down when idle: look again while it works");
+               "put it into a slot with all lanes; some cards reduce lanes when idle: check again during a run");
     }
 }
 
@@ -304,9 +304,9 @@ static void look_nodes(struct cli_doctor *doctor, const struct gpus *gpus)
     }
     for (uint32_t i = 0; i < gpus->count; i++) unknown += gpus->all[i].node < 0;
     if (nodes > 1 && unknown > 0)
-        repair(find(doctor, "numa", CLI_HEALTH_WARN, "%" PRIu32 " nodes, and of %" PRIu32 " of %" PRIu32
-                    " GPUs it is not known which is near", nodes, unknown, gpus->count),
-               "look into the firmware's settings for NUMA; run with 'numactl --cpunodebind' beside each GPU");
+        repair(find(doctor, "numa", CLI_HEALTH_WARN, "%" PRIu32 " nodes; the nearest node is unknown for %" PRIu32 " of %" PRIu32
+                    " GPUs", nodes, unknown, gpus->count),
+               "check the firmware's settings for NUMA; run with 'numactl --cpunodebind' near each GPU");
     else if (nodes > 1 && gpus->count > 0)
         find(doctor, "numa", CLI_HEALTH_OK, "%" PRIu32 " nodes; the first GPU is on node %d", nodes, gpus->all[0].node);
     else
@@ -339,7 +339,7 @@ static void look_peers(struct cli_doctor *doctor, uint32_t gpu_count)
     if (without > 0)
         repair(find(doctor, "p2p", CLI_HEALTH_WARN, "%" PRIu32 " of %" PRIu32 " pairs of GPUs do not reach each other", without,
                     with + without),
-               "copies between these go through host memory; plan for that with --no-p2p");
+               "copies between such pairs go through host memory; plan for that with --no-p2p");
     else
         find(doctor, "p2p", CLI_HEALTH_OK, "%" PRIu32 " pairs of GPUs reach each other", with);
 }
@@ -372,7 +372,7 @@ static void look_memory(struct cli_doctor *doctor)
         find(doctor, "memory", CLI_HEALTH_OK, "%s of %s are free", words[0], words[1]);
     else
         repair(find(doctor, "memory", CLI_HEALTH_WARN, "only %s of %s are free", words[0], words[1]),
-               "end what takes it, or plan for less with --host-memory");
+               "end programs that use it, or plan for less with --host-memory");
 }
 
 static double now_s(void)
@@ -411,7 +411,7 @@ static void look_storage(struct cli_doctor *doctor)
     struct statvfs space;
     if (statvfs(folder, &space) != 0) {
         repair(find(doctor, "storage", CLI_HEALTH_FAIL, "'%.200s': %s", folder, strerror(errno)),
-               "name a folder that is there (--storage)");
+               "name an existing folder (--storage)");
         return;
     }
     double left = (double)space.f_bavail * (double)space.f_frsize;
@@ -434,7 +434,7 @@ static void look_storage(struct cli_doctor *doctor)
     quantity_text(rate, DIMENSION_BYTES_PER_S, words[1]);
     struct cli_finding *finding = find(doctor, "storage", rate < slow_bytes_per_s ? CLI_HEALTH_WARN : CLI_HEALTH_OK,
                                        "%s are free in '%.200s', written to at %s", words[0], folder, words[1]);
-    if (rate < slow_bytes_per_s) repair(finding, "states that do not fit host memory want an NVMe disk of the machine's own");
+    if (rate < slow_bytes_per_s) repair(finding, "states that do not fit host memory need a local NVMe disk");
 }
 
 /* --- optional parts ------------------------------------------------------------------------------ */
@@ -481,7 +481,7 @@ static void look_history(struct cli_doctor *doctor)
     }
     if (access(there, W_OK) == 0) find(doctor, "history", CLI_HEALTH_OK, "%.300s", path);
     else
-        repair(find(doctor, "history", CLI_HEALTH_WARN, "'%.200s' cannot be written to: nothing is remembered", there),
+        repair(find(doctor, "history", CLI_HEALTH_WARN, "'%.200s' cannot be written: no history is kept", there),
                "set SPILLWAY_HISTORY to a file's name, or to nothing");
 }
 

@@ -84,7 +84,7 @@ static void interference_rows(const struct hardware_interference *interference, 
                                  DIMENSION_COUNT_OF};
     rows[3] = (struct value_row){"a copy slowed by a copy", &interference->copy_by_copy,
                                  DIMENSION_COUNT_OF};
-    rows[4] = (struct value_row){"one copy alone", &interference->copy_reference_rate,
+    rows[4] = (struct value_row){"one copy without others", &interference->copy_reference_rate,
                                  DIMENSION_BYTES_PER_S};
 }
 
@@ -193,7 +193,7 @@ enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
     if (hardware->host_cores > 0 && hosts == 1) fprintf(out, "%u cores on the host\n", hardware->host_cores);
     if (hardware->host_cores > 0 && hosts > 1)
         fprintf(out,
-                "%u cores on %u hosts, one for each node: what follows of the host is of all, in equal shares\n",
+                "%u cores on %u hosts, one for each node: figures of the host are totals, in equal shares\n",
                 hardware->host_cores, hosts);
     if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
     fputc('\n', out);

@@ -133,7 +133,7 @@ static enum status find_column(struct runs_place at, const struct runs_field *fi
     if (strcmp(field->text, ignored_name) == 0) return STATUS_OK;
     if (strcmp(field->text, time_name) == 0) *out = TIME_COLUMN;
     else if (measured_runs_column(field->text, &column)) *out = (int)column;
-    return *out == NO_COLUMN ? fail(at, field, err, "unknown column", "those of measured runs, such as 'global batch'")
+    return *out == NO_COLUMN ? fail(at, field, err, "unknown column", "a column of measured runs, such as 'global batch'")
                              : STATUS_OK;
 }
 

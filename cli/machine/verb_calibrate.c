@@ -86,7 +86,7 @@ static enum status parse_options(const struct calibrate_request *request, struct
     for (size_t i = 0; i < request->weights.count; i++) TRY(parse_weight(request->weights.items[i], outcome, weights, err));
     for (size_t i = 0; i < request->keep.count; i++) TRY(keep_figure(request->keep.items[i], outcome, problem, err));
     if (request->folds && (request->half || request->held.count > 0))
-        return error_set(err, STATUS_BAD_INPUT, "option '--folds' says which runs are held out, and so does '--%s'",
+        return error_set(err, STATUS_BAD_INPUT, "options '--folds' and '--%s' exclude each other: both hold out runs",
                          request->half ? "half" : "hold-out");
     if (outcome->output && (outcome->split.half == HALF_NONE || request->folds))
         return error_set(err, STATUS_BAD_INPUT, "option '--output' has nothing to write with '%s'",

@@ -54,7 +54,7 @@ static enum status judge(const struct cli_doctor *doctor, struct error *err)
 {
     uint32_t failed = 0;
     for (uint32_t i = 0; i < doctor->count; i++) failed += doctor->findings[i].health == CLI_HEALTH_FAIL;
-    if (doctor->no_device) return error_set(err, STATUS_DEVICE, "nothing here can carry a plan out");
+    if (doctor->no_device) return error_set(err, STATUS_DEVICE, "no device here can carry out a plan");
     if (failed == 0) return STATUS_OK;
     return error_set(err, STATUS_CHECK, "%u of %u checks failed", failed, doctor->count);
 }

@@ -53,7 +53,7 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
         .examples = (const char *const[]){"spillway hardware detect", "spillway hardware detect -o mine.json", NULL},
         .details = "Peaks and bandwidths come from datasheets for GPUs in 'spillway hardware list', else from clocks "
                    "and widths that the driver reports; widths of PCIe links come from the kernel. Direct copies "
-                   "between GPUs are tried, pair by pair. 'spillway measure' measures what is assumed here.",
+                   "between GPUs are tried, pair by pair. 'spillway measure' replaces the assumptions.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

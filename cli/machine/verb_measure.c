@@ -38,7 +38,7 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
             hardware->host_cores);
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){">THREADS OF A DEVICE", ">MATRIX PRODUCTS",
-                                                  ">WITH A 2ND DEVICE", ">BESIDE A COPY", NULL});
+                                                  ">WITH A 2ND DEVICE", ">DURING A COPY", NULL});
     for (uint32_t p = 0; p < type->profile_count; p++) {
         const struct compute_profile *profile = &type->profiles[p];
         const struct hardware_interference *slow = &profile->interference;
@@ -63,7 +63,7 @@ static enum status report_text(struct cli *cli, const struct hardware *hardware,
                 quantity_text(hardware->storage.read_rate.value, DIMENSION_BYTES_PER_S, text),
                 quantity_text(hardware->storage.write_rate.value, DIMENSION_BYTES_PER_S, other));
     if (hardware->load.others.source)
-        fprintf(cli->out, "meanwhile others took %.0f %% of the processors; %.0f %% of the samples were disturbed\n",
+        fprintf(cli->out, "meanwhile other programs took %.0f %% of the processors; %.0f %% of the samples were disturbed\n",
                 100 * hardware_load_taken(hardware), 100 * hardware->load.disturbed.value);
     fprintf(cli->out, "written to %s%s\n", path,
             is_default ? ", where 'spillway plan' finds it" : "");

@@ -246,7 +246,7 @@ static enum status show_text(struct cli *cli, const struct network *network,
             network->graph && network->image > 0 ? network->image : request->sequence, decoder_text(network, request, decoder),
             precision_names[request->dtype], optimizer_names[request->optimizer]);
     if (network->experts > 0)
-        fprintf(cli->out, "%s of these parameters are met by each token: %" PRIu64 " of %" PRIu64 " experts\n\n",
+        fprintf(cli->out, "%s of these parameters are used by each token: %" PRIu64 " of %" PRIu64 " experts\n\n",
                 quantity_text((double)network_active_parameters(network), DIMENSION_COUNT_OF, parameters),
                 network->experts_chosen, network->experts);
     TRY(cli_table_end(&table, cli->out, err));
@@ -258,9 +258,9 @@ static enum status show_text(struct cli *cli, const struct network *network,
     if (network->tied_head)
         fputs("The head multiplies by the embedding's token table and has no table of its own.\n",
               cli->out);
-    fputs("A row of equal layers shows the figures of each of them. FLOPs are those of products, a\n"
-          "multiply and an add counting as two; the boundary is what one layer hands to the next,\n"
-          "and its largest value stands in the last row.\n", cli->out);
+    fputs("A row of equal layers shows the figures of one layer. FLOPs count products, a multiply\n"
+          "and an add as two. The boundary is the output of a layer; the last row has its largest\n"
+          "value.\n", cli->out);
     cli_next_plan(cli, &(struct cli_next_jobs){.network = request->name});
     return STATUS_OK;
 }

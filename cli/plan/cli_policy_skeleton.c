@@ -21,7 +21,7 @@
 
 static const char policy_text[] =
     "/*\n"
-    " * @NAME@: say here what it prefers, and why that is good.\n"
+    " * @NAME@: describe here the jobs that it prefers, and the reason.\n"
     " *\n"
     " * As it stands: of all ready jobs the one with the most computation left; between equal ones the\n"
     " * one whose parameters lie on the device already; then the one after the job chosen last.\n"
@@ -30,7 +30,7 @@ static const char policy_text[] =
     "\n"
     "#include <stdlib.h>\n"
     "\n"
-    "/* What is remembered from one decision to the next, for one schedule. */\n"
+    "/* The state between decisions, for one schedule. */\n"
     "struct state {\n"
     "    uint32_t last_job;\n"
     "};\n"
@@ -227,7 +227,7 @@ enum status cli_skeleton_write(const char *policy, const char *folder, struct er
                          "policy name '%.80s' (expected lower case letters, digits and dashes, a letter in "
                          "front, at most %d)", policy, POLICY_NAME_MAX);
     if (policy_find(policy))
-        return error_set(err, STATUS_BAD_INPUT, "policy name '%s' is that of a built-in policy", policy);
+        return error_set(err, STATUS_BAD_INPUT, "policy name '%s' is taken by a built-in policy", policy);
     if (mkdir(folder, 0777) != 0)
         return errno == EEXIST
                    ? error_set(err, STATUS_BAD_INPUT, "'%s' is there already", folder)

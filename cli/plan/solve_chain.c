@@ -151,7 +151,7 @@ enum status solve_chain(struct cli *cli, const struct cli_solve_request *request
     const struct chain_certify_options options = {.limit_s = request->limit_s, .solver = request->solver};
     if (request->iterations)
         return error_set(err, STATUS_BAD_INPUT,
-                         "option '--iterations' means nothing to a chain, whose search has none");
+                         "option '--iterations' is not for chains: their search has no iterations");
     if (chain_parse(input, &chain, err) ||
         chain_certify(&chain, &options, &a.schedule, &a.certificate, err) ||
         (cli->json ? report_json(cli, &a, err) : report_text(cli, &a, err)))

@@ -39,7 +39,7 @@ struct new_job {
 
 static const char *const about[] = {
     "Training runs for Spillway. 'spillway plan' decides what runs where, 'spillway run' carries it out.",
-    "Keys of 'defaults' are for all jobs; a job may have any of them, too, and then its own is taken.",
+    "Keys of 'defaults' apply to all jobs; a job's own keys take precedence.",
     "Paths are relative to this file. Other keys, such as 'evaluate' and 'parallel', are in 'man spillway-formats'.",
 };
 static const char about_batches[] =

@@ -111,7 +111,7 @@ static enum status report_text(struct cli *cli, const struct partition_answer *a
     fprintf(cli->out, "\npartition  %s, by %s\n", stage_partition_text(p, name), stage_method_names[a->request->method]);
     fprintf(cli->out, "interval   %s between minibatches; %s %s (%.3g times)\n",
             quantity_text(p->interval_s, DIMENSION_SECONDS, text),
-            a->request->method == STAGE_BALANCED ? "even shares of all computation would be" : "data parallelism alone",
+            a->request->method == STAGE_BALANCED ? "even shares of all computation:" : "only data parallelism:",
             quantity_text(p->data_parallel_s, DIMENSION_SECONDS, other), p->data_parallel_s / p->interval_s);
     fprintf(cli->out, "depth      %" PRIu32 " minibatches on each worker of the first stage\n", stage_partition_depth(p));
     return STATUS_OK;
@@ -174,7 +174,7 @@ static enum status read_chain(struct arena *arena, const struct partition_reques
     const struct job *job = NULL;
     if (!is_jobs(request->path)) {
         if (request->job || request->machine.name)
-            return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for jobs files, and '%s' is a profile",
+            return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for jobs files, but '%s' is a profile",
                              request->job ? "job" : "hw", request->path);
         return stage_chain_read(arena, request->path, out, err);
     }
@@ -211,14 +211,14 @@ static enum status answer_request(struct cli *cli, const struct partition_reques
     TRY(parse_levels(request->levels, &wanted, err));
     if (request->memory_bytes != CLI_NOT_GIVEN) {
         if (wanted.method != STAGE_BALANCED)
-            return error_set(err, STATUS_BAD_INPUT, "option '--memory' is for balanced partitions, and this is '%s'",
+            return error_set(err, STATUS_BAD_INPUT, "option '--memory' is for balanced partitions, but the method is '%s'",
                              stage_method_names[wanted.method]);
         wanted.memory_bytes = (uint64_t)request->memory_bytes;
     }
     if (!(request->scale > 0 && request->scale <= 1e6))
         return error_set(err, STATUS_BAD_INPUT, "option '--scale' is %g (expected above 0, at most 1e6)", request->scale);
     if (request->network && is_jobs(request->path))
-        return error_set(err, STATUS_BAD_INPUT, "option '--network' is for profiles, and '%s' has jobs", request->path);
+        return error_set(err, STATUS_BAD_INPUT, "option '--network' is for profiles, but '%s' has jobs", request->path);
     enum status status = read_chain(&arena, request, &chain, err);
     if (!status) status = stage_partition_find(&arena, &chain, &wanted, &a.partition, err);
     if (!status) status = write_network(&arena, request, &chain, err);

@@ -116,7 +116,7 @@ static enum status check_policy(const char *policy, struct error *err)
     for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
     others[SATURN_RULES] = "all";
     if (strcmp(policy, cli_resident_name) == 0)
-        return error_set(err, STATUS_BAD_INPUT, "jobs settle where that is better than spilling them: '%s' is no policy "
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is not a policy: jobs settle if that is better than spilling "
                          "(expected no '--policy')", cli_resident_name);
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     return cli_try_apart(policy, open_and_close, &policy, err);
@@ -179,7 +179,7 @@ static enum status check_for_parallel(const struct plan_request *request, const 
     bool spilled = false;
     for (uint32_t j = 0; j < plan->jobs.count; j++) spilled |= !parallel_is_set(&plan->jobs.jobs[j].parallel);
     if (spilled || !option) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "for parallel jobs there is no --%s", option);
+    return error_set(err, STATUS_BAD_INPUT, "option '--%s' is not for parallel jobs", option);
 }
 
 static enum status check_for_swap(const struct plan_request *request, struct error *err)
@@ -191,7 +191,7 @@ static enum status check_for_swap(const struct plan_request *request, struct err
     if (request->policy) option = "policy (a job's layers run in their order)";
     if (request->instance) option = "write-instance";
     if (!option) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --%s", option);
+    return error_set(err, STATUS_BAD_INPUT, "--activations swap cannot be used with --%s", option);
 }
 
 static enum status check_for_saturn(const struct plan_request *request, struct error *err)
@@ -201,9 +201,9 @@ static enum status check_for_saturn(const struct plan_request *request, struct e
     enum saturn_rule rule = SATURN_RULE_SPASE;
     if (!option) return STATUS_OK;
     if (!saturn_rule_find(request->policy, &rule))
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn and the rules it is compared with", option);
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for --policy saturn and its rivals", option);
     if (of_stops && !(request->interval_s > 0) && rule != SATURN_RULE_OPTIMUS_DYNAMIC)
-        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for plans made anew (expected '--interval')", of_stops);
+        return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for replanning (expected '--interval')", of_stops);
     return STATUS_OK;
 }
 
@@ -379,7 +379,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_CHOICE("optimizer", 0, "PLACE", optimizer_choices, &request.optimizer,
                       "where the optimizer updates spilled shards (default auto)"),
         OPTION_CHOICE("stored", 0, "STATES", stored_choices, &request.stored,
-                      "states to keep on storage (default auto: those that do not fit)"),
+                      "states to keep on storage (default auto: states that do not fit)"),
         OPTION_FLAG("runnable", 0, &request.runnable, "consider only plans that 'spillway run' can carry out"),
         OPTION_FLAG("no-double-buffer", 0, &request.no_double_buffer,
                     "load a shard only after the shard before it has left"),
@@ -418,7 +418,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                 "spillway plan jobs.json --devices 2 --device-memory 96MiB --policy all",
                 "spillway plan jobs.json --hw '4x rtx-3090-24gb' --json", NULL},
         .details = "Prints the simulated makespan of the plan, a lower bound that no plan can beat, and the source "
-                   "of that bound. Policy 'all' compares the built-in policies. Policy 'saturn' and its rivals "
+                   "of that bound. Policy 'all' compares all ways and policies. Policy 'saturn' and its rivals "
                    "max-heuristic, min-heuristic, optimus, optimus-dynamic and randomized also choose the "
                    "parallelism and the devices of each job. A shared object (./mine.so) runs in a process of its "
                    "own. Policy optimus-dynamic replans every 1000s by default. Exit code 1 if the jobs fit in no "

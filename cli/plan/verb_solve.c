@@ -45,7 +45,7 @@ static enum status solve(struct cli *cli, const struct cli_solve_request *reques
     if (kind == ARRAY_COUNT(kinds))
         status = unknown_kind(input, err);
     else if (request->interval > 0 && !kinds[kind].replans)
-        status = error_set(err, STATUS_BAD_INPUT, "option '--interval' is for SPASE files, and '%s' is none",
+        status = error_set(err, STATUS_BAD_INPUT, "option '--interval' is for SPASE files, but '%s' is not one",
                            request->path);
     else
         status = kinds[kind].solve(cli, request, input, err);
@@ -69,7 +69,7 @@ static enum status check_intervals(const struct cli_solve_request *request, stru
 {
     const char *option = request->threshold != UINT64_MAX ? "threshold" : request->restart > 0 ? "restart" : NULL;
     if (!option || request->interval > 0) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for plans made anew (expected '--interval')", option);
+    return error_set(err, STATUS_BAD_INPUT, "option '--%s' is for replanning (expected '--interval')", option);
 }
 
 enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err)

@@ -34,7 +34,7 @@ enum status cli_try_apart(const char *policy, cli_apart_work work, void *context
     if (contain_run(do_and_tell, &attempt, &limits, sizeof found, &result, &length, &end, err)) {
         if (err->status != STATUS_LIMIT) return err->status;
         *err = (struct error){.status = STATUS_OK};
-        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy wrote something of its own into the pipe", policy);
+        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy wrote its own data into the pipe", policy);
     }
     if (!result)
         return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy %s", policy, contain_text(&end, &limits, why));
@@ -43,6 +43,6 @@ enum status cli_try_apart(const char *policy, cli_apart_work work, void *context
     free(result);
     sound = sound && (unsigned)found.status < STATUS_COUNT && memchr(found.text, '\0', sizeof found.text);
     if (!sound)
-        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy left a result that makes no sense", policy);
+        return error_set(err, STATUS_BAD_INPUT, "%s: the process of the policy left an invalid result", policy);
     return found.status == STATUS_OK ? STATUS_OK : error_set(err, found.status, "%s", found.text);
 }

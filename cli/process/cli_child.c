@@ -63,7 +63,7 @@ enum status cli_child_find(char path[CLI_PATH_BYTES], struct error *err)
     }
     if (beside_us(program, path) || on_path(program, path)) return STATUS_OK;
     return error_set(err, STATUS_DEVICE,
-                     "the executor '%s' was not found beside this program nor on PATH (name it "
+                     "the executor '%s' was not found next to this program nor on PATH (name it "
                      "with the environment variable SPILLWAY_EXEC)", program);
 }
 

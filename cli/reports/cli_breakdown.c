@@ -51,7 +51,7 @@ enum status cli_breakdown_table(FILE *out, const struct memory_breakdown *device
 
 enum status cli_breakdown_text(FILE *out, const struct cli_breakdown *parts, struct error *err)
 {
-    fprintf(out, "when most of device %" PRIu32 " is in use, the fullest: %s\n", parts->fullest, parts->moment);
+    fprintf(out, "at the peak of device %" PRIu32 ", the fullest: %s\n", parts->fullest, parts->moment);
     return cli_breakdown_table(out, &parts->device, &parts->host, err);
 }
 

@@ -21,12 +21,12 @@ void cli_claim_text(FILE *out, const struct order_claim *claim)
 {
     char value[QUANTITY_TEXT_BYTES], bound[QUANTITY_TEXT_BYTES], known[QUANTITY_TEXT_BYTES];
     const struct certificate *ours = &claim->ours;
-    fprintf(out, "timetable    %s by the instance's clock; it says that none ends before %s\n",
+    fprintf(out, "timetable    %s by the instance's clock; its file says that no timetable ends before %s\n",
             quantity_text((double)claim->value * claim->tick_s, DIMENSION_SECONDS, value),
             quantity_text((double)claim->bound * claim->tick_s, DIMENSION_SECONDS, bound));
-    fprintf(out, "checked      %s", claim->bound <= ours->bound ? "that is so" : "that could not be shown");
+    fprintf(out, "checked      %s", claim->bound <= ours->bound ? "proven again" : "not proven again");
     if (claim->bound != ours->bound)
-        fprintf(out, ": none ends before %s",
+        fprintf(out, ": no timetable ends before %s",
                 quantity_text((double)ours->bound * claim->tick_s, DIMENSION_SECONDS, bound));
     fprintf(out, " (%s)", proof_name(ours));
     fprintf(out, ", gap %.2f %%\n", 100 * gap_of(claim));

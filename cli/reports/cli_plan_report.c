@@ -303,7 +303,7 @@ static void print_order(FILE *out, const struct plan *plan)
     if (plan->order.tried > 1)
         fprintf(out, "the best of %s; ",
                 quantity_text((double)plan->order.tried, DIMENSION_COUNT_OF, tried));
-    fprintf(out, "by that clock none ends before %s (%s)",
+    fprintf(out, "by that clock no order ends before %s (%s)",
             quantity_text(plan->order.bound_s, DIMENSION_SECONDS, bound),
             plan_order_names[plan->order.kind]);
     fprintf(out, ", gap %.2f %%\n", 100 * gap);
@@ -426,7 +426,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     cli_staleness_print(out, plan, 13);
     TRY(print_times(out, report, err));
     if (report->plan_path) fprintf(out, "written to   %s\n", report->plan_path);
-    if (report->refusal->refused) fprintf(out, "\nrun would refuse this: %s\n", report->refusal->text);
+    if (report->refusal->refused) fprintf(out, "\n'run' would refuse this plan: %s\n", report->refusal->text);
     print_next(cli, report);
     return STATUS_OK;
 }

@@ -109,7 +109,7 @@ void cli_simulated_end(FILE *out, const struct cli_simulated *s)
             quantity_text((double)(s->result->operations - s->result->skipped), DIMENSION_COUNT_OF, text),
             quantity_text(s->result->wall_s, DIMENSION_SECONDS, other), operations_per_s(s->result));
     if (s->result->skipped > 0)
-        fprintf(out, "steady      %s more go as those before, which is proven\n",
+        fprintf(out, "steady      %s more repeat earlier operations, which is proven\n",
                 quantity_text((double)s->result->skipped, DIMENSION_COUNT_OF, text));
 }
 

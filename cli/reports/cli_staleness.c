@@ -45,7 +45,7 @@ void cli_staleness_print(FILE *out, const struct plan *plan, int width)
         if (count > 1) fprintf(out, " and %" PRIu32 " more", count - 1);
         fputs(" with weights ", out);
         if (behind.least < behind.most) fprintf(out, "%" PRIu32 " to ", behind.least);
-        fprintf(out, "%" PRIu32 " update%s behind: another training than on one device\n", behind.most,
+        fprintf(out, "%" PRIu32 " update%s old: the training differs from training on one device\n", behind.most,
                 behind.most == 1 && behind.least == 1 ? "" : "s");
     }
 }

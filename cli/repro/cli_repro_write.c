@@ -108,7 +108,7 @@ enum status repro_declare_folder(const char *folder, bool runs, bool force, stru
     if (strlen(folder) + 32 > CLI_PATH_BYTES)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - 32);
     if (exists && !S_ISDIR(info.st_mode))
-        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is no folder (expected one, or a new name)", what, folder);
+        return error_set(err, STATUS_BAD_INPUT, "%s is '%s', which is not a folder (expected a folder, or a new name)", what, folder);
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
         path_in(folder, files[i].name, path);
         if (outputs_declare(path, files[i].kind, what, err) != STATUS_OK ||

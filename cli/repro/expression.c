@@ -215,7 +215,7 @@ static struct expression_value arithmetic(struct expression_evaluation *e, const
     case EXPRESSION_TIMES: return number_or_missing(a.number * b.number, "past all numbers");
     case EXPRESSION_OVER: return b.number == 0 ? expression_missing("a division by zero")
                                                : number_or_missing(a.number / b.number, "past all numbers");
-    default: return number_or_missing(pow(a.number, b.number), "a power that is no number");
+    default: return number_or_missing(pow(a.number, b.number), "a power that is not a number");
     }
 }
 
@@ -343,7 +343,7 @@ static struct expression_value of_one(struct expression_evaluation *e, const str
     case EXPRESSION_FUNCTION_ROUND: return expression_of_number(round(a.number));
     case EXPRESSION_FUNCTION_FLOOR: return expression_of_number(floor(a.number));
     case EXPRESSION_FUNCTION_CEIL: return expression_of_number(ceil(a.number));
-    default: return number_or_missing(log(a.number), "a logarithm of no positive number");
+    default: return number_or_missing(log(a.number), "a logarithm of a number that is not positive");
     }
 }
 

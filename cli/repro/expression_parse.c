@@ -92,7 +92,7 @@ static const struct expression *fail_expected(struct parser *p, const char *expe
     if (*p->at)
         error_set(p->err, STATUS_BAD_INPUT, "character %zu: found '%.12s' (expected %s)", place_of(p), p->at, expected);
     else
-        error_set(p->err, STATUS_BAD_INPUT, "character %zu: it ends (expected %s)", place_of(p), expected);
+        error_set(p->err, STATUS_BAD_INPUT, "character %zu: the text ends (expected %s)", place_of(p), expected);
     return NULL;
 }
 
@@ -189,7 +189,7 @@ static const struct expression *parse_call(struct parser *p, const char *name, s
     }
     const struct expression_function_row *row = &expression_functions[node->function];
     do {
-        if (node->part_count == row->most) return fail_expected(p, "')' behind the last argument");
+        if (node->part_count == row->most) return fail_expected(p, "')' after the last argument");
         const struct expression *part = parse_or(p);
         if (!part) return NULL;
         node->parts[node->part_count++] = part;

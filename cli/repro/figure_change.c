@@ -30,7 +30,7 @@ static enum status change_column(struct figure_change *change, uint32_t column)
     struct figure *figure = change->figure;
     const char *text;
     if (figure->columns[column].source)
-        return error_set(change->err, STATUS_BAD_INPUT, "'%s' is what was published (expected a parameter)", change->name);
+        return error_set(change->err, STATUS_BAD_INPUT, "'%s' has published values (expected a parameter)", change->name);
     json_t *value = json_of_text(change->value);
     if (!value) return error_memory(change->err, "a changed value", 0);
     struct expression_value cell = json_is_boolean(value) ? expression_of_text(change->value) : expression_of_json(value);
@@ -154,7 +154,7 @@ static enum status nothing_changed(const struct figure_change *change)
     char ending[SUGGEST_BYTES];
     return error_set(change->err, STATUS_BAD_INPUT, "'%s' has no '%s'%s", change->figure->id, change->name,
                      suggest_ending_or(change->name, names, count,
-                                       " (expected a parameter of its rows, jobs.KEY, or an option of what it runs)", ending));
+                                       " (expected a parameter of its rows, jobs.KEY, or an option of its commands)", ending));
 }
 
 /* Notes the change, which all reports of the figure show. */
@@ -188,7 +188,7 @@ enum status figure_change(struct figure *figure, const char *text, const struct 
     struct figure_change change = {.figure = figure, .verbs = verbs, .err = err};
     size_t length = strcspn(text, "=");
     if (length == 0 || length >= sizeof change.name || !text[length])
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is no change (expected NAME=VALUE)", text);
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is not a change (expected NAME=VALUE)", text);
     memcpy(change.name, text, length);
     change.value = text + length + 1;
     if (strpbrk(change.value, "./")) change.path = realpath(change.value, NULL); /* 2 is a number, even if there is such

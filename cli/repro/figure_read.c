@@ -50,7 +50,7 @@ static enum status check_name(const struct figure *figure, const char *name, con
     const char *names[FIGURE_NAMES_MAX + 1];
     uint32_t count = figure_names(figure, true, figure->series_count, names);
     char message[256] = "";
-    if (!is_name(name)) snprintf(message, sizeof message, "'%s' is no name (expected letters, digits and '_')", name);
+    if (!is_name(name)) snprintf(message, sizeof message, "'%s' is not a name (expected letters, digits and '_')", name);
     if (figure->real.read) names[count++] = figure_steps;
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) snprintf(message, sizeof message, "the name '%s' is used twice", name);
@@ -117,7 +117,7 @@ static enum status read_head(struct figure *figure, struct json_object *root, st
     figure->kind = (enum figure_kind)kind;
     if (!*figure->id || strspn(figure->id, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(figure->id))
         return json_fail_key(figure->input, root->value, "id", err,
-                             "'%s' is no id (expected small letters, digits and '-')", figure->id);
+                             "'%s' is not an id (expected small letters, digits and '-')", figure->id);
     return STATUS_OK;
 }
 
@@ -292,7 +292,7 @@ static enum status read_files(struct figure *figure, struct json_object *root, s
         if (!*name || *name == '.' || strlen(name) > 100 ||
             strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != strlen(name))
             return json_fail_key(figure->input, value, name, err,
-                                 "'%.100s' is no name of a file (expected letters, digits, '.', '_' and '-')", name);
+                                 "'%.100s' is not the name of a file (expected letters, digits, '.', '_' and '-')", name);
         if (!json_is_object(child) && !json_is_string(child))
             return json_fail_key(figure->input, value, name, err,
                                  "expected an object, which is the file, or a string, which is a path to it");

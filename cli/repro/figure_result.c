@@ -71,7 +71,7 @@ static enum status evaluate_number(struct figure_result_row_scope *context, cons
     char label[FIGURE_LABEL_BYTES];
     if (expression_value(from, scope, &result->arena, out, &inner) == STATUS_OK && out->kind != EXPRESSION_VALUE_NUMBER &&
         out->kind != EXPRESSION_VALUE_MISSING)
-        error_set(&inner, STATUS_BAD_INPUT, "the %s value is no number", key);
+        error_set(&inner, STATUS_BAD_INPUT, "the %s value is not a number", key);
     if (!inner.status) return STATUS_OK;
     return fail_expression(figure, series->object, key, figure_row_label(figure, context->row, label), &inner, err);
 }

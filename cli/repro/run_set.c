@@ -236,7 +236,7 @@ static enum status fail_run(const struct run_set_run *run, const struct children
     const char *message = children_reason(end->complaint, buffer, sizeof buffer);
     if (end->signal != 0) return error_set(err, STATUS_DEVICE, "%s: ended by signal %d", run->what, end->signal);
     return error_set(err, end->exit_code == 2 ? STATUS_BAD_INPUT : STATUS_DEVICE, "%s: %s", run->what,
-                     *message ? message : "it ended without a word");
+                     *message ? message : "it ended without a message");
 }
 
 /* Continues a run after a command has ended: queues its next command or reads the answer. */

@@ -166,7 +166,7 @@ static enum status open_figure(struct repro_request *request, const char *id, st
                                struct error *err)
 {
     if (!request->real && request->steps > 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--steps' is for what is carried out (with '--real')");
+        return error_set(err, STATUS_BAD_INPUT, "option '--steps' is for runs of '--real'");
     if (!request->real) return cli_papers_open_one(request->papers, id, papers, err);
     if (cli_papers_open_real(request->papers, id, papers, err) != STATUS_OK || request->steps == 0) return err->status;
     char text[64];
@@ -200,7 +200,7 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
                                           "spillway repro run hydra-fig8-text --set hw='8x rtx-3090-24gb'",
                                           "spillway repro run hydra-fig8-text --real --steps 8 -o real", NULL},
         .details = "ID is a figure of 'spillway repro list' or a file of your own, NAME.json. Each point is "
-                   "simulated by runs of this program, which the file names, and printed beside the published value. "
+                   "simulated by runs of this program, which the file names, and printed next to the published value. "
                    "Published values stay when the set-up is changed. With --real, a workload of the figure that is "
                    "small enough for this machine is run, one run at a time; errors then compare the simulation with "
                    "the measurement, and -o keeps the traces in FOLDER/runs.",
@@ -209,7 +209,7 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     if (cli->json && request.csv)
-        return error_set(err, STATUS_BAD_INPUT, "--json and --csv are one answer in different forms");
+        return error_set(err, STATUS_BAD_INPUT, "options '--json' and '--csv' exclude each other");
     if (open_figure(&request, options.operands[0], &work.papers, err) == STATUS_OK &&
         change(work.papers.figures[0], &request.changes, err) == STATUS_OK &&
         (!request.output || repro_declare_folder(request.output, request.real, cli->force, err) == STATUS_OK) && compute(&work, &request, err) == STATUS_OK &&

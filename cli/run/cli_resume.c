@@ -80,7 +80,7 @@ static enum status read_jobs(struct cli *cli, const char *path, const struct pla
     const json_t *jobs;
     uint64_t version;
     TRY(json_input_read(path, &out->in, err));
-    TRY(json_object_open(&object, out->in, json_input_root(out->in), "what was found", err));
+    TRY(json_object_open(&object, out->in, json_input_root(out->in), "the progress of jobs", err));
     json_object_ignore_others(&object);
     if (json_take_u64(&object, "spillway_checkpoints", JSON_REQUIRED, 1, 1, &version, err) !=
             STATUS_OK ||
@@ -89,7 +89,7 @@ static enum status read_jobs(struct cli *cli, const char *path, const struct pla
         return err->status;
     if (json_array_size(jobs) != plan->jobs.count)
         return json_fail_key(out->in, object.value, "jobs", err,
-                             "%zu jobs were found and the plan has %" PRIu32, json_array_size(jobs),
+                             "found %zu jobs, but the plan has %" PRIu32, json_array_size(jobs),
                              plan->jobs.count);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
@@ -225,7 +225,7 @@ enum status cli_resume_plan(const char *plan_path, const struct cli_resume *resu
         cut_jobs(&jobs, resume);
         status = planner_plan(&hardware, &jobs, &options, out, err);
         swap_report_release(&swap_report);
-        if (status != STATUS_OK) error_add(err, "planning what is left");
+        if (status != STATUS_OK) error_add(err, "planning the remaining minibatches");
     }
     plan_release(&whole);
     return status;

@@ -100,9 +100,9 @@ static void print_load(FILE *out, const struct cli_run_report *report)
     char idle[QUANTITY_TEXT_BYTES], busy[QUANTITY_TEXT_BYTES];
     double slowed_s;
     if (!is_slowed(report, &slowed_s)) return;
-    fprintf(out, "\nothers took %.0f %% of the processors during the run", 100 * load_taken(load));
+    fprintf(out, "\nother programs took %.0f %% of the processors during the run", 100 * load_taken(load));
     if (load->stolen > 0.01) fprintf(out, " (other machines %.0f %%)", 100 * load->stolen);
-    fprintf(out, ", its threads waited %.2g s a second for one:\non a machine as busy as that, %s to %s are predicted\n",
+    fprintf(out, ", and its threads waited %.2g s per second for one:\non an equally busy machine, %s to %s are predicted\n",
             load->waited, quantity_text(report->prediction->result.makespan_s, DIMENSION_SECONDS, idle),
             quantity_text(slowed_s, DIMENSION_SECONDS, busy));
 }
@@ -181,7 +181,7 @@ static enum status print_jobs(FILE *out, const struct cli_run_report *report, st
     cli_more_rows(out, shown, plan->jobs.count);
     for (uint32_t j = 0; j < shown; j++)
         if (report->measured->jobs[j].skipped_steps > 0)
-            fprintf(out, "%s: %" PRIu64 " steps left out, their loss or gradients are not finite\n",
+            fprintf(out, "%s: %" PRIu64 " steps skipped, because loss or gradients were not finite\n",
                     plan->jobs.jobs[j].name, report->measured->jobs[j].skipped_steps);
     return STATUS_OK;
 }
@@ -278,7 +278,7 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
     char text[QUANTITY_TEXT_BYTES];
     fprintf(out, "%s: %s with %s, after %s of preparation\n\n", request->plan_path,
             cli_run_is_complete(report) ? "done"
-            : report->measured->stopped ? "stopped before its end" : "done but for jobs that failed",
+            : report->measured->stopped ? "stopped before its end" : "done except for failed jobs",
             report->measured->libraries,
             quantity_text(report->measured->setup_s, DIMENSION_SECONDS, text));
     if (request->dispatch) fprintf(out, "dispatched live by %s\n\n", report->prediction->trace.policy);
@@ -291,7 +291,7 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
     const struct written written = what_was_written(report);
     if (written.trace || written.carried || written.log) fputc('\n', out);
     if (written.trace) fprintf(out, "trace written to %s\n", written.trace);
-    if (written.carried) fprintf(out, "plan that came about written to %s\n", written.carried);
+    if (written.carried) fprintf(out, "plan with the order of this run written to %s\n", written.carried);
     if (written.log) fprintf(out, "log written to %s\n", written.log);
     print_next(cli, report);
     return STATUS_OK;

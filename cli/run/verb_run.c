@@ -71,7 +71,7 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
     struct hardware here = {0};
     struct error ignored = {0};
     if (!made_for) {
-        cli_warn(cli, "the plan was made from figures that were not measured ('%s'): expect the "
+        cli_warn(cli, "the plan's figures were not measured ('%s'): expect the "
                  "prediction to be off", plan->hardware.name);
         return;
     }
@@ -153,7 +153,7 @@ static void warn_speed(struct cli *cli, const struct cli_run_report *report)
     if (!cli_run_is_complete(report) || !(peak > 0) || !(report->measured->makespan_s > 0)) return;
     speed /= report->measured->makespan_s;
     if (speed > peak)
-        cli_warn(cli, "the run computed at %s and the machine's peak is said to be %s: measure it "
+        cli_warn(cli, "the run computed at %s, but the machine's peak is %s in its profile: measure it "
                  "again when it is idle", quantity_text(speed, DIMENSION_FLOP_PER_S, text),
                  quantity_text(peak, DIMENSION_FLOP_PER_S, most));
 }
@@ -232,7 +232,7 @@ static enum status carry_out(struct cli *cli, struct cli_run_report *report, con
     enum status status = cli_measured_read(result_path, report->plan, &measured, err);
     if (status != STATUS_OK) {
         status = err->status = STATUS_DEVICE;
-        error_add(err, "the executor left no result that can be read");
+        error_add(err, "the executor left an unreadable result");
     }
     if (status == STATUS_OK) warn_speed(cli, report);
     if (status == STATUS_OK) keep(cli, report);
@@ -287,7 +287,7 @@ static enum status run_rest(struct cli *cli, struct cli_run_report *report, cons
     enum status status = cli_child_file(path, err);
     if (status != STATUS_OK) return status;
     if (!policy_find(report->whole->policy) && !report->request->dispatch)
-        cli_warn(cli, "the plan's policy '%s' is none of the built-in ones: what is left is planned by %s",
+        cli_warn(cli, "the plan's policy '%s' is not built in: the remaining minibatches are planned by %s",
                  report->whole->policy, policy_name_at(0));
     status = cli_resume_plan(plan_path, report->resume, &rest, err);
     if (status == STATUS_OK) status = plan_write(&rest, path, err);
@@ -306,7 +306,7 @@ static enum status run_on(struct cli *cli, struct cli_run_report *report, const 
                                          !request->no_weights, &resume, err);
     if (status == STATUS_OK && !resume.begun) { /* a script may always resume, but a misspelt folder would cost much
                                                    time */
-        cli_warn(cli, "there is no checkpoint of these jobs in '%s': they begin at the beginning", request->checkpoint);
+        cli_warn(cli, "there is no checkpoint of these jobs in '%s': they start from the beginning", request->checkpoint);
         status = run_plan_file(cli, report, plan_path, err);
     } else if (status == STATUS_OK) {
         report->whole = report->plan;
@@ -342,7 +342,7 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
     if (status == STATUS_OK) status = plan_runnable(&plan, err);
     if (status == STATUS_OK && request->dispatch && plan.choice_count == 0)
         status = error_set(err, STATUS_BAD_INPUT,
-                           "'%s' has one order alone (make another with 'spillway plan --dispatch live')",
+                           "'%s' has only one order (make another plan with 'spillway plan --dispatch live')",
                            request->plan_path);
     if (status == STATUS_OK) status = check_contradiction(request, &plan, err);
     if (status == STATUS_OK) status = redirect(request, &plan, err);
@@ -417,7 +417,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                                           "--log run.jsonl",
                                           "spillway run plan.json --checkpoint kept --resume",
                                           "spillway run live.json --dispatch live --policy ./mine.so", NULL},
-        .details = "Ctrl-C ends the run after the current minibatches and keeps what was trained (exit code 130); a "
+        .details = "Ctrl-C ends the run after the current minibatches and keeps their training (exit code 130); a "
                    "second Ctrl-C ends it at once. Exit code 1 if a job failed while others went on. A resumed run "
                    "gives the same bits as one that was never stopped, also with another plan for the same jobs. The "
                    "executor is the program spillway-exec: $SPILLWAY_EXEC, next to this program, or on PATH.",
@@ -438,7 +438,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                          request.resume ? "resume"
                          : request.keep > 0 ? "keep" : "checkpoint-every");
     if (strcmp(request.plan_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT, "a plan that is run must be a file: it is read twice");
+        return error_set(err, STATUS_BAD_INPUT, "the plan must be a file, because it is read twice (found '-')");
     if (!cli->document || request.trace_path) return run(cli, &request, err);
     char scratch[CLI_PATH_BYTES];
     TRY(cli_child_file(scratch, err));

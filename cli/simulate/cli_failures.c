@@ -90,7 +90,7 @@ static double share(const struct cli_failure_outcome *s, double part_s)
 void cli_failures_print(FILE *out, const struct cli_failure_outcome *s)
 {
     char a[QUANTITY_TEXT_BYTES], b[QUANTITY_TEXT_BYTES], c[QUANTITY_TEXT_BYTES];
-    fprintf(out, "\nwith failures, %s of %s of work on %s (simulated by chance)\n", CLI_COUNT(s->runs, "run"),
+    fprintf(out, "\nwith failures, %s of %s of work on %s (random simulations)\n", CLI_COUNT(s->runs, "run"),
             quantity_text(s->work_s, DIMENSION_SECONDS, a), CLI_COUNT(s->devices, "device"));
     if (s->ended < s->runs)
         fprintf(out, "given up    %" PRIu64 " of the runs: not done after %g times the work\n", s->runs - s->ended,

@@ -145,8 +145,8 @@ void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli
         print_line(out, "by runs    ", &interval->run_makespan_s, &interval->run_tokens_per_s, unit, per_token);
         fprintf(out, " (%llu runs in the history, newer ones first of all)\n", (unsigned long long)interval->runs);
     } else {
-        fprintf(out, "by runs     %llu of them on this machine in the history (%d are needed): what moves runs beside the "
-                     "spreads is not in the interval\n", (unsigned long long)interval->runs, PREDICTION_RUNS_MIN);
+        fprintf(out, "by runs     %llu of them on this machine in the history (%d are needed): the interval has only the "
+                     "spreads of figures\n", (unsigned long long)interval->runs, PREDICTION_RUNS_MIN);
     }
 }
 

@@ -140,7 +140,7 @@ static void print_totals(const struct serving_report *r, const struct latencies 
 {
     char a[QUANTITY_TEXT_BYTES], b[QUANTITY_TEXT_BYTES], c[QUANTITY_TEXT_BYTES];
     uint32_t requests = r->traffic->count;
-    fprintf(out, "attained    %s of %u requests (simulated); no placement more than %s\n",
+    fprintf(out, "attained    %s of %u requests (simulated); no placement exceeds %s\n",
             cli_percent(share_of(r->result->attained, requests), a), requests,
             cli_percent(share_of(r->bound, requests), b));
     if (l->count > 0)

@@ -103,12 +103,12 @@ static void print_bound(const struct swarm_report *r, FILE *out)
     const struct swarm_trial *trial = r->trials;
     double did = throughput(r, trial), most = bound(r, trial);
     char text[CLI_PERCENT_BYTES];
-    fprintf(out, "throughput  %.4g samples/s (simulated); no routing more than %.4g with these averagings", did, most);
+    fprintf(out, "throughput  %.4g samples/s (simulated); no routing exceeds %.4g with these averagings", did, most);
     if (did > 0) fprintf(out, ", gap %s", cli_percent(most / did - 1, text));
     switch ((enum swarm_bound_kind)trial->bound.kind) {
-    case SWARM_BOUND_STAGE: fprintf(out, "\nproof       what the peers of stage %u can do and carry\n", trial->bound.stage); break;
-    case SWARM_BOUND_PEERS: fputs("\nproof       what all peers can do and carry, wherever they are\n", out); break;
-    case SWARM_BOUND_LATENCY: fputs("\nproof       the way there and back of the microbatches under way\n", out); break;
+    case SWARM_BOUND_STAGE: fprintf(out, "\nproof       capacity of the peers of stage %u\n", trial->bound.stage); break;
+    case SWARM_BOUND_PEERS: fputs("\nproof       capacity of all peers, in any stages\n", out); break;
+    case SWARM_BOUND_LATENCY: fputs("\nproof       latency of the microbatches under way, forward and back\n", out); break;
     }
 }
 

@@ -87,7 +87,7 @@ static enum status read_problem(struct serve_work *w, struct error *err)
     if (wanted->machine.devices > 0) w->in.device_count = (uint32_t)wanted->machine.devices;
     change_models(wanted, &w->in);
     if (serving_shape_devices(w->shape) > w->in.device_count)
-        return error_set(err, STATUS_INFEASIBLE, "groups of %u x %u devices, and there are %u", w->shape.tensor,
+        return error_set(err, STATUS_INFEASIBLE, "groups of %u x %u devices, but there are %u", w->shape.tensor,
                          w->shape.pipeline, w->in.device_count);
     if (!wanted->placement) return STATUS_OK;
     return placement_read(wanted->placement, &w->in, &w->placement, err);

@@ -57,7 +57,7 @@ static void print_slowness(FILE *out, const struct simulate_report *report)
     char text[CLI_PERCENT_BYTES];
     for (uint32_t d = 0; how->slow && d < report->hardware->device_count; d++)
         if (how->slow[d] < 1 || how->slow[d] > 1)
-            fprintf(out, "slow        device %" PRIu32 " computes %g times as long\n", d, how->slow[d]);
+            fprintf(out, "slow        computations of device %" PRIu32 " take %g times their time\n", d, how->slow[d]);
     if (how->noise > 0)
         fprintf(out, "noise       computations take up to %s less or more by chance (seed %" PRIu64 ")\n",
                 cli_percent(how->noise, text), how->seed);
@@ -102,16 +102,16 @@ static void print_times(FILE *out, const struct simulate_report *report)
     fprintf(out, "; compute %.1f %% busy\n", 100 * prediction->compute_share);
     if (prediction->model_flops > 0 && result->makespan_s > 0) print_speed(out, prediction);
     if (result->collective_paths > 0)
-        fprintf(out, "collectives share links with what else crosses them%s\n",
-                report->how->collectives == SIM_COLLECTIVES_AUTO ? "; alone on their links they take closed forms" : "");
+        fprintf(out, "collectives share links with other traffic%s\n",
+                report->how->collectives == SIM_COLLECTIVES_AUTO ? ", or take closed forms if there is none" : "");
     else if (report->how->collectives != SIM_COLLECTIVES_CLOSED)
-        fputs("collectives take closed forms: nothing else crosses their links, whose table leaves their bytes out\n",
+        fputs("collectives take closed forms: their links have no other traffic; the table of links leaves their bytes out\n",
               out);
     else if (has_collectives(report))
-        fputs("collectives take closed forms, whose bytes the links' table leaves out (--collectives flows has them share links)\n",
+        fputs("collectives take closed forms; the table of links leaves their bytes out (--collectives flows: they share links)\n",
               out);
     if (report->how->demand_first)
-        fputs("copies      on demand first; those beside computations and those out share what is left\n", out);
+        fputs("copies      on demand first; copies during computations and copies out share the rest\n", out);
     cli_simulated_end(out, &report->simulated);
 }
 
@@ -205,7 +205,7 @@ static enum status read_plan(const struct cli_simulate_request *request, struct 
     enum status status = plan_read(request->path, plan, err);
     if (status != STATUS_OK || !request->live || plan->choice_count > 0) return status;
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%s' has one order alone (make another with 'spillway plan --dispatch live')", request->path);
+                     "'%s' has only one order (make another plan with 'spillway plan --dispatch live')", request->path);
 }
 
 static enum status read_noise(const char *text, double *out, struct error *err)
@@ -290,26 +290,27 @@ static enum status check_live(const struct cli_simulate_request *request, struct
                                                                    : NULL;
     bool instance = request->subject == SIMULATE_INSTANCE;
     if (refused)
-        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about spilled jobs: there is "
-                         "no %s", refused);
+        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy about spilled jobs and cannot be used "
+                         "with %s", refused);
     if (request->collectives != SIM_COLLECTIVES_CLOSED)
-        return error_set(err, STATUS_BAD_INPUT, "--collectives is for parallel jobs: what is dispatched live has "
-                         "none");
+        return error_set(err, STATUS_BAD_INPUT, "--collectives is for parallel jobs and cannot be used with --dispatch "
+                         "live");
     if (request->caching)
         return error_set(err, STATUS_BAD_INPUT, "option '--caching-allocator' is for plans in their own order");
     if (request->no_fold)
         return error_set(err, STATUS_BAD_INPUT,
-                         "option '--no-fold' is for plans in their own order: what is dispatched live is never "
-                         "folded");
+                         "option '--no-fold' is for plans in their own order: live dispatch never folds "
+                         "devices");
     if (request->failures.path)
-        return error_set(err, STATUS_BAD_INPUT, "--failures is about plans in their own order, and not for --dispatch live");
+        return error_set(err, STATUS_BAD_INPUT, "--failures is for plans in their own order and cannot be used with "
+                         "--dispatch live");
     if (!request->policy)
-        return error_set(err, STATUS_BAD_INPUT, "--dispatch live asks a policy (--policy), which is missing");
+        return error_set(err, STATUS_BAD_INPUT, "option '--policy' is missing: the policy that --dispatch live asks");
     if (instance && !request->machine.name && cli_machine_speeds_given(&request->machine))
         return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --nic-rate, --no-p2p and --threads change "
                          "the machine of --hw, which is missing");
     if (instance && (request->slow || request->noise || request->demand_first))
-        return error_set(err, STATUS_BAD_INPUT, "--slow, --noise and --demand-first are about plans and jobs, and "
+        return error_set(err, STATUS_BAD_INPUT, "--slow, --noise and --demand-first are for plans and jobs, and "
                          "'%s' is an instance", request->path);
     return STATUS_OK;
 }
@@ -319,7 +320,7 @@ static enum status check_not_live(const struct cli_simulate_request *request, st
 {
     bool jobs = request->subject == SIMULATE_JOBS;
     if (request->policy && !jobs)
-        return error_set(err, STATUS_BAD_INPUT, "a plan says what runs where: --policy is for jobs and for --dispatch live");
+        return error_set(err, STATUS_BAD_INPUT, "a plan has its own order: --policy is for jobs and for --dispatch live");
     if (request->policy && cli_simulate_swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "with --activations swap there is no --policy (a job's layers run in their "
                          "order)");
@@ -327,7 +328,7 @@ static enum status check_not_live(const struct cli_simulate_request *request, st
         return error_set(err, STATUS_BAD_INPUT, "policy '%s' compares plans, as 'spillway plan' does (expected one that makes "
                          "a plan)", request->policy);
     if (request->seed > 0 && !request->policy && !request->failures.path && !request->noise && request->seeds == 0)
-        return error_set(err, STATUS_BAD_INPUT, "nothing is left to chance: --seed is for --policy, "
+        return error_set(err, STATUS_BAD_INPUT, "nothing here is random: --seed is for --policy, "
                          "--failures, --noise and --seeds");
     return STATUS_OK;
 }
@@ -341,10 +342,10 @@ static enum status check_request(const struct cli_simulate_request *request, str
                  machine->storage_bytes >= 0 || machine->storage_bytes_per_s >= 0;
     if (sizes && !jobs)
         return error_set(err, STATUS_BAD_INPUT, "--devices, --device-memory, --host-memory, --storage-memory and "
-                         "--storage-rate are the machine's that jobs are planned for; a plan has its own");
+                         "--storage-rate are for planning jobs; a plan has its own machine");
     if (parallel && cli_simulate_swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "parallel jobs (--parallel) keep their "
-                         "activations there: there is no --activations for them");
+                         "activations on their devices: --activations is not for them");
     if (request->rule != CLI_SWAP_RULE_NONE && !cli_simulate_swaps(request))
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
     if (request->contents && request->subject == SIMULATE_INSTANCE)

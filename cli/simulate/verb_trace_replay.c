@@ -58,7 +58,7 @@ static enum status print_path(FILE *out, const struct sim_replay *replay, struct
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"THE CHAIN THAT ENDS LAST", ">TIME", ">SHARE", NULL});
+    cli_table_begin(&table, (const char *const[]){"CHAIN THAT ENDS LAST", ">TIME", ">SHARE", NULL});
     for (uint32_t k = 0; k <= STREAM_KIND_COUNT; k++) {
         double seconds = k < STREAM_KIND_COUNT ? replay->path_s[k] : replay->path_gap_s;
         if (!(seconds > 0)) continue;
@@ -81,12 +81,12 @@ static void print_times(FILE *out, const struct trace_replay_report *report)
     if (report->some)
         fprintf(out, "changed     %s on '%s', %s\n", quantity_text(changed->makespan_s, DIMENSION_SECONDS, text),
                 report->hardware->name, cli_signed_percent(relative(changed->makespan_s, same->makespan_s), percent));
-    fprintf(out, "gaps        %s in front of %" PRIu64 " of %" PRIu64 " operations, which began later than they could\n",
+    fprintf(out, "gaps        %s before %" PRIu64 " of %" PRIu64 " operations, which began later than possible\n",
             quantity_text(same->gap_s, DIMENSION_SECONDS, text), same->gap_count, report->record->span_count);
     if (same->early_count > 0)
         fprintf(out, "too early   %" PRIu64 " operations by the record's clocks, %s at most: replayed without a gap\n",
                 same->early_count, quantity_text(same->early_s, DIMENSION_SECONDS, other));
-    fputs("links       not shared anew: a copy that another one slowed takes as long as it did\n", out);
+    fputs("links       contention is not recomputed: a copy that another one slowed keeps its time\n", out);
 }
 
 static enum status print_text(struct cli *cli, const struct trace_replay_report *report, struct error *err)

@@ -132,7 +132,7 @@ static enum status read_step(const struct axis_reading *reading, const char *ite
         const char *digits = step + (kind == 'x' || kind == '+');
         if (!number_read(digits, &end, &range->step) ||
             (end != stop && !(kind == '+' && is_unit(end, stop, unit, unit_length))))
-            return complain(reading, item, length, "a count such as ':5', ':x2' or ':+4' behind the range", err);
+            return complain(reading, item, length, "a count such as ':5', ':x2' or ':+4' after the range", err);
         range->stepping = kind == 'x' ? STEP_BY_FACTOR : kind == '+' ? STEP_BY_DIFFERENCE : STEP_EVENLY;
     }
     if (range->stepping == STEP_BY_FACTOR && !(range->step > 1 && range->from > 0))

@@ -152,7 +152,7 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     if (bare_figure) verb = figure_verb;
     bool is_figure = !is_file && strcmp(verb, figure_verb) == 0;
     if (is_figure && !bare_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
-        return error_set(err, STATUS_BAD_INPUT, "of 'repro' only 'repro run ID' can be swept");
+        return error_set(err, STATUS_BAD_INPUT, "'repro' cannot be swept (expected 'repro run ID')");
     if (!is_one_of(verb, cli_sweep_verbs, SWEEP_VERBS))
         return error_set(err, STATUS_BAD_INPUT, "'%s' cannot be swept (expected %s)", verb,
                          suggest_list(cli_sweep_verbs, SWEEP_VERBS, list, sizeof list));

@@ -46,7 +46,7 @@ static enum status change_all(json_t *root, const char *path, const struct cli_s
     json_t *jobs = json_object_get(root, "jobs"), *job, *defaults = json_object_get(root, "defaults");
     size_t index;
     if (!json_is_array(jobs))
-        return error_set(err, STATUS_BAD_INPUT, "%s: this is no jobs file (expected an array 'jobs'), and jobs are varied",
+        return error_set(err, STATUS_BAD_INPUT, "%s: this is not a jobs file (expected an array 'jobs'), but jobs are varied",
                          path);
     if (json_is_object(defaults) && root_paths(defaults, path, arena, err) != STATUS_OK) return err->status;
     json_array_foreach(jobs, index, job) {

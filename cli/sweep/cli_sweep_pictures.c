@@ -19,11 +19,11 @@ enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, 
     for (size_t p = 0; p < ARRAY_COUNT(paths); p++)
         if (paths[p] && plot_check_path(paths[p], err) != STATUS_OK) return err->status;
     if (pictures->curves && grid->point_count / grid->axes[0].count > PLOT_CURVES_MAX)
-        return error_set(err, STATUS_BAD_INPUT, "option '--curves': %llu curves do not go on one picture (limit is %d; vary "
-                         "what has many values first)", (unsigned long long)(grid->point_count / grid->axes[0].count),
+        return error_set(err, STATUS_BAD_INPUT, "option '--curves': %llu curves are too many for one picture (limit is %d; "
+                         "put the variable with the most values first)", (unsigned long long)(grid->point_count / grid->axes[0].count),
                          PLOT_CURVES_MAX);
     if (pictures->heat && grid->axis_count < 2)
-        return error_set(err, STATUS_BAD_INPUT, "option '--heat' needs two things that vary");
+        return error_set(err, STATUS_BAD_INPUT, "option '--heat' needs two variables (--vary)");
     if (pictures->front && figure_count < 2)
         return error_set(err, STATUS_BAD_INPUT, "option '--front' needs two figures (--figure)");
     return STATUS_OK;

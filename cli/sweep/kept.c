@@ -121,8 +121,8 @@ static enum status read_points(const struct sweep_kept *kept, struct sweep_resul
     }
     sqlite3_finalize(statement);
     if (!good)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is damaged: what follows its point %" PRIu64
-                         " was written by no sweep (remove the file, and the sweep begins anew)",
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is damaged: the data after its point %" PRIu64
+                         " is invalid (remove the file to start the sweep again)",
                          kept->database.path, *count);
     return code == SQLITE_DONE ? STATUS_OK : complain(kept, err);
 }

@@ -95,7 +95,7 @@ static enum status read_figures(const struct sweep_request *request, struct swee
     const char *verb = sweeping->command.verb->name;
     bool repro = strcmp(verb, "repro") == 0;
     if (count == 0 && strcmp(verb, "plan") != 0 && strcmp(verb, "simulate") != 0)
-        return error_set(err, STATUS_BAD_INPUT, "which figures of 'spillway %s --json' are wanted (--figure%s)?",
+        return error_set(err, STATUS_BAD_INPUT, "option '--figure' is missing (expected a number of 'spillway %s --json'%s)",
                          repro ? "repro run" : verb, repro ? ", such as mean_error" : "");
     if (count > SWEEP_FIGURES_MAX)
         return error_set(err, STATUS_LIMIT, "too many figures (limit is %d)", SWEEP_FIGURES_MAX);
@@ -113,7 +113,7 @@ static enum status read_request(const struct sweep_request *request, char **word
 {
     struct sweep_grid *grid = &sweeping->grid;
     if (request->vary.count == 0)
-        return error_set(err, STATUS_BAD_INPUT, "nothing varies (expected --vary NAME=VALUES, such as --vary devices=1..8)");
+        return error_set(err, STATUS_BAD_INPUT, "option '--vary' is missing (expected NAME=VALUES, such as devices=1..8)");
     for (size_t v = 0; v < request->vary.count; v++)
         TRY(sweep_grid_add(grid, request->vary.items[v], &sweeping->arena, err));
     if (cli_sweep_command(words, word_count, grid, &sweeping->arena, &sweeping->command, err) != STATUS_OK ||
@@ -187,7 +187,7 @@ static enum status answer(struct cli *cli, const struct sweep_request *request, 
         if (pictures[p]) written[count++] = pictures[p];
     written[count] = NULL;
     if (!cli->json && !cli->quiet && sweeping->found > 0)
-        fprintf(cli->out, "%llu of %llu points were there\n\n", (unsigned long long)sweeping->found,
+        fprintf(cli->out, "%llu of %llu points were computed earlier\n\n", (unsigned long long)sweeping->found,
                 (unsigned long long)sweeping->grid.point_count);
     return cli->json ? cli_sweep_json(cli, &sweeping->command, &sweeping->results, written, err)
                      : cli_sweep_text(cli->out, &sweeping->results, written, err);
@@ -202,7 +202,7 @@ static enum status judge(const struct sweep_results *results, struct error *err)
         refused = refused && results->points[p].outcome == SWEEP_REFUSED;
     }
     char text[CLI_SWEEP_POINT_BYTES];
-    return error_set(err, refused ? STATUS_BAD_INPUT : STATUS_INFEASIBLE, "at no point is the answer yes; at %s: %s",
+    return error_set(err, refused ? STATUS_BAD_INPUT : STATUS_INFEASIBLE, "no point has an answer; at %s: %s",
                      cli_sweep_point(results->grid, 0, text), results->points[0].reason);
 }
 
@@ -216,7 +216,7 @@ static void warn_of_unknown(struct cli *cli, const struct sweep_results *results
             done = done || result->outcome == SWEEP_DONE;
             known = result->outcome == SWEEP_DONE && !isnan(result->figures[f]);
         }
-        if (done && !known) cli_warn(cli, "at no point does the answer have a number '%s'", results->figures[f]);
+        if (done && !known) cli_warn(cli, "no answer has a number '%s'", results->figures[f]);
     }
 }
 
@@ -244,7 +244,7 @@ static enum status carry_out(struct cli *cli, const struct sweep_request *reques
     if (sweeping->ranks.rank > 0) return status;
     if (status == STATUS_INTERRUPTED && sweeping->kept) {
         *err = (struct error){0};
-        return error_set(err, STATUS_INTERRUPTED, "stopped; what is known is kept in '%s', and the same command goes on "
+        return error_set(err, STATUS_INTERRUPTED, "stopped; the results so far are in '%s', and the same command continues "
                          "from there", part);
     }
     struct error judged = {0};

@@ -21,7 +21,7 @@ enum status cli_check_peak(const char *what, double part, double whole, struct e
 {
     if (part <= whole * (1 + rounding)) return STATUS_OK;
     return error_set(err, STATUS_CHECK,
-                     "%s would be %.1f %% of what is possible (%g of %g): a figure of the machine "
+                     "%s would be %.1f %% of its limit (%g of %g): a figure of the machine "
                      "is wrong, see 'spillway hardware check'",
                      what, whole > 0 ? 100 * part / whole : 100.0, part, whole);
 }

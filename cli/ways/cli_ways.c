@@ -55,12 +55,12 @@ static bool may_try(struct ways *w, const char *label, uint64_t cost)
     if (!cli_field_lacks(w->field, label)) return false;
     if (w->until_s > 0 && w->field->any && clock_s() >= w->until_s) {
         w->field->search.cut_short = true;
-        cli_field_note(w->field, label, STATUS_OK, "the time limit came before it");
+        cli_field_note(w->field, label, STATUS_OK, "the time limit was reached before");
         return false;
     }
     w->spent += w->operations / COST_WHOLE * cost;
     if (w->how->thorough || cost == 0 || w->spent <= operations_most) return true;
-    cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to try everything unasked ('--policy all' does)");
+    cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to try all ways by default ('--policy all' does)");
     return false;
 }
 
@@ -150,8 +150,8 @@ static enum status try_saturn(struct ways *w, bool single, struct error *err)
     bool many = w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST;
     if (!w->how->thorough && (many || w->operations > saturn_operations_most)) {
         cli_field_note(w->field, label, STATUS_OK,
-                       many ? "there are too many jobs or devices to try it unasked ('--policy saturn')"
-                            : "the jobs are too long to try it unasked ('--policy saturn')");
+                       many ? "there are too many jobs or devices to try it by default ('--policy saturn')"
+                            : "the jobs are too long to try it by default ('--policy saturn')");
         return STATUS_OK;
     }
     if (!may_try(w, label, 0)) return STATUS_OK;
@@ -198,7 +198,7 @@ static enum status try_parallel(struct ways *w, const struct feasibility_way *wa
     source.way = &way->parallel;
     if (w->how->runnable || keeps_needlessly_little(w->field, way)) return STATUS_OK;
     if (!w->how->thorough && w->hardware.device_count > PARALLEL_DEVICES_MOST) {
-        cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it unasked ('--parallel')");
+        cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it by default ('--parallel')");
         return STATUS_OK;
     }
     return may_try(w, way->name, COST_PARALLEL) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
@@ -339,7 +339,7 @@ static enum status check_runnable(const struct ways *w, struct error *err)
     if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
     if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* the jobs themselves cannot be run */
     if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
-    return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, and cannot be run: see --parallel)", first->reason, best->policy);
+    return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, but cannot be run: see --parallel)", first->reason, best->policy);
 }
 
 /* Sets the bound that holds for every way in all plans. */

@@ -434,7 +434,7 @@ static enum status check(const struct plan *plan, const struct policy *policy, s
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan has one order alone (expected one made with --dispatch live)");
     if (!policy->choose && !policy->rank)
-        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot be asked", policy->name);
+        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot decide live", policy->name);
     if (policy->resident)
         return error_set(err, STATUS_INFEASIBLE,
                          "policy '%s' keeps states on devices, and what is dispatched live may go to any",

@@ -455,7 +455,7 @@ static enum status fail_never(const struct chakra_import *import, uint32_t activ
         for (uint32_t n = 0; n < import->trace->ranks[r].count; n++)
             if (import->activity[import->first[r] + n] == activity)
                 return chakra_import_fail(import, r, n, err,
-                                          "never begins: what it waits for waits for it, or for such a node");
+                                          "never begins: it is in a cycle of dependencies, or waits for a node that is");
     assert(!"an activity is some node's");
     return STATUS_BAD_INPUT;
 }

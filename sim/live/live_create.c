@@ -20,14 +20,14 @@ static enum status check_policy(const struct live *live, struct error *err)
 {
     const struct policy *policy = live->options->policy;
     if (!policy->choose && !policy->rank)
-        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot be asked", policy->name);
+        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot decide live", policy->name);
     if (policy->resident)
         return error_set(err, STATUS_INFEASIBLE,
                          "policy '%s' keeps states on devices, which instances know nothing of", policy->name);
     for (uint32_t u = 0; policy->one_device && u < live->in->unit_count; u++)
         if (!instance_fits(live->in, u, live->in->device_class[0]))
             return error_set(err, STATUS_INFEASIBLE,
-                             "policy '%s' uses device 0 alone, which has no room for job '%.80s'",
+                             "policy '%s' uses only device 0, which has no room for job '%.80s'",
                              policy->name, live->in->jobs[live->in->units[u].job].name);
     return STATUS_OK;
 }

@@ -115,7 +115,7 @@ enum status live_show_ready(struct live *live, uint32_t job, struct error *err)
     if (!live->ranks) return STATUS_OK;
     double rank = live->options->policy->rank(live->session.state, &live->view, job);
     if (isnan(rank))
-        return error_set(err, STATUS_BAD_INPUT, "policy '%s': the rank of job %u is no number",
+        return error_set(err, STATUS_BAD_INPUT, "policy '%s': the rank of job %u is not a number",
                          live->options->policy->name, job);
     sim_ready_add(&live->ranked, job, rank);
     return STATUS_OK;

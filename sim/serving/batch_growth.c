@@ -35,7 +35,7 @@ static enum status read_table(const struct json_input *in, const json_t *object,
         double latency_s = 0;
         if (key[0] == '_') continue;
         if (!number_read_u64(key, &requests) || requests < 2 || requests > SERVING_BATCH_MAX || key[0] == '0')
-            return json_fail_key(in, object, key, err, "'%.40s' is no batch (expected 2 to %d)", key,
+            return json_fail_key(in, object, key, err, "'%.40s' is not a batch size (expected 2 to %d)", key,
                                  SERVING_BATCH_MAX);
         TRY(json_take_quantity(&table, key, JSON_REQUIRED, DIMENSION_SECONDS, 0, 1e9, &latency_s, err));
         out->at[out->count++] = (struct batch_growth_point){(uint32_t)requests, latency_s};
@@ -45,7 +45,7 @@ static enum status read_table(const struct json_input *in, const json_t *object,
     for (uint32_t i = 1; i < out->count; i++)
         if (out->at[i].latency_s < out->at[i - 1].latency_s)
             return json_fail_key(in, object, NULL, err,
-                                 "%u requests take %g s, and %u take %g s (expected no less for more)",
+                                 "%u requests take %g s, and %u take %g s (expected ascending times)",
                                  out->at[i].requests, out->at[i].latency_s, out->at[i - 1].requests,
                                  out->at[i - 1].latency_s);
     return STATUS_OK;

@@ -52,13 +52,13 @@ static enum status check_group(const struct serving_cuts *cuts, const struct ser
             return error_set(err, STATUS_BAD_INPUT, "group %u has model '%s' twice", number, model->name);
         if (!cut)
             return error_set(err, STATUS_INFEASIBLE,
-                             "group %u is %u devices wide and %u stages long, and model '%s' cannot be cut so",
+                             "group %u has %u devices per stage and %u stages, but model '%s' cannot be cut in this way",
                              number, group->shape.tensor, group->shape.pipeline, model->name);
         for (uint32_t s = 0; s < group->shape.pipeline; s++) {
             stage_bytes[s] += cut->stage_bytes[s];
             if (stage_bytes[s] > in->device_bytes)
                 return error_set(err, STATUS_INFEASIBLE,
-                                 "stage %u of group %u needs %s for the models up to '%s', and a device has %s", s,
+                                 "stage %u of group %u needs %s for the models up to '%s', but a device has %s", s,
                                  number, quantity_text((double)stage_bytes[s], DIMENSION_BYTES, need), model->name,
                                  quantity_text((double)in->device_bytes, DIMENSION_BYTES, have));
         }
@@ -73,7 +73,7 @@ enum status placement_check(const struct serving_cuts *cuts, const struct servin
     for (uint32_t g = 0; g < placement->group_count; g++)
         devices += serving_shape_devices(placement->groups[g].shape);
     if (devices > cuts->in->device_count)
-        return error_set(err, STATUS_INFEASIBLE, "the groups have %" PRIu64 " devices, and there are %u", devices,
+        return error_set(err, STATUS_INFEASIBLE, "the groups have %" PRIu64 " devices, but there are %u", devices,
                          cuts->in->device_count);
     for (uint32_t g = 0; g < placement->group_count; g++) {
         uint64_t *bytes = alloc_zeroed(placement->groups[g].shape.pipeline, sizeof *bytes);

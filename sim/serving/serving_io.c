@@ -84,7 +84,7 @@ static enum status read_degrees(const struct serving_reader *r, struct json_obje
         double latency_s = 0;
         if (key[0] == '_') continue;
         if (!number_read_u64(key, &tensor) || tensor < 2 || tensor > SERVING_DEVICES_MAX || key[0] == '0')
-            return json_fail_key(r->in, object, key, r->err, "'%.40s' is no degree (expected 2 to %d)", key,
+            return json_fail_key(r->in, object, key, r->err, "'%.40s' is not a degree (expected 2 to %d)", key,
                                  SERVING_DEVICES_MAX);
         TRY(json_take_quantity(&degrees, key, JSON_REQUIRED, DIMENSION_SECONDS, SECONDS_LEAST, SECONDS_MAX,
                                &latency_s, r->err));
@@ -124,7 +124,7 @@ static enum status read_network(const struct serving_reader *r, struct json_obje
     struct error reason = {0};
     if (!r->hardware)
         return json_fail_key(r->in, entry->value, "network", r->err,
-                             "how long a network takes depends on the machine, and none is named (--hw)");
+                             "the time of a network depends on the machine, and none is named (--hw)");
     TRY(network_read_key(entry, &r->out->arena, &network, r->err));
     struct served_network served = {.network = &network,
                                     .sequence = network.positions > 0 ? network.positions : 1,
@@ -185,7 +185,7 @@ static enum status read_arrivals(const struct serving_reader *r, struct json_obj
     if (times) {
         TRY(read_times(r, object, times, out));
         if (count > 1)
-            return json_fail_key(r->in, entry->value, "arrivals", r->err, "times are of one model, and 'count' is %u",
+            return json_fail_key(r->in, entry->value, "arrivals", r->err, "'times' are for one model, but 'count' is %u",
                                  count);
         return json_object_close(&arrivals, r->err);
     }

@@ -306,7 +306,7 @@ static void folders_are_for_one_output(void **state)
     struct error err = {0};
     put("a", "");
     assert_int_equal(outputs_declare_folder("a", "option '--checkpoint'", &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "option '--checkpoint' is 'a', which is no folder (expected one, or a new name)");
+    assert_string_equal(err.text, "option '--checkpoint' is 'a', which is not a folder (expected a folder, or a new name)");
     unlink("link");
     assert_int_equal(symlink("sub", "link"), 0);
     err = (struct error){0};

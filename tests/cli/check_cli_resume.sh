@@ -137,5 +137,5 @@ check "its log is added to the others'" same_losses
 
 # A misspelt folder trains from the beginning, and says so before it does.
 spillway run a.json --checkpoint ketp --resume --json >report.json 2>messages
-check "no checkpoint is told" grep -q "no checkpoint of these jobs in 'ketp': they begin at the beginning" messages
+check "no checkpoint is told" grep -q "no checkpoint of these jobs in 'ketp': they start from the beginning" messages
 exit $failed

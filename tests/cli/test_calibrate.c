@@ -66,7 +66,7 @@ static void what_is_wrong_is_named(void **state)
         {HEAD ",iteration time (ms)\n", ":2:1: no measured runs"},
         {HEAD "\n", ":1:1: missing column 'iteration time (ms)'"},
         {"global batch,iteration time (ms)\n", ":1:1: missing column '# GPUs'"},
-        {HEAD ",iteration time\n", ":1:143: unknown column 'iteration time' (expected those of measured runs, such as 'global batch')"},
+        {HEAD ",iteration time\n", ":1:143: unknown column 'iteration time' (expected a column of measured runs, such as 'global batch')"},
         {HEAD ",chunks, chunks\n", ":1:151: second column 'chunks' (expected each once)"},
         {HEAD ",iteration time (ms)\n" ROW "\n", ":2:1: 10 fields (expected 11)"},
         {HEAD ",iteration time (ms)\n" ROW ",-3\n", ":2:29: iteration time (ms) '-3' (expected a number above 0)"},

@@ -164,7 +164,7 @@ static void driver_gone(void **state)
     (void)state;
     unlink(at("/proc/driver/nvidia/version"));
     struct cli_doctor doctor = look(UINT64_MAX);
-    expect(&doctor, "driver", CLI_HEALTH_FAIL, "2 NVIDIA GPUs and no driver for them");
+    expect(&doctor, "driver", CLI_HEALTH_FAIL, "2 NVIDIA GPUs without a driver");
 }
 
 static void driver_too_old(void **state)
@@ -233,7 +233,7 @@ static void unknown_node(void **state)
     (void)state;
     gpu(1, "16\n", "-1\n");
     struct cli_doctor doctor = look(UINT64_MAX);
-    expect(&doctor, "numa", CLI_HEALTH_WARN, "2 nodes, and of 1 of 2 GPUs it is not known which is near");
+    expect(&doctor, "numa", CLI_HEALTH_WARN, "2 nodes; the nearest node is unknown for 1 of 2 GPUs");
 }
 
 static void not_measured(void **state)
@@ -266,7 +266,7 @@ static void no_gpu(void **state)
     unlink(at("/bin/nvidia-smi"));
     program("spillway-exec", "echo 'spillway-exec 0.1.0 (back ends: host)'");
     struct cli_doctor doctor = look(8 << 20);
-    expect(&doctor, "driver", CLI_HEALTH_OK, "none, and no NVIDIA GPU that would need one");
+    expect(&doctor, "driver", CLI_HEALTH_OK, "not needed: there is no NVIDIA GPU");
     expect(&doctor, "numa", CLI_HEALTH_OK, "2 nodes");
 }
 

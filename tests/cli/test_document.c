@@ -127,7 +127,7 @@ static void refused(void **state)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct error err = {0};
         char text[200];
-        snprintf(text, sizeof text, "'%s' does not say the form of a report (expected a name that ends in .html or .md)",
+        snprintf(text, sizeof text, "'%s' is not the name of a report (expected a name that ends in .html or .md)",
                  names[i]);
         assert_int_equal(document_write(document, names[i], &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, text);
@@ -135,7 +135,7 @@ static void refused(void **state)
     }
     struct error err = {0};
     assert_int_equal(document_picture(document, "", "GIF89a", 6, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "a picture is in no form that can be shown (expected SVG or PNG)");
+    assert_string_equal(err.text, "a picture has an unknown format (expected SVG or PNG)");
     err = (struct error){0};
     assert_int_equal(document_picture(document, "", "", 0, &err), STATUS_BAD_INPUT);
     err = (struct error){0};

@@ -109,8 +109,8 @@ static void wrong_axes_are_refused(void **state)
         {"r=1..64:+0", "option '--vary': '1..64:+0' of 'r=1..64:+0' (expected a step above 0)"},
         {"r=1..64:1", "option '--vary': '1..64:1' of 'r=1..64:1' (expected at least two values)"},
         {"r=1..9GB/s:+2MB/s", "option '--vary': '1..9GB/s:+2MB/s' of 'r=1..9GB/s:+2MB/s' (expected a count such as ':5', ':x2' or "
-                              "':+4' behind the range)"},
-        {"r=1..64:y", "option '--vary': '1..64:y' of 'r=1..64:y' (expected a count such as ':5', ':x2' or ':+4' behind the "
+                              "':+4' after the range)"},
+        {"r=1..64:y", "option '--vary': '1..64:y' of 'r=1..64:y' (expected a count such as ':5', ':x2' or ':+4' after the "
                       "range)"},
         {"r=1..", "option '--vary': '1..' of 'r=1..' (expected a range such as 1..16, 6..64GB/s, 1..64:x2, 10..30:5 or "
                   "8..24GiB:+4)"},
@@ -352,7 +352,7 @@ static void damaged_rows_are_refused(void **state)
         sqlite3_close(database);
         make(&made);
         assert_int_equal(sweep_kept_open(path, "what", &made.results, &found, &kept, &err), STATUS_BAD_INPUT);
-        assert_non_null(strstr(err.text, "' is damaged: what follows its point 1 was written by no sweep"));
+        assert_non_null(strstr(err.text, "' is damaged: the data after its point 1 is invalid"));
         arena_release(&made.arena);
         unlink(path);
     }
@@ -389,7 +389,7 @@ static void another_sweep_is_not_gone_on_with(void **state)
     err = (struct error){0};
     assert_int_equal(file_read(path, 1 << 20, &before, &length, &err), STATUS_OK);
     assert_int_equal(sweep_kept_open(path, "what", &made.results, &found, &kept, &err), STATUS_BAD_INPUT);
-    snprintf(message, sizeof message, "'%s' is no sweep that was begun (it is a database of something else)", path);
+    snprintf(message, sizeof message, "'%s' is not a sweep that was begun (it is another program's database)", path);
     assert_string_equal(err.text, message);
     err = (struct error){0};
     assert_int_equal(file_read(path, 1 << 20, &after, &length_after, &err), STATUS_OK);

@@ -367,7 +367,7 @@ static void test_policies_that_cannot_be_asked(void **state)
         enum status status;
         const char *says;
     } cases[] = {
-        {"optimal", false, STATUS_INFEASIBLE, "policy 'optimal' is a search and cannot be asked"},
+        {"optimal", false, STATUS_INFEASIBLE, "policy 'optimal' is a search and cannot decide live"},
         {"model-parallel", false, STATUS_INFEASIBLE,
          "policy 'model-parallel' keeps states on devices, and what is dispatched live may go to any"},
         {"fifo", true, STATUS_BAD_INPUT,

@@ -351,7 +351,7 @@ static const struct refusal refusals[] = {
      {{NODE, .id = 1, .type = CHAKRA_COMP, .data_deps = nine, .data_count = 1}}, 1, NULL},
     {".0.et: byte 36: a second node 1 (the first is at byte 9)", 1,
      {{NODE, .id = 1, .type = CHAKRA_COMP}, {NODE, .id = 1, .type = CHAKRA_COMP}}, 2, NULL},
-    {".0.et: byte 9: node 1 never begins: what it waits for waits for it, or for such a node", 1,
+    {".0.et: byte 9: node 1 never begins: it is in a cycle of dependencies, or waits for a node that is", 1,
      {{NODE, .id = 1, .type = CHAKRA_COMP, .data_deps = two, .data_count = 1},
       {NODE, .id = 2, .type = CHAKRA_COMP, .data_deps = one, .data_count = 1}}, 2, NULL},
     {".0.et: byte 9: node 1 is a message without attribute 'comm_dst'", 2,

@@ -374,13 +374,13 @@ static void refuses(void **state)
          STATUS_BAD_INPUT},
         {TWO_DEVICES "}]}]}", NULL, "shard-parallel",
          "policy 'shard-parallel' keeps states on devices, which instances know nothing of", STATUS_INFEASIBLE},
-        {TWO_DEVICES "}]}]}", NULL, "optimal", "policy 'optimal' is a search and cannot be asked", STATUS_INFEASIBLE},
+        {TWO_DEVICES "}]}]}", NULL, "optimal", "policy 'optimal' is a search and cannot decide live", STATUS_INFEASIBLE},
         {TWO_DEVICES "}]}]}", &waits, NULL,
          "policy 'waits', decision 1 at 0: waits although nothing runs that could end, so this would never be done",
          STATUS_BAD_INPUT},
         {TWO_DEVICES "}]}]}", &absent, NULL, "policy 'absent', decision 1 at 0: returned job 1 (there are 1, from 0)",
          STATUS_BAD_INPUT},
-        {TWO_DEVICES "}]}]}", &nan_rank, NULL, "policy 'nan': the rank of job 0 is no number", STATUS_BAD_INPUT},
+        {TWO_DEVICES "}]}]}", &nan_rank, NULL, "policy 'nan': the rank of job 0 is not a number", STATUS_BAD_INPUT},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct instance in;

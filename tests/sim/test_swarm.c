@@ -567,7 +567,7 @@ static void mistakes_have_places(void **state)
                    "test:2:30: 'up': '8 s' has the unit 's' (expected a rate such as 24GB/s)");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, " STAGES "\n'peers': [{'count': 2, " PEER
                    ", 'failures': {'mtbf': '1h', 'spares': 2}}]}",
-                   "test:2:68: spares, restart, checkpoint, elastic, least and work are for runs that stop when a device "
+                   "test:2:68: spares, restart, checkpoint, elastic, least and work are only for runs that stop when a device "
                    "fails (expected mtbf, shape, repair, stragglers and events)");
     assert_refused("{'spillway_swarm': 1, 'batch': 1, " STAGES "\n'peers': [{'count': 2, " PEER
                    ", 'failures': {'events': [{'at': '1h', 'for': '1h', 'device': 2}]}}]}",

@@ -258,7 +258,7 @@ static enum status check_policy(const struct policy *policy, const struct instan
                                 struct error *err)
 {
     if (policy_is_searched(policy))
-        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot be asked",
+        return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot decide live",
                          policy->name);
     if (policy->resident)
         return error_set(err, STATUS_INFEASIBLE,
@@ -267,7 +267,7 @@ static enum status check_policy(const struct policy *policy, const struct instan
     for (uint32_t u = 0; policy->one_device && u < in->unit_count; u++)
         if (!instance_fits(in, u, in->device_class[0]))
             return error_set(err, STATUS_INFEASIBLE,
-                             "policy '%s' uses device 0 alone, which has no room for job '%.80s'",
+                             "policy '%s' uses only device 0, which has no room for job '%.80s'",
                              policy->name, in->jobs[in->units[u].job].name);
     return STATUS_OK;
 }

@@ -138,7 +138,7 @@ static void test_missing(void **state)
     static const char *const cases[][2] = {
         {"failed.makespan_s / 2", "it does not fit"}, {"1 / 0", "a division by zero"}, {"run.none + 1", "null"},
         {"max(hours, failed)", "it does not fit"},    {"0 - failed", "it does not fit"}, {"sqrt(-1)", "a root of a negative number"},
-        {"10 ^ 400", "a power that is no number"},    {"failed < 3", "it does not fit"},
+        {"10 ^ 400", "a power that is not a number"},    {"failed < 3", "it does not fit"},
     };
     (void)state;
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -155,14 +155,14 @@ static void test_missing(void **state)
 static void test_mistakes(void **state)
 {
     static const char *const cases[][2] = {
-        {"", "character 1: it ends (expected a number, a name or '(')"},
-        {"1 +", "character 4: it ends (expected a number, a name or '(')"},
-        {"(1", "character 3: it ends (expected ')')"},
+        {"", "character 1: the text ends (expected a number, a name or '(')"},
+        {"1 +", "character 4: the text ends (expected a number, a name or '(')"},
+        {"(1", "character 3: the text ends (expected ')')"},
         {"1 2", "character 3: found '2' (expected an operator or the end)"},
         {"gpu + 1", "character 1: unknown name 'gpu' (did you mean 'gpus'?)"},
         {"maxx(1)", "character 1: unknown function 'maxx' (did you mean 'max'?)"},
         {"if(true, 1)", "character 11: found ')' (expected ',' and more arguments)"},
-        {"abs(1, 2)", "character 8: found '2)' (expected ')' behind the last argument)"},
+        {"abs(1, 2)", "character 8: found '2)' (expected ')' after the last argument)"},
         {"run.makespan", "character 4: there is no member 'makespan' (did you mean 'makespan_s'?)"},
         {"run.jobs[2]", "character 9: there is no element 2 (there are 2)"},
         {"run.jobs[name='c'].end_s", "character 9: nothing has 'c' as its 'name'"},

@@ -128,11 +128,11 @@ static void test_refused(void **state)
     static const struct {
         const char *change, *message;
     } cases[] = {
-        {"hw", "'hw' is no change (expected NAME=VALUE)"},
-        {"=3", "'=3' is no change (expected NAME=VALUE)"},
-        {"paper=3", "'paper' is what was published (expected a parameter)"},
+        {"hw", "'hw' is not a change (expected NAME=VALUE)"},
+        {"=3", "'=3' is not a change (expected NAME=VALUE)"},
+        {"paper=3", "'paper' has published values (expected a parameter)"},
         {"device=3", "'t-1' has no 'device' (did you mean 'devices'?)"},
-        {"speed=3", "'t-1' has no 'speed' (expected a parameter of its rows, jobs.KEY, or an option of what it runs)"},
+        {"speed=3", "'t-1' has no 'speed' (expected a parameter of its rows, jobs.KEY, or an option of its commands)"},
         {"no-p2p=1", "'no-p2p' is a flag and cannot be '1' (expected yes or no)"},
         {"jobs.=1", "'jobs.' is no key (expected names with '.' between them)"},
         {"jobs.name.x=1", "'name' of 'jobs.name.x' is no object there"},

@@ -226,12 +226,12 @@ static void not_for_instances(void **state)
     err = (struct error){0};
     assert_int_equal(policy_run(&policy_optimal, &in, &(struct policy_run_options){0}, &made, &err),
                      STATUS_INFEASIBLE);
-    assert_string_equal(err.text, "policy 'optimal' is a search and cannot be asked");
+    assert_string_equal(err.text, "policy 'optimal' is a search and cannot decide live");
     err = (struct error){0};
     assert_int_equal(policy_run(&policy_spill_sequential, &in, &(struct policy_run_options){0}, &made, &err),
                      STATUS_INFEASIBLE);
     assert_string_equal(err.text,
-                        "policy 'spill-sequential' uses device 0 alone, which has no room for job 'a'");
+                        "policy 'spill-sequential' uses only device 0, which has no room for job 'a'");
     policy_run_release(&made);
     instance_release(&in);
 }
