@@ -59,7 +59,7 @@ static enum status view_job(const struct job *from, const struct parallel *paral
 /* --- plans ------------------------------------------------------------------------------------ */
 
 /* Makes the plan of a way, of two minibatches, on a machine that has this much memory. The caller releases it, also
- * after an error. Errors: those of planner_plan(); `missing_bytes` as in planner.h. */
+ * after an error. Errors: as planner_plan(); `missing_bytes` as in planner.h. */
 static enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                             struct feasibility_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
 {
@@ -95,7 +95,7 @@ struct feasibility_memory feasibility_memory_of(const struct hardware *hardware,
                                        .storage_bytes = hardware_storage_bytes(hardware)};
 }
 
-/* Of one that runs everywhere alike, the first devices of its gangs stand for all. */
+/* When all devices do the same, the first devices of the gangs stand for all. */
 static enum status fullest_device(const struct plan *plan, struct feasibility *out, struct error *err)
 {
     uint32_t fullest = 0, count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
@@ -148,8 +148,8 @@ static enum feasibility_verdict verdict(const struct feasibility *fit, const str
 
 /* --- ways whose device needs what it needs ---------------------------------------------------- */
 
-/* A plan of resident shards that takes so much may need a little more: areas for what is between shards are cut off
- * also where the last of them are not used. */
+/* A plan of resident shards with `bytes` may need a little more: areas for boundaries are reserved even when the last
+ * of them are unused. */
 static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                                struct feasibility *out, struct error *err)
 {
@@ -195,7 +195,7 @@ static enum status find_stages(const struct hardware *hardware, const struct job
 
 /* --- ways that take what there is ------------------------------------------------------------- */
 
-/* What a device needs at least, from what one with next to nothing lacks. */
+/* Returns the least memory of a device, from the shortage of a nearly empty one. */
 static enum status least_spilled(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                                  struct feasibility *out, struct error *err)
 {

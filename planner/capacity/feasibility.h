@@ -25,21 +25,21 @@ enum feasibility_verdict {
 struct feasibility {
     enum feasibility_verdict verdict;
     uint64_t least_bytes;                 /* of a device: with less it does not fit */
-    uint64_t device_bytes;                /* what the plan takes of the device that it takes most of, ... */
+    uint64_t device_bytes;                /* bytes of the device that the plan uses most, ... */
     uint64_t host_bytes, stored_bytes;    /* ... of the fullest host, of its storage */
-    struct memory_breakdown device, host; /* what is in them */
-    char moment[PLAN_MOMENT_BYTES];       /* when most of the device is in use */
+    struct memory_breakdown device, host; /* their contents */
+    char moment[PLAN_MOMENT_BYTES];       /* the moment at which most of the device is in use */
     char reason[256];
 };
 
-/* What a way takes. Neither is changed. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+/* Computes the needs of a way. Changes neither hardware nor job. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
 MUST_CHECK enum status feasibility_find(const struct hardware *hardware, const struct job *job,
                                         const struct feasibility_way *way, struct feasibility *out, struct error *err);
 
-/* Memory that a plan may use of the least of the devices that a way uses. */
+/* Returns the memory that a plan may use of the smallest device of a way. */
 uint64_t feasibility_usable_bytes(const struct hardware *hardware, const struct feasibility_way *way);
 
-/* Of each device, each host and its storage. */
+/* Memory of each device, each host and its storage. */
 struct feasibility_memory {
     uint64_t device_bytes, host_bytes, storage_bytes;
 };

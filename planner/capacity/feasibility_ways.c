@@ -147,7 +147,7 @@ uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job
 
 /* --- by degrees ------------------------------------------------------------------------------- */
 
-/* What is behind the '+', and where that is or the text ends. */
+/* Parses the text after '+'; *length: position of the '+', or of the end. */
 static enum status parse_recompute(const char *text, size_t *length, uint32_t *out, struct error *err)
 {
     const char *plus = strchr(text, '+');

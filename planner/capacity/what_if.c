@@ -1,4 +1,4 @@
-/* See what_if.h. A way's plan is one of the first devices of the machine alone (planner/strategy/subproblem.h). */
+/* See what_if.h. The plan of a way is for the first devices of the machine only (planner/strategy/subproblem.h). */
 #include "planner/capacity/what_if.h"
 
 #include <inttypes.h>
@@ -78,7 +78,7 @@ enum status what_if_time(const struct hardware *hardware, const struct job *job,
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* What a way lacks, and what it cannot be, is its own affair; all else ends the search. */
+/* Errors of a way's memory or options concern only the way; all others end the search. */
 static bool only_this_way(enum status status)
 {
     return status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT || status == STATUS_LIMIT;
@@ -100,7 +100,7 @@ static void name_recompute(struct what_if_way *way)
     snprintf(way->fit.name + length, sizeof way->fit.name - length, "%s", suffixes[way->fit.parallel.recompute]);
 }
 
-/* What is known of a way before its plan, as it is to be tried next. */
+/* The state of a way before its plan, as it is to be tried next. */
 struct what_if_candidate {
     struct what_if_floor floor;
     bool open; /* to be planned yet */
@@ -122,7 +122,7 @@ static void refuse_memory(const struct what_if_search *s, struct what_if_try *t,
              quantity_text((double)floor->have_bytes, DIMENSION_BYTES, have));
 }
 
-/* With as much kept as the least that its plan can need leaves room for. */
+/* Keeps the most activations for which the plan's lower bound leaves memory. */
 static enum status open_way(const struct what_if_search *s, uint32_t index, struct error *err)
 {
     struct what_if_try *t = &s->out->tries[index];
@@ -174,7 +174,7 @@ static bool may_be_faster(const struct what_if *found, double run_s)
     return found->best == found->count || run_s <= found->tries[found->best].run_s * (1 + rounding);
 }
 
-/* Of those that take equally long. */
+/* Prefers the first of equally fast ways. */
 static void prefer_first(struct what_if *found)
 {
     for (uint32_t i = 0; i < found->best; i++)

@@ -1,7 +1,7 @@
 /*
- * See what_if_floor.h. Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are dear,
- * so runs that have as many layers of each kind are computed once: the embedding and the head or not, blocks of an
- * encoder and of a decoder, the first of these or not. Networks whose layers are listed have no such runs.
+ * See what_if_floor.h. Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are
+ * expensive, so runs with equal numbers of layers of each kind are computed once: the embedding and the head or not,
+ * blocks of an encoder and of a decoder, the first of these or not. Networks whose layers are listed have no such runs.
  */
 #include "planner/capacity/what_if_floor.h"
 
@@ -18,7 +18,7 @@
 
 enum { KNOWN_MAX = 16 };
 
-/* Seconds of kernels alone. */
+/* Seconds of kernels only. */
 struct what_if_floor_kernels {
     double forward_s, back_s, input_s, weight_s, update_s;
 };
@@ -27,13 +27,14 @@ struct what_if_floor_kernels {
 struct what_if_floor_run {
     double forward_s, back_s; /* on the stream of computations, for each microbatch */
     double chain_s;           /* until the gradient is there that the run in front waits for */
-    double ahead_s;           /* by so much sooner is the weights' own there */
+    double ahead_s;           /* seconds by which the gradient of the weights is ready earlier */
     double update_s;
-    double reduce_s, gather_s, publish_s; /* on that of the data group: its gradient; its weights for a pass; the new ones */
+    double reduce_s, gather_s, publish_s; /* on the data group's stream: its gradient; its weights for a pass; the new
+                                             ones */
     double send_s;            /* of its boundary, to the next run */
 };
 
-/* What runs of equal kernels have in common. */
+/* Values that runs of equal kernels share. */
 struct what_if_floor_known {
     uint64_t count, encoder_count; /* layers; of these up to where an encoder ends */
     uint64_t first, last;          /* of the first and the last layer: where those like it begin */
@@ -106,7 +107,7 @@ static double collective_s(const struct what_if_floor_view *v, const struct coll
     return bytes == 0 ? 0 : collective_seconds(kind, parallel_algorithm(v->parallel), group, bytes);
 }
 
-/* Of a pass: those that computations wait for, those beside. */
+/* Exchanges of a pass: exchanges that computations wait for, and concurrent ones. */
 struct exchanged {
     double exposed_s, beside_s;
 };
@@ -272,7 +273,7 @@ static struct offloaded offloaded_of(const struct what_if_floor_view *v, uint32_
     return out;
 }
 
-/* One stage. What each stream has to do; and what is between a minibatch's passes and the next one's first. */
+/* For one stage: the work of each stream; and the time between a minibatch's passes and the next one's first. */
 static double offloaded_minibatch_s(const struct what_if_floor_view *v)
 {
     const struct parallel *p = v->parallel;
@@ -368,7 +369,7 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
     return status;
 }
 
-/* Of the first device alone where the way has one. */
+/* The floor of the first device, where the way has only one. */
 static void alone_floor(const struct hardware *hardware, const struct job *job, uint32_t devices, struct what_if_floor *out)
 {
     struct hardware view = *hardware;

@@ -1,30 +1,32 @@
 /*
- * Of a way of training (planner/capacity/what_if_ways.h), before there is a plan: how soon it can end at the earliest, and how much
- * memory it takes at the least. What the plan of a way, simulated with the same machine, takes is never below either, so
- * a search leaves out what cannot be the fastest without planning it.
+ * Lower bounds for a way of training (planner/capacity/what_if_ways.h) before there is a plan: its earliest end, and
+ * its least memory. The plan of a way, simulated with the same machine, is never below either, so a search skips ways
+ * that cannot be the fastest without planning them.
  *
- * Parallel jobs. Of each stage the first device of all, whose kernels and collectives follow each other on its
- * stream of computations; f and b are seconds of a run's passes over a microbatch with the collectives that are on that
+ * Parallel jobs. The bound looks at the first device of each stage, whose kernels and collectives follow each other on
+ * its stream of computations. f and b are seconds of a run's passes over a microbatch with the collectives on that
  * stream, m microbatches of a replica, sends where stages meet:
  *
- *     stage p    sum of f over runs in front    before its first pass
+ *     stage p    sum of f over earlier runs     before its first pass
  *                m (f + b) of its own runs      on its stream
- *                sum of b over runs in front    behind the last pass back over its first run
- *     run 0      its gradient's reduction (which may begin beside the collectives of the last pass), its update, the
- *                all-gather of what that made
+ *                sum of b over earlier runs     after the last backward pass over its first run
+ *     run 0      its gradient's reduction (which may begin during the collectives of the last pass), its update, the
+ *                all-gather of the updated weights
  *
- * These add up, for the microbatch that is the first to come is so from the first stage on, and the last pass back over
- * a stage's first run needs all passes that the stage has before it. The largest over the stages is a minibatch's floor:
- * the next one begins with weights of run 0 (schedules that are not synchronous: none). Where passes back are in two, what
- * follows for other stages is the first of the two alone. And no stage ends before its streams have done
- * all that is theirs: passes and updates; what data-parallel ranks exchange.
+ * These add up: the first microbatch at a stage is also the first one at the first stage, and the last backward pass
+ * over a stage's first run needs all earlier passes of the stage. The largest sum over the stages is a minibatch's
+ * floor: the next one begins with weights of run 0 (asynchronous schedules: no floor). Where backward passes are split
+ * in two, only the first part precedes the passes of other stages. Also, no stage ends before its streams have done all
+ * their work: passes and updates; the exchange of data-parallel ranks.
  *
- * Offloaded, over replicas. Of the first device its passes, then what is between these and the next minibatch's first: the
- * gradient of run 0 down, its update, its weights up where they stay on devices. Nor does a minibatch end before the
- * host's processor has added up and updated all ranks' shares, the link has carried all both ways (weights that come up for
- * each pass may stay where a pass back follows its own), and ranks have exchanged all gradients.
+ * Offloaded, over replicas. The first device has its passes, then the time to the next minibatch's first pass: the
+ * gradient of run 0 down, its update, its weights up where they stay on devices. A minibatch does not end before the
+ * host's processor has added up and updated all ranks' shares, the link has carried all data both ways (weights that
+ * come up for each pass may stay where a backward pass follows its own forward pass), and ranks have exchanged all
+ * gradients.
  *
- * On one device at a time, and parallel on a single one (parallel_is_alone()). planner/spill/cut/bound.h, of the device or of all.
+ * On one device at a time, and parallel on a single device (parallel_is_alone()): the bound of
+ * planner/spill/cut/bound.h, of the device or of all.
  */
 #ifndef SPILLWAY_PLANNER_WHAT_IF_FLOOR_H
 #define SPILLWAY_PLANNER_WHAT_IF_FLOOR_H
@@ -32,13 +34,15 @@
 #include "planner/capacity/what_if_ways.h"
 
 struct what_if_floor {
-    double run_s;          /* seconds of the whole job; 0: nothing is known */
-    uint64_t device_bytes; /* on each device of `stage`, which lacks most of them or has least left; 0: nothing is known */
-    uint64_t have_bytes;   /* of the first of these */
+    double run_s;          /* seconds of the whole job; 0: unknown */
+    uint64_t device_bytes; /* on each device of `stage`, the stage that lacks the most bytes or has the fewest left; 0:
+                              unknown */
+    uint64_t have_bytes;   /* of the stage's first device */
     uint32_t stage;
 };
 
-/* Errors: STATUS_NO_MEMORY. A way that the machine cannot go at all has the floor 0: its plan says why. */
+/* Computes the floor. It is 0 for a way that is impossible on the machine; its plan says why. Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status what_if_floor(const struct hardware *hardware, const struct job *job,
                                      const struct what_if_way *way, struct what_if_floor *out, struct error *err);
 

@@ -1,17 +1,18 @@
 /*
- * Every way that `spillway whatif` looks at for a job on a machine: those of `mem` (planner/capacity/feasibility_ways.h), on one device at a
- * time with the microbatches of the grid, too, and a grid over
+ * All ways that `spillway whatif` examines for a job on a machine: the ways of `mem`
+ * (planner/capacity/feasibility_ways.h), on one device at a time also with the microbatches of the grid, and a grid
+ * over
  *
- *     devices        all; of several nodes also those of one
+ *     devices        all; with several nodes also one node's
  *     tensor         powers of two up to a node, 8 at most
- *     pipeline       every divisor of the rest up to the blocks; data takes what is left
- *     microbatch     1, 2, 4, ... samples, the minibatch unchanged; of a profile what it was timed at
+ *     pipeline       every divisor of the rest up to the blocks; data uses the rest
+ *     microbatch     1, 2, 4, ... samples, the minibatch unchanged; for a profile, its timed size
  *     zero           0 to 3 without stages, in runs of a block; 0 and 1 with them
- *     offload        states with zero 2, weights with zero 3, these on a disk too: where neither tensors nor stages are
+ *     offload        states with zero 2, weights with zero 3, also on a disk: without tensor groups and stages
  *     schedule       1f1b; with stages zb-h1 and interleaved by 2 too, on machines of few devices
  *
- * Nothing of it changes what is computed: no asynchronous schedule, no compression, no other minibatch. A job that says
- * how it is parallelized is taken at its word.
+ * None of them changes the computed values: no asynchronous schedule, no compression, no other minibatch. A job that
+ * gives its own parallelism keeps it.
  */
 #ifndef SPILLWAY_PLANNER_WHAT_IF_WAYS_H
 #define SPILLWAY_PLANNER_WHAT_IF_WAYS_H
@@ -21,13 +22,13 @@
 enum { WHAT_IF_WAYS_MAX = 4096 };
 
 struct what_if_way {
-    struct feasibility_way fit; /* its name says the microbatch too, where that is not the job's */
-    uint64_t microbatch;        /* samples of a pass */
-    uint64_t microbatches;      /* of a minibatch */
-    bool keeps_less;            /* may recompute where what is kept does not fit */
+    struct feasibility_way fit; /* its name has the microbatch too, where that is not the job's */
+    uint64_t microbatch;        /* samples in a pass */
+    uint64_t microbatches;      /* number in a minibatch */
+    bool keeps_less;            /* may recompute when the kept activations do not fit */
 };
 
-/* In an order that equal input gives again; what parallel_check() refuses is left out. Returns how many. */
+/* Lists the ways in a fixed order, without ways that parallel_check() refuses. Returns their number. */
 uint32_t what_if_ways(const struct hardware *hardware, const struct job *job, struct what_if_way out[WHAT_IF_WAYS_MAX]);
 
 #endif

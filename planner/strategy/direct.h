@@ -5,8 +5,8 @@
 #include "planner/strategy/strategy.h"
 
 /*
- * Plans jobs that say nothing of devices, or all of them how they are parallel, or each that it has the only device for
- * itself. Takes hardware and jobs over, also on failure. Errors as planner_plan().
+ * Plans jobs of which none names devices or parallelism, all are parallel, or each has the only device for itself.
+ * Takes ownership of hardware and jobs, also after an error. Errors: as planner_plan().
  */
 MUST_CHECK enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                                    struct plan *out, struct error *err);

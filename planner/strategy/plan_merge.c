@@ -1,7 +1,7 @@
 /*
  * Numbers of the subplans are translated once, in tables for each subplan: its buffers, units, slots and gangs. Then
- * instances are appended in *turns*, each some repetitions of a segment, or one instance, with the time at which it
- * is expected to begin: a subplan's time is divided among its instances as what they compute, or copy, takes.
+ * instances are appended in *turns*, each some repetitions of a segment, or one instance, with its expected start: a
+ * subplan's time is divided among its instances in proportion to their computation, or their copies.
  *
  *     subplan 0  minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
  *     subplan 1                       1 2 3 4
@@ -24,8 +24,8 @@
 #include "planner/plan_hosts.h"
 #include "planner/walk/plan_build.h"
 
-enum { TURNS = 16 }; /* that a subplan takes while others run beside it */
-static const double shortest_s = 1e-9; /* of an instance, in front of the order */
+enum { TURNS = 16 }; /* turns of a subplan while others run at the same time */
+static const double shortest_s = 1e-9; /* least time of an instance, for the order */
 
 struct plan_merge_piece {
     const struct merge_subplan *subplan;
@@ -36,11 +36,12 @@ struct plan_merge_piece {
     double *unit_s;       /* what an instance of each takes (unit_seconds()) */
     double all_s;         /* all instances, all repetitions */
     bool uses_host;       /* has operations on the host's streams ... */
-    bool one_by_one;      /* ... beside another subplan that has: its instances take turns one by one */
+    bool one_by_one;      /* ... while another subplan has them: its instances take turns one by one */
     /* the next turn: */
-    double done_s;        /* what instances in front of it take */
+    double done_s;        /* time of its earlier instances */
     uint32_t segment, repeat, index;
-    /* those that wait for it, and for how many devices it waits: */
+    /* per device: the next subplan that has it, or PLAN_NONE; subplans that wait for it, and the number of devices it
+     * waits for: */
     uint32_t *next_on;    /* per device: the next subplan that has it, or PLAN_NONE */
     uint32_t follower, next_follower; /* the first subplan that follows this one; the next that follows the same */
     uint32_t waits;       /* devices that an earlier subplan has, and the subplan that it follows */
@@ -200,7 +201,7 @@ static enum status make_reservations(struct merge *c)
 
 /* --- turns ---------------------------------------------------------------------------------- */
 
-/* What a unit computes on a device; what its copies take where it computes nothing. */
+/* Returns the seconds of a unit's computation on a device, or of its copies without computation. */
 static double unit_seconds(const struct plan *plan, const struct hardware *hardware, const struct plan_unit *unit,
                            uint32_t device, bool copies)
 {
@@ -250,7 +251,7 @@ static int compare_seconds(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* How many of `sorted` are less than `limit`; with `also`, as much. */
+/* Returns how many of `sorted` are less than `limit`; with `also`, or equal. */
 static uint32_t count_below(const double *sorted, uint32_t count, double limit, bool also)
 {
     uint32_t begin = 0;
@@ -262,8 +263,8 @@ static uint32_t count_below(const double *sorted, uint32_t count, double limit, 
     return begin;
 }
 
-/* Those that begin before a subplan ends, but for those that have ended when it begins, are beside it; itself included,
- * unless it takes no time. */
+/* Subplans that begin before a subplan ends, and have not ended when it begins, overlap it; it overlaps itself, unless
+ * it takes no time. */
 static enum status choose_turns(struct merge *c)
 {
     double *begins, *ends;
@@ -320,7 +321,7 @@ static void write_instance(struct merge *c, const struct plan_merge_piece *p, co
                                                               : p->subplan->devices[instance->peer]);
 }
 
-/* One instance; those that follow each other are a segment. */
+/* Writes one instance; consecutive ones are a segment. */
 static void write_single(struct merge *c, struct plan_merge_piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
@@ -422,7 +423,7 @@ static enum status write_order(struct merge *c)
 
 /* --- estimate and bound --------------------------------------------------------------------- */
 
-/* What the devices of a subplan compute, without anything beside. */
+/* Adds the computation of a subplan's devices, undisturbed. */
 static void add_computing(const struct plan_merge_piece *p, const struct hardware *hardware, double *busy_s)
 {
     const struct plan *plan = p->plan;
@@ -474,7 +475,7 @@ static enum status describe(struct merge *c, const struct merge_options *options
 
 /* --- the whole ------------------------------------------------------------------------------ */
 
-/* `bytes` behind those of earlier subplans on the hosts that the subplan is on. */
+/* Returns the offset of `bytes` after earlier subplans on the subplan's hosts. */
 static uint64_t base_of(const struct merge *c, const struct merge_subplan *subplan, uint64_t bytes, uint64_t *staged)
 {
     const struct hardware_device *devices = c->whole->hardware.devices;

@@ -1,7 +1,8 @@
 /*
- * From jobs and a machine to a plan: a table of strategies (planner.c), the first of which that applies plans. Jobs with
- * devices of their own are planned group by group (reservation.h), free jobs may stay on a device each (resident.h), all others
- * are planned together (direct.h): with swapped activations, in parallel, or spilled (spilled.h).
+ * From jobs and a machine to a plan: a table of strategies (planner.c), of which the first one that applies plans. Jobs
+ * with devices of their own are planned group by group (reservation.h), free jobs may stay on a device each
+ * (resident.h), all others are planned together (direct.h): with swapped activations, in parallel, or spilled
+ * (spilled.h).
  */
 #ifndef SPILLWAY_PLANNER_PLANNER_H
 #define SPILLWAY_PLANNER_PLANNER_H
@@ -9,11 +10,10 @@
 #include "planner/planner_options.h"
 
 /*
- * Takes hardware and jobs over (moved into the plan, zeroed here), also on failure. *out is zeroed
- * before; release it with plan_release().
- * Errors: STATUS_INFEASIBLE, naming the job, the layer and the bytes missing, when a job fits at no
- * sharding or host memory is too small; STATUS_BAD_INPUT for an unknown policy, a shared object that
- * is none, and a policy that breaks a rule (policy_ask.h).
+ * Makes a plan. Takes ownership of hardware and jobs (moved into the plan, zeroed here), also after an error. *out is
+ * zeroed before; release it with plan_release(). Errors: STATUS_INFEASIBLE, naming the job, the layer and the missing
+ * bytes, when a job fits at no sharding or host memory is too small; STATUS_BAD_INPUT for an unknown policy, a file
+ * that is no shared object of a policy, and a policy that breaks a rule (policy_ask.h).
  */
 MUST_CHECK enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                                     const struct planner_options *options, struct plan *out,

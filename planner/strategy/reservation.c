@@ -40,7 +40,7 @@ struct reservation_groups {
     uint32_t *left;      /* devices for jobs that name none */
     uint32_t left_count;
     double *free_s;      /* per device */
-    struct subproblem_hosts hosts; /* what is left of their memory */
+    struct subproblem_hosts hosts; /* memory left on hosts */
     struct error *err;
 };
 
@@ -68,7 +68,7 @@ static uint64_t devices_of(const struct job *job)
     return job->devices ? job->device_count : parallel_devices(&job->parallel);
 }
 
-/* Of a job that names some. */
+/* For a job that names devices. */
 static uint32_t device_of(const struct job *job, uint32_t i)
 {
     return job->devices ? job->devices[i] : job->parallel.first_device + i;

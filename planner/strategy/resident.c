@@ -1,6 +1,6 @@
 /*
- * What is made without resident placement comes first: its clock is to beat, and its lower bound holds for every plan. Plans of
- * subproblems are made to be compared and thrown away; equal jobs on equal devices are planned once.
+ * The plan without resident placement comes first: its clock is the one to beat, and its lower bound holds for every
+ * plan. Plans of subproblems are made for comparison only; equal jobs on equal devices are planned once.
  */
 #include "planner/strategy/resident.h"
 
@@ -22,8 +22,8 @@
 #include "planner/strategy/resident_divide.h"
 #include "planner/strategy/resident_subproblem.h"
 
-/* Divisions that are planned where some jobs are left over, of those that are looked at: as many numbers of resident
- * devices, in equal steps. */
+/* Divisions that are planned with jobs left over, and divisions examined: numbers of resident devices, in equal
+ * steps. */
 enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
 
 /* A plan of a subproblem has to end that much earlier to be taken. */
@@ -55,7 +55,7 @@ struct resident_timed {
     double host_bytes;
 };
 
-/* What is to be done instead of spilling everything. */
+/* A decision in place of spilling everything. */
 struct resident_choice {
     const char *policy;     /* on the whole machine; NULL: none of these */
     uint32_t *device;       /* where jobs stay; NULL: none stays */
@@ -77,7 +77,7 @@ bool resident_applies(const struct hardware *hardware, const struct job_set *job
 
 /* --- times of subproblems -------------------------------------------------------------------------- */
 
-/* Seconds of a subproblem's best plan, and what it needs in host memory; infinite: none fits. */
+/* Computes the seconds of a subproblem's best plan, and its need of host memory; infinite: none fits. */
 static enum status time_subproblem(struct resident_search *s, const struct subproblem *subproblem, double *seconds,
                                    double *host_bytes)
 {
@@ -113,7 +113,7 @@ static bool same_jobs(const struct resident_search *s, const struct resident_tim
     return true;
 }
 
-/* Of these jobs, ascending, on one device. */
+/* Times jobs, ascending, on one device. */
 static enum status time_device(struct resident_search *s, uint32_t device, const uint32_t *jobs, uint32_t count,
                                const struct resident_timed **out)
 {
@@ -172,7 +172,7 @@ static enum status find_alike(struct resident_search *s)
     return STATUS_OK;
 }
 
-/* What is remembered of devices and of subproblems: each job alone on each kind; each device of all divisions. */
+/* Allocates the tables of devices and of subproblems: each job by itself on each kind; each device of all divisions. */
 static enum status allocate_tables(struct resident_search *s)
 {
     uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
@@ -186,7 +186,7 @@ static enum status allocate_tables(struct resident_search *s)
     return STATUS_OK;
 }
 
-/* *fits false: some job does so on no device alone. */
+/* Times each job by itself. *fits false: some job fits on no device. */
 static enum status time_jobs(struct resident_search *s, bool *fits)
 {
     uint32_t jobs = s->jobs->count, devices = s->hardware->device_count, kinds = s->hardware->type_count;
@@ -217,10 +217,10 @@ static enum status time_jobs(struct resident_search *s, bool *fits)
 
 /* --- divisions ------------------------------------------------------------------------------- */
 
-/* Jobs by device, ascending; those that are left come last. */
+/* Jobs by device, ascending; jobs left over come last. */
 struct resident_shares {
     uint32_t *jobs;  /* (job count) */
-    uint32_t *begin; /* (device count + 2): where each device's jobs begin, then those that are left, then the end */
+    uint32_t *begin; /* (device count + 2): start of each device's jobs, then of the jobs left over, then the end */
 };
 
 static enum status share_out(struct resident_search *s, const uint32_t *device_of, struct resident_shares *out)
@@ -276,13 +276,13 @@ static enum status try_division(struct resident_search *s, const struct resident
     return STATUS_OK;
 }
 
-/* What a division may come to: what is left takes as much longer than alone as everything did, spilled. */
+/* Returns the expected seconds of a division: jobs left over are slowed like all jobs were when spilled. */
 static double outlook_s(const struct resident_division *division, double slowed)
 {
     return max_s(division->resident_s, division->left_s * slowed);
 }
 
-/* A number of devices with resident jobs, and what it may come to. */
+/* A number of devices with resident jobs, and its expected seconds. */
 struct prospect {
     double outlook_s;
     uint32_t resident;
@@ -295,7 +295,7 @@ static int compare_prospects(const void *left, const void *right)
     return a->resident < b->resident ? -1 : 1;
 }
 
-/* Those with some jobs left, as many as the other devices and more; what promises most comes first. */
+/* Finds divisions with at least one job left over for each other device; the most promising comes first. */
 static uint32_t find_prospects(const struct resident_search *s, double slowed, struct resident_division *division,
                                struct prospect out[DIVISIONS_SEEN])
 {
@@ -310,7 +310,7 @@ static uint32_t find_prospects(const struct resident_search *s, double slowed, s
     return count;
 }
 
-/* All jobs resident; then with some left, in the order of what they may come to. */
+/* Tries all jobs resident; then divisions with jobs left over, in the order of their expected seconds. */
 static enum status try_divisions(struct resident_search *s, struct resident_choice *best)
 {
     struct resident_division division = {0};

@@ -104,7 +104,7 @@ static uint32_t first_full(const struct resident_division *division, uint32_t be
     return begin;
 }
 
-/* The device at a place has got more to do and moves on, to behind those with less, or as much and a lower number. */
+/* Moves a device whose load has grown after the devices with less load, or with equal load and a lower number. */
 static void move_on(struct resident_division *division, uint32_t place, uint32_t end)
 {
     uint32_t *order = division->order, device = order[place], begin = place + 1;

@@ -1,9 +1,9 @@
 /*
- * Which jobs stay on which devices (resident.h): pure arithmetic on the times of each job alone.
+ * The division of jobs among devices (resident.h): pure arithmetic on the times of each job without others.
  *
- * All resident: the longest job first, to the device on which it ends first (LPT: at most 4/3 - 1/(3 D) of the best
- * on D equal devices, Graham, SIAM J. Appl. Math. 17, 1969). On the first m devices alone: the longest first, to the
- * fullest device that it does not fill beyond an even share of everything; what fits nowhere is left over, for the
+ * All resident: the longest job first, to the device on which it ends first (LPT: at most 4/3 - 1/(3 D) of the best on
+ * D equal devices, Graham, SIAM J. Appl. Math. 17, 1969). On the first m devices only: the longest first, to the
+ * fullest device that it does not fill beyond an even share of everything; jobs that fit nowhere are left over, for the
  * other devices.
  *
  * Cost: O(jobs * kinds * log devices) comparisons; devices of a kind are kept in the order of their loads.
@@ -18,17 +18,17 @@
 struct resident_times {
     const double *alone_s;   /* [job][kind]: seconds from its first minibatch to its last */
     const uint32_t *kind;    /* (device_count) each below kind_count; a kind without devices takes HUGE_VAL */
-    const uint32_t *longest; /* (job_count) jobs, that with the longest time first */
+    const uint32_t *longest; /* (job_count) jobs by their times, the longest first */
     uint32_t job_count, device_count, kind_count;
 };
 
 struct resident_division {
-    uint32_t *device;     /* (job_count) of each job; RESIDENT_NOWHERE: it is left over */
+    uint32_t *device;     /* (job_count) device of each job; RESIDENT_NOWHERE: left over */
     double *load_s;       /* (device_count) */
-    uint32_t *order;      /* (device_count) scratch: devices by kind, those of a kind by load */
+    uint32_t *order;      /* (device_count) scratch: devices by kind, then by load */
     uint32_t *kind_end;   /* (kind_count) scratch: where each kind ends there */
     uint32_t left_count;  /* jobs */
-    double resident_s;    /* when the last resident device is done */
+    double resident_s;    /* end of the last resident device */
     double left_s;        /* what the jobs that are left take alone, divided among the other devices; or the longest
                              of them */
 };

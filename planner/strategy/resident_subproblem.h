@@ -1,4 +1,4 @@
-/* Jobs of one device or of a few: spilled, resident, or in between, the way that ends first. */
+/* Plans jobs on one device or on a few: spilled, resident, or in between, the way that ends first. */
 #ifndef SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
 #define SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
 
@@ -10,7 +10,7 @@ bool resident_allowed(const struct planner_options *options);
 
 struct resident_company {
     uint32_t busy_devices; /* devices that work at the same time */
-    double contention;     /* by how much copies take longer for that (planner_options.contention) */
+    double contention;     /* factor by which copies take longer because of that (planner_options.contention) */
 };
 struct resident_company resident_company(const struct hardware *hardware, uint32_t busy_devices);
 
@@ -21,8 +21,8 @@ enum { RESIDENT_WAYS_MAX = 4 };
 size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem, const struct policy *ways[RESIDENT_WAYS_MAX]);
 
 /*
- * As subproblem_plan() of a subproblem whose jobs are not parallel; of one device, in one of these ways, if the options leave
- * that open. `company` is that of the whole machine.
+ * Plans as subproblem_plan() a subproblem without parallel jobs; on one device in one of these ways, if the options
+ * leave that open. `company`: the whole machine's.
  */
 MUST_CHECK enum status resident_subproblem_plan(const struct hardware *all, const struct job *from,
                                                 const struct subproblem *subproblem, const struct resident_company *company,

@@ -133,7 +133,7 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     return status;
 }
 
-/* What the plan says about itself. */
+/* Fills in the plan's description. */
 static enum status describe(struct plan *plan, const struct policy *policy,
                             const struct planner_options *options,
                             const struct partition *partition, double estimate_s,

@@ -1,6 +1,6 @@
 /*
- * A way to make a plan. A strategy may call those below it (planner.c is above subproblem.c, which is above direct.c), never
- * planner_plan().
+ * A way to make a plan. A strategy may call those below it (planner.c is above subproblem.c, which is above direct.c),
+ * never planner_plan().
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_H
 #define SPILLWAY_PLANNER_STRATEGY_H
@@ -11,7 +11,7 @@ struct planner_strategy {
     const char *name;
     /* NULL: always; the last of a table. */
     bool (*applies)(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
-    /* Takes hardware and jobs over, also on failure. */
+    /* Takes ownership of hardware and jobs, also after an error. */
     enum status (*plan)(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                         struct plan *out, struct error *err);
 };

@@ -1,10 +1,9 @@
 /*
- * For each job: as a chain on the device that is free first (swap_chain.h), choices and places
- * (swap_choose.h), then its units (swap_units.h).
+ * For each job: a chain on the device that is free first (swap_chain.h), choices and places (swap_choose.h), then its
+ * units (swap_units.h).
  *
- * Jobs of one device stand one behind the other, a minibatch stored once. Where several devices are used,
- * the host's stream of batches is theirs in common and runs in plan order: minibatches then stand in the
- * order in which they are expected to begin.
+ * Jobs of one device follow each other, with a minibatch stored once. With several devices, the jobs share the host's
+ * stream of batches, which runs in plan order: minibatches then stand in the order of their expected starts.
  */
 #include "planner/swap/swap.h"
 
@@ -19,7 +18,7 @@
 #include "planner/swap/swap_choose.h"
 #include "planner/swap/swap_units.h"
 
-#define PREFIX "swap-" /* of the plan's policy, in front of the way */
+#define PREFIX "swap-" /* prefix of the plan's policy name, before the way */
 
 /* A job, ready to be written. */
 struct swap_planned {
@@ -38,7 +37,7 @@ struct swap_planning {
     struct footprints *footprints;
     struct swap_planned *jobs;
     struct partition partition;
-    double *free_s; /* per device: behind the jobs that it has */
+    double *free_s; /* per device: end of its jobs so far */
     struct error *err;
 };
 
@@ -161,7 +160,7 @@ static enum status write_jobs(struct swap_planning *g)
     struct emitter e = {.builder = g->builder, .plan = g->plan, .footprints = g->footprints,
                         .partition = &g->partition, .err = g->err};
     uint32_t count = g->plan->jobs.count;
-    bool fold = true; /* one device: plan order is that of its jobs */
+    bool fold = true; /* one device: plan order is the order of its jobs */
     for (uint32_t j = 0; j < count; j++) fold &= g->jobs[j].job.device == 0;
     for (;;) {
         uint32_t next = PLAN_NONE;

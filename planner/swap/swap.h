@@ -1,30 +1,30 @@
 /*
- * Jobs whose states fit on a device and whose activations do not, each on one device: every layer's
- * activations are kept there, swapped to the host and back, or computed again, as a chain's certificate
- * (planner/chain/chain_certify.h) or one of the rules of others (planner/chain/chain_rules.h) says.
+ * Jobs whose states fit on a device and whose activations do not, each on one device: every layer's activations are
+ * kept there, swapped to the host and back, or computed again, as a chain's certificate (planner/chain/chain_certify.h)
+ * or a rule of another system (planner/chain/chain_rules.h) says.
  *
- * Training is synchronous, as of jobs that run alone: nothing is computed from other values than without
- * swapping. A layer is a shard, its state on the device from LOAD to STORE; the units of a minibatch are
+ * Training is synchronous, as for jobs that run by themselves: every value is the same as without swapping. A layer is
+ * a shard, its state on the device from LOAD to STORE. The units of a minibatch are
  *
- *   FORWARD s     forward pass; of a swapped layer followed by copies of what it keeps, its input
- *                 included, to the host
- *   LOSS          forward and backward pass of the last layer, whose activations nobody keeps
- *   BACKWARD s    of a swapped layer preceded by the copies back; backward pass, in front of it the second
- *                 forward pass of a recomputed layer; update
+ *     FORWARD s     forward pass; of a swapped layer followed by copies of its kept data, its input included, to the
+ *                   host
+ *     LOSS          forward and backward pass of the last layer, whose activations are not kept
+ *     BACKWARD s    of a swapped layer preceded by the copies back; for a recomputed layer its second forward pass;
+ *                   backward pass; update
  *
- *   access of           FORWARD              LOSS   BACKWARD
- *   state                 r                   rw      rw
- *   boundary s            r (swapped: rx)     rx      rx (swapped: awrx)     x: its life on the device ends
- *   boundary s + 1        aw                                                 a: it begins
- *   activations           aw (swapped: awrx)          rx (swapped: awrx)     not of recomputed layers
- *   gradient of s + 1                                 rx
- *   gradient of s                             aw      aw
- *   workspace             awx                 awx     awx
+ *     access of           FORWARD              LOSS   BACKWARD
+ *     state                 r                   rw      rw
+ *     boundary s            r (swapped: rx)     rx      rx (swapped: awrx)     x: its life on the device ends
+ *     boundary s + 1        aw                                                 a: it begins
+ *     activations           aw (swapped: awrx)          rx (swapped: awrx)     not of recomputed layers
+ *     gradient of s + 1                                 rx
+ *     gradient of s                             aw      aw
+ *     workspace             awx                 awx     awx
  *
- * plan_check() proves of such a plan what it proves of all: each backward pass finds the activations and
- * boundaries of its own minibatch, and nothing overlaps. Addresses follow the chain's schedule
- * (planner/swap/swap_places.h), and with them copies in wait for memory and start as it frees. Several jobs take
- * turns on each device; a job goes, in the order of the file, to the device that is free first.
+ * plan_check() proves the same of such a plan as of any other: each backward pass finds the activations and boundaries
+ * of its own minibatch, and no buffers overlap. Addresses follow the chain's schedule (planner/swap/swap_places.h), so
+ * copies in wait for memory and start when it is free. Several jobs take turns on each device; a job goes, in the order
+ * of the file, to the device that is free first.
  *
  * Source: KARMA, arXiv 2008.11421, sec. III; vDNN, arXiv 1602.08124; Checkmate, arXiv 1910.02653.
  */
@@ -34,34 +34,34 @@
 #include "planner/chain/chain_certify.h"
 #include "planner/walk/plan_build.h"
 
-/* Whose choices: those of a rule, or the best of the certificate's and all rules'. */
+/* The origin of the choices: a rule, or the best of the certificate's and all rules'. */
 enum { SWAP_BEST = CHAIN_RULES, SWAP_WAYS };
 
 struct swap_options {
     uint32_t way;    /* enum chain_rule, or SWAP_BEST */
-    double limit_s;  /* of the search, for each job; 0: SWAP_LIMIT_S */
+    double limit_s;  /* time limit of the search, for each job; 0: SWAP_LIMIT_S */
 };
 #define SWAP_LIMIT_S 10.0
 
-/* What was chosen for a job, and how good it is. Seconds are of a minibatch. */
+/* The choices for a job, and their quality. Seconds are of a minibatch. */
 struct swap_outcome {
     uint32_t device, layer_count;
-    uint32_t way;              /* whose the choices are */
+    uint32_t way;              /* origin of the choices */
     const uint8_t *choices;    /* (layer_count) enum chain_choice; of the report's arena */
     uint32_t counts[CHAIN_CHOICES];
     double minibatch_s;        /* by the planner's clock (planner/swap/swap_timing.h) */
-    double promised_s;         /* by the chain's schedule: no less than that */
-    double compute_s;          /* of all passes, nothing computed twice */
-    double bound_s;            /* no schedule by chain.h's rules in chain_bytes takes less */
-    bool cut_short;            /* the search for the choices, by its limit of time */
-    char proof[CERTIFICATE_TEXT_BYTES]; /* who says so */
+    double promised_s;         /* by the chain's schedule: at least minibatch_s */
+    double compute_s;          /* of all passes, without recomputation */
+    double bound_s;            /* lower bound for schedules by chain.h's rules in chain_bytes */
+    bool cut_short;            /* a time limit ended the search for the choices */
+    char proof[CERTIFICATE_TEXT_BYTES]; /* the proof in a sentence */
     uint64_t chain_bytes;      /* memory that the chain was given */
-    uint64_t held_bytes, placed_bytes; /* the most that lives at a time; what its places take */
-    double way_s[SWAP_WAYS];   /* each one's minibatch, where way_fits[] */
+    uint64_t held_bytes, placed_bytes; /* most live bytes at a time; end of the places */
+    double way_s[SWAP_WAYS];   /* minibatch of each way where way_fits[] */
     bool way_fits[SWAP_WAYS];
 };
 
-/* Open; zeroed it is empty. */
+/* Open structure; zeroed it is empty. */
 struct swap_report {
     struct swap_outcome *jobs; /* (job_count) */
     uint32_t job_count;
@@ -69,13 +69,13 @@ struct swap_report {
 };
 void swap_report_release(struct swap_report *report);
 
-/* Was a plan with this policy made by swap_plan(), and by which way? */
+/* Returns true when swap_plan() made a plan with this policy; *way: its way. */
 bool swap_made(const char *policy, uint32_t *way);
 
 /*
- * Add all jobs to the builder, with estimate and lower bound. `report` is zeroed before; release it, also on
- * failure. Errors: STATUS_INFEASIBLE, naming the job and the bytes missing; STATUS_BAD_INPUT for jobs that
- * clip, are evaluated on held-out data or parallel; STATUS_NO_MEMORY, STATUS_LIMIT.
+ * Adds all jobs to the builder, with estimate and lower bound. `report` is zeroed before; release it, also after an
+ * error. Errors: STATUS_INFEASIBLE, naming the job and the missing bytes; STATUS_BAD_INPUT for jobs that clip, are
+ * evaluated on held-out data or parallel; STATUS_NO_MEMORY, STATUS_LIMIT.
  */
 MUST_CHECK enum status swap_plan(struct plan_builder *builder, const struct swap_options *options,
                                  struct swap_report *report, struct error *err);

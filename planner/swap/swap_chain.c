@@ -1,7 +1,7 @@
 /*
- * Ticks are a millionth of the computation: what is rounded up in a chain of a hundred layers is then less
- * than a thousandth of it. A copy takes what models/cost/cost.h says of its two pieces; the rate that the chain
- * is given is the link's, which no copy exceeds, so that bounds by it hold.
+ * Ticks are a millionth of the computation: the rounding in a chain of a hundred layers is then less than a thousandth
+ * of it. A copy has the duration that models/cost/cost.h gives for its two pieces; the chain's rate is the link's,
+ * which no copy exceeds, so bounds by it hold.
  */
 #include "planner/swap/swap_chain.h"
 
@@ -29,7 +29,7 @@ static uint64_t saved_bytes(const struct swap_job *j, uint32_t l)
     return padded(j->layers[l].bytes.input_bytes) + padded(swap_kept_bytes(j, l));
 }
 
-/* Beside what is saved, while the layer runs: scratch, its output, the gradients on both sides. */
+/* Returns the other bytes while the layer runs: scratch, its output, the gradients on both sides. */
 static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
 {
     const struct footprint *f = &j->layers[l].bytes;

@@ -1,14 +1,14 @@
 /*
- * The chain knows how much lives at a time, not where. Its memory is therefore found by trial:
+ * The chain knows how many bytes live at a time, not where. Its memory is therefore found by trial:
  *
  *     memory for the chain -> choices and times -> places -> bytes that these take of the device
  *
- * begins with what the job leaves when all reserves are needed at once (planner/swap/swap_chain.h). Places that
- * exceed the device (gaps between ranges) take as much from the next trial's memory, places that leave some
- * of it free (reserves that are not needed at the fullest moment) give it; between a memory that is enough
- * and one that is not the middle is tried. Of the trials that fit the one with the shortest minibatch is kept.
+ * begins with the memory left when all reserves are needed at once (planner/swap/swap_chain.h). When places exceed the
+ * device (gaps between ranges), the next trial's memory is smaller by the excess; when places leave some of it free
+ * (reserves that are not needed at the fullest moment), it is larger; between a memory that is enough and one that is
+ * not, the middle is tried. The trial that fits and has the shortest minibatch is kept.
  *
- * The search for the best way is given half of its time first, then half of what is left, and so on.
+ * The search for the best way gets half of its time first, then half of the rest, and so on.
  */
 #include "planner/swap/swap_choose.h"
 
@@ -21,7 +21,7 @@
 #include "base/text/quantity.h"
 #include "planner/swap/swap_timing.h"
 
-enum { TRIALS_MAX = 8, SLACK_SHARE = 512 }; /* of the device: what is left then is not worth a trial */
+enum { TRIALS_MAX = 8, SLACK_SHARE = 512 }; /* share of the device: less is not worth a trial */
 
 void swap_choice_release(struct swap_choice *choice)
 {
@@ -122,7 +122,7 @@ static enum status settle(const struct swap_job *job, uint32_t way, double limit
     return err->status;
 }
 
-/* What choices of others could gain at most. */
+/* Bounds the gain of other choices. */
 static enum status bound_others(const struct chain *chain, double limit_s, struct swap_choice *out,
                                 struct error *err)
 {

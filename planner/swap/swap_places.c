@@ -1,14 +1,14 @@
 /*
- * What lives throughout lies at the bottom, in the order of layers; the rest is laid above it. Ranges that
- * have their place are kept by ascending offset, so that one pass over them finds the first gap:
+ * Permanent lives lie at the bottom, in the order of layers; the rest is laid above them. Ranges with a place are
+ * sorted by offset, so that one pass over them finds the first gap:
  *
- *     bytes ^   [ kept 2 ]......            a new life from a to b asks those that overlap it in time,
+ *     bytes ^   [ kept 2 ]......            a new life from a to b looks at those that overlap it in time,
  *           |   [ kept 1 ]..[ in 1 ]....    here kept 0, kept 1 and in 1, and goes into the lowest gap
  *           |   [ kept 0 ]..............    between or above them
  *           |   [ states, batches      ]
  *           +-------a-----------b-----> time
  *
- * The best of some orders is bettered by moving what lies highest to its front, a few hundred times.
+ * The best of some orders is improved by moving the highest life to its beginning, a few hundred times.
  *
  * Cost: O(lives^2) for each order, at most PAIRS_MAX pairs of lives in all the moves.
  */
@@ -120,7 +120,7 @@ static uint64_t range_end(const struct swap_range *r)
     return r->offset + size_align(r->bytes, PARTITION_ARENA_ALIGNMENT);
 }
 
-/* In the lowest gap; laid: those that have a place, by offset. */
+/* Lays a life in the lowest gap; laid: the lives with a place, by offset. */
 static void lay(struct swap_range *range, struct swap_range **laid, uint32_t count, uint64_t base)
 {
     uint64_t bytes = size_align(range->bytes, PARTITION_ARENA_ALIGNMENT);
@@ -161,8 +161,8 @@ static uint64_t most_held(struct swap_range **of, uint32_t count)
     return most;
 }
 
-/* Laid again and again, what lay highest being the first the next time. order: out, the best that was met;
- * trial: as many. Returns its end. */
+/* Lays all lives again and again, each time with the highest one moved to the beginning. order: out, the best one
+ * found; trial: scratch of the same length. Returns its end. */
 static uint64_t raise_first(struct swap_range **order, struct swap_range **trial, struct swap_range **laid,
                             uint32_t count, uint64_t base, uint64_t least)
 {

@@ -1,7 +1,7 @@
 /*
- * A walk in plan order (swap_units.c). A range that is acquired waits for all that were released before on
- * the same bytes; what lives throughout a minibatch is nobody's to wait for. Of a layer's two copies the
- * activations leave first and the input comes first; each has its share of their time by its bytes.
+ * A walk in plan order (swap_units.c). An acquired range waits for all earlier releases of the same bytes; lives of the
+ * whole minibatch never wait. The activations leave first and the input comes first in a layer's two copies; each has
+ * its share of their time by its bytes.
  */
 #include "planner/swap/swap_timing.h"
 
@@ -42,7 +42,7 @@ static void release(struct swap_timing_clock *c, uint32_t layer, enum swap_thing
     c->ended[c->ended_count++] = index;
 }
 
-/* Of a copy of all that layer l keeps, the input's. */
+/* Returns the input's ticks of a copy of all that layer l keeps. */
 static int64_t input_ticks(const struct swap_timing_clock *c, uint32_t l, int64_t ticks)
 {
     double input = (double)c->job->layers[l].bytes.input_bytes, kept = (double)swap_kept_bytes(c->job, l);

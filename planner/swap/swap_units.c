@@ -8,8 +8,8 @@
  *                     compute: state, boundary s, activations s, gradient s + 1 -> gradient s; all but the
  *                     state free
  *
- * In plan order a copy in stands behind the backward pass in front of it; on its own stream it runs as soon
- * as its ranges are free, which is what prefetching is here.
+ * In plan order a copy in follows the previous backward pass; on its own stream it runs as soon as its ranges are free,
+ * which makes it a prefetch.
  */
 #include "planner/swap/swap_units.h"
 
@@ -50,7 +50,7 @@ static struct swap_unit begin(const struct swap_writing *w, uint32_t shard, enum
     return u;
 }
 
-/* All slots but those of scratch were given with their places. */
+/* All slots except scratch have got their places. */
 static void end(const struct swap_unit *u)
 {
     struct emitter *e = u->e;
@@ -82,7 +82,7 @@ static uint32_t here(const struct swap_unit *u, uint32_t kind, uint32_t shard, u
     return name(u, kind, shard, true, bytes);
 }
 
-/* What the next computation makes. */
+/* Adds a buffer that the next computation makes. */
 static void use_new(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
 {
     if (range->bytes == 0) return;
@@ -117,7 +117,7 @@ static void use_state(const struct swap_unit *u, uint32_t shard, uint32_t flags)
 
 static uint64_t batch_bytes(const struct swap_unit *u) { return job_batch_bytes(u->v.job); }
 
-/* What the layer keeps beside its input, if it does. */
+/* Returns the bytes that the layer keeps without its input, if any. */
 static uint64_t kept_bytes(const struct swap_unit *u)
 {
     return u->choice == CHAIN_RECOMPUTE ? 0 : swap_kept_bytes(u->w->job, u->v.shard);

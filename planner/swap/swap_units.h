@@ -1,6 +1,6 @@
 /*
- * The units of a job whose layers are kept, swapped or recomputed (planner/swap/swap.h), with the places of what
- * they bring to life. Part of planner/swap/swap.c; nobody else includes this.
+ * The units of a job with kept, swapped or recomputed layers (planner/swap/swap.h), with the places of the buffers that
+ * they acquire. Part of planner/swap/swap.c; no other file includes this.
  */
 #ifndef SPILLWAY_PLANNER_SWAP_UNITS_H
 #define SPILLWAY_PLANNER_SWAP_UNITS_H
@@ -8,7 +8,7 @@
 #include "planner/spill/emit/emit_unit.h"
 #include "planner/swap/swap_places.h"
 
-/* A job that is being written down. Borrows all that it points to. */
+/* A job that is being written. Borrows everything that it points to. */
 struct swap_writing {
     struct emitter *emitter; /* with the builder, and a partition in which the job is resident */
     const struct swap_job *job;

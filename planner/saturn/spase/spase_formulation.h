@@ -60,7 +60,7 @@ struct spase_formulation_result {
 
 /*
  * Improves the best known schedule (*value, steps[]): solves the program, then rebuilds and checks its answer. A
- * schedule that ends later than the solver claims has its real value. Errors: those of spase_formulation_create()
+ * schedule that ends later than the solver claims has its real value. Errors: as spase_formulation_create()
  * except STATUS_INFEASIBLE (a proof), and of milp_solve(); *value and steps[] are valid after every error.
  */
 MUST_CHECK enum status spase_formulation_solve(const struct spase *in, enum spase_formulation_kind kind,

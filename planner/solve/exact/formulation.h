@@ -70,7 +70,7 @@ struct formulation_result {
 /*
  * Improves the best known schedule (*value, steps[]) or proves it optimal: solves the formulation with limit *value -
  * 1, then rebuilds the schedule and checks it by timetable_check(). After an improvement of a decision problem it asks
- * again while time lasts. Errors: those of formulation_create() except STATUS_INFEASIBLE (a proof), and of
+ * again while time lasts. Errors: as formulation_create() except STATUS_INFEASIBLE (a proof), and of
  * milp_solve(). *value and steps[] are valid after every error.
  */
 MUST_CHECK enum status formulation_solve(const struct instance *in, const struct instance_bounds *bounds,
