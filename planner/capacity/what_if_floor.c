@@ -14,6 +14,7 @@
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
+#include "planner/pass_seconds.h"
 #include "planner/spill/cut/bound.h"
 
 enum { KNOWN_MAX = 16 };
@@ -65,9 +66,7 @@ static uint32_t device_of(const struct what_if_floor_view *v, uint32_t stage, ui
 static double work_s(const struct what_if_floor_view *v, uint32_t device, struct parallel_layers layers,
                      enum parallel_pass pass)
 {
-    struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(v->job, layers, pass, items);
-    return cost_work_s(v->hardware, device, items, count, NULL);
+    return pass_seconds_parallel(v->hardware, device, v->job, layers, pass);
 }
 
 static struct what_if_floor_kernels find_kernels(const struct what_if_floor_view *v, uint32_t device,
@@ -101,37 +100,21 @@ static struct what_if_floor_kernels kernels_of(struct what_if_floor_view *v, uin
     return like.kernels;
 }
 
-static double collective_s(const struct what_if_floor_view *v, const struct collective_group *group, enum collective_kind kind,
-                           uint64_t bytes)
+static struct pass_exchanges tensor_s(const struct what_if_floor_view *v, const struct collective_group *group,
+                                      struct parallel_layers layers, enum parallel_pass pass)
 {
-    return bytes == 0 ? 0 : collective_seconds(kind, parallel_algorithm(v->parallel), group, bytes);
-}
-
-/* Exchanges of a pass: exchanges that computations wait for, and concurrent ones. */
-struct exchanged {
-    double exposed_s, beside_s;
-};
-
-static struct exchanged tensor_s(const struct what_if_floor_view *v, const struct collective_group *group,
-                                 struct parallel_layers layers, enum parallel_pass pass)
-{
-    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
-    struct exchanged sum = {0};
-    uint32_t count = v->parallel->tensor > 1 ? parallel_collectives(v->job, layers, pass, list) : 0;
-    for (uint32_t i = 0; i < count; i++)
-        *(list[i].overlaps ? &sum.beside_s : &sum.exposed_s) +=
-            list[i].count * collective_s(v, group, list[i].kind, list[i].bytes);
-    return sum;
+    if (v->parallel->tensor == 1) return (struct pass_exchanges){0};
+    return pass_seconds_exchanges(v->job, group, layers, pass);
 }
 
 /* In the order in which planner/parallel/parallel_job_units.c has them on the stream of computations. */
 static void add_passes(const struct what_if_floor_view *v, const struct what_if_floor_kernels *k,
                        const struct collective_group *group, struct parallel_layers layers, struct what_if_floor_run *out)
 {
-    struct exchanged forward = tensor_s(v, group, layers, PARALLEL_FORWARD),
-                     input = tensor_s(v, group, layers, PARALLEL_INPUT),
-                     weight = tensor_s(v, group, layers, PARALLEL_WEIGHT),
-                     update = tensor_s(v, group, layers, PARALLEL_UPDATE);
+    struct pass_exchanges forward = tensor_s(v, group, layers, PARALLEL_FORWARD),
+                          input = tensor_s(v, group, layers, PARALLEL_INPUT),
+                          weight = tensor_s(v, group, layers, PARALLEL_WEIGHT),
+                          update = tensor_s(v, group, layers, PARALLEL_UPDATE);
     out->forward_s = k->forward_s + forward.exposed_s;
     out->update_s = k->update_s + update.exposed_s + update.beside_s;
     if (v->parallel->schedule == PIPELINE_ZB_H1) {
@@ -152,9 +135,10 @@ static void add_exchange(const struct what_if_floor_view *v, const struct collec
     struct rank_state whole = parallel_whole_state(v->job, layers);
     bool shares = parallel_splits(p, ZERO_STATES), fetches = parallel_fetches_weights(p);
     if (p->data == 1 || compression_is_set(&v->job->compression[COMPRESSED_GRADIENTS])) return;
-    out->reduce_s = collective_s(v, group, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, whole.gradient_bytes);
-    if (fetches) out->gather_s = collective_s(v, group, COLLECTIVE_ALL_GATHER, whole.weight_bytes);
-    else if (shares) out->publish_s = collective_s(v, group, COLLECTIVE_ALL_GATHER, whole.weight_bytes);
+    out->reduce_s = pass_seconds_collective(p, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, group,
+                                            whole.gradient_bytes);
+    if (fetches) out->gather_s = pass_seconds_collective(p, COLLECTIVE_ALL_GATHER, group, whole.weight_bytes);
+    else if (shares) out->publish_s = pass_seconds_collective(p, COLLECTIVE_ALL_GATHER, group, whole.weight_bytes);
 }
 
 /* --- stages ----------------------------------------------------------------------------------- */
@@ -268,8 +252,8 @@ static struct offloaded offloaded_of(const struct what_if_floor_view *v, uint32_
     uint32_t device = device_of(v, 0, 0, 0);
     struct offloaded out = {.update_s = host_work_s(v, layers, PARALLEL_UPDATE)};
     if (parallel_sums_on_host(v->job)) out.sum_s = host_work_s(v, layers, PARALLEL_SUM);
-    if (host.weight_bytes > 0) out.up_s = cost_copy_s(v->hardware, device, COPY_H2D, host.weight_bytes);
-    if (host.gradient_bytes > 0) out.down_s = cost_copy_s(v->hardware, device, COPY_D2H, host.gradient_bytes);
+    out.up_s = pass_seconds_copy(v->hardware, device, COPY_H2D, host.weight_bytes);
+    out.down_s = pass_seconds_copy(v->hardware, device, COPY_D2H, host.gradient_bytes);
     return out;
 }
 

@@ -20,6 +20,7 @@
 #include "models/cost/collective_group.h"
 #include "models/cost/cost.h"
 #include "planner/parallel/pipeline/slice_partition.h"
+#include "planner/pass_seconds.h"
 
 struct parallel_job_slices_costs {
     const struct hardware *hardware;
@@ -31,24 +32,15 @@ struct parallel_job_slices_costs {
 static double work_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
                      enum parallel_pass pass)
 {
-    struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(slice, layers, pass, items);
-    return cost_work_s(c->hardware, c->job.parallel.first_device, items, count, NULL);
+    return pass_seconds_parallel(c->hardware, c->job.parallel.first_device, slice, layers, pass);
 }
 
 /* Of these a pass waits for those that `hidden_s` of computation does not hide. */
 static double collectives_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
                             enum parallel_pass pass, double hidden_s)
 {
-    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
-    enum collective_algorithm algorithm = parallel_algorithm(&slice->parallel);
-    uint32_t count = parallel_collectives(slice, layers, pass, list);
-    double exposed_s = 0, beside_s = 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (list[i].bytes > 0)
-            *(list[i].overlaps ? &beside_s : &exposed_s) +=
-                list[i].count * collective_seconds(list[i].kind, algorithm, &c->group, list[i].bytes);
-    return exposed_s + max_s(0, beside_s - hidden_s);
+    const struct pass_exchanges sum = pass_seconds_exchanges(slice, &c->group, layers, pass);
+    return sum.exposed_s + max_s(0, sum.beside_s - hidden_s);
 }
 
 /* Forward and back. What weights' gradients gather is for sequence parallelism, which goes with no slices. */

@@ -15,6 +15,7 @@
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
+#include "planner/pass_seconds.h"
 
 struct parallel_job_times_view {
     const struct hardware *hardware;
@@ -89,42 +90,33 @@ static enum status enter_stage(struct parallel_job_times_view *v, struct arena *
 static double collective_s(const struct parallel_job_times_view *v, const struct collective_group *group,
                            enum collective_kind kind, uint64_t bytes)
 {
-    if (bytes == 0) return 0;
-    return collective_seconds(kind, parallel_algorithm(v->parallel), group, bytes);
+    return pass_seconds_collective(v->parallel, kind, group, bytes);
 }
 
 static double tensor_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass,
                        double compute_s)
 {
-    struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
-    uint32_t count = parallel_collectives(v->job, layers, pass, list);
-    double exposed_s = 0, beside_s = 0;
-    for (uint32_t i = 0; i < count; i++)
-        *(list[i].overlaps ? &beside_s : &exposed_s) +=
-            list[i].count * collective_s(v, &v->tensor_group, list[i].kind, list[i].bytes);
-    return exposed_s + (beside_s > compute_s ? beside_s - compute_s : 0);
+    const struct pass_exchanges sum = pass_seconds_exchanges(v->job, &v->tensor_group, layers, pass);
+    return sum.exposed_s + max_s(0, sum.beside_s - compute_s);
 }
 
 /* On the slowest device of the stage. */
-static double items_s(const struct parallel_job_times_view *v, const struct work_item *items, uint32_t count)
+static double slowest_s(const struct parallel_job_times_view *v, const struct job *job, struct parallel_layers layers,
+                        enum parallel_pass pass)
 {
-    double slowest_s = 0;
-    for (uint32_t k = 0; k < v->kind_count; k++) {
-        double seconds = cost_work_s(v->hardware, v->kinds[k], items, count, NULL);
-        if (seconds > slowest_s) slowest_s = seconds;
-    }
-    return slowest_s;
+    double seconds = 0;
+    for (uint32_t k = 0; k < v->kind_count; k++)
+        seconds = max_s(seconds, pass_seconds_parallel(v->hardware, v->kinds[k], job, layers, pass));
+    return seconds;
 }
 
 /* Of a microbatch, all its slices. */
 static double work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
-    struct work_item items[PARALLEL_WORK_MAX];
     double seconds = 0;
     for (uint32_t slice = 0; slice < (pass >= PARALLEL_UPDATE ? 1 : parallel_slices(v->parallel)); slice++) {
         struct job job = parallel_slice(v->job, slice);
-        uint32_t count = parallel_work(&job, layers, pass, items);
-        seconds += items_s(v, items, count);
+        seconds += slowest_s(v, &job, layers, pass);
     }
     return seconds;
 }
@@ -158,9 +150,7 @@ static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage
 /* On the host's processor, of each rank. */
 static double host_work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
-    struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(v->job, layers, pass, items);
-    return cost_work_s(v->hardware, hardware_cpu(v->hardware), items, count, NULL);
+    return pass_seconds_parallel(v->hardware, hardware_cpu(v->hardware), v->job, layers, pass);
 }
 
 /* Of the ranks of a stage on one host, one after the other. */

@@ -9,6 +9,7 @@
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_work.h"
 #include "models/network/profile_text.h"
+#include "planner/pass_seconds.h"
 
 /* --- a text --------------------------------------------------------------------------------- */
 
@@ -73,14 +74,6 @@ enum status stage_chain_network(struct arena *arena, const struct stage_chain *c
 
 /* --- a job ---------------------------------------------------------------------------------- */
 
-static double work_s(const struct job *job, const struct hardware *hardware, uint32_t device,
-                     struct parallel_layers layers, enum parallel_pass pass)
-{
-    struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(job, layers, pass, items);
-    return cost_work_s(hardware, device, items, count, NULL);
-}
-
 enum status stage_chain_of_job(struct arena *arena, const struct job *job, const struct hardware *hardware,
                                uint32_t device, struct stage_chain *out, struct error *err)
 {
@@ -112,8 +105,8 @@ enum status stage_chain_of_job(struct arena *arena, const struct job *job, const
         uint64_t input = l > 0 ? parallel_boundary_bytes(&alone, l - 1) : 0;
         chain.layers[l] = (struct stage_layer){
             .name = network_crosses(&job->network, l) ? "decoder" : kinds[network_layer_kind(&job->network, l)],
-            .forward_s = work_s(&alone, hardware, device, one, PARALLEL_FORWARD),
-            .backward_s = work_s(&alone, hardware, device, one, PARALLEL_BACKWARD),
+            .forward_s = pass_seconds_parallel(hardware, device, &alone, one, PARALLEL_FORWARD),
+            .backward_s = pass_seconds_parallel(hardware, device, &alone, one, PARALLEL_BACKWARD),
             .cut_bytes = l + 1 < count ? parallel_boundary_bytes(&alone, l) : 0,
             .weight_bytes = state.weight_bytes,
             .held_bytes = held.weight_bytes + held.gradient_bytes + held.state_bytes,

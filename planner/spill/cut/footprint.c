@@ -22,6 +22,7 @@
 #include "models/job/memory.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_traits.h"
+#include "planner/pass_seconds.h"
 #include "planner/plan_work.h"
 
 struct footprint_entry {
@@ -192,33 +193,25 @@ static bool grow(struct footprints *f)
     return true;
 }
 
-static double pass_s(const struct hardware *hardware, uint32_t device, const struct job *job,
-                     uint64_t first_layer, uint64_t layer_count, enum plan_pass pass, uint32_t how)
-{
-    struct work_item items[PLAN_WORK_ITEMS_MAX];
-    uint32_t count = plan_work_items(job, first_layer, layer_count, pass, how, 0, 0, items);
-    return cost_work_s(hardware, device, items, count, NULL);
-}
-
 static void measure_seconds(const struct hardware *hardware, const struct job *job, uint64_t first,
                             uint64_t count, struct footprint *out)
 {
     bool last = first + count == job->network.layer_count;
-    out->forward_s = pass_s(hardware, 0, job, first, count, PLAN_FORWARD, 0);
+    out->forward_s = pass_seconds(hardware, 0, job, first, count, PLAN_FORWARD, 0);
     for (uint32_t a = 0; a < ACTIVATIONS_COUNT && !last; a++)
         out->backward_s[a] =
-            pass_s(hardware, 0, job, first, count, PLAN_BACKWARD, plan_activations_way(a));
+            pass_seconds(hardware, 0, job, first, count, PLAN_BACKWARD, plan_activations_way(a));
     for (uint32_t inputs = 0; inputs < 2 && last; inputs++)
         out->loss_s[inputs] =
-            pass_s(hardware, 0, job, first, count, PLAN_LOSS, inputs ? UNIT_INPUTS : 0);
-    out->update_s = pass_s(hardware, 0, job, first, count, PLAN_UPDATE, 0);
+            pass_seconds(hardware, 0, job, first, count, PLAN_LOSS, inputs ? UNIT_INPUTS : 0);
+    out->update_s = pass_seconds(hardware, 0, job, first, count, PLAN_UPDATE, 0);
     if (!hardware_has_cpu(hardware) || !job_can_use_cpu(job)) return;
     uint32_t cpu = hardware_cpu(hardware);
-    out->cpu_update_s = pass_s(hardware, cpu, job, first, count, PLAN_UPDATE, 0);
-    if (job_clips(job)) out->cpu_norm_s = pass_s(hardware, cpu, job, first, count, PLAN_NORM, 0);
+    out->cpu_update_s = pass_seconds(hardware, cpu, job, first, count, PLAN_UPDATE, 0);
+    if (job_clips(job)) out->cpu_norm_s = pass_seconds(hardware, cpu, job, first, count, PLAN_NORM, 0);
     if (first > 0 || count > 1 || !job_slices(job)) return;
-    out->cpu_forward_s = pass_s(hardware, cpu, job, first, count, PLAN_FORWARD, 0);
-    out->cpu_backward_s = pass_s(hardware, cpu, job, first, count, PLAN_BACKWARD,
+    out->cpu_forward_s = pass_seconds(hardware, cpu, job, first, count, PLAN_FORWARD, 0);
+    out->cpu_backward_s = pass_seconds(hardware, cpu, job, first, count, PLAN_BACKWARD,
                                  job_clips(job) ? UNIT_GRADIENTS_OUT : 0);
 }
 

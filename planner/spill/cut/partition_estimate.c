@@ -17,6 +17,7 @@
 
 #include "base/try.h"
 #include "models/cost/cost.h"
+#include "planner/pass_seconds.h"
 
 /* The computation and the copies of a unit. */
 struct partition_estimate_load {
@@ -62,8 +63,8 @@ static double unit_s(const struct partition_cutter *cutter, const struct partiti
                      const struct partition_estimate_load *load)
 {
     uint64_t in_bytes = load->in_bytes, out_bytes = load->out_bytes;
-    double in = in_bytes ? cost_copy_s(cutter->hardware, 0, COPY_H2D, in_bytes) : 0;
-    double out = out_bytes ? cost_copy_s(cutter->hardware, 0, COPY_D2H, out_bytes) : 0;
+    double in = pass_seconds_copy(cutter->hardware, 0, COPY_H2D, in_bytes);
+    double out = pass_seconds_copy(cutter->hardware, 0, COPY_D2H, out_bytes);
     in *= cutter->contention;
     out *= cutter->contention;
     if (c->weight_buffer_count == 1) return in + load->compute_s + out;
@@ -133,7 +134,7 @@ static bool is_alone(const struct partition_cutter *cutter, const struct partiti
 
 static double copied_s(const struct partition_cutter *cutter, enum copy_direction direction, uint64_t bytes)
 {
-    return bytes ? cost_copy_s(cutter->hardware, 0, direction, bytes) * cutter->contention : 0;
+    return pass_seconds_copy(cutter->hardware, 0, direction, bytes) * cutter->contention;
 }
 
 /* A unit's output stays on the device for the next unit, except for copies from or to an embedding of the host's

@@ -7,6 +7,7 @@
 #include "base/extreme.h"
 #include "models/cost/cost.h"
 #include "models/job/evaluation.h"
+#include "planner/pass_seconds.h"
 #include "planner/plan_charges.h"
 #include "planner/plan_work.h"
 #include "planner/spill/cut/partition_storage.h"
@@ -14,8 +15,7 @@
 static double copied_s(const struct cost_table *t, uint32_t device, enum copy_direction direction,
                        uint64_t bytes)
 {
-    return bytes ? cost_copy_s(t->hardware, device, direction, bytes) * t->partition->contention
-                 : 0;
+    return pass_seconds_copy(t->hardware, device, direction, bytes) * t->partition->contention;
 }
 
 /* Writes and reads are equally long, so that neither has the shared bandwidth to itself. */
@@ -30,10 +30,7 @@ static double storage_s(const struct cost_table *t, enum storage_direction direc
 static double computed_s(const struct hardware *hardware, uint32_t device, const struct job *job,
                          const struct plan_shard *shard, enum plan_pass pass, uint32_t how)
 {
-    struct work_item items[PLAN_WORK_ITEMS_MAX];
-    uint32_t count = plan_work_items(job, shard->first_layer, shard->layer_count, pass, how, 0, 0,
-                                     items);
-    return cost_work_s(hardware, device, items, count, NULL);
+    return pass_seconds(hardware, device, job, shard->first_layer, shard->layer_count, pass, how);
 }
 
 /* The subject of the times: a shard on a device. */
