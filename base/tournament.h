@@ -5,8 +5,8 @@
  *
  * Source: Knuth, The Art of Computer Programming, vol. 3, sec. 5.4.1.
  */
-#ifndef SPILLWAY_PLANNER_TOURNAMENT_H
-#define SPILLWAY_PLANNER_TOURNAMENT_H
+#ifndef SPILLWAY_BASE_TOURNAMENT_H
+#define SPILLWAY_BASE_TOURNAMENT_H
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Writes texts in CSV files: in double quotes, with inner double quotes doubled (RFC 4180). */
-#ifndef SPILLWAY_BASE_CSV_H
-#define SPILLWAY_BASE_CSV_H
+#ifndef SPILLWAY_BASE_FILES_CSV_H
+#define SPILLWAY_BASE_FILES_CSV_H
 
 #include <stdio.h>
 

@@ -5,8 +5,8 @@
  *
  * Each call does what the POSIX function of its name does, including its errors: -1 and errno.
  */
-#ifndef SPILLWAY_BASE_DISK_H
-#define SPILLWAY_BASE_DISK_H
+#ifndef SPILLWAY_BASE_FILES_DISK_H
+#define SPILLWAY_BASE_FILES_DISK_H
 
 #include <stddef.h>
 #include <stdint.h>

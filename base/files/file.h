@@ -6,8 +6,8 @@
  * standard output. Standard output and targets that exist but are not regular files (/dev/null, a
  * pipe) are written only at commit. A target that ends in .gz is compressed.
  */
-#ifndef SPILLWAY_BASE_FILE_H
-#define SPILLWAY_BASE_FILE_H
+#ifndef SPILLWAY_BASE_FILES_FILE_H
+#define SPILLWAY_BASE_FILES_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * A file_in returns the text of a file and inflates gzip data with any number of members. Its use of memory does not
  * grow with the file. file_read() in base/files/file.h reads a whole file with it.
  */
-#ifndef SPILLWAY_BASE_FILE_IN_H
-#define SPILLWAY_BASE_FILE_IN_H
+#ifndef SPILLWAY_BASE_FILES_FILE_IN_H
+#define SPILLWAY_BASE_FILES_FILE_IN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * Spillway's own files have a key "spillway_KIND" near their beginning; other formats have a signature. A text
  * without either (a table, an LP program) is recognised by its first line.
  */
-#ifndef SPILLWAY_BASE_FILE_KIND_H
-#define SPILLWAY_BASE_FILE_KIND_H
+#ifndef SPILLWAY_BASE_FILES_FILE_KIND_H
+#define SPILLWAY_BASE_FILES_FILE_KIND_H
 
 #include <stdbool.h>
 #include <stddef.h>

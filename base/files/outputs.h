@@ -15,8 +15,8 @@
  * The register belongs to the process. Nothing is checked outside of outputs_begin() and outputs_end(): libraries and
  * tests read and write freely. All calls are thread-safe.
  */
-#ifndef SPILLWAY_BASE_OUTPUTS_H
-#define SPILLWAY_BASE_OUTPUTS_H
+#ifndef SPILLWAY_BASE_FILES_OUTPUTS_H
+#define SPILLWAY_BASE_FILES_OUTPUTS_H
 
 #include <stdbool.h>
 

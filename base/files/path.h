@@ -1,6 +1,6 @@
 /* Paths named in files; they are relative to the folder of the file that names them. */
-#ifndef SPILLWAY_BASE_PATH_H
-#define SPILLWAY_BASE_PATH_H
+#ifndef SPILLWAY_BASE_FILES_PATH_H
+#define SPILLWAY_BASE_FILES_PATH_H
 
 #include <stddef.h>
 

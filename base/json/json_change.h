@@ -1,6 +1,6 @@
 /* Changes JSON by settings of the command line: a key, in which '.' leads into objects, and the text of a value. */
-#ifndef SPILLWAY_BASE_JSON_CHANGE_H
-#define SPILLWAY_BASE_JSON_CHANGE_H
+#ifndef SPILLWAY_BASE_JSON_JSON_CHANGE_H
+#define SPILLWAY_BASE_JSON_JSON_CHANGE_H
 
 #include <jansson.h>
 

@@ -14,8 +14,8 @@
  * STATUS_BAD_INPUT, except STATUS_IO when the file cannot be read, STATUS_LIMIT when it is too large and
  * STATUS_NO_MEMORY.
  */
-#ifndef SPILLWAY_BASE_JSON_IN_H
-#define SPILLWAY_BASE_JSON_IN_H
+#ifndef SPILLWAY_BASE_JSON_JSON_IN_H
+#define SPILLWAY_BASE_JSON_JSON_IN_H
 
 #include <jansson.h>
 #include <stdbool.h>

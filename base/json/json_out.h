@@ -5,8 +5,8 @@
  * machine and in every locale. NaN and infinity are a programming error (assert). Output goes to a growing buffer or
  * to a file_out (base/files/file.h); file_out_commit() reports errors of the latter.
  */
-#ifndef SPILLWAY_BASE_JSON_OUT_H
-#define SPILLWAY_BASE_JSON_OUT_H
+#ifndef SPILLWAY_BASE_JSON_JSON_OUT_H
+#define SPILLWAY_BASE_JSON_JSON_OUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
  * Accepts other programs' names of keys in our files.
  */
-#ifndef SPILLWAY_BASE_JSON_RENAME_H
-#define SPILLWAY_BASE_JSON_RENAME_H
+#ifndef SPILLWAY_BASE_JSON_JSON_RENAME_H
+#define SPILLWAY_BASE_JSON_JSON_RENAME_H
 
 #include "base/json/json_in.h"
 

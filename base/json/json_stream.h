@@ -9,8 +9,8 @@
  *
  * Errors are as in base/json/json_in.h, with the line and column in the file.
  */
-#ifndef SPILLWAY_BASE_JSON_STREAM_H
-#define SPILLWAY_BASE_JSON_STREAM_H
+#ifndef SPILLWAY_BASE_JSON_JSON_STREAM_H
+#define SPILLWAY_BASE_JSON_JSON_STREAM_H
 
 #include "base/json/json_in.h"
 

@@ -5,8 +5,8 @@
  * end to the client in the order in which the children end. Clients must not let their results depend on that order.
  * Children get no input. SIGINT and SIGTERM end all of them; the kernel signals a child that outlives this process.
  */
-#ifndef SPILLWAY_BASE_CHILDREN_H
-#define SPILLWAY_BASE_CHILDREN_H
+#ifndef SPILLWAY_BASE_PROCESS_CHILDREN_H
+#define SPILLWAY_BASE_PROCESS_CHILDREN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * all of them end when this process ends. A process escapes only if it leaves the guard's process group and the guard
  * is killed as well.
  */
-#ifndef SPILLWAY_BASE_CONTAIN_H
-#define SPILLWAY_BASE_CONTAIN_H
+#ifndef SPILLWAY_BASE_PROCESS_CONTAIN_H
+#define SPILLWAY_BASE_PROCESS_CONTAIN_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * A child has a process group of its own, so that a terminal's Ctrl-C goes to this process only. The kernel signals
  * the child when this process ends. The child starts with the default action for SIGTERM, SIGTSTP and SIGPIPE.
  */
-#ifndef SPILLWAY_BASE_LAUNCH_H
-#define SPILLWAY_BASE_LAUNCH_H
+#ifndef SPILLWAY_BASE_PROCESS_LAUNCH_H
+#define SPILLWAY_BASE_PROCESS_LAUNCH_H
 
 #include <stdbool.h>
 #include <sys/types.h>

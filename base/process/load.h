@@ -5,8 +5,8 @@
  * Sources: /proc/stat, getrusage(2), /proc/self/task/N/schedstat (Documentation/scheduler/sched-stats.rst).
  * /proc/stat counts in ticks of 10 ms, so an interval should be a quarter of a second or longer.
  */
-#ifndef SPILLWAY_BASE_LOAD_H
-#define SPILLWAY_BASE_LOAD_H
+#ifndef SPILLWAY_BASE_PROCESS_LOAD_H
+#define SPILLWAY_BASE_PROCESS_LOAD_H
 
 #include <stdbool.h>
 

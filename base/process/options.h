@@ -1,5 +1,5 @@
-#ifndef SPILLWAY_BASE_OPTIONS_H
-#define SPILLWAY_BASE_OPTIONS_H
+#ifndef SPILLWAY_BASE_PROCESS_OPTIONS_H
+#define SPILLWAY_BASE_PROCESS_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>

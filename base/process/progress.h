@@ -6,8 +6,8 @@
  * progress_end() erases it. progress_update() is cheap (it reads the clock); it redraws at most ten times a second.
  * Only one bar at a time; not thread-safe.
  */
-#ifndef SPILLWAY_BASE_PROGRESS_H
-#define SPILLWAY_BASE_PROGRESS_H
+#ifndef SPILLWAY_BASE_PROCESS_PROGRESS_H
+#define SPILLWAY_BASE_PROCESS_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>

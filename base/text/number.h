@@ -2,8 +2,8 @@
  * Numbers as text, independent of the locale: the decimal point is '.' for every LC_NUMERIC. A
  * library cannot know the settings of its host program.
  */
-#ifndef SPILLWAY_BASE_NUMBER_H
-#define SPILLWAY_BASE_NUMBER_H
+#ifndef SPILLWAY_BASE_TEXT_NUMBER_H
+#define SPILLWAY_BASE_TEXT_NUMBER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,8 +15,8 @@
  *
  * Memory is printed in GiB (2^30), links in GB/s (10^9), as nvidia-smi and nvbandwidth do.
  */
-#ifndef SPILLWAY_BASE_QUANTITY_H
-#define SPILLWAY_BASE_QUANTITY_H
+#ifndef SPILLWAY_BASE_TEXT_QUANTITY_H
+#define SPILLWAY_BASE_TEXT_QUANTITY_H
 
 #include <stdbool.h>
 #include <stddef.h>

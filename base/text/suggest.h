@@ -1,6 +1,6 @@
 /* Finds the known word nearest to a misspelt word. */
-#ifndef SPILLWAY_BASE_SUGGEST_H
-#define SPILLWAY_BASE_SUGGEST_H
+#ifndef SPILLWAY_BASE_TEXT_SUGGEST_H
+#define SPILLWAY_BASE_TEXT_SUGGEST_H
 
 #include <stddef.h>
 

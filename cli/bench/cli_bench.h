@@ -12,8 +12,8 @@
  * order of the jobs and every other seed shuffles it, which changes how policies break ties between equal jobs. In all
  * cases the seed is also the policy's seed.
  */
-#ifndef SPILLWAY_CLI_BENCH_H
-#define SPILLWAY_CLI_BENCH_H
+#ifndef SPILLWAY_CLI_BENCH_CLI_BENCH_H
+#define SPILLWAY_CLI_BENCH_CLI_BENCH_H
 
 #include "cli/common/cli.h"
 #include "cli/common/cli_machine.h"

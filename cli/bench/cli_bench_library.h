@@ -1,6 +1,6 @@
 /* `bench --library`: checks that the search still reaches the best known schedules of a folder of instances. */
-#ifndef SPILLWAY_CLI_BENCH_LIBRARY_H
-#define SPILLWAY_CLI_BENCH_LIBRARY_H
+#ifndef SPILLWAY_CLI_BENCH_CLI_BENCH_LIBRARY_H
+#define SPILLWAY_CLI_BENCH_CLI_BENCH_LIBRARY_H
 
 #include "cli/common/cli.h"
 

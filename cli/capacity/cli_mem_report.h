@@ -1,6 +1,6 @@
 /* The report of `mem`: every way of training with its memory, and for one way the contents of the memory. */
-#ifndef SPILLWAY_CLI_MEM_REPORT_H
-#define SPILLWAY_CLI_MEM_REPORT_H
+#ifndef SPILLWAY_CLI_CAPACITY_CLI_MEM_REPORT_H
+#define SPILLWAY_CLI_CAPACITY_CLI_MEM_REPORT_H
 
 #include "cli/common/cli.h"
 #include "cli/ways/cli_planned.h"

@@ -7,8 +7,8 @@
  *
  * The interval covers 90 % (cli_what_if_effects.c).
  */
-#ifndef SPILLWAY_CLI_WHAT_IF_H
-#define SPILLWAY_CLI_WHAT_IF_H
+#ifndef SPILLWAY_CLI_CAPACITY_CLI_WHAT_IF_H
+#define SPILLWAY_CLI_CAPACITY_CLI_WHAT_IF_H
 
 #include "cli/common/cli.h"
 #include "cli/ways/cli_candidate.h"

@@ -8,8 +8,8 @@
  *     mfu     speed of kernels: peaks, efficiencies of products, measured kernels
  *     price   price of the machine per hour, which moves only the cost; its error is assumed to be a tenth
  */
-#ifndef SPILLWAY_CLI_WHAT_IF_SENSITIVITY_H
-#define SPILLWAY_CLI_WHAT_IF_SENSITIVITY_H
+#ifndef SPILLWAY_CLI_CAPACITY_CLI_WHAT_IF_SENSITIVITY_H
+#define SPILLWAY_CLI_CAPACITY_CLI_WHAT_IF_SENSITIVITY_H
 
 #include "cli/capacity/cli_what_if.h"
 

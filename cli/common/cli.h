@@ -5,8 +5,8 @@
  * memory. Writing begins after the work is done, so the answer is always complete; main() copies it to standard output.
  * A verb may leave an answer and return an error: "it does not fit" and "too far off" come with figures.
  */
-#ifndef SPILLWAY_CLI_CLI_H
-#define SPILLWAY_CLI_CLI_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_H
+#define SPILLWAY_CLI_COMMON_CLI_H
 
 #include <stdbool.h>
 #include <stddef.h>

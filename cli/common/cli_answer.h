@@ -1,6 +1,6 @@
 /* The end of a JSON answer. Verbs call cli_report_begin() and cli_report_end(), which cli.h declares. */
-#ifndef SPILLWAY_CLI_CLI_ANSWER_H
-#define SPILLWAY_CLI_CLI_ANSWER_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_ANSWER_H
+#define SPILLWAY_CLI_COMMON_CLI_ANSWER_H
 
 #include "base/error.h"
 

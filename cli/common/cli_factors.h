@@ -1,6 +1,6 @@
 /* Lists of "NAME=FACTOR" on the command line; a factor multiplies a duration. */
-#ifndef SPILLWAY_CLI_FACTORS_H
-#define SPILLWAY_CLI_FACTORS_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_FACTORS_H
+#define SPILLWAY_CLI_COMMON_CLI_FACTORS_H
 
 #include "base/arena.h"
 #include "cli/common/cli.h"

@@ -1,6 +1,6 @@
 /* Keys of a network's config.json that training here ignores (models/network/network_ignored.h). */
-#ifndef SPILLWAY_CLI_IGNORED_H
-#define SPILLWAY_CLI_IGNORED_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_IGNORED_H
+#define SPILLWAY_CLI_COMMON_CLI_IGNORED_H
 
 #include "cli/common/cli.h"
 #include "models/job/job.h"

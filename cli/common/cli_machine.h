@@ -1,6 +1,6 @@
 /* The machine that a verb plans or simulates for, from its options. */
-#ifndef SPILLWAY_CLI_MACHINE_H
-#define SPILLWAY_CLI_MACHINE_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_MACHINE_H
+#define SPILLWAY_CLI_COMMON_CLI_MACHINE_H
 
 #include "cli/common/cli.h"
 #include "models/hardware/hardware.h"

@@ -1,6 +1,6 @@
 /* The headings of `--help` and of the man pages, and the options under each. */
-#ifndef SPILLWAY_CLI_CLI_OPTION_GROUPS_H
-#define SPILLWAY_CLI_CLI_OPTION_GROUPS_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_OPTION_GROUPS_H
+#define SPILLWAY_CLI_COMMON_CLI_OPTION_GROUPS_H
 
 #include "base/process/options.h"
 

@@ -1,6 +1,6 @@
 /* A machine, from a verb's options, on which a plan is timed instead of its own. */
-#ifndef SPILLWAY_CLI_OTHER_MACHINE_H
-#define SPILLWAY_CLI_OTHER_MACHINE_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_OTHER_MACHINE_H
+#define SPILLWAY_CLI_COMMON_CLI_OTHER_MACHINE_H
 
 #include "cli/common/cli_machine.h"
 #include "planner/plan.h"

@@ -1,6 +1,6 @@
 /* How jobs are parallel over devices, from a verb's options (models/job/parallel.h). */
-#ifndef SPILLWAY_CLI_PARALLEL_H
-#define SPILLWAY_CLI_PARALLEL_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_PARALLEL_H
+#define SPILLWAY_CLI_COMMON_CLI_PARALLEL_H
 
 #include "cli/common/cli.h"
 #include "models/job/job.h"

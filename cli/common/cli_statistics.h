@@ -1,6 +1,6 @@
 /* Statistics of samples: intervals of means, paired tests, agreement of ranks. */
-#ifndef SPILLWAY_CLI_STATISTICS_H
-#define SPILLWAY_CLI_STATISTICS_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_STATISTICS_H
+#define SPILLWAY_CLI_COMMON_CLI_STATISTICS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -6,8 +6,8 @@
  *
  * Source: options of transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis.
  */
-#ifndef SPILLWAY_CLI_CLI_SYNONYMS_H
-#define SPILLWAY_CLI_CLI_SYNONYMS_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_SYNONYMS_H
+#define SPILLWAY_CLI_COMMON_CLI_SYNONYMS_H
 
 #include "base/process/options.h"
 

@@ -9,8 +9,8 @@
  *
  * Cells fill rows from left to right. A failed allocation is remembered and reported at the end.
  */
-#ifndef SPILLWAY_CLI_TABLE_H
-#define SPILLWAY_CLI_TABLE_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_TABLE_H
+#define SPILLWAY_CLI_COMMON_CLI_TABLE_H
 
 #include <stddef.h>
 #include <stdio.h>

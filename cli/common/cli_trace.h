@@ -1,6 +1,6 @@
 /* The parts of a report about a predicted or measured trace: its jobs and its places. */
-#ifndef SPILLWAY_CLI_TRACE_H
-#define SPILLWAY_CLI_TRACE_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_TRACE_H
+#define SPILLWAY_CLI_COMMON_CLI_TRACE_H
 
 #include "cli/common/cli.h"
 #include "traces/trace.h"

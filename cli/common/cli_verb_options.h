@@ -1,6 +1,6 @@
 /* The options of a verb as data, for verbs that build command lines of other verbs. */
-#ifndef SPILLWAY_CLI_VERB_OPTIONS_H
-#define SPILLWAY_CLI_VERB_OPTIONS_H
+#ifndef SPILLWAY_CLI_COMMON_CLI_VERB_OPTIONS_H
+#define SPILLWAY_CLI_COMMON_CLI_VERB_OPTIONS_H
 
 #include "base/arena.h"
 #include "cli/common/cli.h"

@@ -5,8 +5,8 @@
  * "makespan    12 s" becomes a row of figures, other lines become paragraphs. The verb adds pictures and assumptions by
  * the calls below, which do nothing without --report.
  */
-#ifndef SPILLWAY_CLI_DOCUMENT_H
-#define SPILLWAY_CLI_DOCUMENT_H
+#ifndef SPILLWAY_CLI_DOCUMENT_CLI_DOCUMENT_H
+#define SPILLWAY_CLI_DOCUMENT_CLI_DOCUMENT_H
 
 #include "cli/common/cli.h"
 

@@ -21,8 +21,8 @@
  * spaces (except in document_code()). Invalid UTF-8 and control characters become U+FFFD. A failed allocation is
  * remembered and reported by document_write(), so callers need no checks.
  */
-#ifndef SPILLWAY_REPORT_DOCUMENT_H
-#define SPILLWAY_REPORT_DOCUMENT_H
+#ifndef SPILLWAY_CLI_DOCUMENT_DOCUMENT_H
+#define SPILLWAY_CLI_DOCUMENT_DOCUMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The contents of a document in order, for the writers of each format (document_html.c, document_markdown.c). */
-#ifndef SPILLWAY_REPORT_DOCUMENT_NODES_H
-#define SPILLWAY_REPORT_DOCUMENT_NODES_H
+#ifndef SPILLWAY_CLI_DOCUMENT_DOCUMENT_NODES_H
+#define SPILLWAY_CLI_DOCUMENT_DOCUMENT_NODES_H
 
 #include <stddef.h>
 

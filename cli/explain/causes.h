@@ -6,8 +6,8 @@
  * the makespan in its step. The parts add up to the difference; a part is below 0 if its operations were faster than
  * predicted. A part depends on the order of the steps, which is the order of enum explain_cause.
  */
-#ifndef SPILLWAY_EXPLAIN_CAUSES_H
-#define SPILLWAY_EXPLAIN_CAUSES_H
+#ifndef SPILLWAY_CLI_EXPLAIN_CAUSES_H
+#define SPILLWAY_CLI_EXPLAIN_CAUSES_H
 
 #include "cli/explain/explain_schedule.h"
 

@@ -1,6 +1,6 @@
 /* `check` of a paper's figure, in a file of its own because figures of hardware and of papers have the same name. */
-#ifndef SPILLWAY_CLI_CHECK_FIGURE_H
-#define SPILLWAY_CLI_CHECK_FIGURE_H
+#ifndef SPILLWAY_CLI_EXPLAIN_CLI_CHECK_FIGURE_H
+#define SPILLWAY_CLI_EXPLAIN_CLI_CHECK_FIGURE_H
 
 #include <stddef.h>
 

@@ -4,8 +4,8 @@
  * The row has the plan's file and the command line, which has the trace's file. Both files must still be there,
  * relative to the same folder; the error names the file that is gone.
  */
-#ifndef SPILLWAY_CLI_CLI_EXPLAIN_HISTORY_H
-#define SPILLWAY_CLI_CLI_EXPLAIN_HISTORY_H
+#ifndef SPILLWAY_CLI_EXPLAIN_CLI_EXPLAIN_HISTORY_H
+#define SPILLWAY_CLI_EXPLAIN_CLI_EXPLAIN_HISTORY_H
 
 #include "base/arena.h"
 #include "cli/common/cli.h"

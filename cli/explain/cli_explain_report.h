@@ -1,6 +1,6 @@
 /* The report of `explain`: in words first, tables after. */
-#ifndef SPILLWAY_CLI_CLI_EXPLAIN_REPORT_H
-#define SPILLWAY_CLI_CLI_EXPLAIN_REPORT_H
+#ifndef SPILLWAY_CLI_EXPLAIN_CLI_EXPLAIN_REPORT_H
+#define SPILLWAY_CLI_EXPLAIN_CLI_EXPLAIN_REPORT_H
 
 #include "cli/common/cli.h"
 #include "cli/explain/causes.h"

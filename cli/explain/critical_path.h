@@ -4,8 +4,8 @@
  * The path has only operations and gaps between them, so the seconds of streams and gaps add up to the makespan.
  * Operations off the path may be slower, up to a point, without any effect on the makespan.
  */
-#ifndef SPILLWAY_EXPLAIN_CRITICAL_PATH_H
-#define SPILLWAY_EXPLAIN_CRITICAL_PATH_H
+#ifndef SPILLWAY_CLI_EXPLAIN_CRITICAL_PATH_H
+#define SPILLWAY_CLI_EXPLAIN_CRITICAL_PATH_H
 
 #include "cli/explain/explain_schedule.h"
 

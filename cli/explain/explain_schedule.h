@@ -4,8 +4,8 @@
  * It works like sim/replay.h, but with open arrays: durations and gaps can be changed one by one, and the result has,
  * for each operation, the operation that its begin waited for.
  */
-#ifndef SPILLWAY_EXPLAIN_EXPLAIN_SCHEDULE_H
-#define SPILLWAY_EXPLAIN_EXPLAIN_SCHEDULE_H
+#ifndef SPILLWAY_CLI_EXPLAIN_EXPLAIN_SCHEDULE_H
+#define SPILLWAY_CLI_EXPLAIN_EXPLAIN_SCHEDULE_H
 
 #include "planner/plan.h"
 #include "traces/trace.h"

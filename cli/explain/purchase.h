@@ -4,8 +4,8 @@
  * The plan keeps its order and its places in memory, so a gain is without replanning. More memory is useless to an
  * unchanged plan; for memory the jobs are planned again, and compared with a new plan without the added memory.
  */
-#ifndef SPILLWAY_EXPLAIN_PURCHASE_H
-#define SPILLWAY_EXPLAIN_PURCHASE_H
+#ifndef SPILLWAY_CLI_EXPLAIN_PURCHASE_H
+#define SPILLWAY_CLI_EXPLAIN_PURCHASE_H
 
 #include "base/text/quantity.h"
 #include "planner/plan.h"

@@ -6,8 +6,8 @@
  * on the same stream is preferred, then one on the same device, then one of the same job. Operations of no duration are
  * skipped. The run had more dependencies than these, but they decided no begin, unless they ended at the same time.
  */
-#ifndef SPILLWAY_EXPLAIN_TRACE_TIMES_H
-#define SPILLWAY_EXPLAIN_TRACE_TIMES_H
+#ifndef SPILLWAY_CLI_EXPLAIN_TRACE_TIMES_H
+#define SPILLWAY_CLI_EXPLAIN_TRACE_TIMES_H
 
 #include "cli/explain/explain_schedule.h"
 

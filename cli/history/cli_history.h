@@ -2,8 +2,8 @@
  * The history of this user's plans, simulations and runs: $SPILLWAY_HISTORY, else spillway/history.db in
  * $XDG_STATE_HOME or in $HOME/.local/state. No history is kept if SPILLWAY_HISTORY is empty or if none of them is set.
  */
-#ifndef SPILLWAY_CLI_HISTORY_H
-#define SPILLWAY_CLI_HISTORY_H
+#ifndef SPILLWAY_CLI_HISTORY_CLI_HISTORY_H
+#define SPILLWAY_CLI_HISTORY_CLI_HISTORY_H
 
 #include "cli/common/cli.h"
 #include "cli/history/history.h"

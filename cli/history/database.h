@@ -4,8 +4,8 @@
  * Each kind of file has its own id in SQLite's header (PRAGMA application_id) and a version (PRAGMA user_version), so
  * that another program's database is refused before anything is written to it.
  */
-#ifndef SPILLWAY_HISTORY_DATABASE_H
-#define SPILLWAY_HISTORY_DATABASE_H
+#ifndef SPILLWAY_CLI_HISTORY_DATABASE_H
+#define SPILLWAY_CLI_HISTORY_DATABASE_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

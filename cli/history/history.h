@@ -9,8 +9,8 @@
  * ask further questions in SQL. The file is identified by its application id and its version. Rows are only added.
  * Several programs may write at once: each waits up to two seconds for the others.
  */
-#ifndef SPILLWAY_HISTORY_HISTORY_H
-#define SPILLWAY_HISTORY_HISTORY_H
+#ifndef SPILLWAY_CLI_HISTORY_HISTORY_H
+#define SPILLWAY_CLI_HISTORY_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

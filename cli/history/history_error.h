@@ -4,8 +4,8 @@
  * A run counts if every job ended, because then prediction and measurement are of the same work. Its error is predicted
  * / measured - 1 of the makespan: above 0 the run was faster than predicted, relative to its measured time.
  */
-#ifndef SPILLWAY_HISTORY_ERROR_H
-#define SPILLWAY_HISTORY_ERROR_H
+#ifndef SPILLWAY_CLI_HISTORY_HISTORY_ERROR_H
+#define SPILLWAY_CLI_HISTORY_HISTORY_ERROR_H
 
 #include <stdbool.h>
 

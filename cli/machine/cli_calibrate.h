@@ -5,8 +5,8 @@
  * The fitted figures are properties of device types and links that datasheets do not give (calibration_value_names). A
  * figure that the machine does not have is 0 and stays 0. cli/machine/cli_calibrate_fit.h fits the others.
  */
-#ifndef SPILLWAY_CLI_CALIBRATE_H
-#define SPILLWAY_CLI_CALIBRATE_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_H
+#define SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_H
 
 #include "cli/machine/cli_runs.h"
 #include "models/hardware/hardware.h"

@@ -17,8 +17,8 @@
  * Sources: Huber, Robust Statistics, 1981; More, The Levenberg-Marquardt algorithm, 1978 (GSL's trust region); Bandler
  * and others, Space Mapping: The State of the Art, IEEE T-MTT 52(1), 2004.
  */
-#ifndef SPILLWAY_CLI_CALIBRATE_FIT_H
-#define SPILLWAY_CLI_CALIBRATE_FIT_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_FIT_H
+#define SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_FIT_H
 
 #include "cli/machine/cli_calibrate.h"
 #include "cli/machine/cli_calibrate_split.h"

@@ -1,6 +1,6 @@
 /* The report of `calibrate`, as text and as JSON. */
-#ifndef SPILLWAY_CLI_CALIBRATE_REPORT_H
-#define SPILLWAY_CLI_CALIBRATE_REPORT_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_REPORT_H
+#define SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_REPORT_H
 
 #include "cli/common/cli.h"
 #include "cli/machine/cli_calibrate.h"

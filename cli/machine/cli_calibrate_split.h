@@ -8,8 +8,8 @@
  *
  * Source: Stone, Cross-Validatory Choice and Assessment of Statistical Predictions, 1974.
  */
-#ifndef SPILLWAY_CLI_CALIBRATE_SPLIT_H
-#define SPILLWAY_CLI_CALIBRATE_SPLIT_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_SPLIT_H
+#define SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_SPLIT_H
 
 #include "cli/machine/cli_runs.h"
 

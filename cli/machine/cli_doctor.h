@@ -4,8 +4,8 @@
  * Everything is read from system files (/proc, /sys, programs on PATH). So no CUDA library is needed, and a test can
  * substitute a made-up machine.
  */
-#ifndef SPILLWAY_CLI_CLI_DOCTOR_H
-#define SPILLWAY_CLI_CLI_DOCTOR_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_DOCTOR_H
+#define SPILLWAY_CLI_MACHINE_CLI_DOCTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The reports of `hardware show` and `hardware detect`. */
-#ifndef SPILLWAY_CLI_HARDWARE_REPORT_H
-#define SPILLWAY_CLI_HARDWARE_REPORT_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_HARDWARE_REPORT_H
+#define SPILLWAY_CLI_MACHINE_CLI_HARDWARE_REPORT_H
 
 #include "cli/common/cli.h"
 #include "cli/reports/cli_networks.h"

@@ -1,6 +1,6 @@
 /* A machine's topology, as `lstopo --of xml` writes it, added to a machine whose other figures are known. */
-#ifndef SPILLWAY_CLI_IMPORT_HWLOC_H
-#define SPILLWAY_CLI_IMPORT_HWLOC_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_IMPORT_HWLOC_H
+#define SPILLWAY_CLI_MACHINE_CLI_IMPORT_HWLOC_H
 
 #include "models/hardware/hardware_import.h"
 

@@ -1,6 +1,6 @@
 /* The result file that the executor writes after a run. */
-#ifndef SPILLWAY_CLI_CLI_MEASURED_H
-#define SPILLWAY_CLI_CLI_MEASURED_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_MEASURED_H
+#define SPILLWAY_CLI_MACHINE_CLI_MEASURED_H
 
 #include "base/json/json_in.h"
 #include "base/process/load.h"

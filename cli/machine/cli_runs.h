@@ -12,8 +12,8 @@
  *
  * Source of the names: VIA-Research/vTrain, data/ground_truth_single.csv (MIT licence).
  */
-#ifndef SPILLWAY_CLI_RUNS_H
-#define SPILLWAY_CLI_RUNS_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_RUNS_H
+#define SPILLWAY_CLI_MACHINE_CLI_RUNS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* The dated price list of this release, for users who name none. */
-#ifndef SPILLWAY_CLI_CLI_SHIPPED_PRICES_H
-#define SPILLWAY_CLI_CLI_SHIPPED_PRICES_H
+#ifndef SPILLWAY_CLI_MACHINE_CLI_SHIPPED_PRICES_H
+#define SPILLWAY_CLI_MACHINE_CLI_SHIPPED_PRICES_H
 
 #include "cli/common/cli.h"
 

@@ -1,6 +1,6 @@
 /* The files that a user's own policy starts from. */
-#ifndef SPILLWAY_CLI_POLICY_SKELETON_H
-#define SPILLWAY_CLI_POLICY_SKELETON_H
+#ifndef SPILLWAY_CLI_PLAN_CLI_POLICY_SKELETON_H
+#define SPILLWAY_CLI_PLAN_CLI_POLICY_SKELETON_H
 
 #include "cli/common/cli.h"
 

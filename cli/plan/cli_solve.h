@@ -4,8 +4,8 @@
  * The file's version key names the kind of problem ("spillway_instance": 1). Each kind is one file of this folder with
  * a function, and a row in the table of verb_solve.c.
  */
-#ifndef SPILLWAY_CLI_CLI_SOLVE_H
-#define SPILLWAY_CLI_CLI_SOLVE_H
+#ifndef SPILLWAY_CLI_PLAN_CLI_SOLVE_H
+#define SPILLWAY_CLI_PLAN_CLI_SOLVE_H
 
 #include "base/json/json_in.h"
 #include "base/json/json_out.h"

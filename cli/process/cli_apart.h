@@ -5,8 +5,8 @@
  * process, crash, loop, use too much memory or overwrite memory; it then ends only the child, and the error says which.
  * Results come back in a file, or the work is repeated in this process after the child has succeeded.
  */
-#ifndef SPILLWAY_CLI_CLI_APART_H
-#define SPILLWAY_CLI_CLI_APART_H
+#ifndef SPILLWAY_CLI_PROCESS_CLI_APART_H
+#define SPILLWAY_CLI_PROCESS_CLI_APART_H
 
 #include "base/error.h"
 

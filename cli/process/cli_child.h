@@ -4,8 +4,8 @@
  * The planner's libraries and the GPU vendors' libraries must not be in one program, and a crash of
  * the executor must be a result and not end this program.
  */
-#ifndef SPILLWAY_CLI_CHILD_H
-#define SPILLWAY_CLI_CHILD_H
+#ifndef SPILLWAY_CLI_PROCESS_CLI_CHILD_H
+#define SPILLWAY_CLI_PROCESS_CLI_CHILD_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Warnings about the load of the machine while its profile was measured and during a run. */
-#ifndef SPILLWAY_CLI_CLI_LOAD_H
-#define SPILLWAY_CLI_CLI_LOAD_H
+#ifndef SPILLWAY_CLI_PROCESS_CLI_LOAD_H
+#define SPILLWAY_CLI_PROCESS_CLI_LOAD_H
 
 #include "base/process/load.h"
 #include "cli/common/cli.h"

@@ -1,6 +1,6 @@
 /* The memory contents of a plan's fullest device and of its host, as a table and as JSON. */
-#ifndef SPILLWAY_CLI_BREAKDOWN_H
-#define SPILLWAY_CLI_BREAKDOWN_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_BREAKDOWN_H
+#define SPILLWAY_CLI_REPORTS_CLI_BREAKDOWN_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The claims of a timetable's file and which of them were proven again, for reports of `plan --schedule-from`. */
-#ifndef SPILLWAY_CLI_CLAIM_H
-#define SPILLWAY_CLI_CLAIM_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_CLAIM_H
+#define SPILLWAY_CLI_REPORTS_CLI_CLAIM_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The networks of a machine and the route of one copy between devices, as text and JSON. */
-#ifndef SPILLWAY_CLI_NETWORKS_H
-#define SPILLWAY_CLI_NETWORKS_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_NETWORKS_H
+#define SPILLWAY_CLI_REPORTS_CLI_NETWORKS_H
 
 #include <stdio.h>
 

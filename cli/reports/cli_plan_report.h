@@ -1,6 +1,6 @@
 /* The report of `plan`: one plan in full, or a line for each policy. */
-#ifndef SPILLWAY_CLI_PLAN_REPORT_H
-#define SPILLWAY_CLI_PLAN_REPORT_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_PLAN_REPORT_H
+#define SPILLWAY_CLI_REPORTS_CLI_PLAN_REPORT_H
 
 #include "cli/common/cli.h"
 #include "cli/ways/cli_outcome.h"

@@ -1,6 +1,6 @@
 /* The part of `plan`'s report that compares ways to run the jobs, and the work of the searches. */
-#ifndef SPILLWAY_CLI_RANKING_H
-#define SPILLWAY_CLI_RANKING_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_RANKING_H
+#define SPILLWAY_CLI_REPORTS_CLI_RANKING_H
 
 #include "base/json/json_out.h"
 #include "cli/reports/cli_plan_report.h"

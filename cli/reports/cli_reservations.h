@@ -1,6 +1,6 @@
 /* Jobs with devices of their own, in reports: how, where and when each runs. */
-#ifndef SPILLWAY_CLI_RESERVATIONS_H
-#define SPILLWAY_CLI_RESERVATIONS_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_RESERVATIONS_H
+#define SPILLWAY_CLI_REPORTS_CLI_RESERVATIONS_H
 
 #include <stdio.h>
 

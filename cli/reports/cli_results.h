@@ -5,8 +5,8 @@
  * their last minibatch. Non-finite losses and jobs without a loss come last; ties keep the order of
  * the plan.
  */
-#ifndef SPILLWAY_CLI_RESULTS_H
-#define SPILLWAY_CLI_RESULTS_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_RESULTS_H
+#define SPILLWAY_CLI_REPORTS_CLI_RESULTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The parts of a report about a simulation's streams and links. */
-#ifndef SPILLWAY_CLI_SIMULATED_H
-#define SPILLWAY_CLI_SIMULATED_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_SIMULATED_H
+#define SPILLWAY_CLI_REPORTS_CLI_SIMULATED_H
 
 #include "cli/common/cli.h"
 #include "models/hardware/hardware.h"

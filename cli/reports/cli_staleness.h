@@ -2,8 +2,8 @@
  * Staleness: how many updates old the weights are that passes compute with, in jobs whose training therefore differs
  * from training on one device (models/job/parallel.h). Plans without such jobs have no such lines.
  */
-#ifndef SPILLWAY_CLI_STALENESS_H
-#define SPILLWAY_CLI_STALENESS_H
+#ifndef SPILLWAY_CLI_REPORTS_CLI_STALENESS_H
+#define SPILLWAY_CLI_REPORTS_CLI_STALENESS_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The folder of figures of papers, and reading them. */
-#ifndef SPILLWAY_CLI_PAPERS_H
-#define SPILLWAY_CLI_PAPERS_H
+#ifndef SPILLWAY_CLI_REPRO_CLI_PAPERS_H
+#define SPILLWAY_CLI_REPRO_CLI_PAPERS_H
 
 #include "cli/common/cli.h"
 #include "cli/repro/figure.h"

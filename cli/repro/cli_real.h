@@ -2,8 +2,8 @@
  * `repro run --real`: runs a figure's real set-up on this machine by its commands ("plan", "simulate --trace", "run
  * --trace"). Only one run is active at a time, so that runs do not disturb each other's measurements.
  */
-#ifndef SPILLWAY_CLI_REAL_H
-#define SPILLWAY_CLI_REAL_H
+#ifndef SPILLWAY_CLI_REPRO_CLI_REAL_H
+#define SPILLWAY_CLI_REPRO_CLI_REAL_H
 
 #include "cli/common/cli.h"
 #include "cli/repro/figure_result.h"

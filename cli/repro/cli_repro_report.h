@@ -1,6 +1,6 @@
 /* The reports and files of `repro`. */
-#ifndef SPILLWAY_CLI_REPRO_REPORT_H
-#define SPILLWAY_CLI_REPRO_REPORT_H
+#ifndef SPILLWAY_CLI_REPRO_CLI_REPRO_REPORT_H
+#define SPILLWAY_CLI_REPRO_CLI_REPRO_REPORT_H
 
 #include "cli/common/cli.h"
 #include "cli/repro/figure_result.h"

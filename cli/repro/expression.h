@@ -13,8 +13,8 @@
  * A value can be missing: a null in a table, a run that answered no, a division by zero. A result computed from a
  * missing value is missing too, and carries the reason.
  */
-#ifndef SPILLWAY_REPRO_EXPRESSION_H
-#define SPILLWAY_REPRO_EXPRESSION_H
+#ifndef SPILLWAY_CLI_REPRO_EXPRESSION_H
+#define SPILLWAY_CLI_REPRO_EXPRESSION_H
 
 #include <jansson.h>
 #include <stdbool.h>

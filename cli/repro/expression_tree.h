@@ -1,6 +1,6 @@
 /* The parsed form of an expression, shared only by expression_parse.c and expression.c. */
-#ifndef SPILLWAY_REPRO_EXPRESSION_TREE_H
-#define SPILLWAY_REPRO_EXPRESSION_TREE_H
+#ifndef SPILLWAY_CLI_REPRO_EXPRESSION_TREE_H
+#define SPILLWAY_CLI_REPRO_EXPRESSION_TREE_H
 
 #include "cli/repro/expression.h"
 

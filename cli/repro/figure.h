@@ -9,8 +9,8 @@
  * executor on this machine. Its series have a measured value too, and the simulated value is compared with the measured
  * one.
  */
-#ifndef SPILLWAY_REPRO_FIGURE_H
-#define SPILLWAY_REPRO_FIGURE_H
+#ifndef SPILLWAY_CLI_REPRO_FIGURE_H
+#define SPILLWAY_CLI_REPRO_FIGURE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * Published values do not change: an error then shows the effect of the change on the prediction. The figure lists its
  * changes.
  */
-#ifndef SPILLWAY_REPRO_FIGURE_CHANGE_H
-#define SPILLWAY_REPRO_FIGURE_CHANGE_H
+#ifndef SPILLWAY_CLI_REPRO_FIGURE_CHANGE_H
+#define SPILLWAY_CLI_REPRO_FIGURE_CHANGE_H
 
 #include "cli/repro/figure.h"
 

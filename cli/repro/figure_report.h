@@ -1,6 +1,6 @@
 /* A figure's results as parts of a document, as CSV, as a picture. */
-#ifndef SPILLWAY_REPRO_FIGURE_REPORT_H
-#define SPILLWAY_REPRO_FIGURE_REPORT_H
+#ifndef SPILLWAY_CLI_REPRO_FIGURE_REPORT_H
+#define SPILLWAY_CLI_REPRO_FIGURE_REPORT_H
 
 #include <stdio.h>
 

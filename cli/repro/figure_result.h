@@ -2,8 +2,8 @@
  * The result of a figure: simulated and published values, the error of each point, claims, and a verdict. In a real
  * set-up there are measured values too, and errors are relative to these.
  */
-#ifndef SPILLWAY_REPRO_FIGURE_RESULT_H
-#define SPILLWAY_REPRO_FIGURE_RESULT_H
+#ifndef SPILLWAY_CLI_REPRO_FIGURE_RESULT_H
+#define SPILLWAY_CLI_REPRO_FIGURE_RESULT_H
 
 #include "cli/repro/figure.h"
 #include "cli/repro/run_set.h"

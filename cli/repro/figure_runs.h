@@ -1,6 +1,6 @@
 /* The runs of a figure, row by row, made from its templates. */
-#ifndef SPILLWAY_REPRO_FIGURE_RUNS_H
-#define SPILLWAY_REPRO_FIGURE_RUNS_H
+#ifndef SPILLWAY_CLI_REPRO_FIGURE_RUNS_H
+#define SPILLWAY_CLI_REPRO_FIGURE_RUNS_H
 
 #include "cli/repro/figure.h"
 #include "cli/repro/run_set.h"

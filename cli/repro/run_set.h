@@ -6,8 +6,8 @@
  * were added, one for each core at a time. Answers are stored by index, so results do not depend on the order in which
  * runs end.
  */
-#ifndef SPILLWAY_REPRO_RUN_SET_H
-#define SPILLWAY_REPRO_RUN_SET_H
+#ifndef SPILLWAY_CLI_REPRO_RUN_SET_H
+#define SPILLWAY_CLI_REPRO_RUN_SET_H
 
 #include <jansson.h>
 #include <stdbool.h>

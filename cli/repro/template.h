@@ -8,8 +8,8 @@
  * In an array, {"$repeat": "{models}", "$as": "i", "$item": ...} stands for `models` items, in which i (index if there
  * is no "$as") is 0, 1, 2 and so on.
  */
-#ifndef SPILLWAY_REPRO_TEMPLATE_H
-#define SPILLWAY_REPRO_TEMPLATE_H
+#ifndef SPILLWAY_CLI_REPRO_TEMPLATE_H
+#define SPILLWAY_CLI_REPRO_TEMPLATE_H
 
 #include <jansson.h>
 

@@ -1,8 +1,8 @@
 /*
  * Resuming from checkpoints: the progress of each job of a plan, and a plan for the remaining minibatches.
  */
-#ifndef SPILLWAY_CLI_RESUME_H
-#define SPILLWAY_CLI_RESUME_H
+#ifndef SPILLWAY_CLI_RUN_CLI_RESUME_H
+#define SPILLWAY_CLI_RUN_CLI_RESUME_H
 
 #include "base/json/json_in.h"
 #include "cli/common/cli.h"

@@ -1,6 +1,6 @@
 /* The memory that the executor took and handed out, from its result, for the report of a run. */
-#ifndef SPILLWAY_CLI_RUN_MEMORY_H
-#define SPILLWAY_CLI_RUN_MEMORY_H
+#ifndef SPILLWAY_CLI_RUN_CLI_RUN_MEMORY_H
+#define SPILLWAY_CLI_RUN_CLI_RUN_MEMORY_H
 
 #include "base/json/json_in.h"
 #include "base/json/json_out.h"

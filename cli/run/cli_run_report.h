@@ -1,6 +1,6 @@
 /* The report of `run`: prediction and measurement side by side, and how each job ended. */
-#ifndef SPILLWAY_CLI_CLI_RUN_REPORT_H
-#define SPILLWAY_CLI_CLI_RUN_REPORT_H
+#ifndef SPILLWAY_CLI_RUN_CLI_RUN_REPORT_H
+#define SPILLWAY_CLI_RUN_CLI_RUN_REPORT_H
 
 #include "cli/common/cli.h"
 #include "cli/machine/cli_measured.h"

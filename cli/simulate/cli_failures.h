@@ -1,6 +1,6 @@
 /* `simulate --failures FILE`: many random runs with device failures, from one simulated run without failures. */
-#ifndef SPILLWAY_CLI_CLI_FAILURES_H
-#define SPILLWAY_CLI_CLI_FAILURES_H
+#ifndef SPILLWAY_CLI_SIMULATE_CLI_FAILURES_H
+#define SPILLWAY_CLI_SIMULATE_CLI_FAILURES_H
 
 #include "cli/common/cli.h"
 #include "models/hardware/failures.h"

@@ -6,8 +6,8 @@
  * machine, their ratios of measured to predicted time (sim/uncertainty/prediction_interval.h), times this prediction.
  * The ratios contain every effect on run times, known or not. Both intervals are printed; the second is more reliable.
  */
-#ifndef SPILLWAY_CLI_INTERVAL_H
-#define SPILLWAY_CLI_INTERVAL_H
+#ifndef SPILLWAY_CLI_SIMULATE_CLI_INTERVAL_H
+#define SPILLWAY_CLI_SIMULATE_CLI_INTERVAL_H
 
 #include "cli/common/cli.h"
 #include "cli/ways/cli_predict.h"

@@ -1,6 +1,6 @@
 /* The report of `serve`: attainment, latencies and loads of a placement. */
-#ifndef SPILLWAY_CLI_CLI_SERVING_REPORT_H
-#define SPILLWAY_CLI_CLI_SERVING_REPORT_H
+#ifndef SPILLWAY_CLI_SIMULATE_CLI_SERVING_REPORT_H
+#define SPILLWAY_CLI_SIMULATE_CLI_SERVING_REPORT_H
 
 #include "cli/common/cli.h"
 #include "sim/placement/placement_bound.h"

@@ -1,6 +1,6 @@
 /* The request of `simulate`: its command line. */
-#ifndef SPILLWAY_CLI_SIMULATE_H
-#define SPILLWAY_CLI_SIMULATE_H
+#ifndef SPILLWAY_CLI_SIMULATE_CLI_SIMULATE_H
+#define SPILLWAY_CLI_SIMULATE_CLI_SIMULATE_H
 
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_other_machine.h"

@@ -1,6 +1,6 @@
 /* The report of `swarm`: wirings side by side, and for one of them stages, peers and shares of time. */
-#ifndef SPILLWAY_CLI_CLI_SWARM_REPORT_H
-#define SPILLWAY_CLI_CLI_SWARM_REPORT_H
+#ifndef SPILLWAY_CLI_SIMULATE_CLI_SWARM_REPORT_H
+#define SPILLWAY_CLI_SIMULATE_CLI_SWARM_REPORT_H
 
 #include "cli/common/cli.h"
 #include "sim/swarm/swarm_bound.h"

@@ -11,8 +11,8 @@
  *
  * Items of a list may be ranges: devices=1..4,8,16. A '.' in a name counts as '-': link.rate is link-rate.
  */
-#ifndef SPILLWAY_SWEEP_AXIS_H
-#define SPILLWAY_SWEEP_AXIS_H
+#ifndef SPILLWAY_CLI_SWEEP_AXIS_H
+#define SPILLWAY_CLI_SWEEP_AXIS_H
 
 #include <stdbool.h>
 #include <stddef.h>

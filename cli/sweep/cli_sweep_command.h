@@ -5,8 +5,8 @@
  * --parallel (tp, pp, dp, v, zero, or parallel.KEY); or jobs.KEY, a key of every job of the jobs file
  * (jobs.microbatches), which then is written for each point. For `repro run`, every name is a name for its --set.
  */
-#ifndef SPILLWAY_CLI_SWEEP_COMMAND_H
-#define SPILLWAY_CLI_SWEEP_COMMAND_H
+#ifndef SPILLWAY_CLI_SWEEP_CLI_SWEEP_COMMAND_H
+#define SPILLWAY_CLI_SWEEP_CLI_SWEEP_COMMAND_H
 
 #include "cli/common/cli_verb_options.h"
 #include "cli/sweep/grid.h"

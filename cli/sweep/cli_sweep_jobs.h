@@ -1,6 +1,6 @@
 /* A jobs file with a key changed in every job, for one point of a sweep. */
-#ifndef SPILLWAY_CLI_SWEEP_JOBS_H
-#define SPILLWAY_CLI_SWEEP_JOBS_H
+#ifndef SPILLWAY_CLI_SWEEP_CLI_SWEEP_JOBS_H
+#define SPILLWAY_CLI_SWEEP_CLI_SWEEP_JOBS_H
 
 #include "base/arena.h"
 #include "base/error.h"

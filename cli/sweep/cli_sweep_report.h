@@ -1,6 +1,6 @@
 /* The report of a sweep: tables, JSON and pictures. */
-#ifndef SPILLWAY_CLI_SWEEP_REPORT_H
-#define SPILLWAY_CLI_SWEEP_REPORT_H
+#ifndef SPILLWAY_CLI_SWEEP_CLI_SWEEP_REPORT_H
+#define SPILLWAY_CLI_SWEEP_CLI_SWEEP_REPORT_H
 
 #include "cli/sweep/cli_sweep_command.h"
 #include "cli/sweep/results.h"

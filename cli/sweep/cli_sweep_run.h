@@ -1,6 +1,6 @@
 /* The points of a sweep, computed by child processes on all cores and all ranks, and stored as they end. */
-#ifndef SPILLWAY_CLI_SWEEP_RUN_H
-#define SPILLWAY_CLI_SWEEP_RUN_H
+#ifndef SPILLWAY_CLI_SWEEP_CLI_SWEEP_RUN_H
+#define SPILLWAY_CLI_SWEEP_CLI_SWEEP_RUN_H
 
 #include "cli/sweep/cli_sweep_command.h"
 #include "cli/sweep/kept.h"

@@ -3,8 +3,8 @@
  *
  * Points are numbered from 0; the last axis varies fastest.
  */
-#ifndef SPILLWAY_SWEEP_GRID_H
-#define SPILLWAY_SWEEP_GRID_H
+#ifndef SPILLWAY_CLI_SWEEP_GRID_H
+#define SPILLWAY_CLI_SWEEP_GRID_H
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
  * their points were computed in. A table `points` has a column for each axis and each figure, `outcome` and `reason`; a
  * table `sweep` has the sweep's inputs (`what`) and the version.
  */
-#ifndef SPILLWAY_SWEEP_KEPT_H
-#define SPILLWAY_SWEEP_KEPT_H
+#ifndef SPILLWAY_CLI_SWEEP_KEPT_H
+#define SPILLWAY_CLI_SWEEP_KEPT_H
 
 #include "cli/sweep/results.h"
 

@@ -4,8 +4,8 @@
  * Only a sweep started by mpirun loads the module that links MPI (cli/sweep/mpi/ranks_mpi.c), so nothing else needs MPI
  * or waits for its start. Rank 0 distributes the inputs, receives results and writes them.
  */
-#ifndef SPILLWAY_SWEEP_RANKS_H
-#define SPILLWAY_SWEEP_RANKS_H
+#ifndef SPILLWAY_CLI_SWEEP_RANKS_H
+#define SPILLWAY_CLI_SWEEP_RANKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

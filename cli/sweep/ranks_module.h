@@ -1,6 +1,6 @@
 /* The functions that the MPI module gives to cli/sweep/ranks.c, under the symbol below. */
-#ifndef SPILLWAY_SWEEP_RANKS_MODULE_H
-#define SPILLWAY_SWEEP_RANKS_MODULE_H
+#ifndef SPILLWAY_CLI_SWEEP_RANKS_MODULE_H
+#define SPILLWAY_CLI_SWEEP_RANKS_MODULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * A figure in a JSON report, by its path: "makespan_s", "jobs[0].tokens_per_s", "places[gpu0].peak_bytes" (the element
  * whose "name" is gpu0).
  */
-#ifndef SPILLWAY_SWEEP_REPORT_FIGURE_H
-#define SPILLWAY_SWEEP_REPORT_FIGURE_H
+#ifndef SPILLWAY_CLI_SWEEP_REPORT_FIGURE_H
+#define SPILLWAY_CLI_SWEEP_REPORT_FIGURE_H
 
 #include <jansson.h>
 

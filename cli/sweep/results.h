@@ -1,8 +1,8 @@
 /*
  * The results of all points of a sweep, in memory and as CSV.
  */
-#ifndef SPILLWAY_SWEEP_RESULTS_H
-#define SPILLWAY_SWEEP_RESULTS_H
+#ifndef SPILLWAY_CLI_SWEEP_RESULTS_H
+#define SPILLWAY_CLI_SWEEP_RESULTS_H
 
 #include "cli/sweep/grid.h"
 

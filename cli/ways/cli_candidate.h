@@ -1,6 +1,6 @@
 /* Candidate plans: each is made and simulated, and the best is kept. */
-#ifndef SPILLWAY_CLI_CANDIDATE_H
-#define SPILLWAY_CLI_CANDIDATE_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_CANDIDATE_H
+#define SPILLWAY_CLI_WAYS_CLI_CANDIDATE_H
 
 #include "cli/common/cli.h"
 #include "cli/common/cli_machine.h"

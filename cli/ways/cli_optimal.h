@@ -8,8 +8,8 @@
  * user fixed are not varied, and policies that contradict them are left out. The best candidate by simulation is searched once
  * more within the limits.
  */
-#ifndef SPILLWAY_CLI_OPTIMAL_H
-#define SPILLWAY_CLI_OPTIMAL_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_OPTIMAL_H
+#define SPILLWAY_CLI_WAYS_CLI_OPTIMAL_H
 
 #include "cli/ways/cli_candidate.h"
 

@@ -1,6 +1,6 @@
 /* The outcome of planning one way to run the jobs. */
-#ifndef SPILLWAY_CLI_OUTCOME_H
-#define SPILLWAY_CLI_OUTCOME_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_OUTCOME_H
+#define SPILLWAY_CLI_WAYS_CLI_OUTCOME_H
 
 #include <stdbool.h>
 

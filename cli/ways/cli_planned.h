@@ -1,6 +1,6 @@
 /* The time that `plan` predicts for a single job, from a plan of a few minibatches; `mem` shows it with its own ways. */
-#ifndef SPILLWAY_CLI_PLANNED_H
-#define SPILLWAY_CLI_PLANNED_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_PLANNED_H
+#define SPILLWAY_CLI_WAYS_CLI_PLANNED_H
 
 #include "cli/ways/cli_candidate.h"
 

@@ -1,6 +1,6 @@
 /* The prediction of a plan, with checks that no figure exceeds a physical limit. */
-#ifndef SPILLWAY_CLI_PREDICT_H
-#define SPILLWAY_CLI_PREDICT_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_PREDICT_H
+#define SPILLWAY_CLI_WAYS_CLI_PREDICT_H
 
 #include "cli/common/cli.h"
 #include "planner/plan.h"

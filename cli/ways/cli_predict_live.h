@@ -1,6 +1,6 @@
 /* The prediction of a plan that is dispatched live. */
-#ifndef SPILLWAY_CLI_CLI_PREDICT_LIVE_H
-#define SPILLWAY_CLI_CLI_PREDICT_LIVE_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_PREDICT_LIVE_H
+#define SPILLWAY_CLI_WAYS_CLI_PREDICT_LIVE_H
 
 #include "cli/ways/cli_predict.h"
 

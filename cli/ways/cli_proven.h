@@ -1,6 +1,6 @@
 /* Proof that a plan is optimal. */
-#ifndef SPILLWAY_CLI_PROVEN_H
-#define SPILLWAY_CLI_PROVEN_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_PROVEN_H
+#define SPILLWAY_CLI_WAYS_CLI_PROVEN_H
 
 #include "planner/plan.h"
 

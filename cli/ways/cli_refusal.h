@@ -2,8 +2,8 @@
  * Asks whether `run` would carry out a plan that was just made. The executor's own checks answer: it is started as for
  * a run and stops before it takes memory (exec/command_check.c). Reasons are the messages of `run`.
  */
-#ifndef SPILLWAY_CLI_REFUSAL_H
-#define SPILLWAY_CLI_REFUSAL_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_REFUSAL_H
+#define SPILLWAY_CLI_WAYS_CLI_REFUSAL_H
 
 #include "cli/common/cli.h"
 #include "planner/plan.h"

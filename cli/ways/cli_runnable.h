@@ -1,6 +1,6 @@
 /* Machines on which plans are run. */
-#ifndef SPILLWAY_CLI_RUNNABLE_H
-#define SPILLWAY_CLI_RUNNABLE_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_RUNNABLE_H
+#define SPILLWAY_CLI_WAYS_CLI_RUNNABLE_H
 
 #include "models/hardware/hardware.h"
 

@@ -2,8 +2,8 @@
  * `plan --policy saturn`: parallelism, devices and start of each job chosen together (planner/saturn/saturn.h), with
  * run times from the simulator.
  */
-#ifndef SPILLWAY_CLI_SATURN_H
-#define SPILLWAY_CLI_SATURN_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_SATURN_H
+#define SPILLWAY_CLI_WAYS_CLI_SATURN_H
 
 #include "cli/ways/cli_candidate.h"
 #include "planner/saturn/saturn.h"

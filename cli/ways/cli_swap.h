@@ -1,7 +1,7 @@
 /* Jobs whose activations are kept, swapped or recomputed layer by layer (planner/swap/swap.h): a verb's options and the
  * report of the choices. */
-#ifndef SPILLWAY_CLI_SWAP_H
-#define SPILLWAY_CLI_SWAP_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_SWAP_H
+#define SPILLWAY_CLI_WAYS_CLI_SWAP_H
 
 #include "cli/common/cli.h"
 #include "planner/plan.h"

@@ -18,8 +18,8 @@
  * Without `thorough`, large inputs are planned in fewer ways. The choice depends on counts of operations, jobs and
  * devices and not on the clock, so equal inputs give equal plans. Ways that were not tried are outcomes that say so.
  */
-#ifndef SPILLWAY_CLI_WAYS_H
-#define SPILLWAY_CLI_WAYS_H
+#ifndef SPILLWAY_CLI_WAYS_CLI_WAYS_H
+#define SPILLWAY_CLI_WAYS_CLI_WAYS_H
 
 #include "cli/ways/cli_candidate.h"
 

@@ -13,8 +13,8 @@
  * A file is complete when it has its final name. It is written as step-N.tmp, synced and renamed, and the folder is
  * synced, before an older file is removed. This module knows nothing of runs and threads.
  */
-#ifndef SPILLWAY_EXEC_CHECKPOINT_H
-#define SPILLWAY_EXEC_CHECKPOINT_H
+#ifndef SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_H
+#define SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  * The format of a checkpoint's file: its name, the identity of the training, its tensors. Only for checkpoint.c,
  * checkpoint_write.c and checkpoint_read.c.
  */
-#ifndef SPILLWAY_EXEC_CHECKPOINT_FORMAT_H
-#define SPILLWAY_EXEC_CHECKPOINT_FORMAT_H
+#ifndef SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_FORMAT_H
+#define SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_FORMAT_H
 
 #include <limits.h>
 

@@ -1,6 +1,6 @@
 /* Reads the checkpoints of a plan's jobs before their remaining work is planned. */
-#ifndef SPILLWAY_EXEC_RESUME_H
-#define SPILLWAY_EXEC_RESUME_H
+#ifndef SPILLWAY_EXEC_CHECKPOINT_RESUME_H
+#define SPILLWAY_EXEC_CHECKPOINT_RESUME_H
 
 #include <stdbool.h>
 

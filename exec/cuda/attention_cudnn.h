@@ -4,8 +4,8 @@
  * The choice is made for a shape before its first computation, for both directions together, and stays for as long as
  * the device is open: bits must not change between two steps.
  */
-#ifndef SPILLWAY_EXEC_ATTENTION_CUDNN_H
-#define SPILLWAY_EXEC_ATTENTION_CUDNN_H
+#ifndef SPILLWAY_EXEC_CUDA_ATTENTION_CUDNN_H
+#define SPILLWAY_EXEC_CUDA_ATTENTION_CUDNN_H
 
 #include "exec/cuda/cudnn_graph.h"
 #include "exec/kernels/kernels_attention.h"

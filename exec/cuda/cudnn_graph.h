@@ -6,8 +6,8 @@
  * out; virtual tensors exist only between operations. The first error is kept and later calls do nothing, so that a
  * graph can be written without a check after each line. cudnn_graph_plan() reports the error.
  */
-#ifndef SPILLWAY_EXEC_CUDNN_GRAPH_H
-#define SPILLWAY_EXEC_CUDNN_GRAPH_H
+#ifndef SPILLWAY_EXEC_CUDA_CUDNN_GRAPH_H
+#define SPILLWAY_EXEC_CUDA_CUDNN_GRAPH_H
 
 #include <stdbool.h>
 

@@ -4,8 +4,8 @@
  * The program does not link cuDNN and runs without it. This file is included only if cuDNN's header was found at
  * build time (SPILLWAY_CUDNN).
  */
-#ifndef SPILLWAY_EXEC_CUDNN_LIBRARY_H
-#define SPILLWAY_EXEC_CUDNN_LIBRARY_H
+#ifndef SPILLWAY_EXEC_CUDA_CUDNN_LIBRARY_H
+#define SPILLWAY_EXEC_CUDA_CUDNN_LIBRARY_H
 
 #include <cudnn_graph.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Measures attention in bf16 on a GPU: its implementation, speed, and difference from the host's kernels. */
-#ifndef SPILLWAY_EXEC_GPU_ATTENTION_H
-#define SPILLWAY_EXEC_GPU_ATTENTION_H
+#ifndef SPILLWAY_EXEC_CUDA_GPU_ATTENTION_H
+#define SPILLWAY_EXEC_CUDA_GPU_ATTENTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * determine it (kernels_cuda_products.c). Equal calls give equal bits on one model of GPU with one version of the
  * library, but not across models or versions.
  */
-#ifndef SPILLWAY_EXEC_KERNELS_CUDA_H
-#define SPILLWAY_EXEC_KERNELS_CUDA_H
+#ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_H
+#define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_H
 
 #include <cuda_runtime_api.h>
 

@@ -8,8 +8,8 @@
  * launch() takes a kernel's address so that tests can replace it by a function that runs the
  * threads of a block one after the other on the host (tests/emulator/cuda_runtime.h).
  */
-#ifndef SPILLWAY_EXEC_KERNELS_CUDA_DEVICE_CUH
-#define SPILLWAY_EXEC_KERNELS_CUDA_DEVICE_CUH
+#ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_DEVICE_CUH
+#define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_DEVICE_CUH
 
 #include <cuda_runtime.h>
 #include <stdint.h>

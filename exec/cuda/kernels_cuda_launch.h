@@ -5,8 +5,8 @@
  *
  * workspace   WORKSPACE_BYTES of device memory that belong to the stream: partial sums
  */
-#ifndef SPILLWAY_EXEC_KERNELS_CUDA_LAUNCH_H
-#define SPILLWAY_EXEC_KERNELS_CUDA_LAUNCH_H
+#ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_LAUNCH_H
+#define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_LAUNCH_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

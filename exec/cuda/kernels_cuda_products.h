@@ -2,8 +2,8 @@
  * Matrix products on a CUDA stream, column-major as in the library: C(m,n) = op(A) op(B), plus a
  * bias for each row of C, or plus C.
  */
-#ifndef SPILLWAY_EXEC_KERNELS_CUDA_PRODUCTS_H
-#define SPILLWAY_EXEC_KERNELS_CUDA_PRODUCTS_H
+#ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_PRODUCTS_H
+#define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_PRODUCTS_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>

@@ -5,8 +5,8 @@
  * The formulas are as in kernels_update.c. bf16 moments are widened in registers and rounded at
  * random by the same bits as on the host (base/bf16.h); bf16 weights are rounded from their master.
  */
-#ifndef SPILLWAY_EXEC_KERNELS_CUDA_STEP_CUH
-#define SPILLWAY_EXEC_KERNELS_CUDA_STEP_CUH
+#ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_STEP_CUH
+#define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_STEP_CUH
 
 #include "exec/kernels/kernels_step.h"
 

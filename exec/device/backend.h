@@ -4,8 +4,8 @@
  * Devices are opened only through this table, so that all other code is the same for hosts and
  * GPUs.
  */
-#ifndef SPILLWAY_EXEC_BACKEND_H
-#define SPILLWAY_EXEC_BACKEND_H
+#ifndef SPILLWAY_EXEC_DEVICE_BACKEND_H
+#define SPILLWAY_EXEC_DEVICE_BACKEND_H
 
 #include "exec/device/device.h"
 #include "models/job/job.h"

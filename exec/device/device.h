@@ -10,8 +10,8 @@
  * kernels are complete when they return. A GPU's kernels enqueue themselves, and the function is called slightly
  * before its turn, when all work that it waits for has been handed to the GPUs.
  */
-#ifndef SPILLWAY_EXEC_DEVICE_H
-#define SPILLWAY_EXEC_DEVICE_H
+#ifndef SPILLWAY_EXEC_DEVICE_DEVICE_H
+#define SPILLWAY_EXEC_DEVICE_DEVICE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

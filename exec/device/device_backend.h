@@ -5,8 +5,8 @@
  * command of a stream is carried out, and whether the command ends when the function returns (the host) or later (a
  * GPU, which gets commands a few ahead of their turn).
  */
-#ifndef SPILLWAY_EXEC_DEVICE_BACKEND_H
-#define SPILLWAY_EXEC_DEVICE_BACKEND_H
+#ifndef SPILLWAY_EXEC_DEVICE_DEVICE_BACKEND_H
+#define SPILLWAY_EXEC_DEVICE_DEVICE_BACKEND_H
 
 #include <pthread.h>
 

@@ -6,8 +6,8 @@
  * and without their data. Before a run, each pair of devices that the plan copies between is
  * therefore tested.
  */
-#ifndef SPILLWAY_EXEC_DEVICE_P2P_H
-#define SPILLWAY_EXEC_DEVICE_P2P_H
+#ifndef SPILLWAY_EXEC_DEVICE_DEVICE_P2P_H
+#define SPILLWAY_EXEC_DEVICE_DEVICE_P2P_H
 
 #include "exec/device/device.h"
 

@@ -1,6 +1,6 @@
 /* Memory of the host: its size, and large blocks with huge pages, touched. */
-#ifndef SPILLWAY_EXEC_HOST_MEMORY_H
-#define SPILLWAY_EXEC_HOST_MEMORY_H
+#ifndef SPILLWAY_EXEC_DEVICE_HOST_MEMORY_H
+#define SPILLWAY_EXEC_DEVICE_HOST_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * A paced copy of n bytes takes n / rate seconds if memcpy is faster than the rate. Copies that
  * follow each other without a pause keep the rate on average to much better than a percent.
  */
-#ifndef SPILLWAY_EXEC_PACE_H
-#define SPILLWAY_EXEC_PACE_H
+#ifndef SPILLWAY_EXEC_DEVICE_PACE_H
+#define SPILLWAY_EXEC_DEVICE_PACE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  * NVTX is a header that does nothing until a profiler is attached. Without CUDA, or with a CUDA
  * without the header (exec/cuda/CMakeLists.txt says so), these functions are empty.
  */
-#ifndef SPILLWAY_EXEC_RANGES_H
-#define SPILLWAY_EXEC_RANGES_H
+#ifndef SPILLWAY_EXEC_DEVICE_RANGES_H
+#define SPILLWAY_EXEC_DEVICE_RANGES_H
 
 #if defined SPILLWAY_CUDA && __has_include(<nvtx3/nvToolsExt.h>)
 

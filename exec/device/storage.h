@@ -7,8 +7,8 @@
  * one thread at a time. A call returns when all of its bytes are transferred. Short transfers are
  * continued, interrupted ones repeated.
  */
-#ifndef SPILLWAY_EXEC_STORAGE_H
-#define SPILLWAY_EXEC_STORAGE_H
+#ifndef SPILLWAY_EXEC_DEVICE_STORAGE_H
+#define SPILLWAY_EXEC_DEVICE_STORAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

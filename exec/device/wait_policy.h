@@ -1,6 +1,6 @@
 /* How the threads of an OpenMP team wait for work. */
-#ifndef SPILLWAY_EXEC_WAIT_POLICY_H
-#define SPILLWAY_EXEC_WAIT_POLICY_H
+#ifndef SPILLWAY_EXEC_DEVICE_WAIT_POLICY_H
+#define SPILLWAY_EXEC_DEVICE_WAIT_POLICY_H
 
 /*
  * Makes them sleep instead of spin, unless the user has chosen a policy (OMP_WAIT_POLICY,

@@ -8,8 +8,8 @@
  * samples begin at equal distances for every seed, or are random samples that no training uses. They come from a
  * separate file, or from the last tenth of the training file, which the training then does not use.
  */
-#ifndef SPILLWAY_EXEC_DATA_H
-#define SPILLWAY_EXEC_DATA_H
+#ifndef SPILLWAY_EXEC_FILES_DATA_H
+#define SPILLWAY_EXEC_FILES_DATA_H
 
 #include "models/job/job.h"
 

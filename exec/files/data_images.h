@@ -1,7 +1,7 @@
 /* Labelled images from a file or a seed: the equivalent of exec/files/data.h for networks that read
  * images. */
-#ifndef SPILLWAY_EXEC_DATA_IMAGES_H
-#define SPILLWAY_EXEC_DATA_IMAGES_H
+#ifndef SPILLWAY_EXEC_FILES_DATA_IMAGES_H
+#define SPILLWAY_EXEC_FILES_DATA_IMAGES_H
 
 #include <assert.h>
 

@@ -1,6 +1,6 @@
 /* Maps a file's bytes into memory; pages are read when they are touched. */
-#ifndef SPILLWAY_EXEC_MAPPED_FILE_H
-#define SPILLWAY_EXEC_MAPPED_FILE_H
+#ifndef SPILLWAY_EXEC_FILES_MAPPED_FILE_H
+#define SPILLWAY_EXEC_FILES_MAPPED_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

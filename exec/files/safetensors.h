@@ -10,8 +10,8 @@
  * overflow, and the tensors must cover the data exactly, without overlaps or holes.
  * Source: huggingface/safetensors, README, "Format".
  */
-#ifndef SPILLWAY_EXEC_SAFETENSORS_H
-#define SPILLWAY_EXEC_SAFETENSORS_H
+#ifndef SPILLWAY_EXEC_FILES_SAFETENSORS_H
+#define SPILLWAY_EXEC_FILES_SAFETENSORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

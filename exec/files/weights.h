@@ -2,8 +2,8 @@
  * Weights: seeded initial values, and safetensors files with the Hugging Face names of the network.
  * Source of the format: huggingface/safetensors, README "Format". Files are treated as hostile.
  */
-#ifndef SPILLWAY_EXEC_WEIGHTS_H
-#define SPILLWAY_EXEC_WEIGHTS_H
+#ifndef SPILLWAY_EXEC_FILES_WEIGHTS_H
+#define SPILLWAY_EXEC_FILES_WEIGHTS_H
 
 #include <stdbool.h>
 

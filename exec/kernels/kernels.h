@@ -8,8 +8,8 @@
  * A back end may leave the kernels of some families NULL; their networks are then refused before a run begins
  * (unit_missing_kernel()).
  */
-#ifndef SPILLWAY_EXEC_KERNELS_H
-#define SPILLWAY_EXEC_KERNELS_H
+#ifndef SPILLWAY_EXEC_KERNELS_KERNELS_H
+#define SPILLWAY_EXEC_KERNELS_KERNELS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -11,8 +11,8 @@
  *
  * A gradient has the layout of its tensor; out and dout are (B,T,HD).
  */
-#ifndef SPILLWAY_EXEC_KERNELS_ATTENTION_H
-#define SPILLWAY_EXEC_KERNELS_ATTENTION_H
+#ifndef SPILLWAY_EXEC_KERNELS_KERNELS_ATTENTION_H
+#define SPILLWAY_EXEC_KERNELS_KERNELS_ATTENTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

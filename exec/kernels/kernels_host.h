@@ -5,8 +5,8 @@
  * the shape. The leaf is plain arithmetic over one block, compiled once per instruction set (base/clones.h). They are
  * separate because gcc moves the body of a parallel loop into a new function, which would not be cloned.
  */
-#ifndef SPILLWAY_EXEC_KERNELS_HOST_H
-#define SPILLWAY_EXEC_KERNELS_HOST_H
+#ifndef SPILLWAY_EXEC_KERNELS_KERNELS_HOST_H
+#define SPILLWAY_EXEC_KERNELS_KERNELS_HOST_H
 
 #include <string.h>
 

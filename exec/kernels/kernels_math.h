@@ -13,8 +13,8 @@
  * (relative error 7e-8); the same e(z) is the density that the derivative needs.
  * Source of the form: Abramowitz and Stegun, 7.1.26.
  */
-#ifndef SPILLWAY_EXEC_KERNELS_MATH_H
-#define SPILLWAY_EXEC_KERNELS_MATH_H
+#ifndef SPILLWAY_EXEC_KERNELS_KERNELS_MATH_H
+#define SPILLWAY_EXEC_KERNELS_KERNELS_MATH_H
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Operands and coefficients of an optimizer step. The host computes the coefficients in double, for
  * every back end. */
-#ifndef SPILLWAY_EXEC_KERNELS_STEP_H
-#define SPILLWAY_EXEC_KERNELS_STEP_H
+#ifndef SPILLWAY_EXEC_KERNELS_KERNELS_STEP_H
+#define SPILLWAY_EXEC_KERNELS_KERNELS_STEP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Detects this machine by its kernel and driver, without measurements: the executor's part of `hardware detect`. */
-#ifndef SPILLWAY_EXEC_DETECT_H
-#define SPILLWAY_EXEC_DETECT_H
+#ifndef SPILLWAY_EXEC_MEASURE_DETECT_H
+#define SPILLWAY_EXEC_MEASURE_DETECT_H
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Measures the speed of a GPU's copies and computations, for exec/cuda/gpu-check: plain rates, no profile. */
-#ifndef SPILLWAY_EXEC_GPU_RATES_H
-#define SPILLWAY_EXEC_GPU_RATES_H
+#ifndef SPILLWAY_EXEC_MEASURE_GPU_RATES_H
+#define SPILLWAY_EXEC_MEASURE_GPU_RATES_H
 
 #include "base/error.h"
 

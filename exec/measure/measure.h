@@ -1,6 +1,6 @@
 /* Measures this machine's hardware profile with the executor's own kernels and copies. */
-#ifndef SPILLWAY_EXEC_MEASURE_H
-#define SPILLWAY_EXEC_MEASURE_H
+#ifndef SPILLWAY_EXEC_MEASURE_MEASURE_H
+#define SPILLWAY_EXEC_MEASURE_MEASURE_H
 
 #include <stdio.h>
 

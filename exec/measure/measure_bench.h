@@ -1,6 +1,6 @@
 /* A device for measuring kernels, with operands in its arena. Only for measure_*.c. */
-#ifndef SPILLWAY_EXEC_MEASURE_BENCH_H
-#define SPILLWAY_EXEC_MEASURE_BENCH_H
+#ifndef SPILLWAY_EXEC_MEASURE_MEASURE_BENCH_H
+#define SPILLWAY_EXEC_MEASURE_MEASURE_BENCH_H
 
 #include "exec/measure/measure_state.h"
 #include "models/kernel/work.h"

@@ -1,6 +1,6 @@
 /* One call of each kernel class, with operands placed as in a training step. Only for measure_*.c. */
-#ifndef SPILLWAY_EXEC_MEASURE_CALLS_H
-#define SPILLWAY_EXEC_MEASURE_CALLS_H
+#ifndef SPILLWAY_EXEC_MEASURE_MEASURE_CALLS_H
+#define SPILLWAY_EXEC_MEASURE_MEASURE_CALLS_H
 
 #include "exec/kernels/kernels.h"
 #include "exec/measure/measure_bench.h"

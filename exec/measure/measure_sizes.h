@@ -1,6 +1,6 @@
 /* Sizes of each kernel class that are measured. Only for measure_*.c. */
-#ifndef SPILLWAY_EXEC_MEASURE_SIZES_H
-#define SPILLWAY_EXEC_MEASURE_SIZES_H
+#ifndef SPILLWAY_EXEC_MEASURE_MEASURE_SIZES_H
+#define SPILLWAY_EXEC_MEASURE_MEASURE_SIZES_H
 
 #include "exec/measure/measure_state.h"
 #include "models/kernel/work.h"

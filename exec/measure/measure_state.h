@@ -1,6 +1,6 @@
 /* Shared declarations of the measurement's files. */
-#ifndef SPILLWAY_EXEC_MEASURE_STATE_H
-#define SPILLWAY_EXEC_MEASURE_STATE_H
+#ifndef SPILLWAY_EXEC_MEASURE_MEASURE_STATE_H
+#define SPILLWAY_EXEC_MEASURE_MEASURE_STATE_H
 
 #include "base/process/load.h"
 #include "exec/device/backend.h"

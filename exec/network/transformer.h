@@ -5,8 +5,8 @@
  * A family's implementation (struct transformer) has functions that compute an embedding, a block and a head, forward
  * and backward. transformer_compute() calls them for the layers of a shard in the order of a pass.
  */
-#ifndef SPILLWAY_EXEC_TRANSFORMER_H
-#define SPILLWAY_EXEC_TRANSFORMER_H
+#ifndef SPILLWAY_EXEC_NETWORK_TRANSFORMER_H
+#define SPILLWAY_EXEC_NETWORK_TRANSFORMER_H
 
 #include <stddef.h>
 

@@ -3,8 +3,8 @@
  * a network, with the optimizer step of each layer as soon as its gradients are complete. All memory is passed as
  * pointers; nothing is allocated.
  */
-#ifndef SPILLWAY_EXEC_UNIT_H
-#define SPILLWAY_EXEC_UNIT_H
+#ifndef SPILLWAY_EXEC_NETWORK_UNIT_H
+#define SPILLWAY_EXEC_NETWORK_UNIT_H
 
 #include <stdatomic.h>
 

@@ -16,8 +16,8 @@
  * further one is started, and state on devices is copied back to the host. Every job is then at the end of its last
  * completed minibatch.
  */
-#ifndef SPILLWAY_EXEC_RUN_H
-#define SPILLWAY_EXEC_RUN_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_H
+#define SPILLWAY_EXEC_RUN_RUN_H
 
 #include "exec/state/run_options.h"
 

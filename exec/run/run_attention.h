@@ -1,6 +1,6 @@
 /* Chooses the implementation of attention for a run's jobs. Included only by files of a run. */
-#ifndef SPILLWAY_EXEC_RUN_ATTENTION_H
-#define SPILLWAY_EXEC_RUN_ATTENTION_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_ATTENTION_H
+#define SPILLWAY_EXEC_RUN_RUN_ATTENTION_H
 
 #include "exec/state/run_state.h"
 

@@ -1,6 +1,6 @@
 /* Work of the streams' threads for a run: computations, batches, best weights, losses. */
-#ifndef SPILLWAY_EXEC_RUN_CALLBACKS_H
-#define SPILLWAY_EXEC_RUN_CALLBACKS_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_CALLBACKS_H
+#define SPILLWAY_EXEC_RUN_RUN_CALLBACKS_H
 
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"

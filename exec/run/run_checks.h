@@ -1,6 +1,6 @@
 /* Checks that can refuse a run; run_setup.c makes them before anything slow. */
-#ifndef SPILLWAY_EXEC_RUN_CHECKS_H
-#define SPILLWAY_EXEC_RUN_CHECKS_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_CHECKS_H
+#define SPILLWAY_EXEC_RUN_RUN_CHECKS_H
 
 #include "exec/state/run_state.h"
 

@@ -1,6 +1,6 @@
 /* Hands operations of the plan to their streams. */
-#ifndef SPILLWAY_EXEC_RUN_ENQUEUE_H
-#define SPILLWAY_EXEC_RUN_ENQUEUE_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_ENQUEUE_H
+#define SPILLWAY_EXEC_RUN_RUN_ENQUEUE_H
 
 #include "exec/state/run_loop.h"
 

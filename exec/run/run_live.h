@@ -1,6 +1,6 @@
 /* Live dispatch: the loop over a plan with choices, which asks the policy for the next unit while work runs. */
-#ifndef SPILLWAY_EXEC_RUN_LIVE_H
-#define SPILLWAY_EXEC_RUN_LIVE_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_LIVE_H
+#define SPILLWAY_EXEC_RUN_RUN_LIVE_H
 
 #include "exec/state/run_loop.h"
 

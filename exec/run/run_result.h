@@ -1,6 +1,6 @@
 /* The outcome of a run, in its result and its trace. */
-#ifndef SPILLWAY_EXEC_RUN_RESULT_H
-#define SPILLWAY_EXEC_RUN_RESULT_H
+#ifndef SPILLWAY_EXEC_RUN_RUN_RESULT_H
+#define SPILLWAY_EXEC_RUN_RUN_RESULT_H
 
 #include "exec/state/run_loop.h"
 

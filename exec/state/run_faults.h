@@ -1,6 +1,6 @@
 /* Faults of jobs while other jobs continue. */
-#ifndef SPILLWAY_EXEC_RUN_FAULTS_H
-#define SPILLWAY_EXEC_RUN_FAULTS_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_FAULTS_H
+#define SPILLWAY_EXEC_STATE_RUN_FAULTS_H
 
 #include "exec/state/run_state.h"
 

@@ -2,8 +2,8 @@
  * Moves jobs between files and host memory (planner/plan.h, ranges of host memory): OPENs and CLOSEs, on a stream of
  * their own. Does nothing for plans without ranges.
  */
-#ifndef SPILLWAY_EXEC_RUN_FILES_H
-#define SPILLWAY_EXEC_RUN_FILES_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_FILES_H
+#define SPILLWAY_EXEC_STATE_RUN_FILES_H
 
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"

@@ -1,6 +1,6 @@
 /* Operations in flight: enqueued and not yet known to have ended, in plan order. */
-#ifndef SPILLWAY_EXEC_RUN_IN_FLIGHT_H
-#define SPILLWAY_EXEC_RUN_IN_FLIGHT_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_IN_FLIGHT_H
+#define SPILLWAY_EXEC_STATE_RUN_IN_FLIGHT_H
 
 #include "exec/state/run_loop.h"
 

@@ -1,6 +1,6 @@
 /* The log of a run: JSON lines, see exec/run/run.h. Thread-safe. */
-#ifndef SPILLWAY_EXEC_RUN_LOG_H
-#define SPILLWAY_EXEC_RUN_LOG_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_LOG_H
+#define SPILLWAY_EXEC_STATE_RUN_LOG_H
 
 #include "planner/plan.h"
 

@@ -2,8 +2,8 @@
  * State of the loop over a plan's operations, shared by run.c (the walk), run_in_flight.c (operations in flight),
  * run_enqueue.c (one operation), run_write_back.c (state on devices) and run_result.c (the result).
  */
-#ifndef SPILLWAY_EXEC_RUN_LOOP_H
-#define SPILLWAY_EXEC_RUN_LOOP_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_LOOP_H
+#define SPILLWAY_EXEC_STATE_RUN_LOOP_H
 
 #include "exec/state/run_record.h"
 #include "exec/state/run_state.h"

@@ -1,6 +1,6 @@
 /* Options and results of a run (run.h). */
-#ifndef SPILLWAY_EXEC_RUN_OPTIONS_H
-#define SPILLWAY_EXEC_RUN_OPTIONS_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_OPTIONS_H
+#define SPILLWAY_EXEC_STATE_RUN_OPTIONS_H
 
 #include "base/process/load.h"
 #include "exec/device/device.h"

@@ -2,8 +2,8 @@
  * Records a run: spans, memory levels, bounds. One call per operation, in plan order, after it has
  * ended; nothing is allocated between create and finish.
  */
-#ifndef SPILLWAY_EXEC_RUN_RECORD_H
-#define SPILLWAY_EXEC_RUN_RECORD_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_RECORD_H
+#define SPILLWAY_EXEC_STATE_RUN_RECORD_H
 
 #include "planner/plan.h"
 #include "traces/trace.h"

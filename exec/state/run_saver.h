@@ -3,8 +3,8 @@
  * writes it on a thread. The loop calls these functions as it enqueues operations, always from one thread. All of
  * them do nothing when the saver is NULL.
  */
-#ifndef SPILLWAY_EXEC_RUN_SAVER_H
-#define SPILLWAY_EXEC_RUN_SAVER_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_SAVER_H
+#define SPILLWAY_EXEC_STATE_RUN_SAVER_H
 
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"

@@ -1,7 +1,7 @@
 /* Shared declarations of a run's files: the loop (run_loop.h), run_setup.c (before and after it), run_callbacks.c (on
  * the streams' threads), run_saver.c (checkpoints meanwhile), run_faults.c (jobs that fail). */
-#ifndef SPILLWAY_EXEC_RUN_STATE_H
-#define SPILLWAY_EXEC_RUN_STATE_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_STATE_H
+#define SPILLWAY_EXEC_STATE_RUN_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>

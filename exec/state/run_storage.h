@@ -5,8 +5,8 @@
  * These functions apply only to shards that the plan stores, and do nothing for plans without
  * stored shards.
  */
-#ifndef SPILLWAY_EXEC_RUN_STORAGE_H
-#define SPILLWAY_EXEC_RUN_STORAGE_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_STORAGE_H
+#define SPILLWAY_EXEC_STATE_RUN_STORAGE_H
 
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"

@@ -1,6 +1,6 @@
 /* Tracks state that is newer on devices, or on its way to storage, than in its home. */
-#ifndef SPILLWAY_EXEC_RUN_WRITE_BACK_H
-#define SPILLWAY_EXEC_RUN_WRITE_BACK_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_WRITE_BACK_H
+#define SPILLWAY_EXEC_STATE_RUN_WRITE_BACK_H
 
 #include "exec/state/run_loop.h"
 

@@ -32,8 +32,8 @@
  * (any group size in L steps); Sanders, Speck and Traeff, Parallel Computing 35(12), 2009 (two trees); NVIDIA's NCCL
  * (choice of algorithm).
  */
-#ifndef SPILLWAY_MODELS_COLLECTIVE_H
-#define SPILLWAY_MODELS_COLLECTIVE_H
+#ifndef SPILLWAY_MODELS_COST_COLLECTIVE_H
+#define SPILLWAY_MODELS_COST_COLLECTIVE_H
 
 #include <stdbool.h>
 #include <stdint.h>

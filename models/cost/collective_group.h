@@ -10,8 +10,8 @@
  *     8 x 2 devices, groups {0, 8}, {1, 9} ...     8 messages leave a node at once: with one NIC of
  *                                                  12.5 GB/s per node each member has 1.56 GB/s
  */
-#ifndef SPILLWAY_MODELS_COLLECTIVE_GROUP_H
-#define SPILLWAY_MODELS_COLLECTIVE_GROUP_H
+#ifndef SPILLWAY_MODELS_COST_COLLECTIVE_GROUP_H
+#define SPILLWAY_MODELS_COST_COLLECTIVE_GROUP_H
 
 #include "models/cost/collective.h"
 #include "models/hardware/hardware.h"

@@ -27,8 +27,8 @@
  * Source: Bian et al., "Does compressing activations help model parallel training?", arXiv 2301.02654: overhead grows
  * with the uncompressed bytes, communication with the compressed bytes.
  */
-#ifndef SPILLWAY_MODELS_COMPRESSION_H
-#define SPILLWAY_MODELS_COMPRESSION_H
+#ifndef SPILLWAY_MODELS_COST_COMPRESSION_H
+#define SPILLWAY_MODELS_COST_COMPRESSION_H
 
 #include <stdbool.h>
 #include <stdint.h>

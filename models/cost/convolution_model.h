@@ -22,8 +22,8 @@
  *
  * Source: Lavin and Gray, arXiv 1509.09308, sections 4.1 and 4.3.
  */
-#ifndef SPILLWAY_MODELS_CONVOLUTION_MODEL_H
-#define SPILLWAY_MODELS_CONVOLUTION_MODEL_H
+#ifndef SPILLWAY_MODELS_COST_CONVOLUTION_MODEL_H
+#define SPILLWAY_MODELS_COST_CONVOLUTION_MODEL_H
 
 #include "models/cost/kernel_model.h"
 

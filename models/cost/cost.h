@@ -15,8 +15,8 @@
  * If hardware_has_cpu(), `device` may be hardware_cpu() in functions about work. The work of the processor
  * (optimizers, embeddings) is bound by host memory.
  */
-#ifndef SPILLWAY_MODELS_COST_H
-#define SPILLWAY_MODELS_COST_H
+#ifndef SPILLWAY_MODELS_COST_COST_H
+#define SPILLWAY_MODELS_COST_COST_H
 
 #include "models/hardware/hardware.h"
 #include "models/kernel/work.h"

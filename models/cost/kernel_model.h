@@ -37,8 +37,8 @@
  * Sources: NVIDIA, Matrix Multiplication Background User's Guide (tiles, waves, 16 bytes); Megatron-LM, arXiv
  * 2104.04473, section 4.2 (kernels that were not fused).
  */
-#ifndef SPILLWAY_MODELS_KERNEL_MODEL_H
-#define SPILLWAY_MODELS_KERNEL_MODEL_H
+#ifndef SPILLWAY_MODELS_COST_KERNEL_MODEL_H
+#define SPILLWAY_MODELS_COST_KERNEL_MODEL_H
 
 #include "models/hardware/hardware.h"
 

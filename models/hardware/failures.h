@@ -21,8 +21,8 @@
  *   events      a fixed list of events, in addition to random ones: a device is away, or slow if "factor" is given
  *   work        duration of the undisturbed run; default: the simulated makespan
  */
-#ifndef SPILLWAY_MODELS_FAILURES_H
-#define SPILLWAY_MODELS_FAILURES_H
+#ifndef SPILLWAY_MODELS_HARDWARE_FAILURES_H
+#define SPILLWAY_MODELS_HARDWARE_FAILURES_H
 
 #include <stdbool.h>
 #include <stdint.h>

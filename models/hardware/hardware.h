@@ -52,8 +52,8 @@
  *
  * A sourced value without a unit is refused, as is any unknown key.
  */
-#ifndef SPILLWAY_MODELS_HARDWARE_H
-#define SPILLWAY_MODELS_HARDWARE_H
+#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_H
+#define SPILLWAY_MODELS_HARDWARE_HARDWARE_H
 
 #include <assert.h>
 #include <stdbool.h>

@@ -13,8 +13,8 @@
  *     leaf-0 ...           duplex, up to the spine; only with oversubscription. Without it, no link above a NIC
  *                          is ever a bottleneck
  */
-#ifndef SPILLWAY_MODELS_HARDWARE_BUILD_H
-#define SPILLWAY_MODELS_HARDWARE_BUILD_H
+#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_BUILD_H
+#define SPILLWAY_MODELS_HARDWARE_HARDWARE_BUILD_H
 
 #include "models/hardware/hardware.h"
 

@@ -1,6 +1,6 @@
 /* GPUs and nodes known by name; models/hardware/hardware_presets.c builds machines from them. */
-#ifndef SPILLWAY_MODELS_HARDWARE_CATALOGUE_H
-#define SPILLWAY_MODELS_HARDWARE_CATALOGUE_H
+#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_CATALOGUE_H
+#define SPILLWAY_MODELS_HARDWARE_HARDWARE_CATALOGUE_H
 
 #include "models/hardware/hardware_build.h"
 

@@ -7,8 +7,8 @@
  *     from datasheets     peaks, bandwidths, NVLink; for unknown GPUs computed from multiprocessors, clocks and bus width
  *     assumed             efficiencies, latencies, links between PCIe and host memory, a processor's peak
  */
-#ifndef SPILLWAY_MODELS_HARDWARE_DETECT_H
-#define SPILLWAY_MODELS_HARDWARE_DETECT_H
+#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_DETECT_H
+#define SPILLWAY_MODELS_HARDWARE_HARDWARE_DETECT_H
 
 #include "models/hardware/hardware.h"
 

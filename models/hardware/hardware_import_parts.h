@@ -1,6 +1,6 @@
 /* Functions that the readers of models/hardware/hardware_import.h share. */
-#ifndef SPILLWAY_MODELS_HARDWARE_IMPORT_PARTS_H
-#define SPILLWAY_MODELS_HARDWARE_IMPORT_PARTS_H
+#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_PARTS_H
+#define SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_PARTS_H
 
 #include "models/hardware/hardware_import.h"
 

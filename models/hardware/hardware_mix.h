@@ -1,7 +1,7 @@
 /* Merges several machines into one: devices of different kinds, or nodes of them. Used by
  * models/hardware/hardware_presets.c. */
-#ifndef SPILLWAY_MODELS_HARDWARE_MIX_H
-#define SPILLWAY_MODELS_HARDWARE_MIX_H
+#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_MIX_H
+#define SPILLWAY_MODELS_HARDWARE_HARDWARE_MIX_H
 
 #include "models/hardware/hardware.h"
 

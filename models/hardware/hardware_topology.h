@@ -1,6 +1,6 @@
 /* Links and devices of hardware files: the graph of a machine. Used only by models/hardware/hardware_io.c. */
-#ifndef SPILLWAY_MODELS_HARDWARE_TOPOLOGY_H
-#define SPILLWAY_MODELS_HARDWARE_TOPOLOGY_H
+#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_TOPOLOGY_H
+#define SPILLWAY_MODELS_HARDWARE_HARDWARE_TOPOLOGY_H
 
 #include "base/json/json_out.h"
 #include "models/hardware/hardware.h"

@@ -5,8 +5,8 @@
  * A value of a device type or a link is one place. Values measured at several sizes (kernels, copies, steps of a
  * ring) are one place per point.
  */
-#ifndef SPILLWAY_MODELS_MACHINE_VALUES_H
-#define SPILLWAY_MODELS_MACHINE_VALUES_H
+#ifndef SPILLWAY_MODELS_HARDWARE_MACHINE_VALUES_H
+#define SPILLWAY_MODELS_HARDWARE_MACHINE_VALUES_H
 
 #include "models/hardware/hardware.h"
 

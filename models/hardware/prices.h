@@ -13,8 +13,8 @@
  * The columns are SkyPilot's plus as_of, basis and source. SkyPilot's other columns (vCPUs, MemoryGiB, GpuInfo,
  * AvailabilityZone, Arch) are ignored. If a machine has several prices with one basis, the lowest counts.
  */
-#ifndef SPILLWAY_MODELS_PRICES_H
-#define SPILLWAY_MODELS_PRICES_H
+#ifndef SPILLWAY_MODELS_HARDWARE_PRICES_H
+#define SPILLWAY_MODELS_HARDWARE_PRICES_H
 
 #include <stdbool.h>
 #include <stdint.h>

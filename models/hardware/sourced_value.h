@@ -4,8 +4,8 @@
  * A table lists the values of a struct. Reading and writing use the same table and therefore
  * agree.
  */
-#ifndef SPILLWAY_MODELS_SOURCED_VALUE_H
-#define SPILLWAY_MODELS_SOURCED_VALUE_H
+#ifndef SPILLWAY_MODELS_HARDWARE_SOURCED_VALUE_H
+#define SPILLWAY_MODELS_HARDWARE_SOURCED_VALUE_H
 
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* Evaluations of a job on held-out data. Their times depend only on the job, like its learning
  * rate. */
-#ifndef SPILLWAY_MODELS_EVALUATION_H
-#define SPILLWAY_MODELS_EVALUATION_H
+#ifndef SPILLWAY_MODELS_JOB_EVALUATION_H
+#define SPILLWAY_MODELS_JOB_EVALUATION_H
 
 #include "models/job/job.h"
 

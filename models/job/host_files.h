@@ -2,8 +2,8 @@
  * Seconds to load a job from its files into host memory, and to write its weights. A job pays them at its start and
  * end when host memory does not hold all jobs at once.
  */
-#ifndef SPILLWAY_MODELS_HOST_FILES_H
-#define SPILLWAY_MODELS_HOST_FILES_H
+#ifndef SPILLWAY_MODELS_JOB_HOST_FILES_H
+#define SPILLWAY_MODELS_JOB_HOST_FILES_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

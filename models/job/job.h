@@ -49,8 +49,8 @@
  *                                                devices share them (planner/strategy/reservation.h)
  *   compression   none                           of data that a parallel job sends, see models/cost/compression.h
  */
-#ifndef SPILLWAY_MODELS_JOB_H
-#define SPILLWAY_MODELS_JOB_H
+#ifndef SPILLWAY_MODELS_JOB_JOB_H
+#define SPILLWAY_MODELS_JOB_JOB_H
 
 #include "base/arena.h"
 #include "models/cost/compression.h"

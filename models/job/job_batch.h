@@ -11,8 +11,8 @@
  * computed from the others. If only "train_batch_size" is given, DeepSpeed accumulates once, and so does this code.
  * Source: DeepSpeed's runtime/config.py, _set_batch_related_parameters.
  */
-#ifndef SPILLWAY_MODELS_JOB_BATCH_H
-#define SPILLWAY_MODELS_JOB_BATCH_H
+#ifndef SPILLWAY_MODELS_JOB_JOB_BATCH_H
+#define SPILLWAY_MODELS_JOB_JOB_BATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

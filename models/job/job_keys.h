@@ -6,8 +6,8 @@
  * (checkpoint_identify() in exec/checkpoint/checkpoint.c: it changes what is trained). test_job_keys.c changes each key
  * and compares both with the row, and CONTRIBUTING.md lists the other places.
  */
-#ifndef SPILLWAY_MODELS_JOB_KEYS_H
-#define SPILLWAY_MODELS_JOB_KEYS_H
+#ifndef SPILLWAY_MODELS_JOB_JOB_KEYS_H
+#define SPILLWAY_MODELS_JOB_JOB_KEYS_H
 
 #include <stdbool.h>
 

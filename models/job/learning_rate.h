@@ -12,8 +12,8 @@
  * torch.optim.lr_scheduler's LinearLR and CosineAnnealingLR, chained, give the same rates, and so do llm.c's
  * schedulers.
  */
-#ifndef SPILLWAY_MODELS_LEARNING_RATE_H
-#define SPILLWAY_MODELS_LEARNING_RATE_H
+#ifndef SPILLWAY_MODELS_JOB_LEARNING_RATE_H
+#define SPILLWAY_MODELS_JOB_LEARNING_RATE_H
 
 #include "models/job/job.h"
 

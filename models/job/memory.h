@@ -19,8 +19,8 @@
  *     moments in bf16                                 4          4               2 + 2      8
  *     both                                            2          2        4      2 + 2     10
  */
-#ifndef SPILLWAY_MODELS_MEMORY_H
-#define SPILLWAY_MODELS_MEMORY_H
+#ifndef SPILLWAY_MODELS_JOB_MEMORY_H
+#define SPILLWAY_MODELS_JOB_MEMORY_H
 
 #include <stdint.h>
 

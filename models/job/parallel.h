@@ -113,8 +113,8 @@
  * partitioning); PipeDream, SOSP 2019 and arXiv 1806.03377 (weight stashing), arXiv 2006.09503 (2BW); Korthikanti et
  * al., arXiv 2205.05198 (sequence parallelism, selective recomputation).
  */
-#ifndef SPILLWAY_MODELS_PARALLEL_H
-#define SPILLWAY_MODELS_PARALLEL_H
+#ifndef SPILLWAY_MODELS_JOB_PARALLEL_H
+#define SPILLWAY_MODELS_JOB_PARALLEL_H
 
 #include <stdbool.h>
 #include <stdint.h>

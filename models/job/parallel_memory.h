@@ -15,8 +15,8 @@
  * Sources: ZeRO, arXiv 1910.02054, sections 3 and 5; Korthikanti et al., arXiv 2205.05198, sections 4 and 5;
  * recomputation of stages: GPipe, arXiv 1811.06965, section 2.3.
  */
-#ifndef SPILLWAY_MODELS_PARALLEL_MEMORY_H
-#define SPILLWAY_MODELS_PARALLEL_MEMORY_H
+#ifndef SPILLWAY_MODELS_JOB_PARALLEL_MEMORY_H
+#define SPILLWAY_MODELS_JOB_PARALLEL_MEMORY_H
 
 #include "models/job/job.h"
 

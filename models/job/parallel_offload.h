@@ -40,8 +40,8 @@
  * Sources: ZeRO-Offload, arXiv 2101.06840, sections 4 and 5; ZeRO-Infinity, arXiv 2104.07857, sections 5 and 6;
  * KARMA, arXiv 2008.11421, its pipeline over several devices.
  */
-#ifndef SPILLWAY_MODELS_PARALLEL_OFFLOAD_H
-#define SPILLWAY_MODELS_PARALLEL_OFFLOAD_H
+#ifndef SPILLWAY_MODELS_JOB_PARALLEL_OFFLOAD_H
+#define SPILLWAY_MODELS_JOB_PARALLEL_OFFLOAD_H
 
 #include "models/job/parallel_memory.h"
 

@@ -7,8 +7,8 @@
  * Sources: Shoeybi et al., arXiv 1909.08053 (tensor parallelism); Korthikanti et al., arXiv 2205.05198
  * (sequence parallelism, selective recomputation); Qi et al., arXiv 2401.10241 (backward passes in two).
  */
-#ifndef SPILLWAY_MODELS_PARALLEL_WORK_H
-#define SPILLWAY_MODELS_PARALLEL_WORK_H
+#ifndef SPILLWAY_MODELS_JOB_PARALLEL_WORK_H
+#define SPILLWAY_MODELS_JOB_PARALLEL_WORK_H
 
 #include "models/cost/collective.h"
 #include "models/job/job.h"

@@ -33,8 +33,8 @@
  * with beta2 = 0.999 a step changes it by at most a thousandth. bf16 has eight bits, so every change is less than
  * half the distance to the next number and would be rounded away.
  */
-#ifndef SPILLWAY_MODELS_PRECISION_H
-#define SPILLWAY_MODELS_PRECISION_H
+#ifndef SPILLWAY_MODELS_KERNEL_PRECISION_H
+#define SPILLWAY_MODELS_KERNEL_PRECISION_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@
  * models/cost/cost.h turns them into seconds. A multiply-add counts as two FLOPs. Bytes must each cross the device's
  * memory once, without caching between kernels. Only products count FLOPs; norms, GELU and the like have only bytes.
  */
-#ifndef SPILLWAY_MODELS_WORK_H
-#define SPILLWAY_MODELS_WORK_H
+#ifndef SPILLWAY_MODELS_KERNEL_WORK_H
+#define SPILLWAY_MODELS_KERNEL_WORK_H
 
 #include <stdbool.h>
 #include <stddef.h>

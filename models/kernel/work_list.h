@@ -4,8 +4,8 @@
  * Passes repeat the same few kernels for every layer, so a list stays short for any number of layers. Durations of
  * KERNEL_FIXED differ from layer to layer; they are summed into one item.
  */
-#ifndef SPILLWAY_MODELS_WORK_LIST_H
-#define SPILLWAY_MODELS_WORK_LIST_H
+#ifndef SPILLWAY_MODELS_KERNEL_WORK_LIST_H
+#define SPILLWAY_MODELS_KERNEL_WORK_LIST_H
 
 #include "models/kernel/work.h"
 

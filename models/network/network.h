@@ -9,8 +9,8 @@
  * Sources: Hugging Face transformers' config.json, in the spellings of versions 4 and 5; shapes of Hydra's networks
  * from arXiv 2110.08633 and its released code.
  */
-#ifndef SPILLWAY_MODELS_NETWORK_H
-#define SPILLWAY_MODELS_NETWORK_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>

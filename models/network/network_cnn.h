@@ -4,8 +4,8 @@
  * A residual block is a layer; in networks without residual blocks each convolution is a layer. Shapes are from the
  * papers and from torchvision; parameter counts equal torchvision's exactly.
  */
-#ifndef SPILLWAY_MODELS_NETWORK_CNN_H
-#define SPILLWAY_MODELS_NETWORK_CNN_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_CNN_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_CNN_H
 
 #include "models/network/network_graph.h"
 

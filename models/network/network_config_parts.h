@@ -1,7 +1,7 @@
 /* Functions that the readers and writers of config.json share, family by family. Only network_config*.c includes this
  * file. */
-#ifndef SPILLWAY_MODELS_NETWORK_CONFIG_PARTS_H
-#define SPILLWAY_MODELS_NETWORK_CONFIG_PARTS_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_CONFIG_PARTS_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_CONFIG_PARTS_H
 
 #include "base/json/json_out.h"
 #include "models/network/network.h"

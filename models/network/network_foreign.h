@@ -1,6 +1,6 @@
 /* Networks of transformers that are not supported: the nearest supported family, and the difference. */
-#ifndef SPILLWAY_MODELS_NETWORK_FOREIGN_H
-#define SPILLWAY_MODELS_NETWORK_FOREIGN_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_FOREIGN_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_FOREIGN_H
 
 enum { NETWORK_FOREIGN_BYTES = 448 };
 

@@ -23,8 +23,8 @@
  * Source: torch.nn and autograd's saved tensors of PyTorch 2, for kept results; relus work in place, as in
  * torchvision.
  */
-#ifndef SPILLWAY_MODELS_NETWORK_GRAPH_H
-#define SPILLWAY_MODELS_NETWORK_GRAPH_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_GRAPH_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_GRAPH_H
 
 #include "models/kernel/work_list.h"
 #include "models/network/network.h"

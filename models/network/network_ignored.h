@@ -12,8 +12,8 @@
  * Absent keys of a config.json therefore have these defaults. In a network inside a jobs file or a plan, absent keys
  * mean no dropout. Families that cannot be trained here have no such keys.
  */
-#ifndef SPILLWAY_MODELS_NETWORK_IGNORED_H
-#define SPILLWAY_MODELS_NETWORK_IGNORED_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_IGNORED_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_IGNORED_H
 
 #include <stddef.h>
 

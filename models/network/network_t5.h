@@ -30,8 +30,8 @@
  * Source: Raffel et al., arXiv 1910.10683, section 2.1; modeling_t5.py and modeling_mt5.py of transformers 4.57;
  * Shazeer, arXiv 2002.05202, for the gate.
  */
-#ifndef SPILLWAY_MODELS_NETWORK_T5_H
-#define SPILLWAY_MODELS_NETWORK_T5_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_T5_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_T5_H
 
 #include "models/network/network.h"
 

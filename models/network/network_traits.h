@@ -28,8 +28,8 @@
  *
  * Source: modeling_*.py of transformers 4.57; Wang and Komatsuzaki, GPT-J-6B; Jiang et al., arXiv 2401.04088.
  */
-#ifndef SPILLWAY_MODELS_NETWORK_TRAITS_H
-#define SPILLWAY_MODELS_NETWORK_TRAITS_H
+#ifndef SPILLWAY_MODELS_NETWORK_NETWORK_TRAITS_H
+#define SPILLWAY_MODELS_NETWORK_NETWORK_TRAITS_H
 
 #include "models/network/network.h"
 

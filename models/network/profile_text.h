@@ -12,8 +12,8 @@
  *
  * Source: msr-fiddle/pipedream (MIT), profiler/image_classification/profiles/vgg16/graph.txt, for the format.
  */
-#ifndef SPILLWAY_MODELS_PROFILE_TEXT_H
-#define SPILLWAY_MODELS_PROFILE_TEXT_H
+#ifndef SPILLWAY_MODELS_NETWORK_PROFILE_TEXT_H
+#define SPILLWAY_MODELS_NETWORK_PROFILE_TEXT_H
 
 #include "base/arena.h"
 #include "models/network/network.h"

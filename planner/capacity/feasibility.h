@@ -7,8 +7,8 @@
  * that has just enough memory for the largest layer, without double buffering. Resident stages on several devices are
  * cut by the memory of these devices; if that is too little, the stages are cut by time only.
  */
-#ifndef SPILLWAY_PLANNER_FEASIBILITY_H
-#define SPILLWAY_PLANNER_FEASIBILITY_H
+#ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_H
+#define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_H
 
 #include "planner/capacity/feasibility_ways.h"
 #include "planner/walk/memory_breakdown.h"

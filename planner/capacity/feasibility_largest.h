@@ -5,8 +5,8 @@
  * Blocks are added to the network, and the rest of the job stays. The needs of a way grow with the blocks, so the
  * search bisects between a number of blocks that fits and one that does not: a plan for each step.
  */
-#ifndef SPILLWAY_PLANNER_FEASIBILITY_LARGEST_H
-#define SPILLWAY_PLANNER_FEASIBILITY_LARGEST_H
+#ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_LARGEST_H
+#define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_LARGEST_H
 
 #include "planner/capacity/feasibility.h"
 

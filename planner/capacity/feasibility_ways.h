@@ -17,8 +17,8 @@
  *     ...,offload=weights      weights too; ",storage": all that on storage
  *     tp=t,pp=p,dp=d           the largest tensor groups that divide heads and devices, and stages; replicas of the rest
  */
-#ifndef SPILLWAY_PLANNER_FEASIBILITY_WAYS_H
-#define SPILLWAY_PLANNER_FEASIBILITY_WAYS_H
+#ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_WAYS_H
+#define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_WAYS_H
 
 #include "planner/strategy/planner.h"
 

@@ -11,8 +11,8 @@
  *     longer ones                    as in planner/saturn/saturn_times.h, from plans of 2 and of 4 minibatches; or the lower
  *                                    bound, where that is larger
  */
-#ifndef SPILLWAY_PLANNER_WHAT_IF_H
-#define SPILLWAY_PLANNER_WHAT_IF_H
+#ifndef SPILLWAY_PLANNER_CAPACITY_WHAT_IF_H
+#define SPILLWAY_PLANNER_CAPACITY_WHAT_IF_H
 
 #include "planner/capacity/what_if_ways.h"
 #include "planner/saturn/saturn_times.h"

@@ -28,8 +28,8 @@
  * On one device at a time, and parallel on a single device (parallel_is_alone()): the bound of
  * planner/spill/cut/bound.h, of the device or of all.
  */
-#ifndef SPILLWAY_PLANNER_WHAT_IF_FLOOR_H
-#define SPILLWAY_PLANNER_WHAT_IF_FLOOR_H
+#ifndef SPILLWAY_PLANNER_CAPACITY_WHAT_IF_FLOOR_H
+#define SPILLWAY_PLANNER_CAPACITY_WHAT_IF_FLOOR_H
 
 #include "planner/capacity/what_if_ways.h"
 

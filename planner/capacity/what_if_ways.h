@@ -14,8 +14,8 @@
  * None of them changes the computed values: no asynchronous schedule, no compression, no other minibatch. A job that
  * gives its own parallelism keeps it.
  */
-#ifndef SPILLWAY_PLANNER_WHAT_IF_WAYS_H
-#define SPILLWAY_PLANNER_WHAT_IF_WAYS_H
+#ifndef SPILLWAY_PLANNER_CAPACITY_WHAT_IF_WAYS_H
+#define SPILLWAY_PLANNER_CAPACITY_WHAT_IF_WAYS_H
 
 #include "planner/capacity/feasibility_ways.h"
 

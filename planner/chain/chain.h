@@ -27,8 +27,8 @@
  *
  * Source of the problem: KARMA, arXiv 2008.11421, sec. III; Checkmate, arXiv 1910.02653; vDNN, arXiv 1602.08124.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_H
-#define SPILLWAY_PLANNER_CHAIN_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_H
 
 #include <stdbool.h>
 #include <stdint.h>

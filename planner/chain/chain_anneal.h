@@ -8,8 +8,8 @@
  * Source: Kirkpatrick, Gelatt and Vecchi, Science 220 (1983). The threshold is drawn before the move is judged, so that
  * most moves are judged only in part.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_ANNEAL_H
-#define SPILLWAY_PLANNER_CHAIN_ANNEAL_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_ANNEAL_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_ANNEAL_H
 
 #include "planner/chain/chain.h"
 

@@ -17,8 +17,8 @@
  * Source: Lagrangian relaxation of the fluid program (chain_formulation.h) of all rows but r + w <= 1; planes at
  * visited states, Pereira and Pinto, Mathematical Programming 52 (1991).
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_BOUND_H
-#define SPILLWAY_PLANNER_CHAIN_BOUND_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_BOUND_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_BOUND_H
 
 #include "planner/chain/chain.h"
 

@@ -17,8 +17,8 @@
  * whole ticks, and about the given durations: no schedule by these rules is shorter. It says nothing about the time of
  * a real run.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_CERTIFY_H
-#define SPILLWAY_PLANNER_CHAIN_CERTIFY_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_CERTIFY_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_CERTIFY_H
 
 #include "planner/chain/chain_rules.h"
 #include "planner/solve/certify/certify.h"

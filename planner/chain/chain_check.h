@@ -1,7 +1,7 @@
 /* The judge of a chain's schedule: it checks chain.h's rules from the times only and shares no code with the makers of
  * schedules. */
-#ifndef SPILLWAY_PLANNER_CHAIN_CHECK_H
-#define SPILLWAY_PLANNER_CHAIN_CHECK_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_CHECK_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_CHECK_H
 
 #include "planner/chain/chain_schedule.h"
 

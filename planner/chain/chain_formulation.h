@@ -10,8 +10,8 @@
  * Columns and rows are named by layer: r_3 recomputes layer 3, w_3 swaps it, g_3 and h_3 are the ticks waited before it
  * in the forward and the backward pass.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_FORMULATION_H
-#define SPILLWAY_PLANNER_CHAIN_FORMULATION_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_FORMULATION_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_FORMULATION_H
 
 #include "planner/chain/chain.h"
 #include "planner/solve/milp/milp.h"

@@ -8,8 +8,8 @@
  * Durations are whole numbers of ticks, sizes of bytes. Defaults: 0 for the boundary and for a link (no layer is
  * swapped), 1 for "count" (the number of equal layers), "forward" for "again" (a second forward pass).
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_IO_H
-#define SPILLWAY_PLANNER_CHAIN_IO_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_IO_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_IO_H
 
 #include "base/json/json_in.h"
 #include "planner/chain/chain.h"

@@ -3,8 +3,8 @@
  * taken. Exact when memory is counted in at most CHAIN_KEEP_CELLS units; otherwise sizes are rounded up to units, and
  * the result still fits.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_KEEP_H
-#define SPILLWAY_PLANNER_CHAIN_KEEP_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_KEEP_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_KEEP_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Random chains: the families on which keep, swap and recompute are measured. Equal options give equal chains on every
  * machine. */
-#ifndef SPILLWAY_PLANNER_CHAIN_RANDOM_H
-#define SPILLWAY_PLANNER_CHAIN_RANDOM_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_RANDOM_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_RANDOM_H
 
 #include "planner/chain/chain.h"
 

@@ -26,8 +26,8 @@
  * Checkmate, arXiv 1910.02653, restricted to the choices of chain.h; SuperNeurons (Wang et al., PPoPP 2018), arXiv
  * 1801.04380, sec. 3.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_RULES_H
-#define SPILLWAY_PLANNER_CHAIN_RULES_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_RULES_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_RULES_H
 
 #include "planner/chain/chain_schedule.h"
 

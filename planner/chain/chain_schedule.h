@@ -5,8 +5,8 @@
  * delay lets another start be earlier. The backward pass is made from its end, as the forward pass of the mirrored
  * chain; its copies in are as late as possible.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_SCHEDULE_H
-#define SPILLWAY_PLANNER_CHAIN_SCHEDULE_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_SCHEDULE_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_SCHEDULE_H
 
 #include "planner/chain/chain.h"
 

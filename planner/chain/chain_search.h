@@ -8,8 +8,8 @@
  * makespan. If no state was dropped for lack of room, the best known schedule is optimal; otherwise the least bound of
  * the dropped states is a bound.
  */
-#ifndef SPILLWAY_PLANNER_CHAIN_SEARCH_H
-#define SPILLWAY_PLANNER_CHAIN_SEARCH_H
+#ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_SEARCH_H
+#define SPILLWAY_PLANNER_CHAIN_CHAIN_SEARCH_H
 
 #include "planner/chain/chain_bound.h"
 #include "planner/chain/chain_schedule.h"

@@ -23,8 +23,8 @@
  *
  * Cost: linear in the operations; memory in the size of the tables.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_CHECK_H
-#define SPILLWAY_PLANNER_PLAN_CHECK_H
+#ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_H
+#define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_H
 
 #include "planner/plan.h"
 

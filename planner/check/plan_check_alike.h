@@ -1,6 +1,6 @@
 /* Recognises units of parallel jobs that are equal to a checked unit but for variants: part of plan_check_unit.c. */
-#ifndef SPILLWAY_PLANNER_PLAN_CHECK_ALIKE_H
-#define SPILLWAY_PLANNER_PLAN_CHECK_ALIKE_H
+#ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_ALIKE_H
+#define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_ALIKE_H
 
 #include "planner/check/plan_checker.h"
 

@@ -1,8 +1,8 @@
 /*
  * A view of a unit of a parallel job and its operands: the data that passes find and leave, with their sizes in bytes.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_CHECK_PARALLEL_VIEW_H
-#define SPILLWAY_PLANNER_PLAN_CHECK_PARALLEL_VIEW_H
+#ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_PARALLEL_VIEW_H
+#define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_PARALLEL_VIEW_H
 
 #include "models/job/parallel_memory.h"
 #include "planner/check/plan_checker.h"

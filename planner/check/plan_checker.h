@@ -3,8 +3,8 @@
  * (plan_check_claims.c; of parallel jobs plan_check_parallel.c), the walk in plan order (plan_check_run.c). No other
  * file includes this.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_CHECKER_H
-#define SPILLWAY_PLANNER_PLAN_CHECKER_H
+#ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECKER_H
+#define SPILLWAY_PLANNER_CHECK_PLAN_CHECKER_H
 
 #include "models/job/memory.h"
 #include "models/job/parallel_memory.h"

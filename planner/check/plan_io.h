@@ -1,6 +1,6 @@
 /* Plans as JSON files: struct plan without its derived fields. */
-#ifndef SPILLWAY_PLANNER_PLAN_IO_H
-#define SPILLWAY_PLANNER_PLAN_IO_H
+#ifndef SPILLWAY_PLANNER_CHECK_PLAN_IO_H
+#define SPILLWAY_PLANNER_CHECK_PLAN_IO_H
 
 #include "planner/plan.h"
 

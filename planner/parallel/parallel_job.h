@@ -51,8 +51,8 @@
  * microbatches are in a gradient when it is reduced and used: schedules are synchronous, or as stale as
  * models/job/parallel.h says.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_H
 
 #include "planner/walk/plan_build.h"
 

@@ -2,8 +2,8 @@
  * Asynchronous pipelines, pipedream and 2bw (models/job/parallel.h has their semantics): the instances of a whole
  * training. Part of planner/parallel/parallel_job.c; nobody else includes this.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_ASYNC_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_ASYNC_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_ASYNC_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_ASYNC_H
 
 #include "planner/parallel/parallel_job_layout.h"
 

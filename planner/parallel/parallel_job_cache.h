@@ -5,8 +5,8 @@
  * and gradients have one place and one replica is as another. There are few combinations of variants, and
  * thousands of microbatches: a pass that comes with a known combination is the instance that it was, once more.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_CACHE_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_CACHE_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CACHE_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CACHE_H
 
 #include "planner/parallel/parallel_job_layout.h"
 

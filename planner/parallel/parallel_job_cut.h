@@ -4,8 +4,8 @@
  * the job says how many replicas each of several stages has. Part of planner/parallel/parallel_job.c; nobody else includes
  * this.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_CUT_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_CUT_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CUT_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CUT_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

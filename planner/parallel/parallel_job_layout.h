@@ -35,8 +35,8 @@
  * A boundary has a place on both stages that it passes; a workspace is shared by the runs of a stage, whose
  * passes follow each other.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_LAYOUT_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_LAYOUT_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
 
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"

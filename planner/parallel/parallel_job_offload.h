@@ -1,6 +1,6 @@
 /* What a machine must have for a parallel job that offloads. */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_OFFLOAD_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_OFFLOAD_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_OFFLOAD_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_OFFLOAD_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/parallel_offload.h"

@@ -26,8 +26,8 @@
  *
  * Source: Tanaka et al., RaNNC, IPDPS 2021, arXiv 2103.16063.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_RANNC_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_RANNC_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_RANNC_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_RANNC_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

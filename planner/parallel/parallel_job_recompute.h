@@ -24,8 +24,8 @@
  *
  * Source: KARMA, arXiv 2008.11421, section III-F (what to recompute), and its pipeline over several devices.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_RECOMPUTE_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_RECOMPUTE_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_RECOMPUTE_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_RECOMPUTE_H
 
 #include "planner/parallel/parallel_job_layout.h"
 

@@ -7,8 +7,8 @@
  * (planner/parallel/pipeline/stage_partition.h). Replicas alone are kept of that: their layers are cut anew, one by one. Devices that differ
  * count as the first of them with the least memory of all; who times the choice looks at each.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_REPLICAS_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_REPLICAS_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_REPLICAS_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_REPLICAS_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

@@ -1,7 +1,7 @@
 /* Sequences in slices of tokens (terapipe, models/job/parallel.h): part of planner/parallel/parallel_job.c, nobody else
  * includes this. */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_SLICES_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_SLICES_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_SLICES_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_SLICES_H
 
 #include "planner/parallel/parallel_job_layout.h"
 

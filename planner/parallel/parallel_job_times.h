@@ -1,6 +1,6 @@
 /* Seconds of the passes of a parallel job, on an idle machine: what its schedule is made with. */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_TIMES_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_TIMES_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_TIMES_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_TIMES_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

@@ -3,8 +3,8 @@
  * has (planner/parallel/parallel_job.h has the table), each appended to the plan with its instance on the gang of its stage.
  * Part of planner/parallel/parallel_job.c; nobody else includes this.
  */
-#ifndef SPILLWAY_PLANNER_PARALLEL_JOB_UNITS_H
-#define SPILLWAY_PLANNER_PARALLEL_JOB_UNITS_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_UNITS_H
+#define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_UNITS_H
 
 #include "planner/parallel/parallel_job_layout.h"
 

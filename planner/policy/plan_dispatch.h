@@ -14,8 +14,8 @@
  * device. That matters for speed only, because an operation that takes memory waits for the former users of the memory
  * (rule 2).
  */
-#ifndef SPILLWAY_PLANNER_PLAN_DISPATCH_H
-#define SPILLWAY_PLANNER_PLAN_DISPATCH_H
+#ifndef SPILLWAY_PLANNER_POLICY_PLAN_DISPATCH_H
+#define SPILLWAY_PLANNER_POLICY_PLAN_DISPATCH_H
 
 #include "planner/plan.h"
 #include "planner/policy/policy_ask.h"

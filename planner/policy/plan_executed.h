@@ -1,6 +1,6 @@
 /* A plan with choices as it was carried out: with the order that was taken in place of the plan's own. */
-#ifndef SPILLWAY_PLANNER_PLAN_EXECUTED_H
-#define SPILLWAY_PLANNER_PLAN_EXECUTED_H
+#ifndef SPILLWAY_PLANNER_POLICY_PLAN_EXECUTED_H
+#define SPILLWAY_PLANNER_POLICY_PLAN_EXECUTED_H
 
 #include "planner/plan.h"
 

@@ -1,6 +1,6 @@
 /* The built-in policies: one per file, and the list of all. */
-#ifndef SPILLWAY_PLANNER_POLICIES_H
-#define SPILLWAY_PLANNER_POLICIES_H
+#ifndef SPILLWAY_PLANNER_POLICY_POLICIES_H
+#define SPILLWAY_PLANNER_POLICY_POLICIES_H
 
 #include "planner/policy/policy.h"
 

@@ -21,8 +21,8 @@
  * A change of this file that old shared objects would not survive raises the version; they are then refused instead of
  * misread.
  */
-#ifndef SPILLWAY_POLICY_H
-#define SPILLWAY_POLICY_H
+#ifndef SPILLWAY_PLANNER_POLICY_POLICY_H
+#define SPILLWAY_PLANNER_POLICY_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>

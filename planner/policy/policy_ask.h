@@ -4,8 +4,8 @@
  * An answer that breaks a rule is refused, with the answer and the number of the decision, for any policy. Schedulers
  * can then rely on the answers.
  */
-#ifndef SPILLWAY_PLANNER_POLICY_ASK_H
-#define SPILLWAY_PLANNER_POLICY_ASK_H
+#ifndef SPILLWAY_PLANNER_POLICY_POLICY_ASK_H
+#define SPILLWAY_PLANNER_POLICY_POLICY_ASK_H
 
 #include "base/error.h"
 #include "planner/policy/policy.h"

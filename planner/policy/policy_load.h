@@ -4,8 +4,8 @@
  * A name with a slash or the ending ".so" is a file. Loading it runs its code with all the rights of this process. Load
  * an untrusted file in a child process (policy_trial.h).
  */
-#ifndef SPILLWAY_PLANNER_POLICY_LOAD_H
-#define SPILLWAY_PLANNER_POLICY_LOAD_H
+#ifndef SPILLWAY_PLANNER_POLICY_POLICY_LOAD_H
+#define SPILLWAY_PLANNER_POLICY_POLICY_LOAD_H
 
 #include "base/error.h"
 #include "planner/policy/policy.h"

@@ -3,8 +3,8 @@
  * its own (base/process/contain.h), which is asked through a socket: it may crash, loop, use up memory or write
  * anywhere, and the caller goes on.
  */
-#ifndef SPILLWAY_PLANNER_POLICY_PROCESS_H
-#define SPILLWAY_PLANNER_POLICY_PROCESS_H
+#ifndef SPILLWAY_PLANNER_POLICY_POLICY_PROCESS_H
+#define SPILLWAY_PLANNER_POLICY_POLICY_PROCESS_H
 
 #include "planner/policy/plan_dispatch.h"
 

@@ -4,8 +4,8 @@
  * The process runs the user's code, which may write anything into the socket, so received messages are checked before
  * use. A WIRE_WHOLE message has flags of 0 or 1, a known status, and terminated texts.
  */
-#ifndef SPILLWAY_PLANNER_POLICY_WIRE_H
-#define SPILLWAY_PLANNER_POLICY_WIRE_H
+#ifndef SPILLWAY_PLANNER_POLICY_POLICY_WIRE_H
+#define SPILLWAY_PLANNER_POLICY_POLICY_WIRE_H
 
 #include "base/error.h"
 #include "planner/policy/policy_load.h"

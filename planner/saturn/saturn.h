@@ -19,8 +19,8 @@
  * Source: Nagrecha and Kumar, "Saturn: an optimized data system for multi-large-model deep learning workloads", PVLDB
  * 17(4), 2023.
  */
-#ifndef SPILLWAY_PLANNER_SATURN_H
-#define SPILLWAY_PLANNER_SATURN_H
+#ifndef SPILLWAY_PLANNER_SATURN_SATURN_H
+#define SPILLWAY_PLANNER_SATURN_SATURN_H
 
 #include "planner/saturn/saturn_times.h"
 #include "planner/saturn/spase/spase_baseline.h"

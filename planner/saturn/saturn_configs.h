@@ -14,8 +14,8 @@
  *
  * Source: Saturn, PVLDB 17(4), sec. 2: DDP, FSDP, GPipe and spilling; tensor parallelism is our addition.
  */
-#ifndef SPILLWAY_PLANNER_SATURN_CONFIGS_H
-#define SPILLWAY_PLANNER_SATURN_CONFIGS_H
+#ifndef SPILLWAY_PLANNER_SATURN_SATURN_CONFIGS_H
+#define SPILLWAY_PLANNER_SATURN_SATURN_CONFIGS_H
 
 #include "models/job/job.h"
 

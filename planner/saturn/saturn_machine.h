@@ -5,8 +5,8 @@
  * such networks, with the same first link from the host. Nodes with equal numbers of devices of one type are of one
  * class.
  */
-#ifndef SPILLWAY_PLANNER_SATURN_MACHINE_H
-#define SPILLWAY_PLANNER_SATURN_MACHINE_H
+#ifndef SPILLWAY_PLANNER_SATURN_SATURN_MACHINE_H
+#define SPILLWAY_PLANNER_SATURN_SATURN_MACHINE_H
 
 #include "models/hardware/hardware.h"
 

@@ -6,8 +6,8 @@
  * minibatches, and in the plan several jobs: "a" becomes "a.1", "a.2", ... Work is divisible in a course, minibatches
  * are not: a stop moves to the end of the previous minibatch, and a piece without a minibatch is left out.
  */
-#ifndef SPILLWAY_PLANNER_SATURN_RUNS_H
-#define SPILLWAY_PLANNER_SATURN_RUNS_H
+#ifndef SPILLWAY_PLANNER_SATURN_SATURN_RUNS_H
+#define SPILLWAY_PLANNER_SATURN_SATURN_RUNS_H
 
 #include "planner/saturn/saturn_times.h"
 #include "planner/saturn/spase/spase_introspect.h"

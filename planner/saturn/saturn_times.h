@@ -7,8 +7,8 @@
  * first and second are 2 and 4 minibatches, or these times the interval of evaluations; a job of at most `second`
  * minibatches is timed whole. Jobs that differ only in names, seeds, data and learning rates are timed once.
  */
-#ifndef SPILLWAY_PLANNER_SATURN_TIMES_H
-#define SPILLWAY_PLANNER_SATURN_TIMES_H
+#ifndef SPILLWAY_PLANNER_SATURN_SATURN_TIMES_H
+#define SPILLWAY_PLANNER_SATURN_SATURN_TIMES_H
 
 #include "planner/saturn/saturn_configs.h"
 #include "planner/saturn/saturn_machine.h"

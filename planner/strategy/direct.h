@@ -1,6 +1,6 @@
 /* Plans of all jobs together, without dividing jobs or devices into subproblems. */
-#ifndef SPILLWAY_PLANNER_DIRECT_H
-#define SPILLWAY_PLANNER_DIRECT_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_DIRECT_H
+#define SPILLWAY_PLANNER_STRATEGY_DIRECT_H
 
 #include "planner/strategy/strategy.h"
 

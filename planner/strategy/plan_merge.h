@@ -11,8 +11,8 @@
  * of subplans that use them stand in the order of their expected starts. Other subplans need no such order; they
  * alternate a few turns at a time, so that a reader of the plan never has to look far ahead.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_MERGE_H
-#define SPILLWAY_PLANNER_PLAN_MERGE_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_PLAN_MERGE_H
+#define SPILLWAY_PLANNER_STRATEGY_PLAN_MERGE_H
 
 #include "planner/plan.h"
 

@@ -4,8 +4,8 @@
  * (resident.h), all others are planned together (direct.h): with swapped activations, in parallel, or spilled
  * (spilled.h).
  */
-#ifndef SPILLWAY_PLANNER_PLANNER_H
-#define SPILLWAY_PLANNER_PLANNER_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_PLANNER_H
+#define SPILLWAY_PLANNER_STRATEGY_PLANNER_H
 
 #include "planner/planner_options.h"
 

@@ -19,8 +19,8 @@
  * parallel on a single device (parallel_is_alone()), on which they stay. When all jobs are parallel on several devices
  * and none names any, jobs on the same devices take turns by minibatches (planner/parallel/parallel_job.h).
  */
-#ifndef SPILLWAY_PLANNER_RESERVATION_H
-#define SPILLWAY_PLANNER_RESERVATION_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_RESERVATION_H
+#define SPILLWAY_PLANNER_STRATEGY_RESERVATION_H
 
 #include "planner/planner_options.h"
 

@@ -18,8 +18,8 @@
  * most promising divisions are planned. Comparisons use the planner's own clock, with copies of spilled states as slow
  * as when all busy devices copy at once; resident states are copied once each way, undisturbed.
  */
-#ifndef SPILLWAY_PLANNER_RESIDENT_H
-#define SPILLWAY_PLANNER_RESIDENT_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_RESIDENT_H
+#define SPILLWAY_PLANNER_STRATEGY_RESIDENT_H
 
 #include "planner/strategy/subproblem.h"
 

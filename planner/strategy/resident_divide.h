@@ -8,8 +8,8 @@
  *
  * Cost: O(jobs * kinds * log devices) comparisons; devices of a kind are kept in the order of their loads.
  */
-#ifndef SPILLWAY_PLANNER_RESIDENT_DIVIDE_H
-#define SPILLWAY_PLANNER_RESIDENT_DIVIDE_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_RESIDENT_DIVIDE_H
+#define SPILLWAY_PLANNER_STRATEGY_RESIDENT_DIVIDE_H
 
 #include <stdint.h>
 

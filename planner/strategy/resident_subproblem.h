@@ -1,6 +1,6 @@
 /* Plans jobs on one device or on a few: spilled, resident, or in between, the way that ends first. */
-#ifndef SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
-#define SPILLWAY_PLANNER_RESIDENT_SUBPROBLEM_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_RESIDENT_SUBPROBLEM_H
+#define SPILLWAY_PLANNER_STRATEGY_RESIDENT_SUBPROBLEM_H
 
 #include "planner/policy/policies.h"
 #include "planner/strategy/subproblem.h"

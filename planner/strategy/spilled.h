@@ -6,8 +6,8 @@
  * in which order (policy.h, driven by schedule.c with estimated durations), write the units with their copies and slots
  * (emit.c), prove a lower bound (bound.h), check.
  */
-#ifndef SPILLWAY_PLANNER_SPILLED_H
-#define SPILLWAY_PLANNER_SPILLED_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_SPILLED_H
+#define SPILLWAY_PLANNER_STRATEGY_SPILLED_H
 
 #include "planner/planner_options.h"
 

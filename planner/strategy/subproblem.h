@@ -1,6 +1,6 @@
 /* Plans of some jobs on some devices of a machine, as if there were no others. */
-#ifndef SPILLWAY_PLANNER_SUBPROBLEM_H
-#define SPILLWAY_PLANNER_SUBPROBLEM_H
+#ifndef SPILLWAY_PLANNER_STRATEGY_SUBPROBLEM_H
+#define SPILLWAY_PLANNER_STRATEGY_SUBPROBLEM_H
 
 #include "planner/plan_hosts.h"
 #include "planner/planner_options.h"

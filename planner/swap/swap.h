@@ -28,8 +28,8 @@
  *
  * Source: KARMA, arXiv 2008.11421, sec. III; vDNN, arXiv 1602.08124; Checkmate, arXiv 1910.02653.
  */
-#ifndef SPILLWAY_PLANNER_SWAP_H
-#define SPILLWAY_PLANNER_SWAP_H
+#ifndef SPILLWAY_PLANNER_SWAP_SWAP_H
+#define SPILLWAY_PLANNER_SWAP_SWAP_H
 
 #include "planner/chain/chain_certify.h"
 #include "planner/walk/plan_build.h"

@@ -11,8 +11,8 @@
  *
  * Durations are by models/cost/cost.h, copies with their latencies, rounded up to ticks.
  */
-#ifndef SPILLWAY_PLANNER_SWAP_CHAIN_H
-#define SPILLWAY_PLANNER_SWAP_CHAIN_H
+#ifndef SPILLWAY_PLANNER_SWAP_SWAP_CHAIN_H
+#define SPILLWAY_PLANNER_SWAP_SWAP_CHAIN_H
 
 #include "planner/chain/chain.h"
 #include "planner/spill/cut/footprint.h"

@@ -1,7 +1,7 @@
 /* Chooses the layers of a job to keep, swap and recompute, and the places of all buffers. Part of planner/swap/swap.c;
  * no other file includes this. */
-#ifndef SPILLWAY_PLANNER_SWAP_CHOOSE_H
-#define SPILLWAY_PLANNER_SWAP_CHOOSE_H
+#ifndef SPILLWAY_PLANNER_SWAP_SWAP_CHOOSE_H
+#define SPILLWAY_PLANNER_SWAP_SWAP_CHOOSE_H
 
 #include "planner/swap/swap.h"
 #include "planner/swap/swap_places.h"

@@ -11,8 +11,8 @@
  * Finding the best places is strongly NP-hard (dynamic storage allocation); the distance from the optimum is at most
  * the end of the places less the schedule's most live bytes at a time.
  */
-#ifndef SPILLWAY_PLANNER_SWAP_PLACES_H
-#define SPILLWAY_PLANNER_SWAP_PLACES_H
+#ifndef SPILLWAY_PLANNER_SWAP_SWAP_PLACES_H
+#define SPILLWAY_PLANNER_SWAP_SWAP_PLACES_H
 
 #include "planner/chain/chain_schedule.h"
 #include "planner/swap/swap_chain.h"

@@ -6,8 +6,8 @@
  * The time is at most the time of the chain's schedule of the same choices. It is shorter where the schedule makes
  * copies out end before any copy in begins (chain.h, the turn), which the plan does not need.
  */
-#ifndef SPILLWAY_PLANNER_SWAP_TIMING_H
-#define SPILLWAY_PLANNER_SWAP_TIMING_H
+#ifndef SPILLWAY_PLANNER_SWAP_SWAP_TIMING_H
+#define SPILLWAY_PLANNER_SWAP_SWAP_TIMING_H
 
 #include "planner/swap/swap_places.h"
 

@@ -2,8 +2,8 @@
  * The units of a job with kept, swapped or recomputed layers (planner/swap/swap.h), with the places of the buffers that
  * they acquire. Part of planner/swap/swap.c; no other file includes this.
  */
-#ifndef SPILLWAY_PLANNER_SWAP_UNITS_H
-#define SPILLWAY_PLANNER_SWAP_UNITS_H
+#ifndef SPILLWAY_PLANNER_SWAP_SWAP_UNITS_H
+#define SPILLWAY_PLANNER_SWAP_SWAP_UNITS_H
 
 #include "planner/spill/emit/emit_unit.h"
 #include "planner/swap/swap_places.h"

@@ -8,8 +8,8 @@
  *
  *     bytes of parts, MEMORY_PART_AHEAD included = plan_device_bytes()
  */
-#ifndef SPILLWAY_PLANNER_MEMORY_BREAKDOWN_H
-#define SPILLWAY_PLANNER_MEMORY_BREAKDOWN_H
+#ifndef SPILLWAY_PLANNER_WALK_MEMORY_BREAKDOWN_H
+#define SPILLWAY_PLANNER_WALK_MEMORY_BREAKDOWN_H
 
 #include "planner/plan.h"
 

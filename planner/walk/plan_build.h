@@ -7,8 +7,8 @@
  * call after the first failed one does nothing and plan_builder_finish() reports the error, so policies do not have to
  * check each call.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_BUILD_H
-#define SPILLWAY_PLANNER_PLAN_BUILD_H
+#ifndef SPILLWAY_PLANNER_WALK_PLAN_BUILD_H
+#define SPILLWAY_PLANNER_WALK_PLAN_BUILD_H
 
 #include "planner/plan.h"
 

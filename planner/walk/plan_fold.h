@@ -1,6 +1,6 @@
 /* Finds repetition in a plan's order: part of plan_build.c, with an idea of its own. */
-#ifndef SPILLWAY_PLANNER_PLAN_FOLD_H
-#define SPILLWAY_PLANNER_PLAN_FOLD_H
+#ifndef SPILLWAY_PLANNER_WALK_PLAN_FOLD_H
+#define SPILLWAY_PLANNER_WALK_PLAN_FOLD_H
 
 #include "planner/plan.h"
 

@@ -1,6 +1,6 @@
 /* The last users of each byte of a device's arena: part of plan_walk.c. */
-#ifndef SPILLWAY_PLANNER_PLAN_FREED_H
-#define SPILLWAY_PLANNER_PLAN_FREED_H
+#ifndef SPILLWAY_PLANNER_WALK_PLAN_FREED_H
+#define SPILLWAY_PLANNER_WALK_PLAN_FREED_H
 
 #include <assert.h>
 #include <stdbool.h>

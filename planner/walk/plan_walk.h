@@ -6,8 +6,8 @@
  * position in plan order, from 0; the devices of a gang come one after the other in each operation, in a collective
  * group by group.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_WALK_H
-#define SPILLWAY_PLANNER_PLAN_WALK_H
+#ifndef SPILLWAY_PLANNER_WALK_PLAN_WALK_H
+#define SPILLWAY_PLANNER_WALK_PLAN_WALK_H
 
 #include "planner/plan.h"
 

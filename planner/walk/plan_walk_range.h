@@ -1,6 +1,6 @@
 /* The waits of jobs with ranges of host memory: part of plan_walk.c. */
-#ifndef SPILLWAY_PLANNER_PLAN_WALK_RANGE_H
-#define SPILLWAY_PLANNER_PLAN_WALK_RANGE_H
+#ifndef SPILLWAY_PLANNER_WALK_PLAN_WALK_RANGE_H
+#define SPILLWAY_PLANNER_WALK_PLAN_WALK_RANGE_H
 
 #include "planner/plan.h"
 

@@ -6,8 +6,8 @@
  * order (plan_check() makes sure), so the last operations on their streams are known. The first operation on each
  * stream of each of the reservation's devices waits for them, and later operations of the stream wait with it.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_WALK_RESERVATION_H
-#define SPILLWAY_PLANNER_PLAN_WALK_RESERVATION_H
+#ifndef SPILLWAY_PLANNER_WALK_PLAN_WALK_RESERVATION_H
+#define SPILLWAY_PLANNER_WALK_PLAN_WALK_RESERVATION_H
 
 #include "planner/plan.h"
 

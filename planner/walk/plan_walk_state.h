@@ -2,8 +2,8 @@
  * The state of a walk over a plan: records of live buffers, with the operations that the next user of each must wait
  * for, and the position. plan_walk.c explains why this is enough; plan_walk_create.c allocates and clears it.
  */
-#ifndef SPILLWAY_PLANNER_PLAN_WALK_STATE_H
-#define SPILLWAY_PLANNER_PLAN_WALK_STATE_H
+#ifndef SPILLWAY_PLANNER_WALK_PLAN_WALK_STATE_H
+#define SPILLWAY_PLANNER_WALK_PLAN_WALK_STATE_H
 
 #include <assert.h>
 

@@ -7,8 +7,8 @@
  * in MLCommons' own converter, because ASTRA-sim reads no others. If an operation waits for an operation of another
  * rank, a message of one byte is sent between the ranks: a signal. Nodes are in plan order.
  */
-#ifndef SPILLWAY_SIM_CHAKRA_EXPORT_H
-#define SPILLWAY_SIM_CHAKRA_EXPORT_H
+#ifndef SPILLWAY_SIM_CHAKRA_CHAKRA_EXPORT_H
+#define SPILLWAY_SIM_CHAKRA_CHAKRA_EXPORT_H
 
 #include "planner/plan.h"
 

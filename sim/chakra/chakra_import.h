@@ -18,8 +18,8 @@
  * Durations of messages and collectives in the file are ignored, because they belong to another network. A REDUCE costs
  * the same as a BROADCAST, a BARRIER the same as an ALL_REDUCE of one byte; GATHER and SCATTER are refused.
  */
-#ifndef SPILLWAY_SIM_CHAKRA_IMPORT_H
-#define SPILLWAY_SIM_CHAKRA_IMPORT_H
+#ifndef SPILLWAY_SIM_CHAKRA_CHAKRA_IMPORT_H
+#define SPILLWAY_SIM_CHAKRA_CHAKRA_IMPORT_H
 
 #include "sim/chakra/graph.h"
 #include "traces/chakra.h"

@@ -1,6 +1,6 @@
 /* Types shared only by chakra_import.c and chakra_match.c. */
-#ifndef SPILLWAY_SIM_CHAKRA_STATE_H
-#define SPILLWAY_SIM_CHAKRA_STATE_H
+#ifndef SPILLWAY_SIM_CHAKRA_CHAKRA_STATE_H
+#define SPILLWAY_SIM_CHAKRA_CHAKRA_STATE_H
 
 #include "models/cost/collective.h"
 #include "sim/chakra/chakra_import.h"

@@ -6,8 +6,8 @@
  * flows that share links, and computations are slowed by concurrent operations, as in sim.h. All other nodes take their
  * given seconds, and nodes without a queue take none.
  */
-#ifndef SPILLWAY_SIM_GRAPH_H
-#define SPILLWAY_SIM_GRAPH_H
+#ifndef SPILLWAY_SIM_CHAKRA_GRAPH_H
+#define SPILLWAY_SIM_CHAKRA_GRAPH_H
 
 #include "models/hardware/hardware.h"
 #include "sim/sim.h"

@@ -1,7 +1,7 @@
 /* Several arrays from an arena with one check at the end; with sim_allocate_lines(), of records that start at a cache
  * line. */
-#ifndef SPILLWAY_SIM_ALLOCATE_H
-#define SPILLWAY_SIM_ALLOCATE_H
+#ifndef SPILLWAY_SIM_ENGINE_ALLOCATE_H
+#define SPILLWAY_SIM_ENGINE_ALLOCATE_H
 
 #include <stdint.h>
 

@@ -5,8 +5,8 @@
  * moved both ways and removed at any time. Owners whose entries change together should be neighbours in a block. The
  * queue also orders other growing quantities than time, such as the bytes served to a flow.
  */
-#ifndef SPILLWAY_SIM_QUEUE_H
-#define SPILLWAY_SIM_QUEUE_H
+#ifndef SPILLWAY_SIM_ENGINE_QUEUE_H
+#define SPILLWAY_SIM_ENGINE_QUEUE_H
 
 #include <assert.h>
 #include <math.h>

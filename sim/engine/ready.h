@@ -13,8 +13,8 @@
  * (Knuth, The Art of Computer Programming, vol. 3, sec. 5.2.3, exercise 18). A new job has just run and ranks among the
  * last, so it rarely moves up again.
  */
-#ifndef SPILLWAY_SIM_READY_H
-#define SPILLWAY_SIM_READY_H
+#ifndef SPILLWAY_SIM_ENGINE_READY_H
+#define SPILLWAY_SIM_ENGINE_READY_H
 
 #include <assert.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * A simulation state as a list of words, for comparison: two lists are equal if and only if the states are equal to the
  * last bit. A module writes everything that its further behaviour depends on, and nothing else.
  */
-#ifndef SPILLWAY_SIM_SNAPSHOT_H
-#define SPILLWAY_SIM_SNAPSHOT_H
+#ifndef SPILLWAY_SIM_ENGINE_SNAPSHOT_H
+#define SPILLWAY_SIM_ENGINE_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -20,8 +20,8 @@
  *
  * Memory does not grow with the repetitions of units, unless spans are recorded.
  */
-#ifndef SPILLWAY_SIM_LIVE_H
-#define SPILLWAY_SIM_LIVE_H
+#ifndef SPILLWAY_SIM_LIVE_LIVE_H
+#define SPILLWAY_SIM_LIVE_LIVE_H
 
 #include "planner/policy/policy.h"
 #include "planner/solve/instance/instance.h"

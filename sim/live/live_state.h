@@ -1,7 +1,7 @@
 /* The state of live dispatch, shared only by live_create.c (makes it), live_view.c (shows it to the policy) and live.c
  * (runs it). */
-#ifndef SPILLWAY_SIM_LIVE_STATE_H
-#define SPILLWAY_SIM_LIVE_STATE_H
+#ifndef SPILLWAY_SIM_LIVE_LIVE_STATE_H
+#define SPILLWAY_SIM_LIVE_LIVE_STATE_H
 
 #include "planner/policy/policy_ask.h"
 #include "sim/engine/ready.h"

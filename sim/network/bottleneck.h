@@ -20,8 +20,8 @@
  *
  * The functions are inline because most events do nothing else to flows; flow.c calls them.
  */
-#ifndef SPILLWAY_SIM_BOTTLENECK_H
-#define SPILLWAY_SIM_BOTTLENECK_H
+#ifndef SPILLWAY_SIM_NETWORK_BOTTLENECK_H
+#define SPILLWAY_SIM_NETWORK_BOTTLENECK_H
 
 #include <assert.h>
 #include <math.h>

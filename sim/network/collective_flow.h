@@ -6,8 +6,8 @@
  * time. A rate is that of one sending member. On links without other traffic a collective takes the time of its closed
  * form.
  */
-#ifndef SPILLWAY_SIM_COLLECTIVE_FLOW_H
-#define SPILLWAY_SIM_COLLECTIVE_FLOW_H
+#ifndef SPILLWAY_SIM_NETWORK_COLLECTIVE_FLOW_H
+#define SPILLWAY_SIM_NETWORK_COLLECTIVE_FLOW_H
 
 #include "sim/network/collective_times.h"
 #include "sim/network/path_classes.h"

@@ -3,8 +3,8 @@
  * all groups of its gang, which act at the same time (models/cost/collective_group.h). Other traffic on these links is
  * ignored; sim/network/collective_flow.h includes it.
  */
-#ifndef SPILLWAY_SIM_COLLECTIVE_TIMES_H
-#define SPILLWAY_SIM_COLLECTIVE_TIMES_H
+#ifndef SPILLWAY_SIM_NETWORK_COLLECTIVE_TIMES_H
+#define SPILLWAY_SIM_NETWORK_COLLECTIVE_TIMES_H
 
 #include "models/cost/collective_group.h"
 #include "planner/plan.h"

@@ -7,8 +7,8 @@
  * different values, because devices and switches are of few kinds. A crowd depends on this property; sim_crowd_suits()
  * checks it.
  */
-#ifndef SPILLWAY_SIM_CROWD_H
-#define SPILLWAY_SIM_CROWD_H
+#ifndef SPILLWAY_SIM_NETWORK_CROWD_H
+#define SPILLWAY_SIM_NETWORK_CROWD_H
 
 #include "sim/engine/queue.h"
 

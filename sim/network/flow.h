@@ -7,8 +7,8 @@
  * or another class of flows (share.h). Begins and ends change other rates at the next sim_flows_settle(), which must
  * come before the next event.
  */
-#ifndef SPILLWAY_SIM_FLOW_H
-#define SPILLWAY_SIM_FLOW_H
+#ifndef SPILLWAY_SIM_NETWORK_FLOW_H
+#define SPILLWAY_SIM_NETWORK_FLOW_H
 
 #include "sim/engine/counters.h"
 #include "sim/engine/queue.h"

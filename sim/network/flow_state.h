@@ -1,6 +1,6 @@
 /* The state of flows, shared only by flow.c, flow_create.c and flow_steady.c. */
-#ifndef SPILLWAY_SIM_FLOW_STATE_H
-#define SPILLWAY_SIM_FLOW_STATE_H
+#ifndef SPILLWAY_SIM_NETWORK_FLOW_STATE_H
+#define SPILLWAY_SIM_NETWORK_FLOW_STATE_H
 
 #include "sim/engine/allocate.h"
 #include "sim/network/crowd.h"

@@ -6,8 +6,8 @@
  * affected devices and sets the caps of their copies. An unaffected device costs nothing: sim_interference_affects()
  * reports it once.
  */
-#ifndef SPILLWAY_SIM_INTERFERENCE_H
-#define SPILLWAY_SIM_INTERFERENCE_H
+#ifndef SPILLWAY_SIM_NETWORK_INTERFERENCE_H
+#define SPILLWAY_SIM_NETWORK_INTERFERENCE_H
 
 #include "sim/engine/queue.h"
 #include "sim/network/flow.h"

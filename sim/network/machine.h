@@ -1,6 +1,6 @@
 /* The links of a machine and the paths of copies over them, for the solver (share.h). */
-#ifndef SPILLWAY_SIM_MACHINE_H
-#define SPILLWAY_SIM_MACHINE_H
+#ifndef SPILLWAY_SIM_NETWORK_MACHINE_H
+#define SPILLWAY_SIM_NETWORK_MACHINE_H
 
 #include "planner/plan.h"
 #include "sim/network/interference.h"

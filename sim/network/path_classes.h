@@ -5,8 +5,8 @@
  * full, and link directions with a single flow, are separated from shared link directions. Paths with equal shared link
  * directions and equal caps are one class.
  */
-#ifndef SPILLWAY_SIM_PATH_CLASSES_H
-#define SPILLWAY_SIM_PATH_CLASSES_H
+#ifndef SPILLWAY_SIM_NETWORK_PATH_CLASSES_H
+#define SPILLWAY_SIM_NETWORK_PATH_CLASSES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -16,8 +16,8 @@
  * There is a second solver: bottleneck.h rates classes that share exactly one link direction, by the same rules in closed form.
  * flow.c asks it for these and this one for all others, so a change of the rules belongs in both.
  */
-#ifndef SPILLWAY_SIM_SHARE_H
-#define SPILLWAY_SIM_SHARE_H
+#ifndef SPILLWAY_SIM_NETWORK_SHARE_H
+#define SPILLWAY_SIM_NETWORK_SHARE_H
 
 #include "sim/engine/snapshot.h"
 #include "sim/network/path_classes.h"

@@ -1,6 +1,6 @@
 /* The state of the solver, shared only by share.c and share_create.c. */
-#ifndef SPILLWAY_SIM_SHARE_STATE_H
-#define SPILLWAY_SIM_SHARE_STATE_H
+#ifndef SPILLWAY_SIM_NETWORK_SHARE_STATE_H
+#define SPILLWAY_SIM_NETWORK_SHARE_STATE_H
 
 #include "sim/network/share.h"
 

@@ -4,8 +4,8 @@
  * A *layout* is the list of the groups' shapes. A draft has room for any layout of its shapes, so drafts of different
  * layouts can be copied onto each other.
  */
-#ifndef SPILLWAY_SERVING_DRAFT_H
-#define SPILLWAY_SERVING_DRAFT_H
+#ifndef SPILLWAY_SIM_PLACEMENT_DRAFT_H
+#define SPILLWAY_SIM_PLACEMENT_DRAFT_H
 
 #include "sim/serving/placement.h"
 

@@ -17,8 +17,8 @@
  * computed from the solver's prices for the rows, and is valid for any prices. All shapes are considered: every degree
  * of a kind, with any number of stages.
  */
-#ifndef SPILLWAY_SERVING_PLACEMENT_BOUND_H
-#define SPILLWAY_SERVING_PLACEMENT_BOUND_H
+#ifndef SPILLWAY_SIM_PLACEMENT_PLACEMENT_BOUND_H
+#define SPILLWAY_SIM_PLACEMENT_PLACEMENT_BOUND_H
 
 #include "sim/serving/traffic.h"
 

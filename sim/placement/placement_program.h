@@ -1,7 +1,7 @@
 /* A linear program that maximises, and is solved repeatedly with more rows. Any prices of its rows give an upper bound
  * of its optimum. */
-#ifndef SPILLWAY_SERVING_PLACEMENT_PROGRAM_H
-#define SPILLWAY_SERVING_PLACEMENT_PROGRAM_H
+#ifndef SPILLWAY_SIM_PLACEMENT_PLACEMENT_PROGRAM_H
+#define SPILLWAY_SIM_PLACEMENT_PLACEMENT_PROGRAM_H
 
 #include "planner/solve/milp/milp.h"
 

@@ -14,8 +14,8 @@
  * Source: the greedy placement is AlpaServe's faster heuristic (section 4.2). AlpaServe gives buckets of models with
  * similar times their own devices and groups; here groups of any shapes share all models.
  */
-#ifndef SPILLWAY_SERVING_PLACEMENT_SEARCH_H
-#define SPILLWAY_SERVING_PLACEMENT_SEARCH_H
+#ifndef SPILLWAY_SIM_PLACEMENT_PLACEMENT_SEARCH_H
+#define SPILLWAY_SIM_PLACEMENT_PLACEMENT_SEARCH_H
 
 #include "sim/serving/serve.h"
 

@@ -1,6 +1,6 @@
 /* Regrouping of a draft's devices: initial layouts, and small changes of a layout. */
-#ifndef SPILLWAY_SERVING_REGROUP_H
-#define SPILLWAY_SERVING_REGROUP_H
+#ifndef SPILLWAY_SIM_PLACEMENT_REGROUP_H
+#define SPILLWAY_SIM_PLACEMENT_REGROUP_H
 
 #include "sim/placement/draft.h"
 

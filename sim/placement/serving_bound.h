@@ -10,8 +10,8 @@
  * flow from requests to time). So adding kinds in the order of their work per request attains the most: kind k adds
  * (work of the kinds up to k - work of the kinds before k) / its work per request.
  */
-#ifndef SPILLWAY_SERVING_SERVING_BOUND_H
-#define SPILLWAY_SERVING_SERVING_BOUND_H
+#ifndef SPILLWAY_SIM_PLACEMENT_SERVING_BOUND_H
+#define SPILLWAY_SIM_PLACEMENT_SERVING_BOUND_H
 
 #include "sim/serving/traffic.h"
 

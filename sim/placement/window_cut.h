@@ -10,8 +10,8 @@
  *
  * for any placement, any order and any rule that assigns requests to groups.
  */
-#ifndef SPILLWAY_SERVING_WINDOW_CUT_H
-#define SPILLWAY_SERVING_WINDOW_CUT_H
+#ifndef SPILLWAY_SIM_PLACEMENT_WINDOW_CUT_H
+#define SPILLWAY_SIM_PLACEMENT_WINDOW_CUT_H
 
 #include "sim/serving/placement.h"
 #include "sim/serving/traffic.h"

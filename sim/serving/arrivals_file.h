@@ -7,8 +7,8 @@
  *
  * Spaces, tabs or a comma separate the two numbers. Empty lines and text after '#' are ignored.
  */
-#ifndef SPILLWAY_SERVING_ARRIVALS_FILE_H
-#define SPILLWAY_SERVING_ARRIVALS_FILE_H
+#ifndef SPILLWAY_SIM_SERVING_ARRIVALS_FILE_H
+#define SPILLWAY_SIM_SERVING_ARRIVALS_FILE_H
 
 #include "sim/serving/serving.h"
 

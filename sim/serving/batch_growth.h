@@ -1,6 +1,6 @@
 /* The growth of a kind's batch times, from the key "batch" of a serving problem (format: serving_io.h). */
-#ifndef SPILLWAY_SERVING_BATCH_GROWTH_H
-#define SPILLWAY_SERVING_BATCH_GROWTH_H
+#ifndef SPILLWAY_SIM_SERVING_BATCH_GROWTH_H
+#define SPILLWAY_SIM_SERVING_BATCH_GROWTH_H
 
 #include "base/json/json_in.h"
 #include "sim/serving/serving.h"

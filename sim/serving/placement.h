@@ -1,6 +1,6 @@
 /* Shapes of groups, the cuts of kinds into stages, and the check that a placement fits. */
-#ifndef SPILLWAY_SERVING_PLACEMENT_H
-#define SPILLWAY_SERVING_PLACEMENT_H
+#ifndef SPILLWAY_SIM_SERVING_PLACEMENT_H
+#define SPILLWAY_SIM_SERVING_PLACEMENT_H
 
 #include "sim/serving/stage_cut.h"
 

@@ -9,8 +9,8 @@
  * The ends of a group's requests ascend, so its active requests form a queue. Cost: O(groups + stages) per request;
  * only their state is in memory. Groups with batches also have a queue of waiting batches (serve_batches.h).
  */
-#ifndef SPILLWAY_SERVING_SERVE_H
-#define SPILLWAY_SERVING_SERVE_H
+#ifndef SPILLWAY_SIM_SERVING_SERVE_H
+#define SPILLWAY_SIM_SERVING_SERVE_H
 
 #include "sim/serving/placement.h"
 #include "sim/serving/traffic.h"

@@ -1,6 +1,6 @@
 /* Groups that batch requests: how batches are formed, and when they begin. serving.h has the rule. */
-#ifndef SPILLWAY_SERVING_SERVE_BATCHES_H
-#define SPILLWAY_SERVING_SERVE_BATCHES_H
+#ifndef SPILLWAY_SIM_SERVING_SERVE_BATCHES_H
+#define SPILLWAY_SIM_SERVING_SERVE_BATCHES_H
 
 #include "sim/serving/serve_state.h"
 

@@ -1,7 +1,7 @@
 /* The state of a simulation, shared by serve.c, which sends requests to groups, and serve_batches.c, which keeps the
  * waiting requests of groups with batches. */
-#ifndef SPILLWAY_SERVING_SERVE_STATE_H
-#define SPILLWAY_SERVING_SERVE_STATE_H
+#ifndef SPILLWAY_SIM_SERVING_SERVE_STATE_H
+#define SPILLWAY_SIM_SERVING_SERVE_STATE_H
 
 #include "sim/serving/serve.h"
 

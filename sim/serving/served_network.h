@@ -1,6 +1,6 @@
 /* A served network: the seconds and bytes of a request's forward pass on a machine's devices, layer by layer. */
-#ifndef SPILLWAY_SERVING_SERVED_NETWORK_H
-#define SPILLWAY_SERVING_SERVED_NETWORK_H
+#ifndef SPILLWAY_SIM_SERVING_SERVED_NETWORK_H
+#define SPILLWAY_SIM_SERVING_SERVED_NETWORK_H
 
 #include "models/hardware/hardware.h"
 #include "models/network/network.h"

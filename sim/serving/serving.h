@@ -24,8 +24,8 @@
  * Source: Li et al., "AlpaServe: statistical multiplexing with model parallelism for deep learning serving", OSDI 2023,
  * arXiv 2302.11665.
  */
-#ifndef SPILLWAY_SERVING_SERVING_H
-#define SPILLWAY_SERVING_SERVING_H
+#ifndef SPILLWAY_SIM_SERVING_SERVING_H
+#define SPILLWAY_SIM_SERVING_SERVING_H
 
 #include <stdbool.h>
 #include <stdint.h>

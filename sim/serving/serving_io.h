@@ -30,8 +30,8 @@
  *
  *     {"spillway_placement": 1, "groups": [{"tensor": 1, "pipeline": 8, "models": ["bert-0", "chat"]}]}
  */
-#ifndef SPILLWAY_SERVING_SERVING_IO_H
-#define SPILLWAY_SERVING_SERVING_IO_H
+#ifndef SPILLWAY_SIM_SERVING_SERVING_IO_H
+#define SPILLWAY_SIM_SERVING_SERVING_IO_H
 
 #include "base/json/json_in.h"
 #include "models/hardware/hardware.h"

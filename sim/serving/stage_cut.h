@@ -9,8 +9,8 @@
  *
  * Source: the dynamic program of AlpaServe, section 4.1.
  */
-#ifndef SPILLWAY_SERVING_STAGE_CUT_H
-#define SPILLWAY_SERVING_STAGE_CUT_H
+#ifndef SPILLWAY_SIM_SERVING_STAGE_CUT_H
+#define SPILLWAY_SIM_SERVING_STAGE_CUT_H
 
 #include "sim/serving/serving.h"
 

@@ -1,6 +1,6 @@
 /* The requests of the models of a serving problem, in the order of their arrival. */
-#ifndef SPILLWAY_SERVING_TRAFFIC_H
-#define SPILLWAY_SERVING_TRAFFIC_H
+#ifndef SPILLWAY_SIM_SERVING_TRAFFIC_H
+#define SPILLWAY_SIM_SERVING_TRAFFIC_H
 
 #include "sim/serving/serving.h"
 

@@ -30,8 +30,8 @@
  * communication-efficient", ICML 2023, arXiv 2301.11913. Not modelled: delayed updates that overlap with averaging,
  * memory, and the time of compressing activations.
  */
-#ifndef SPILLWAY_SWARM_SWARM_H
-#define SPILLWAY_SWARM_SWARM_H
+#ifndef SPILLWAY_SIM_SWARM_SWARM_H
+#define SPILLWAY_SIM_SWARM_SWARM_H
 
 #include <stddef.h>
 #include <stdint.h>

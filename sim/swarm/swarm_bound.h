@@ -17,8 +17,8 @@
  * A second bound follows from Little's law: microbatches under way / the least time of one without waiting. Neither
  * bound includes the filling and draining of stages around each averaging, or the fetching of state.
  */
-#ifndef SPILLWAY_SWARM_SWARM_BOUND_H
-#define SPILLWAY_SWARM_SWARM_BOUND_H
+#ifndef SPILLWAY_SIM_SWARM_SWARM_BOUND_H
+#define SPILLWAY_SIM_SWARM_SWARM_BOUND_H
 
 #include "sim/swarm/swarm_run.h"
 

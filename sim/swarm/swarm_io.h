@@ -29,8 +29,8 @@
  *   rebalance     interval at which one peer moves (never)
  *   steps         (10); the run ends after "time" (30d) at the latest
  */
-#ifndef SPILLWAY_SWARM_SWARM_IO_H
-#define SPILLWAY_SWARM_SWARM_IO_H
+#ifndef SPILLWAY_SIM_SWARM_SWARM_IO_H
+#define SPILLWAY_SIM_SWARM_SWARM_IO_H
 
 #include "base/json/json_in.h"
 #include "sim/swarm/swarm.h"

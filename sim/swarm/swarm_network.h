@@ -1,6 +1,6 @@
 /* The stages of a network in a swarm: bytes of activations, gradients and state, and seconds on a machine's device. */
-#ifndef SPILLWAY_SWARM_SWARM_NETWORK_H
-#define SPILLWAY_SWARM_SWARM_NETWORK_H
+#ifndef SPILLWAY_SIM_SWARM_SWARM_NETWORK_H
+#define SPILLWAY_SIM_SWARM_SWARM_NETWORK_H
 
 #include "models/hardware/hardware.h"
 #include "models/network/network.h"

@@ -4,8 +4,8 @@
  * A peer's random events depend only on the seed and its number, so runs of one seed differ only by their options.
  * Equal inputs give equal bytes.
  */
-#ifndef SPILLWAY_SWARM_SWARM_RUN_H
-#define SPILLWAY_SWARM_SWARM_RUN_H
+#ifndef SPILLWAY_SIM_SWARM_SWARM_RUN_H
+#define SPILLWAY_SIM_SWARM_SWARM_RUN_H
 
 #include <stdbool.h>
 

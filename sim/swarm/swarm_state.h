@@ -9,8 +9,8 @@
  * A *parcel* is the unit of transfers: number m < slots is microbatch m, slots + p is the next piece of the state that
  * peer p fetches. A microbatch is in one place at a time, so a parcel has at most one event.
  */
-#ifndef SPILLWAY_SWARM_SWARM_STATE_H
-#define SPILLWAY_SWARM_SWARM_STATE_H
+#ifndef SPILLWAY_SIM_SWARM_SWARM_STATE_H
+#define SPILLWAY_SIM_SWARM_SWARM_STATE_H
 
 #include "sim/engine/queue.h"
 #include "sim/swarm/swarm_run.h"

@@ -11,8 +11,8 @@
  * Source: Paige and Tarjan, "Three partition refinement algorithms", SIAM J. Comput. 16(6), 1987 ("relational coarsest
  * partition"; this implementation lacks their time bound).
  */
-#ifndef SPILLWAY_SIM_REFINEMENT_H
-#define SPILLWAY_SIM_REFINEMENT_H
+#ifndef SPILLWAY_SIM_SYMMETRY_REFINEMENT_H
+#define SPILLWAY_SIM_SYMMETRY_REFINEMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

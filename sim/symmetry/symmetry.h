@@ -13,8 +13,8 @@
  * differ by rounding. Times of collectives that are flows may differ by a last bit or two, because flows are updated
  * more often without folding; this was seen in one of some thousand random plans.
  */
-#ifndef SPILLWAY_SIM_SYMMETRY_H
-#define SPILLWAY_SIM_SYMMETRY_H
+#ifndef SPILLWAY_SIM_SYMMETRY_SYMMETRY_H
+#define SPILLWAY_SIM_SYMMETRY_SYMMETRY_H
 
 #include "sim/network/collective_flow.h"
 

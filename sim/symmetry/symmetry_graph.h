@@ -8,8 +8,8 @@
  *      host    -- a route between a device and host memory that the plan uses
  *      link    -- with all flows that cross it, in the simulation's order
  */
-#ifndef SPILLWAY_SIM_SYMMETRY_GRAPH_H
-#define SPILLWAY_SIM_SYMMETRY_GRAPH_H
+#ifndef SPILLWAY_SIM_SYMMETRY_SYMMETRY_GRAPH_H
+#define SPILLWAY_SIM_SYMMETRY_SYMMETRY_GRAPH_H
 
 #include "sim/symmetry/refinement.h"
 #include "sim/symmetry/symmetry.h"

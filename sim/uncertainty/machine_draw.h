@@ -7,8 +7,8 @@
  * devices stay equal. All measured figures of a device type also share a factor, its "speed": the common error of one
  * measuring session.
  */
-#ifndef SPILLWAY_NOISE_MACHINE_DRAW_H
-#define SPILLWAY_NOISE_MACHINE_DRAW_H
+#ifndef SPILLWAY_SIM_UNCERTAINTY_MACHINE_DRAW_H
+#define SPILLWAY_SIM_UNCERTAINTY_MACHINE_DRAW_H
 
 #include "models/hardware/hardware.h"
 

@@ -15,8 +15,8 @@
  * coverage: Gibbs and Candes, arXiv 2106.00170 (they move the quantile, which ends at the outermost of few scores; this
  * model scales the width).
  */
-#ifndef SPILLWAY_SIM_PREDICTION_INTERVAL_H
-#define SPILLWAY_SIM_PREDICTION_INTERVAL_H
+#ifndef SPILLWAY_SIM_UNCERTAINTY_PREDICTION_INTERVAL_H
+#define SPILLWAY_SIM_UNCERTAINTY_PREDICTION_INTERVAL_H
 
 #include "base/arena.h"
 #include "base/error.h"

@@ -1,6 +1,6 @@
 /* Quantiles of a figure from random draws. */
-#ifndef SPILLWAY_NOISE_QUANTILES_H
-#define SPILLWAY_NOISE_QUANTILES_H
+#ifndef SPILLWAY_SIM_UNCERTAINTY_QUANTILES_H
+#define SPILLWAY_SIM_UNCERTAINTY_QUANTILES_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Workload W on SimGrid, where that is installed. */
-#ifndef SPILLWAY_TESTS_BENCH_ENGINE_SIMGRID_H
-#define SPILLWAY_TESTS_BENCH_ENGINE_SIMGRID_H
+#ifndef SPILLWAY_TESTS_BENCH_BENCH_ENGINE_SIMGRID_H
+#define SPILLWAY_TESTS_BENCH_BENCH_ENGINE_SIMGRID_H
 
 #include "tests/support/support_workload.h"
 

@@ -1,8 +1,8 @@
 /*
  * The part of CUDA C++ that our kernels use, for a compiler of plain C++; see emulator.cpp.
  */
-#ifndef SPILLWAY_TESTS_EMULATOR_RUNTIME_H
-#define SPILLWAY_TESTS_EMULATOR_RUNTIME_H
+#ifndef SPILLWAY_TESTS_EMULATOR_CUDA_RUNTIME_H
+#define SPILLWAY_TESTS_EMULATOR_CUDA_RUNTIME_H
 
 #include <functional>
 

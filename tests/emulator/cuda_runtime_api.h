@@ -1,8 +1,8 @@
 /*
  * What the CUDA back end needs of the CUDA runtime, for a host without it; see emulated_runtime.cpp.
  */
-#ifndef SPILLWAY_TESTS_EMULATOR_RUNTIME_API_H
-#define SPILLWAY_TESTS_EMULATOR_RUNTIME_API_H
+#ifndef SPILLWAY_TESTS_EMULATOR_CUDA_RUNTIME_API_H
+#define SPILLWAY_TESTS_EMULATOR_CUDA_RUNTIME_API_H
 
 #include <stddef.h>
 

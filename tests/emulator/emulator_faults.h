@@ -1,6 +1,6 @@
 /* What goes wrong with the emulated machine, for tests. */
-#ifndef SPILLWAY_TESTS_EMULATOR_FAULTS_H
-#define SPILLWAY_TESTS_EMULATOR_FAULTS_H
+#ifndef SPILLWAY_TESTS_EMULATOR_EMULATOR_FAULTS_H
+#define SPILLWAY_TESTS_EMULATOR_EMULATOR_FAULTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

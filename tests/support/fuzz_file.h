@@ -1,6 +1,6 @@
 /* A file in memory with any bytes, for readers that are given a path. For fuzz targets, which include this. */
-#ifndef SPILLWAY_TESTS_FUZZ_FILE_H
-#define SPILLWAY_TESTS_FUZZ_FILE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_FUZZ_FILE_H
+#define SPILLWAY_TESTS_SUPPORT_FUZZ_FILE_H
 
 #include <assert.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * something that is written as a text that reads back to the same text, and that can be asked anything.
  * For fuzz targets, one of which includes this.
  */
-#ifndef SPILLWAY_TESTS_FUZZ_READER_H
-#define SPILLWAY_TESTS_FUZZ_READER_H
+#ifndef SPILLWAY_TESTS_SUPPORT_FUZZ_READER_H
+#define SPILLWAY_TESTS_SUPPORT_FUZZ_READER_H
 
 #include <assert.h>
 #include <stdint.h>

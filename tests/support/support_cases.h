@@ -3,8 +3,8 @@
  * equal bit by bit. Arrays come from one pool and die with the case, so that a back end whose memory
  * is elsewhere can copy the pool there and back around each call.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_CASES_H
-#define SPILLWAY_TESTS_SUPPORT_CASES_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_CASES_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_CASES_H
 
 #include "exec/kernels/kernels.h"
 

@@ -8,8 +8,8 @@
  * Calls are counted from 1. Reading is counted by itself, so that a sweep over the calls of a write
  * need not know how the folder is looked at.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_DISK_H
-#define SPILLWAY_TESTS_SUPPORT_DISK_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_DISK_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_DISK_H
 
 #include <stdbool.h>
 #include <stdint.h>

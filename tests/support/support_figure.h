@@ -1,6 +1,6 @@
 /* A figure from its runs to its verdict, for tests of cli/repro/figure.h. */
-#ifndef SPILLWAY_TESTS_SUPPORT_FIGURE_H
-#define SPILLWAY_TESTS_SUPPORT_FIGURE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_FIGURE_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_FIGURE_H
 
 #include "cli/repro/figure_result.h"
 #include "cli/repro/figure_runs.h"

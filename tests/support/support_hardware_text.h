@@ -2,8 +2,8 @@
  * Pieces of a hardware file for tests of its reader: HEAD TYPES LINKS DEVICES is a small machine, and each may be another
  * piece in a test that breaks one thing.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_HARDWARE_TEXT_H
-#define SPILLWAY_TESTS_SUPPORT_HARDWARE_TEXT_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_HARDWARE_TEXT_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_HARDWARE_TEXT_H
 
 #define SOURCED_VALUE(value, unit) \
     "{\"value\": " value ", \"unit\": \"" unit "\", \"kind\": \"measured\", \"source\": \"s\", " \

@@ -1,6 +1,6 @@
 /* JSON in tests: texts with ' for ", and what a writer wrote. */
-#ifndef SPILLWAY_TESTS_SUPPORT_JSON_H
-#define SPILLWAY_TESTS_SUPPORT_JSON_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_JSON_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_JSON_H
 
 #include "base/json/json_in.h"
 #include "base/json/json_out.h"

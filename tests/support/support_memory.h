@@ -1,6 +1,6 @@
 /* What a run did with the memory of its devices, held against its plan. */
-#ifndef SPILLWAY_TESTS_SUPPORT_MEMORY_H
-#define SPILLWAY_TESTS_SUPPORT_MEMORY_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_MEMORY_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_MEMORY_H
 
 #include "exec/run/run.h"
 

@@ -1,6 +1,6 @@
 /* What tests of models share: reading from text, writing to text, and comparing messages. */
-#ifndef SPILLWAY_TESTS_SUPPORT_MODELS_H
-#define SPILLWAY_TESTS_SUPPORT_MODELS_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_MODELS_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_MODELS_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

@@ -1,6 +1,6 @@
 /* A machine as its datasheet alone describes it, whatever was fitted to measured runs: for closed forms. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLAIN_H
-#define SPILLWAY_TESTS_SUPPORT_PLAIN_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_PLAIN_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_PLAIN_H
 
 #include "models/hardware/hardware.h"
 

@@ -2,8 +2,8 @@
  * The seed of a property test: from the environment variable SPILLWAY_SEED, or from the clock, and
  * printed at once, so that a failing run can be repeated.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_SEED_H
-#define SPILLWAY_TESTS_SUPPORT_SEED_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_SEED_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_SEED_H
 
 #include <stdint.h>
 

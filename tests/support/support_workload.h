@@ -12,8 +12,8 @@
  * an idle model, the one with most compute left goes to the device with most free slots; ties to the
  * lowest index.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_WORKLOAD_H
-#define SPILLWAY_TESTS_SUPPORT_WORKLOAD_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_WORKLOAD_H
+#define SPILLWAY_TESTS_SUPPORT_SUPPORT_WORKLOAD_H
 
 #include <stdint.h>
 

@@ -6,8 +6,8 @@
 #
 # A folder may include itself and what stands before it in the table, unless that belongs to the other program. The table
 # names every folder with sources, and file names are unique in the tree, so that "see share.c" means one file. Judges
-# share no code with what they judge. Before the real tree, the check runs on a made-up one with a mistake of each kind: a
-# check that cannot fail proves nothing.
+# share no code with what they judge. The guard of a header is its path. Before the real tree, the check runs on a made-up
+# one with a mistake of each kind: a check that cannot fail proves nothing.
 set -euo pipefail
 
 # Rows "FOLDER PROGRAM" of the table, in its order; PROGRAM is "both", "spillway" or "spillway-exec".
@@ -72,6 +72,12 @@ check_tree() {
     includes_of "$1" "${tops[@]}" tests | while IFS=: read -r file line included; do
         judge_may_include "$file" "$included" || echo "$file:$line: a judge must not include '$included'"
     done
+    # the guard of a header is its path
+    (cd "$1" && find "${tops[@]}" tests -type f \( -name '*.h' -o -name '*.cuh' \)) | while read -r header; do
+        guard=SPILLWAY_$(tr -c 'A-Z0-9\n' _ <<<"${header^^}")
+        grep -qx "#ifndef $guard" "$1/$header" && grep -qx "#define $guard" "$1/$header" ||
+            echo "$header: the guard of this header is not '$guard'"
+    done
     (cd "$1" && find "${tops[@]}" tests docs -type f -not -path '*/corpus/*' -not -path 'tests/golden/*' \( -name '*.[ch]' -o \
         -name '*.cu' -o -name '*.cuh' -o -name '*.sh' -o -name '*.cmake' -o -name '*.scd' -o -name '*.py' \)) |
         sed 's|.*/||' | sort | uniq -d | sed "s/.*/two files are named '&'/"
@@ -106,8 +112,11 @@ TEXT
     echo '#include "planner/solve/milp/milp.h"' >"$tree/tests/support/support_plan_judge.c"
     printf '%s\n' '#include "planner/plan.h"' '#include "base/text/good.h"' >"$tree/planner/check/plan_check.c"
     echo '#include "planner/walk.h"' >>"$tree/planner/check/plan_check.c"
+    printf '%s\n' '#ifndef SPILLWAY_BASE_TEXT_GOOD_H' '#define SPILLWAY_BASE_TEXT_GOOD_H' '#endif' >"$tree/base/text/good.h"
+    printf '%s\n' '#ifndef SPILLWAY_TEXT_MOVED_H' '#define SPILLWAY_TEXT_MOVED_H' '#endif' >"$tree/base/text/moved.h"
     touch "$tree/planner/plan.c" "$tree/exec/good.c" "$tree/cli/new/new.c"
     expected="base/low.c:1: 'base' stands before 'planner/check' and must not include 'planner/check/job.h'
+base/text/moved.h: the guard of this header is not 'SPILLWAY_BASE_TEXT_MOVED_H'
 base/up.c:1: 'base' stands before 'base/text' and must not include 'base/text/number.h'
 cli/main.c:2: 'cli' is of spillway and must not include 'exec/run.h', of spillway-exec
 docs/architecture.md: folder 'cli/new' is missing

@@ -21,8 +21,8 @@
  * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473;
  * zero bubble, arXiv 2401.10241.
  */
-#ifndef SPILLWAY_PLANNER_PIPELINE_H
-#define SPILLWAY_PLANNER_PIPELINE_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_H
+#define SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_H
 
 #include "base/arena.h"
 #include "models/job/parallel.h"

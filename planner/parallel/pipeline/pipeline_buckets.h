@@ -6,8 +6,8 @@
  *
  * Asynchronous schedules do the same in their ticks (planner/parallel/parallel_job_async.h).
  */
-#ifndef SPILLWAY_PLANNER_PIPELINE_BUCKETS_H
-#define SPILLWAY_PLANNER_PIPELINE_BUCKETS_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_BUCKETS_H
+#define SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_BUCKETS_H
 
 #include "planner/parallel/pipeline/pipeline.h"
 

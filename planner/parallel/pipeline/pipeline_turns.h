@@ -11,8 +11,8 @@
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, section 3.2 (1F1B-RR); the flush is that of arXiv 2006.09503.
  */
-#ifndef SPILLWAY_PLANNER_PIPELINE_TURNS_H
-#define SPILLWAY_PLANNER_PIPELINE_TURNS_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_TURNS_H
+#define SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_TURNS_H
 
 #include "planner/parallel/pipeline/pipeline.h"
 

@@ -11,8 +11,8 @@
  *
  * Cost: O(layers^2 most). Source: Tanaka et al., RaNNC, IPDPS 2021, arXiv 2103.16063.
  */
-#ifndef SPILLWAY_PLANNER_STAGE_BLOCKS_H
-#define SPILLWAY_PLANNER_STAGE_BLOCKS_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_BLOCKS_H
+#define SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_BLOCKS_H
 
 #include "planner/parallel/pipeline/stage_chain.h"
 

@@ -3,8 +3,8 @@
  *
  * From a text of PipeDream's profiler (models/network/profile_text.h), or from a job, by the cost model.
  */
-#ifndef SPILLWAY_PLANNER_STAGE_CHAIN_H
-#define SPILLWAY_PLANNER_STAGE_CHAIN_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_CHAIN_H
+#define SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_CHAIN_H
 
 #include "base/arena.h"
 #include "models/hardware/hardware.h"

@@ -11,8 +11,8 @@
  *
  * Source: PipeDream, SOSP 2019, section 3.1.
  */
-#ifndef SPILLWAY_PLANNER_STAGE_CUTS_H
-#define SPILLWAY_PLANNER_STAGE_CUTS_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_CUTS_H
+#define SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_CUTS_H
 
 #include "planner/parallel/pipeline/stage_partition.h"
 

@@ -23,8 +23,8 @@
  * Sources: PipeDream, SOSP 2019, section 3.1; msr-fiddle/pipedream, optimizer/optimizer_graph_hierarchical.py;
  * RaNNC, arXiv 2103.16063, section 3.3.
  */
-#ifndef SPILLWAY_PLANNER_STAGE_PARTITION_H
-#define SPILLWAY_PLANNER_STAGE_PARTITION_H
+#ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_PARTITION_H
+#define SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_PARTITION_H
 
 #include "planner/parallel/pipeline/stage_chain.h"
 

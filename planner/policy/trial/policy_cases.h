@@ -1,6 +1,6 @@
 /* Random cases for tests of policies: small instances of every kind that the rules know. */
-#ifndef SPILLWAY_PLANNER_POLICY_CASES_H
-#define SPILLWAY_PLANNER_POLICY_CASES_H
+#ifndef SPILLWAY_PLANNER_POLICY_TRIAL_POLICY_CASES_H
+#define SPILLWAY_PLANNER_POLICY_TRIAL_POLICY_CASES_H
 
 #include "planner/solve/instance/instance.h"
 

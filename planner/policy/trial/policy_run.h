@@ -13,8 +13,8 @@
  * In both ways a policy decides as late as it can, when a device is free (late binding), or, with commit_ahead, when
  * the device's current task starts: then live copies hide behind that task.
  */
-#ifndef SPILLWAY_PLANNER_POLICY_RUN_H
-#define SPILLWAY_PLANNER_POLICY_RUN_H
+#ifndef SPILLWAY_PLANNER_POLICY_TRIAL_POLICY_RUN_H
+#define SPILLWAY_PLANNER_POLICY_TRIAL_POLICY_RUN_H
 
 #include "planner/policy/policy_ask.h"
 #include "planner/solve/instance/timetable.h"

@@ -2,8 +2,8 @@
  * Tries a policy on an instance without risk. A user's code is loaded and run in a child process with limits of time
  * and memory, and timetable_check() judges its schedule in this process. Built-in policies run in this process.
  */
-#ifndef SPILLWAY_PLANNER_POLICY_TRIAL_H
-#define SPILLWAY_PLANNER_POLICY_TRIAL_H
+#ifndef SPILLWAY_PLANNER_POLICY_TRIAL_POLICY_TRIAL_H
+#define SPILLWAY_PLANNER_POLICY_TRIAL_POLICY_TRIAL_H
 
 #include "base/process/contain.h"
 #include "planner/policy/policy_load.h"

@@ -18,8 +18,8 @@
  * Source: Nagrecha and Kumar, "Saturn: an optimized data system for multi-large-model deep learning workloads", PVLDB
  * 17(4), 2023.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_H
-#define SPILLWAY_PLANNER_SPASE_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_H
 
 #include <stdbool.h>
 #include <stddef.h>

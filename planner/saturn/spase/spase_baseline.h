@@ -13,8 +13,8 @@
  * Source: Saturn, PVLDB 17(4), sec. 5; Peng et al., "Optimus: an efficient dynamic resource scheduler for deep learning
  * clusters", EuroSys 2018.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_BASELINE_H
-#define SPILLWAY_PLANNER_SPASE_BASELINE_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BASELINE_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BASELINE_H
 
 #include "planner/saturn/spase/spase_schedule.h"
 

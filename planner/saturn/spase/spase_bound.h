@@ -17,8 +17,8 @@
  * and "A general framework for bounds for higher-dimensional orthogonal packing problems", 2004, for scaling both
  * directions. Weights: Arora, Hazan and Kale, "The multiplicative weights update method", 2012.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_BOUND_H
-#define SPILLWAY_PLANNER_SPASE_BOUND_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BOUND_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BOUND_H
 
 #include "planner/saturn/spase/spase.h"
 

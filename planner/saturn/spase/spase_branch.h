@@ -8,8 +8,8 @@
  * devices could have been used, or when an earlier partial schedule had the same jobs left and was nowhere later (whole
  * states are compared, so nothing rests on hashes).
  */
-#ifndef SPILLWAY_PLANNER_SPASE_BRANCH_H
-#define SPILLWAY_PLANNER_SPASE_BRANCH_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BRANCH_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BRANCH_H
 
 #include "planner/saturn/spase/spase_schedule.h"
 

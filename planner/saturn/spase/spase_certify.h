@@ -7,8 +7,8 @@
  * returned schedule has passed spase_check(), and the certificate names the origin of the proof. It is about the given
  * run times, not about the time of a real run.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_CERTIFY_H
-#define SPILLWAY_PLANNER_SPASE_CERTIFY_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_CERTIFY_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_CERTIFY_H
 
 #include "planner/saturn/spase/spase_schedule.h"
 #include "planner/solve/certify/certify.h"

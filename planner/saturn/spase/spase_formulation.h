@@ -16,8 +16,8 @@
  * after Artigues, Michelon and Reusser, "Insertion techniques for static and dynamic resource-constrained project
  * scheduling", 2003.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_FORMULATION_H
-#define SPILLWAY_PLANNER_SPASE_FORMULATION_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_FORMULATION_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_FORMULATION_H
 
 #include "planner/saturn/spase/spase_schedule.h"
 #include "planner/solve/milp/milp.h"

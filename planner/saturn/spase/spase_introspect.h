@@ -10,8 +10,8 @@
  *
  * Source: Saturn, PVLDB 17(4), sec. 4.4: intervals of 1000 s, a threshold of 500 s.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_INTROSPECT_H
-#define SPILLWAY_PLANNER_SPASE_INTROSPECT_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_INTROSPECT_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_INTROSPECT_H
 
 #include "planner/saturn/spase/spase_schedule.h"
 

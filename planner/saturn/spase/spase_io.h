@@ -14,8 +14,8 @@
  * Defaults: "count" 1, "class" "device", "spans" false. A node with a "count" above 1 stands for `count` nodes, named
  * p4d-0, p4d-1 ... Classes are the ones that nodes name.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_IO_H
-#define SPILLWAY_PLANNER_SPASE_IO_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_IO_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_IO_H
 
 #include "base/json/json_in.h"
 #include "planner/saturn/spase/spase.h"

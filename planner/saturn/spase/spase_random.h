@@ -6,8 +6,8 @@
  * number of devices (1, 2 or 4; the first parallelism starts at 1). Equal options give equal instances on every
  * machine. A second class is 0.4 to 0.7 as fast, job by job.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_RANDOM_H
-#define SPILLWAY_PLANNER_SPASE_RANDOM_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_RANDOM_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_RANDOM_H
 
 #include "planner/saturn/spase/spase.h"
 

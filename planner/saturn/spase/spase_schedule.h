@@ -5,8 +5,8 @@
  * never in a gap that was left. Where no gang spans, some optimal schedule comes from the order of its own starts with
  * its own nodes, so nothing is lost. A gang takes the free devices that became free last.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_SCHEDULE_H
-#define SPILLWAY_PLANNER_SPASE_SCHEDULE_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SCHEDULE_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SCHEDULE_H
 
 #include "planner/saturn/spase/spase.h"
 

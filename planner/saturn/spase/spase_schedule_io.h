@@ -9,8 +9,8 @@
  * "devices" are numbered node by node, in the instance's order; a gang that spans nodes has its first device's "node".
  * "bound" is the best proven bound.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_SCHEDULE_IO_H
-#define SPILLWAY_PLANNER_SPASE_SCHEDULE_IO_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SCHEDULE_IO_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SCHEDULE_IO_H
 
 #include "planner/saturn/spase/spase_schedule.h"
 

@@ -4,8 +4,8 @@
  *
  * Deterministic for a seed and a number of iterations; a time limit only cuts it short.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_SEARCH_H
-#define SPILLWAY_PLANNER_SPASE_SEARCH_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SEARCH_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SEARCH_H
 
 #include "planner/saturn/spase/spase_schedule.h"
 

@@ -9,8 +9,8 @@
  *
  * The bound ignores that gangs start together; it is valid for any values.
  */
-#ifndef SPILLWAY_PLANNER_SPASE_STACK_H
-#define SPILLWAY_PLANNER_SPASE_STACK_H
+#ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_STACK_H
+#define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_STACK_H
 
 #include "planner/saturn/spase/spase.h"
 

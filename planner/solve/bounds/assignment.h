@@ -7,8 +7,8 @@
  * demand times column. This certificate can be verified without knowledge of the algorithm, and it is a bound for any
  * flow.
  */
-#ifndef SPILLWAY_PLANNER_ASSIGNMENT_H
-#define SPILLWAY_PLANNER_ASSIGNMENT_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_ASSIGNMENT_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_ASSIGNMENT_H
 
 #include <stdbool.h>
 #include <stdint.h>

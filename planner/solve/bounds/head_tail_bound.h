@@ -6,8 +6,8 @@
  * later, or further from the end, than the task before it. So the i-th least start and the i-th least end are paid by i
  * devices each, and not the least ones by all devices.
  */
-#ifndef SPILLWAY_PLANNER_HEAD_TAIL_BOUND_H
-#define SPILLWAY_PLANNER_HEAD_TAIL_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_HEAD_TAIL_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_HEAD_TAIL_BOUND_H
 
 #include "planner/solve/bounds/instance_bound.h"
 

@@ -22,8 +22,8 @@
  *
  * For sums of ends only chain and order apply, for tardiness chain and due.
  */
-#ifndef SPILLWAY_PLANNER_INSTANCE_BOUND_H
-#define SPILLWAY_PLANNER_INSTANCE_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_INSTANCE_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_INSTANCE_BOUND_H
 
 #include "planner/solve/instance/instance.h"
 

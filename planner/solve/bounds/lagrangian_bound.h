@@ -13,8 +13,8 @@
  *
  * Source: arc-time-indexed formulations; Pessoa, Uchoa, de Aragao and Rodrigues 2010.
  */
-#ifndef SPILLWAY_PLANNER_LAGRANGIAN_BOUND_H
-#define SPILLWAY_PLANNER_LAGRANGIAN_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_LAGRANGIAN_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_LAGRANGIAN_BOUND_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/bounds/task_net.h"

@@ -5,8 +5,8 @@
  * known which task can follow which, because only the first tasks of each job can have started. The assignment bound
  * (instance_bound.h) does not know that: it hides a first copy behind any backward pass.
  */
-#ifndef SPILLWAY_PLANNER_PREFIX_BOUND_H
-#define SPILLWAY_PLANNER_PREFIX_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_PREFIX_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_PREFIX_BOUND_H
 
 #include "planner/solve/bounds/head_tail_bound.h"
 

@@ -6,8 +6,8 @@
  * the paths of each device take its own durations. It takes about a second and serves for gaps that search and proof
  * leave.
  */
-#ifndef SPILLWAY_PLANNER_PRICED_BOUND_H
-#define SPILLWAY_PLANNER_PRICED_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_PRICED_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_PRICED_BOUND_H
 
 #include "planner/solve/bounds/instance_bound.h"
 

@@ -11,8 +11,8 @@
  * Read from its end, every condition keeps its form: heads become tails, beginnings finishes, and setups are
  * transposed. A mirrored net is another problem with the same answer, and a search in one direction may find it easier.
  */
-#ifndef SPILLWAY_PLANNER_TASK_NET_H
-#define SPILLWAY_PLANNER_TASK_NET_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_TASK_NET_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_TASK_NET_H
 
 #include "planner/solve/instance/instance.h"
 #include "planner/solve/instance/timetable.h"

@@ -6,8 +6,8 @@
  * a device that has no time for it. With the bridge, a schedule can save bytes by waiting, or time by moving more, but
  * not both.
  */
-#ifndef SPILLWAY_PLANNER_WEIGHTED_BOUND_H
-#define SPILLWAY_PLANNER_WEIGHTED_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_WEIGHTED_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_BOUNDS_WEIGHTED_BOUND_H
 
 #include "planner/solve/instance/instance.h"
 

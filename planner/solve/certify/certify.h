@@ -7,8 +7,8 @@
  * The returned schedule has passed timetable_check(), and the certificate names the origin of the proof. The proof is
  * about the model of instance.h and the given durations, not about the time of a real run.
  */
-#ifndef SPILLWAY_PLANNER_CERTIFY_H
-#define SPILLWAY_PLANNER_CERTIFY_H
+#ifndef SPILLWAY_PLANNER_SOLVE_CERTIFY_CERTIFY_H
+#define SPILLWAY_PLANNER_SOLVE_CERTIFY_CERTIFY_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/instance/timetable.h"

@@ -4,8 +4,8 @@
  * best/NAME.json belongs to NAME.json: a timetable (timetable_io.h) with the best known value and the best proven
  * bound. Both are checked: the schedule by timetable_check(), and no bound may be above any value.
  */
-#ifndef SPILLWAY_PLANNER_INSTANCE_LIBRARY_H
-#define SPILLWAY_PLANNER_INSTANCE_LIBRARY_H
+#ifndef SPILLWAY_PLANNER_SOLVE_CERTIFY_INSTANCE_LIBRARY_H
+#define SPILLWAY_PLANNER_SOLVE_CERTIFY_INSTANCE_LIBRARY_H
 
 #include "planner/solve/certify/certify.h"
 

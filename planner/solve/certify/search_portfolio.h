@@ -9,8 +9,8 @@
  * Deterministic for a seed, a number of iterations and a number of searches, without a time limit: the first search is
  * the one of schedule_search(), and only its result cuts others short.
  */
-#ifndef SPILLWAY_PLANNER_SEARCH_PORTFOLIO_H
-#define SPILLWAY_PLANNER_SEARCH_PORTFOLIO_H
+#ifndef SPILLWAY_PLANNER_SOLVE_CERTIFY_SEARCH_PORTFOLIO_H
+#define SPILLWAY_PLANNER_SOLVE_CERTIFY_SEARCH_PORTFOLIO_H
 
 #include "planner/solve/search/schedule_search.h"
 

@@ -7,8 +7,8 @@
  * device, and was nowhere later (dominance; whole keys are compared, so nothing rests on hashes). When no partial
  * schedule is left, the best known schedule is optimal.
  */
-#ifndef SPILLWAY_PLANNER_BRANCH_BOUND_H
-#define SPILLWAY_PLANNER_BRANCH_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_EXACT_BRANCH_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_EXACT_BRANCH_BOUND_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/instance/timetable.h"

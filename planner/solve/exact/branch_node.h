@@ -1,6 +1,6 @@
 /* A partial schedule in branch and bound: for the files that implement planner/solve/exact/branch_bound.h. */
-#ifndef SPILLWAY_PLANNER_BRANCH_NODE_H
-#define SPILLWAY_PLANNER_BRANCH_NODE_H
+#ifndef SPILLWAY_PLANNER_SOLVE_EXACT_BRANCH_NODE_H
+#define SPILLWAY_PLANNER_SOLVE_EXACT_BRANCH_NODE_H
 
 #include "planner/solve/exact/branch_bound.h"
 

@@ -17,8 +17,8 @@
  * Source: the big-M free windows follow Applegate and Cook, "A computational study of the job-shop scheduling problem",
  * 1991; step variables Pritsker and Watters, 1968, and Sousa and Wolsey, 1992.
  */
-#ifndef SPILLWAY_PLANNER_FORMULATION_H
-#define SPILLWAY_PLANNER_FORMULATION_H
+#ifndef SPILLWAY_PLANNER_SOLVE_EXACT_FORMULATION_H
+#define SPILLWAY_PLANNER_SOLVE_EXACT_FORMULATION_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/instance/timetable.h"

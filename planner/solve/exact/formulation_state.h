@@ -4,8 +4,8 @@
  * Task k starts in the window [head_k, limit - tail_k]. head_k is the time of the tasks before it in its chain, tail_k
  * the least time from its start to the makespan. Any M is the difference of two ends of windows.
  */
-#ifndef SPILLWAY_PLANNER_FORMULATION_STATE_H
-#define SPILLWAY_PLANNER_FORMULATION_STATE_H
+#ifndef SPILLWAY_PLANNER_SOLVE_EXACT_FORMULATION_STATE_H
+#define SPILLWAY_PLANNER_SOLVE_EXACT_FORMULATION_STATE_H
 
 #include "planner/solve/exact/formulation.h"
 

@@ -5,8 +5,8 @@
  * matched to a device of its own, of the same class, that is free no later for any remaining task. The last task of a
  * device does not matter, only the time at which the device is free.
  */
-#ifndef SPILLWAY_PLANNER_LABEL_SET_H
-#define SPILLWAY_PLANNER_LABEL_SET_H
+#ifndef SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SET_H
+#define SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SET_H
 
 #include "planner/solve/bounds/lagrangian_bound.h"
 

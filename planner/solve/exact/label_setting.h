@@ -8,8 +8,8 @@
  * times as wide as the pass before. Passes run forwards or, on the mirrored problem (task_net.h), backwards: in the
  * direction in which narrow label sets became empty sooner.
  */
-#ifndef SPILLWAY_PLANNER_LABEL_SETTING_H
-#define SPILLWAY_PLANNER_LABEL_SETTING_H
+#ifndef SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SETTING_H
+#define SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SETTING_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/instance/timetable.h"

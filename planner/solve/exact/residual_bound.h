@@ -7,8 +7,8 @@
  * forbidden. From a node to its child costs only rise: the parent's duals stay feasible, and a few shortest paths
  * repair the assignment.
  */
-#ifndef SPILLWAY_PLANNER_RESIDUAL_BOUND_H
-#define SPILLWAY_PLANNER_RESIDUAL_BOUND_H
+#ifndef SPILLWAY_PLANNER_SOLVE_EXACT_RESIDUAL_BOUND_H
+#define SPILLWAY_PLANNER_SOLVE_EXACT_RESIDUAL_BOUND_H
 
 #include "planner/solve/exact/branch_node.h"
 

@@ -7,8 +7,8 @@
  * still needed. It never falls, and it ends at the number of bytes moved. A search that keeps it low makes devices wait
  * for the next task of the shard they hold.
  */
-#ifndef SPILLWAY_PLANNER_BRIDGE_BYTES_H
-#define SPILLWAY_PLANNER_BRIDGE_BYTES_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_BRIDGE_BYTES_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_BRIDGE_BYTES_H
 
 #include "planner/solve/instance/instance.h"
 

@@ -31,8 +31,8 @@
  * ahead; a shard that is read again two or more tasks after the task that wrote it (the tasks between give the copies
  * time in all but contrived chains).
  */
-#ifndef SPILLWAY_PLANNER_INSTANCE_H
-#define SPILLWAY_PLANNER_INSTANCE_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

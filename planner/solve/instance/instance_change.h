@@ -4,8 +4,8 @@
  * Each result depends on the arguments only. *out is zeroed before; release it with instance_release(), also after an
  * error. Errors: STATUS_NO_MEMORY, and errors of instance_finish().
  */
-#ifndef SPILLWAY_PLANNER_INSTANCE_CHANGE_H
-#define SPILLWAY_PLANNER_INSTANCE_CHANGE_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_CHANGE_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_CHANGE_H
 
 #include "planner/solve/instance/instance.h"
 

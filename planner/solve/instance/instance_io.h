@@ -12,8 +12,8 @@
  * "weight", "count", "speed"), 2 ("slots"), 1e-6 ("tick_s"), none ("deadline"), the unit's number ("shard"). Units run
  * in the order of the array, unless a unit of the job has "after": the number of the unit before it.
  */
-#ifndef SPILLWAY_PLANNER_INSTANCE_IO_H
-#define SPILLWAY_PLANNER_INSTANCE_IO_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_IO_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_IO_H
 
 #include "base/json/json_in.h"
 #include "planner/solve/instance/instance.h"

@@ -5,8 +5,8 @@
  * 2 f. The last shard's forward and backward pass are one unit, so that a minibatch of S shards has 2 S - 1 units
  * (Hydra's chain). Backward units write their parameters.
  */
-#ifndef SPILLWAY_PLANNER_INSTANCE_RANDOM_H
-#define SPILLWAY_PLANNER_INSTANCE_RANDOM_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_RANDOM_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_RANDOM_H
 
 #include "planner/solve/instance/instance.h"
 

@@ -6,8 +6,8 @@
  * searches extend step by step. For every regular objective some optimal schedule is the dispatch in the order of its
  * own starts.
  */
-#ifndef SPILLWAY_PLANNER_TIMETABLE_H
-#define SPILLWAY_PLANNER_TIMETABLE_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_H
 
 #include "planner/solve/instance/instance.h"
 

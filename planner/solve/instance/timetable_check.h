@@ -10,8 +10,8 @@
  *                wrote have come back through the host
  *     value      the objective equals the claimed value, bytes across the host bridge included
  */
-#ifndef SPILLWAY_PLANNER_TIMETABLE_CHECK_H
-#define SPILLWAY_PLANNER_TIMETABLE_CHECK_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_CHECK_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_CHECK_H
 
 #include "planner/solve/instance/timetable.h"
 

@@ -8,8 +8,8 @@
  * "devices" has an array for each device, in the instance's order. It holds [job, position, start] for each task, in
  * the order in which the tasks run. "bound" is the best proven bound.
  */
-#ifndef SPILLWAY_PLANNER_TIMETABLE_IO_H
-#define SPILLWAY_PLANNER_TIMETABLE_IO_H
+#ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_IO_H
+#define SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_IO_H
 
 #include "planner/solve/instance/timetable.h"
 

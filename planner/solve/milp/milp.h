@@ -9,8 +9,8 @@
  * and checks the schedule or plan. "Infeasible" and "optimal" are the solver's statements, within its floating-point
  * tolerances.
  */
-#ifndef SPILLWAY_PLANNER_MILP_H
-#define SPILLWAY_PLANNER_MILP_H
+#ifndef SPILLWAY_PLANNER_SOLVE_MILP_MILP_H
+#define SPILLWAY_PLANNER_SOLVE_MILP_MILP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Shared by the files that call GLPK, all of which run in the child process of milp_solve.c. */
-#ifndef SPILLWAY_PLANNER_MILP_GLPK_H
-#define SPILLWAY_PLANNER_MILP_GLPK_H
+#ifndef SPILLWAY_PLANNER_SOLVE_MILP_MILP_GLPK_H
+#define SPILLWAY_PLANNER_SOLVE_MILP_MILP_GLPK_H
 
 #include <glpk.h>
 

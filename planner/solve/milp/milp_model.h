@@ -1,6 +1,6 @@
 /* The contents of a struct milp, for the files that implement planner/solve/milp/milp.h. */
-#ifndef SPILLWAY_PLANNER_MILP_MODEL_H
-#define SPILLWAY_PLANNER_MILP_MODEL_H
+#ifndef SPILLWAY_PLANNER_SOLVE_MILP_MILP_MODEL_H
+#define SPILLWAY_PLANNER_SOLVE_MILP_MILP_MODEL_H
 
 #include "planner/solve/milp/milp.h"
 

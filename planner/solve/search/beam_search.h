@@ -10,8 +10,8 @@
  * Where a shared bridge binds, a candidate also costs the bytes that it makes certain (bridge_bytes.h): a task between
  * two tasks of a shard on a device costs the second one's copy. So a device may wait for its shard.
  */
-#ifndef SPILLWAY_PLANNER_BEAM_SEARCH_H
-#define SPILLWAY_PLANNER_BEAM_SEARCH_H
+#ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_BEAM_SEARCH_H
+#define SPILLWAY_PLANNER_SOLVE_SEARCH_BEAM_SEARCH_H
 
 #include "planner/solve/bounds/instance_bound.h"
 #include "planner/solve/instance/timetable.h"

@@ -1,6 +1,6 @@
 /* Schedules made in one pass, blind to set-ups: starting points of searches, and baselines to compare with. */
-#ifndef SPILLWAY_PLANNER_LIST_BASELINE_H
-#define SPILLWAY_PLANNER_LIST_BASELINE_H
+#ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_LIST_BASELINE_H
+#define SPILLWAY_PLANNER_SOLVE_SEARCH_LIST_BASELINE_H
 
 #include "planner/solve/instance/timetable.h"
 

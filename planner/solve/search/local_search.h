@@ -8,8 +8,8 @@
  *
  * For the makespan only. Deterministic for a seed and a number of passes.
  */
-#ifndef SPILLWAY_PLANNER_LOCAL_SEARCH_H
-#define SPILLWAY_PLANNER_LOCAL_SEARCH_H
+#ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SEARCH_H
+#define SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SEARCH_H
 
 #include "planner/solve/instance/timetable.h"
 

@@ -7,8 +7,8 @@
  * their next tasks, each with the length start plus tail; the longest way is the makespan. A shared bridge is one more
  * way, whose length is the time of the whole order's bytes.
  */
-#ifndef SPILLWAY_PLANNER_LOCAL_SPLIT_H
-#define SPILLWAY_PLANNER_LOCAL_SPLIT_H
+#ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SPLIT_H
+#define SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SPLIT_H
 
 #include "planner/solve/instance/setup_table.h"
 #include "planner/solve/instance/timetable.h"

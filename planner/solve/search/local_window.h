@@ -12,8 +12,8 @@
  *
  * Every change leaves a valid order, because a step says only whose next task runs.
  */
-#ifndef SPILLWAY_PLANNER_LOCAL_WINDOW_H
-#define SPILLWAY_PLANNER_LOCAL_WINDOW_H
+#ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_WINDOW_H
+#define SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_WINDOW_H
 
 #include "planner/solve/search/local_split.h"
 

@@ -6,8 +6,8 @@
  * Deterministic for a seed and a number of iterations without a time limit. A time limit cuts the search short, and
  * local search cools down within it.
  */
-#ifndef SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
-#define SPILLWAY_PLANNER_SCHEDULE_SEARCH_H
+#ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_SCHEDULE_SEARCH_H
+#define SPILLWAY_PLANNER_SOLVE_SEARCH_SCHEDULE_SEARCH_H
 
 #include <stdatomic.h>
 

@@ -9,8 +9,8 @@
  *
  * Source: Sinkhorn's iteration on entropic optimal transport; Cuturi, "Sinkhorn distances", 2013.
  */
-#ifndef SPILLWAY_PLANNER_SET_UP_GUIDE_H
-#define SPILLWAY_PLANNER_SET_UP_GUIDE_H
+#ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_SET_UP_GUIDE_H
+#define SPILLWAY_PLANNER_SOLVE_SEARCH_SET_UP_GUIDE_H
 
 #include "planner/solve/bounds/instance_bound.h"
 

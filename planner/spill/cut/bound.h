@@ -2,8 +2,8 @@
  * Lower bounds on the makespan of any plan for these jobs on this machine, for any shards, policy and layout, under the
  * durations of models/cost/cost.h. All but the chain's hold for parallel jobs as well.
  */
-#ifndef SPILLWAY_PLANNER_BOUND_H
-#define SPILLWAY_PLANNER_BOUND_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_BOUND_H
+#define SPILLWAY_PLANNER_SPILL_CUT_BOUND_H
 
 #include "planner/spill/cut/footprint.h"
 

@@ -9,8 +9,8 @@
  * Source: labels and dominance of the shortest path with resources, Desrochers and Soumis, INFOR 26(3), 1988; without
  * bytes that stay it is the contiguous partition of a chain with additive costs.
  */
-#ifndef SPILLWAY_PLANNER_BOUNDARIES_H
-#define SPILLWAY_PLANNER_BOUNDARIES_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_BOUNDARIES_H
+#define SPILLWAY_PLANNER_SPILL_CUT_BOUNDARIES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,8 +3,8 @@
  * kind of device. All from models/; cached, because the partitioner asks for the same ranges again and again, and jobs
  * of the same network share the answers.
  */
-#ifndef SPILLWAY_PLANNER_FOOTPRINT_H
-#define SPILLWAY_PLANNER_FOOTPRINT_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_FOOTPRINT_H
+#define SPILLWAY_PLANNER_SPILL_CUT_FOOTPRINT_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

@@ -2,8 +2,8 @@
  * The host memory that jobs need, counted in one place for all decisions: the states that go to storage
  * (partition_storage.h), and the jobs that are in host memory at the same time.
  */
-#ifndef SPILLWAY_PLANNER_HOST_NEED_H
-#define SPILLWAY_PLANNER_HOST_NEED_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_HOST_NEED_H
+#define SPILLWAY_PLANNER_SPILL_CUT_HOST_NEED_H
 
 #include "planner/spill/cut/partition.h"
 

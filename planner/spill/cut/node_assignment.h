@@ -2,8 +2,8 @@
  * Node assignment: the node of each spilled job on a machine of several nodes. A job's states are in the memory of one
  * host, which no other node's devices can reach (planner/plan_hosts.h).
  */
-#ifndef SPILLWAY_PLANNER_NODE_ASSIGNMENT_H
-#define SPILLWAY_PLANNER_NODE_ASSIGNMENT_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_NODE_ASSIGNMENT_H
+#define SPILLWAY_PLANNER_SPILL_CUT_NODE_ASSIGNMENT_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

@@ -22,8 +22,8 @@
  * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; here the weight buffer size is searched for and
  * not given.
  */
-#ifndef SPILLWAY_PLANNER_PARTITION_H
-#define SPILLWAY_PLANNER_PARTITION_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_H
+#define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_H
 
 #include "planner/planner_options.h"
 #include "planner/spill/cut/footprint.h"

@@ -1,6 +1,6 @@
 /* Shared by the two ways of cutting (partition.c). No other file includes this. */
-#ifndef SPILLWAY_PLANNER_PARTITION_CUTTER_H
-#define SPILLWAY_PLANNER_PARTITION_CUTTER_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_CUTTER_H
+#define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_CUTTER_H
 
 #include "base/extreme.h"
 #include "base/size.h"

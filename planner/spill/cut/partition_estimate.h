@@ -7,8 +7,8 @@
  * count as one unit with it. A job without other jobs on its device also waits for its own copies; see
  * partition_estimate.c.
  */
-#ifndef SPILLWAY_PLANNER_PARTITION_ESTIMATE_H
-#define SPILLWAY_PLANNER_PARTITION_ESTIMATE_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_ESTIMATE_H
+#define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_ESTIMATE_H
 
 #include "planner/spill/cut/partition_cutter.h"
 

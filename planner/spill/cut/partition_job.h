@@ -6,8 +6,8 @@
  * (boundaries.h). Both obey the same limits: a shard's state fits a weight buffer; scratch and kept activations fit the
  * memory that the weight buffers leave. An embedding is always a shard of its own.
  */
-#ifndef SPILLWAY_PLANNER_PARTITION_JOB_H
-#define SPILLWAY_PLANNER_PARTITION_JOB_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_JOB_H
+#define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_JOB_H
 
 #include "planner/spill/cut/partition_estimate.h"
 

@@ -7,8 +7,8 @@
  * shards that keep nothing use the bytes in turn; each keeping shard has its own bytes from one pass to the other, so
  * that the order of passes does not matter. Only in plans whose jobs stay on one device.
  */
-#ifndef SPILLWAY_PLANNER_PARTITION_KEPT_H
-#define SPILLWAY_PLANNER_PARTITION_KEPT_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_KEPT_H
+#define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_KEPT_H
 
 #include "planner/spill/cut/partition_estimate.h"
 

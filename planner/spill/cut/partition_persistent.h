@@ -14,8 +14,8 @@
  * Source: the persistent parameters of DeepSpeed's ZeRO-3 and of chunk-based memory management (Colossal-AI's Gemini,
  * arXiv 2108.05818), whose small or hot parameters are not offloaded.
  */
-#ifndef SPILLWAY_PLANNER_PARTITION_PERSISTENT_H
-#define SPILLWAY_PLANNER_PARTITION_PERSISTENT_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_PERSISTENT_H
+#define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_PERSISTENT_H
 
 #include "planner/spill/cut/partition_estimate.h"
 

@@ -9,8 +9,8 @@
  * through. A *held* slot has a state that the host's processor updates, from its read to its write. Units use both
  * kinds in turn, like weight buffers and edges of a device (partition.h).
  */
-#ifndef SPILLWAY_PLANNER_PARTITION_STORAGE_H
-#define SPILLWAY_PLANNER_PARTITION_STORAGE_H
+#ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_STORAGE_H
+#define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_STORAGE_H
 
 #include "planner/spill/cut/partition.h"
 

@@ -1,6 +1,6 @@
 /* Writes a schedule as a plan: units with their copies, and the slots of each instance. */
-#ifndef SPILLWAY_PLANNER_EMIT_H
-#define SPILLWAY_PLANNER_EMIT_H
+#ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_H
+#define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_H
 
 #include "planner/spill/order/schedule.h"
 #include "planner/walk/plan_build.h"

@@ -1,6 +1,6 @@
 /* Batches, boundaries and their gradients: the data that enter and leave a unit by the edge of its device. */
-#ifndef SPILLWAY_PLANNER_EMIT_BOUNDARY_H
-#define SPILLWAY_PLANNER_EMIT_BOUNDARY_H
+#ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_BOUNDARY_H
+#define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_BOUNDARY_H
 
 #include "planner/spill/emit/emit_unit.h"
 

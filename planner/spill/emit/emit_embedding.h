@@ -1,6 +1,6 @@
 /* Passes of an embedding without a weight buffer: in slices, or on the host's processor. */
-#ifndef SPILLWAY_PLANNER_EMIT_EMBEDDING_H
-#define SPILLWAY_PLANNER_EMIT_EMBEDDING_H
+#ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_EMBEDDING_H
+#define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_EMBEDDING_H
 
 #include "planner/spill/emit/emit_unit.h"
 

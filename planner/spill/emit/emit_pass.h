@@ -1,6 +1,6 @@
 /* The operations of a unit, pass by pass: fetch the pass's data, compute, bring back the results. */
-#ifndef SPILLWAY_PLANNER_EMIT_PASS_H
-#define SPILLWAY_PLANNER_EMIT_PASS_H
+#ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_PASS_H
+#define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_PASS_H
 
 #include "planner/spill/emit/emit_unit.h"
 

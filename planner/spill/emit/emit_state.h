@@ -1,6 +1,6 @@
 /* Copies of a shard's state between its home (host memory or storage) and a device: prefetch and eviction. */
-#ifndef SPILLWAY_PLANNER_EMIT_STATE_H
-#define SPILLWAY_PLANNER_EMIT_STATE_H
+#ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_STATE_H
+#define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_STATE_H
 
 #include "planner/spill/emit/emit_unit.h"
 

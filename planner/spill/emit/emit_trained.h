@@ -1,6 +1,6 @@
 /* The trained data of a backward pass: a state, or parameters whose gradient the host's processor applies. */
-#ifndef SPILLWAY_PLANNER_EMIT_TRAINED_H
-#define SPILLWAY_PLANNER_EMIT_TRAINED_H
+#ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_TRAINED_H
+#define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_TRAINED_H
 
 #include "planner/spill/emit/emit_unit.h"
 

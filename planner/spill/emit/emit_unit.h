@@ -5,8 +5,8 @@
  * buffers, edges and staged states in turn (emit.c). emit_use() gathers accesses until their computation is added; a
  * copy adds its own two. The first error stays in the emitter, and later calls do nothing.
  */
-#ifndef SPILLWAY_PLANNER_EMIT_UNIT_H
-#define SPILLWAY_PLANNER_EMIT_UNIT_H
+#ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_UNIT_H
+#define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_UNIT_H
 
 #include "base/size.h"
 #include "planner/spill/order/schedule.h"

@@ -14,8 +14,8 @@
  *
  * Source: Fredman, Sedgewick, Sleator and Tarjan, "The pairing heap", Algorithmica 1, 1986.
  */
-#ifndef SPILLWAY_PLANNER_AGENDA_H
-#define SPILLWAY_PLANNER_AGENDA_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_AGENDA_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_AGENDA_H
 
 #include "base/tournament.h"
 

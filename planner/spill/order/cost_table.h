@@ -3,8 +3,8 @@
  * host's processor and on storage. By models/cost/cost.h, so contention is left out, except for the average over shared
  * links; the simulator has it.
  */
-#ifndef SPILLWAY_PLANNER_COST_TABLE_H
-#define SPILLWAY_PLANNER_COST_TABLE_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_COST_TABLE_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_COST_TABLE_H
 
 #include "planner/spill/cut/partition.h"
 #include "planner/spill/order/schedule.h"

@@ -4,8 +4,8 @@
  * The memory of each host is cut into segments, each free since some time or owned by a job. A job gets the
  * neighbouring free segments that are free first, and gives its range back as a free segment.
  */
-#ifndef SPILLWAY_PLANNER_HOST_RANGES_H
-#define SPILLWAY_PLANNER_HOST_RANGES_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_HOST_RANGES_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_HOST_RANGES_H
 
 #include "planner/plan.h"
 

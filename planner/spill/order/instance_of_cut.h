@@ -7,8 +7,8 @@
  * instance: boundaries, the host's processor, storage, states that stay (their units have no copies), more than one
  * copy ahead, and contention.
  */
-#ifndef SPILLWAY_PLANNER_INSTANCE_OF_CUT_H
-#define SPILLWAY_PLANNER_INSTANCE_OF_CUT_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_INSTANCE_OF_CUT_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_INSTANCE_OF_CUT_H
 
 #include "planner/solve/instance/instance.h"
 #include "planner/spill/order/cost_table.h"

@@ -12,8 +12,8 @@
  *
  * Where states stay on devices, each device has its own shards: the sums are over these.
  */
-#ifndef SPILLWAY_PLANNER_ORDER_BOUND_H
-#define SPILLWAY_PLANNER_ORDER_BOUND_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_ORDER_BOUND_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_ORDER_BOUND_H
 
 #include "planner/spill/order/cost_table.h"
 

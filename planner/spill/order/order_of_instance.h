@@ -2,8 +2,8 @@
  * Schedules of a cut as an instance (instance_of_cut.h), turned into orders of its units: the best one of a search
  * (schedule_search.h), as a start for a search that knows more about plans; and one from a file, of any origin.
  */
-#ifndef SPILLWAY_PLANNER_ORDER_OF_INSTANCE_H
-#define SPILLWAY_PLANNER_ORDER_OF_INSTANCE_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_ORDER_OF_INSTANCE_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_ORDER_OF_INSTANCE_H
 
 #include "planner/solve/certify/certify.h"
 #include "planner/spill/order/cost_table.h"

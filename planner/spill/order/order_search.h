@@ -13,8 +13,8 @@
  * Anytime; deterministic for a seed and a number of iterations, and a time limit only cuts it short. The objective is
  * the makespan by the planner's clock.
  */
-#ifndef SPILLWAY_PLANNER_ORDER_SEARCH_H
-#define SPILLWAY_PLANNER_ORDER_SEARCH_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_ORDER_SEARCH_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_ORDER_SEARCH_H
 
 #include "planner/planner_options.h"
 #include "planner/spill/order/cost_table.h"

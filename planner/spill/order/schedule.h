@@ -5,8 +5,8 @@
  * passes of shards S-2 .. 0. When an evaluation follows, the units of its first held-out minibatch are 2S-1 .. 3S-2,
  * and so on. Updates of jobs that clip have no position: they follow the last backward pass without a decision.
  */
-#ifndef SPILLWAY_PLANNER_SCHEDULE_H
-#define SPILLWAY_PLANNER_SCHEDULE_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_H
 
 #include "planner/policy/policy.h"
 #include "planner/spill/cut/partition.h"

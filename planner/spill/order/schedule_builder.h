@@ -10,8 +10,8 @@
  *
  * A state can be copied, so that a search can continue from it in several ways.
  */
-#ifndef SPILLWAY_PLANNER_SCHEDULE_BUILDER_H
-#define SPILLWAY_PLANNER_SCHEDULE_BUILDER_H
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_BUILDER_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_BUILDER_H
 
 #include "planner/spill/order/host_ranges.h"
 #include "planner/spill/order/cost_table.h"

@@ -1,6 +1,6 @@
 /* What the emulated cuDNN refuses, for tests; found with dlsym(). */
-#ifndef SPILLWAY_TESTS_EMULATED_CUDNN_H
-#define SPILLWAY_TESTS_EMULATED_CUDNN_H
+#ifndef SPILLWAY_TESTS_EMULATOR_CUDNN_EMULATED_CUDNN_H
+#define SPILLWAY_TESTS_EMULATOR_CUDNN_EMULATED_CUDNN_H
 
 #include <stdint.h>
 

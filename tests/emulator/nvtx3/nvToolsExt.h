@@ -1,6 +1,6 @@
 /* No profiler can be attached to the emulator. */
-#ifndef SPILLWAY_TESTS_EMULATOR_NVTX_H
-#define SPILLWAY_TESTS_EMULATOR_NVTX_H
+#ifndef SPILLWAY_TESTS_EMULATOR_NVTX3_NVTOOLSEXT_H
+#define SPILLWAY_TESTS_EMULATOR_NVTX3_NVTOOLSEXT_H
 
 static inline void nvtxRangePushA(const char *text)
 {

@@ -2,8 +2,8 @@
  * Training a GPT-2 with unit_compute() alone, cut into shards as a test likes: no plan, no device.
  * Everything lies resident in memory; a pass gets the same arguments that a run would give it.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_GPT2_H
-#define SPILLWAY_TESTS_SUPPORT_GPT2_H
+#ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_GPT2_H
+#define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_GPT2_H
 
 #include "exec/network/unit.h"
 

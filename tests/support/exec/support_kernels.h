@@ -3,8 +3,8 @@
  * double. A program sets them up with the tables it tests and lists them with
  * KERNEL_CASES(KERNEL_CASE_TEST).
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_KERNELS_H
-#define SPILLWAY_TESTS_SUPPORT_KERNELS_H
+#ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_KERNELS_H
+#define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_KERNELS_H
 
 #include "tests/support/support_cases.h"
 

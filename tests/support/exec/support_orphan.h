@@ -1,6 +1,6 @@
 /* Processes that contained code leaves, by a name that tests look for. */
-#ifndef SPILLWAY_TESTS_SUPPORT_ORPHAN_H
-#define SPILLWAY_TESTS_SUPPORT_ORPHAN_H
+#ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_ORPHAN_H
+#define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_ORPHAN_H
 
 #include <stdbool.h>
 

@@ -18,8 +18,8 @@
  *
  * Source: Jain et al., Checkmate, arXiv 1910.02653, sec. 4 (frontier-advancing stages, R, S, U, FREE).
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_CHECKMATE_H
-#define SPILLWAY_TESTS_SUPPORT_CHECKMATE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_CHECKMATE_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_CHECKMATE_H
 
 #include <stdbool.h>
 

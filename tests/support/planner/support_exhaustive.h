@@ -1,6 +1,6 @@
 /* The optimum of tiny shard-scheduling instances by trying everything, with nothing of planner/ but its structs. */
-#ifndef SPILLWAY_TESTS_SUPPORT_EXHAUSTIVE_H
-#define SPILLWAY_TESTS_SUPPORT_EXHAUSTIVE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_EXHAUSTIVE_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_EXHAUSTIVE_H
 
 #include "planner/solve/instance/instance.h"
 

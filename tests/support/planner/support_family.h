@@ -5,8 +5,8 @@
  * A judge is a forward pass in double, written number by number from a family's architecture; it
  * shares nothing with exec/.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_FAMILY_H
-#define SPILLWAY_TESTS_SUPPORT_FAMILY_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_FAMILY_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_FAMILY_H
 
 #include "tests/support/exec/support_gpt2.h"
 

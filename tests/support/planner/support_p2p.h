@@ -1,6 +1,6 @@
 /* Copies between two devices of a back end, checked byte for byte. */
-#ifndef SPILLWAY_TESTS_SUPPORT_P2P_H
-#define SPILLWAY_TESTS_SUPPORT_P2P_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_P2P_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_P2P_H
 
 #include "exec/device/device_p2p.h"
 

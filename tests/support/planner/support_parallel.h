@@ -1,6 +1,6 @@
 /* What tests of parallel jobs share: networks of published shapes and jobs that run them in parallel. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PARALLEL_H
-#define SPILLWAY_TESTS_SUPPORT_PARALLEL_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_H
 
 #include "models/job/job.h"
 

@@ -1,6 +1,6 @@
 /* What tests of plans of parallel jobs share: machines, simulation, and finding a unit to look at. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PARALLEL_PLAN_H
-#define SPILLWAY_TESTS_SUPPORT_PARALLEL_PLAN_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_PLAN_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_PLAN_H
 
 #include "planner/strategy/planner.h"
 

@@ -5,8 +5,8 @@
  * instances in order. draft_init() writes a correct one; a test changes it and asks plan_check()
  * what it thinks. Written without the planner, so that the judge is not tested against the judged.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLAN_H
-#define SPILLWAY_TESTS_SUPPORT_PLAN_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLAN_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLAN_H
 
 #include "planner/walk/plan_build.h"
 

@@ -11,8 +11,8 @@
  * and of plans in which no two flows ever meet: a faster link is never a later end. (Where they meet that
  * is no theorem: what ends earlier on one link may have what follows it meet others on the next.)
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLAN_JUDGE_H
-#define SPILLWAY_TESTS_SUPPORT_PLAN_JUDGE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLAN_JUDGE_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLAN_JUDGE_H
 
 #include "planner/plan.h"
 #include "traces/trace.h"

@@ -1,6 +1,6 @@
 /* Machines and jobs made up for tests of the planner. */
-#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_H
-#define SPILLWAY_TESTS_SUPPORT_PLANNER_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLANNER_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLANNER_H
 
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"

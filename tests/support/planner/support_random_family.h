@@ -2,8 +2,8 @@
  * Small plans of every family, from a key: by the planner of each family on machines of one to six devices, or of
  * none (support_random_plan.h). They are as small as the family allows, so that millions can be looked at.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_RANDOM_FAMILY_H
-#define SPILLWAY_TESTS_SUPPORT_RANDOM_FAMILY_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_RANDOM_FAMILY_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_RANDOM_FAMILY_H
 
 #include <stdbool.h>
 

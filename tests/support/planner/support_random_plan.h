@@ -4,8 +4,8 @@
  * with and without storage and direct links. plan_check() would refuse them, for they train nothing; whoever
  * only times plans must not mind.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_RANDOM_PLAN_H
-#define SPILLWAY_TESTS_SUPPORT_RANDOM_PLAN_H
+#ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_RANDOM_PLAN_H
+#define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_RANDOM_PLAN_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Execution traces in a folder of their own: writing them, and a plan there and back. */
-#ifndef SPILLWAY_TESTS_SUPPORT_CHAKRA_H
-#define SPILLWAY_TESTS_SUPPORT_CHAKRA_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_CHAKRA_H
+#define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_CHAKRA_H
 
 #include "planner/plan.h"
 #include "sim/chakra/chakra_import.h"

@@ -2,8 +2,8 @@
  * Second opinions about live dispatch (sim/live/live.h): slow or special programs that share nothing with sim/
  * but the tables of machines and instances.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_LIVE_REFERENCE_H
-#define SPILLWAY_TESTS_SUPPORT_LIVE_REFERENCE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_LIVE_REFERENCE_H
+#define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_LIVE_REFERENCE_H
 
 #include "planner/policy/policy.h"
 #include "planner/solve/instance/instance.h"

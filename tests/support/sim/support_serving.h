@@ -1,6 +1,6 @@
 /* Serving problems as texts, and simulations of them, for tests. */
-#ifndef SPILLWAY_TESTS_SUPPORT_SERVING_H
-#define SPILLWAY_TESTS_SUPPORT_SERVING_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SERVING_H
+#define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SERVING_H
 
 #include "sim/serving/serve.h"
 

@@ -1,6 +1,6 @@
 /* Machines, jobs and plans made up for tests of the simulator; closeness of numbers. */
-#ifndef SPILLWAY_TESTS_SUPPORT_SIM_H
-#define SPILLWAY_TESTS_SUPPORT_SIM_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SIM_H
+#define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SIM_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,8 +6,8 @@
  * 2 of plan.h as it is written), and advances all running operations from one change to the next with
  * rates computed flow by flow.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_SIM_REFERENCE_H
-#define SPILLWAY_TESTS_SUPPORT_SIM_REFERENCE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SIM_REFERENCE_H
+#define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SIM_REFERENCE_H
 
 #include "tests/support/sim/support_sim.h"
 

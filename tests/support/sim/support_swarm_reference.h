@@ -3,8 +3,8 @@
  * everything there is, lines are sequence numbers, and nothing is shared with the simulator but the description of
  * swarms. Failures by a trace; no chance, no rebalancing, no fixed pipelines.
  */
-#ifndef SPILLWAY_TESTS_SUPPORT_SWARM_REFERENCE_H
-#define SPILLWAY_TESTS_SUPPORT_SWARM_REFERENCE_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SWARM_REFERENCE_H
+#define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SWARM_REFERENCE_H
 
 #include "sim/swarm/swarm.h"
 

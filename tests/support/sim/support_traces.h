@@ -1,6 +1,6 @@
 /* Hand-made traces for tests: two devices, two jobs, spans as rows of a table. */
-#ifndef SPILLWAY_TESTS_SUPPORT_TRACES_H
-#define SPILLWAY_TESTS_SUPPORT_TRACES_H
+#ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_TRACES_H
+#define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_TRACES_H
 
 #include <math.h>
 #include <stddef.h>

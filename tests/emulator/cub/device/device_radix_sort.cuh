@@ -1,6 +1,6 @@
 /* A stand-in for the one function of CUB that we call: a stable sort by some of the keys' bits. */
-#ifndef SPILLWAY_TESTS_EMULATOR_RADIX_SORT_CUH
-#define SPILLWAY_TESTS_EMULATOR_RADIX_SORT_CUH
+#ifndef SPILLWAY_TESTS_EMULATOR_CUB_DEVICE_DEVICE_RADIX_SORT_CUH
+#define SPILLWAY_TESTS_EMULATOR_CUB_DEVICE_DEVICE_RADIX_SORT_CUH
 
 #include <algorithm>
 
