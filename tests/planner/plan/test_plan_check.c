@@ -944,8 +944,8 @@ static const struct breakage breakages[] = {
      "unit 2, operation 3 (d2h of boundary of job-0 shard 2): form: acquires or releases the "
      "boundary of job-0 shard 2 on the host"},
     {SPILLED, batch_by_device, NULL,
-     "unit 0, operation 0 (job-0 shard 0 batch): form: a batch is written to the host's batch "
-     "buffer alone"},
+     "unit 0, operation 0 (job-0 shard 0 batch): form: a batch is written only to the host's "
+     "batch buffer"},
     {SPILLED, loss_of_a_middle_shard, NULL,
      "unit 2, operation 2 (job-0 shard 1 loss): training: only the last shard computes the "
      "loss"},
@@ -1008,12 +1008,12 @@ static const struct breakage breakages[] = {
      "instance 1, operation 1 (job-0 shard 1 forward): lifetimes: accesses the boundary of "
      "job-0 shard 1, which is not live on device 1"},
     {DIRECT, fetch_too_short, NULL,
-     "instance 3, operation 3 (job-0 shard 1 backward): lifetimes: reads what was never "
-     "written of the boundary gradient of job-0 shard 2 (expected boundary gradient of job-0 "
+     "instance 3, operation 3 (job-0 shard 1 backward): lifetimes: reads unwritten "
+     "bytes of the boundary gradient of job-0 shard 2 (expected boundary gradient of job-0 "
      "shard 2, minibatch 0)"},
     {DIRECT, fetch_to_the_wrong_place, NULL,
-     "instance 3, operation 3 (job-0 shard 1 backward): lifetimes: reads what was never "
-     "written of the boundary gradient of job-0 shard 2 (expected boundary gradient of job-0 "
+     "instance 3, operation 3 (job-0 shard 1 backward): lifetimes: reads unwritten "
+     "bytes of the boundary gradient of job-0 shard 2 (expected boundary gradient of job-0 "
      "shard 2, minibatch 0)"},
     {DIRECT, source_kept, NULL,
      "unit 2, operation 1 (p2p of boundary of job-0 shard 1): form: a copy between devices "
