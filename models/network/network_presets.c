@@ -487,7 +487,7 @@ static enum status read_path(const char *path, struct arena *arena, struct netwo
     char inside[PATH_MAX];
     struct stat info;
     bool exists = stat(path, &info) == 0;
-    TRY(is_unknown_id(path, path, err));
+    if (is_unknown_id(path, path, err)) return err->status;
     if (!exists || !S_ISDIR(info.st_mode)) return network_read_config(path, arena, out, err);
     if (!config_inside(path, inside))
         return error_set(err, STATUS_BAD_INPUT, "the path '%.200s...' is too long", path);
