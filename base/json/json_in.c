@@ -176,7 +176,9 @@ static enum status fail_lacking(const struct json_input *input, struct error *er
 static enum status fail_place(const struct json_input *input, struct json_in_place place,
                               const char *message, struct error *err)
 {
-    return input->lacking->object ? fail_lacking(input, err) : fail_place_as(input, place, message, err);
+    for (const struct json_input *in = input; in; in = in->beside)
+        if (in->lacking->object) return fail_lacking(in, err);
+    return fail_place_as(input, place, message, err);
 }
 
 /* JSON_SELF when there is no such key. */

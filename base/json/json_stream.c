@@ -435,7 +435,9 @@ enum status json_stream_of_element(const struct json_stream *stream, const struc
     struct file_in *file = NULL;
     const struct position at = {.line = element->line, .column = element->column};
     enum status status = file_in_of_text(file_in_name(stream->file), element->text, element->length, &file, err);
-    return status == STATUS_OK ? open_stream(file, NULL, arrays, &at, out, err) : status;
+    if (status == STATUS_OK) status = open_stream(file, NULL, arrays, &at, out, err);
+    if (status == STATUS_OK) json_input_set_beside((*out)->head, stream->head);
+    return status;
 }
 
 const struct json_input *json_stream_head(const struct json_stream *stream)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/size.h"
 #include "cli/common/cli.h"
@@ -154,6 +155,98 @@ static void mistakes_in_shipped_files_are_found(void **state)
     json_decref(schemas);
 }
 
+/* --- required keys ------------------------------------------------------------------------------ */
+
+/* One file, its schema, and how often a required key of it was deleted. */
+struct sweep {
+    const json_t *schemas;
+    json_t *root;
+    const char *file;
+    unsigned deleted;
+};
+
+static const json_t *follow(const struct sweep *sweep, const json_t *schema, const json_t **home)
+{
+    const char *reference;
+    while ((reference = json_string_value(json_object_get(schema, "$ref"))) != NULL) {
+        const char *end = strstr(reference, ".schema.json"), *inside = strstr(reference, "#/$defs/");
+        char name[128];
+        snprintf(name, sizeof name, "%.*s", end ? (int)(end - reference) : 0, reference);
+        if (end) *home = json_object_get(sweep->schemas, name);
+        schema = inside ? json_object_get(json_object_get(*home, "$defs"), inside + strlen("#/$defs/")) : *home;
+    }
+    return schema;
+}
+
+/* The reader refuses the file and names the key. */
+static void must_miss(const struct sweep *sweep, const char *key)
+{
+    static const char path[] = "missing-key.json";
+    static char check[] = "check", file[] = "missing-key.json";
+    char *words[] = {check, file, NULL}, *text = NULL, named[128];
+    size_t length = 0;
+    struct error err = {0};
+    assert_int_equal(json_dump_file(sweep->root, path, JSON_INDENT(1)), 0);
+    FILE *out = open_memstream(&text, &length);
+    const enum status status = cli_dispatch(2, words, out, &err);
+    fclose(out);
+    free(text);
+    assert_int_equal(unlink(path), 0);
+    snprintf(named, sizeof named, "'%s'", key);
+    if (status != STATUS_BAD_INPUT || !strstr(err.text, "missing key") || !strstr(err.text, named))
+        fail_msg("%s without '%s': %s", sweep->file, key, status == STATUS_OK ? "is taken" : err.text);
+}
+
+/* Deletes each required key that the schema knows of, and puts it back. Of an array the first element stands for all. */
+static void delete_required(struct sweep *sweep, const json_t *schema, const json_t *home, json_t *value)
+{
+    schema = follow(sweep, schema, &home);
+    if (json_is_array(value) && json_array_size(value) > 0 && json_object_get(schema, "items"))
+        delete_required(sweep, json_object_get(schema, "items"), home, json_array_get(value, 0));
+    const json_t *required = json_object_get(schema, "required");
+    for (size_t i = 0; json_is_object(value) && i < json_array_size(required); i++) {
+        const char *key = json_string_value(json_array_get(required, i));
+        json_t *kept = json_copy(value), *child;
+        const bool marks = strncmp(key, "spillway_", strlen("spillway_")) == 0; /* without it nobody knows the file */
+        if (!marks) {
+            json_object_del(value, key);
+            must_miss(sweep, key);
+            json_object_clear(value);
+            json_object_update(value, kept); /* in the same order */
+            sweep->deleted++;
+        }
+        child = json_object_get(value, key);
+        delete_required(sweep, json_object_get(json_object_get(schema, "properties"), key), home, child);
+        json_decref(kept);
+    }
+}
+
+/* What a schema calls required, the reader requires: no missing key is ever taken for a stand-in's value (json_in.h). */
+static void readers_miss_each_required_key(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "docs/examples/serving.json", "docs/examples/swarm.json",      "docs/examples/failures.json",
+        "docs/examples/jobs.json",    "docs/examples/saturn-txt.json", "docs/instances/tight-1.json",
+        "plots/papers/hydra-fig8-text.json", "tests/fuzz/corpus/hardware/measured.json",
+        "tests/fuzz/corpus/plan/stored.json", "tests/fuzz/corpus/trace/scene.json", "tests/fuzz/corpus/chain/three.json"};
+    json_t *schemas = must_read_schemas();
+    unsigned deleted = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+        char path[512], name[128];
+        snprintf(path, sizeof path, "%s/%s", SOURCE_DIR, files[i]);
+        struct sweep sweep = {.schemas = schemas, .root = json_load_file(path, 0, NULL), .file = files[i]};
+        if (!sweep.root) fail_msg("%s cannot be read", path);
+        assert_non_null(support_schema_name(sweep.root, name, sizeof name));
+        const json_t *schema = json_object_get(schemas, name);
+        delete_required(&sweep, schema, schema, sweep.root);
+        deleted += sweep.deleted;
+        json_decref(sweep.root);
+    }
+    assert_true(deleted > 50);
+    json_decref(schemas);
+}
+
 /* --- verbs --------------------------------------------------------------------------------------- */
 
 struct seen {
@@ -211,6 +304,7 @@ int main(void)
         cmocka_unit_test(the_checker_sees_mistakes),
         cmocka_unit_test(the_checker_follows_references_and_alternatives),
         cmocka_unit_test(mistakes_in_shipped_files_are_found),
+        cmocka_unit_test(readers_miss_each_required_key),
         cmocka_unit_test(each_verb_with_json_has_a_schema),
     };
     return cmocka_run_group_tests_name("schemas", tests, NULL, NULL);
