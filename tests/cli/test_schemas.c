@@ -14,6 +14,11 @@
 
 #include "base/size.h"
 #include "cli/common/cli.h"
+#include "models/cost/collective.h"
+#include "models/job/job.h"
+#include "models/job/job_keys.h"
+#include "planner/plan.h"
+#include "planner/solve/instance/instance.h"
 #include "tests/support/support_schema.h"
 
 static json_t *must_parse(const char *text)
@@ -247,6 +252,71 @@ static void readers_miss_each_required_key(void **state)
     json_decref(schemas);
 }
 
+/* --- words ---------------------------------------------------------------------------------------- */
+
+/* Returns true when the list has the word. */
+static bool lists(const json_t *list, const char *word)
+{
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (strcmp(json_string_value(json_array_get(list, i)), word) == 0) return true;
+    return false;
+}
+
+/* A list of words in a schema has the program's table, and `more` words. */
+static void must_list(const json_t *schemas, const char *name, const char *path, const char *const *table, size_t count, size_t more)
+{
+    char copy[128], *step = copy;
+    const json_t *at = json_object_get(schemas, name);
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *next; step; step = next) {
+        next = strchr(step, '/');
+        if (next) *next++ = '\0';
+        at = json_object_get(at, step);
+    }
+    if (json_array_size(at) != count + more)
+        fail_msg("%s: %s has %zu words (expected %zu)", name, path, json_array_size(at), count + more);
+    for (size_t i = 0; i < count; i++)
+        if (!lists(at, table[i])) fail_msg("%s: %s does not have '%s'", name, path, table[i]);
+}
+
+static void words_are_those_of_the_program(void **state)
+{
+    (void)state;
+    json_t *schemas = must_read_schemas();
+    static const char job[] = "$defs/defaults/properties/parallel/properties/";
+    char path[128];
+#define PARALLEL(key, table, count, more) \
+    (snprintf(path, sizeof path, "%s%s/enum", job, key), must_list(schemas, "jobs-file", path, table, count, more))
+    PARALLEL("collective", collective_algorithm_names, COLLECTIVE_ALGORITHM_COUNT, 1); /* "fastest" */
+    PARALLEL("schedule", pipeline_schedule_names, PIPELINE_SCHEDULE_COUNT, 0);
+    PARALLEL("recompute", recompute_names, RECOMPUTE_COUNT, 0);
+    must_list(schemas, "jobs-file", "$defs/defaults/properties/data_format/enum", data_format_names, DATA_FORMAT_COUNT, 0);
+    must_list(schemas, "network-file", "properties/model_type/enum", network_family_names, NETWORK_FAMILY_COUNT, 0);
+    must_list(schemas, "models-list", "properties/models/items/properties/model_type/enum", network_family_names, NETWORK_FAMILY_COUNT, 0);
+    must_list(schemas, "plan-file", "properties/bound/properties/kind/enum", plan_bound_names, BOUND_KIND_COUNT, 0);
+    must_list(schemas, "plan-file", "properties/units/items/properties/pass/enum", plan_pass_names, PLAN_PASS_COUNT, 0);
+    must_list(schemas, "plan-file", "properties/units/items/properties/ops/items/properties/collective/enum", collective_kind_names,
+              COLLECTIVE_KIND_COUNT, 0);
+    must_list(schemas, "trace-file", "properties/streams/items/properties/kind/enum", plan_stream_names, STREAM_KIND_COUNT, 0);
+    must_list(schemas, "instance-file", "properties/objective/enum", instance_objective_names, OBJECTIVE_COUNT, 0);
+    json_decref(schemas);
+}
+
+/* Each key of a job is in the schema, for jobs and for defaults. */
+static void keys_of_jobs_are_those_of_the_program(void **state)
+{
+    (void)state;
+    json_t *schemas = must_read_schemas();
+    const json_t *defs = json_object_get(json_object_get(schemas, "jobs-file"), "$defs");
+    for (size_t key = 0; key < JOB_KEY_COUNT; key++) {
+        const char *name = job_key_rows[key].name;
+        const json_t *in_job = json_object_get(json_object_get(json_object_get(defs, "job"), "properties"), name);
+        const json_t *in_defaults = json_object_get(json_object_get(json_object_get(defs, "defaults"), "properties"), name);
+        if (!in_job || (!in_defaults && key != JOB_KEY_NAME)) fail_msg("jobs-file.schema.json has no key '%s'", name);
+    }
+    json_decref(schemas);
+}
+
 /* --- verbs --------------------------------------------------------------------------------------- */
 
 struct seen {
@@ -305,6 +375,8 @@ int main(void)
         cmocka_unit_test(the_checker_follows_references_and_alternatives),
         cmocka_unit_test(mistakes_in_shipped_files_are_found),
         cmocka_unit_test(readers_miss_each_required_key),
+        cmocka_unit_test(words_are_those_of_the_program),
+        cmocka_unit_test(keys_of_jobs_are_those_of_the_program),
         cmocka_unit_test(each_verb_with_json_has_a_schema),
     };
     return cmocka_run_group_tests_name("schemas", tests, NULL, NULL);
