@@ -1,4 +1,4 @@
-/* Seconds of the passes of a parallel job, on an idle machine: what its schedule is made with. */
+/* Seconds of the passes of a parallel job on an idle machine, from which its schedule is made. */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_TIMES_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_TIMES_H
 
@@ -8,21 +8,21 @@
 
 struct parallel_job_times {
     struct pipeline_times *runs; /* parallel_runs() entries; passes of slices: the mean */
-    double *updates_s;           /* parallel_runs() entries: of each ... */
-    double update_s;             /* ... the longest of all runs, with what data-parallel ranks exchange for it, and
+    double *updates_s;           /* parallel_runs() entries: the update of each run ... */
+    double update_s;             /* ... and the longest, with the data-parallel collectives for it and
                                     `joined_s` */
     double joined_s;             /* the sum of a tied table's gradients, between the ends of a pipeline */
-    double exchange_s;           /* what these exchange beside passes, where they have shares of gradients or
-                                    weights: of a minibatch, on the stage with most */
+    double exchange_s;           /* data-parallel collectives of a minibatch during passes, if ranks have shares of
+                                    gradients or weights; of the stage with most */
     double lane_s;               /* where states or weights are on hosts: what a device's link to its host, or the
                                     host's processor, does for a minibatch, whichever takes longer, on the stage with
                                     most; else 0 */
-    double compute_s;            /* of a minibatch without any collective, on the busiest stage */
+    double compute_s;            /* computation of a minibatch on the busiest stage, without collectives */
     uint32_t busiest;            /* stage */
 };
 
-/* Lives as long as `arena`. Errors: STATUS_NO_MEMORY; STATUS_BAD_INPUT where two devices that have to
- * exchange something do not reach each other. */
+/* Fills *out, which lives as long as `arena`. Errors: STATUS_NO_MEMORY; STATUS_BAD_INPUT if two devices that exchange
+ * data do not reach each other. */
 MUST_CHECK enum status parallel_job_times_make(struct arena *arena, const struct hardware *hardware,
                                                const struct job *job, struct parallel_job_times *out, struct error *err);
 
