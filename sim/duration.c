@@ -143,16 +143,26 @@ static bool is_charged(const struct plan *plan, const struct plan_instance *inst
            parallel_place(p, unit->shard).chunk == 0;
 }
 
-static bool goes_on(const struct plan *plan, uint32_t job)
+/* The place of a reservation in tables with a last entry for none. */
+static uint32_t place_of(const struct plan *plan, uint32_t reservation)
 {
-    bool any = false;
-    for (uint32_t l = 0; plan->reservation_count > 0 && l < plan->reservation_count; l++)
-        any |= plan->reservations[l].follows == plan->job_reservation[job];
-    return any;
+    return reservation == PLAN_NONE ? plan->reservation_count : reservation;
+}
+
+/* Marks the reservations that another one follows. */
+static void find_followed(const struct plan *plan, bool *followed)
+{
+    for (uint32_t r = 0; r < plan->reservation_count; r++) followed[place_of(plan, plan->reservations[r].follows)] = true;
+}
+
+static bool goes_on(const struct plan *plan, uint32_t job, const bool *followed)
+{
+    return plan->reservation_count > 0 && followed[place_of(plan, plan->job_reservation[job])];
 }
 
 /* Returns the seconds of moving states. Moving a stopped job is a restart, which its next LOAD includes. */
-static double charge_of(const struct sim_durations *d, const struct plan_instance *instance, const double *link_bytes)
+static double charge_of(const struct sim_durations *d, const struct plan_instance *instance, const double *link_bytes,
+                        const bool *followed)
 {
     const struct plan *plan = d->plan;
     const struct plan_unit *unit = &plan->units[instance->unit];
@@ -161,7 +171,7 @@ static double charge_of(const struct sim_durations *d, const struct plan_instanc
     uint64_t bytes = plan_charges_bytes(job, parallel_place(&job->parallel, unit->shard).stage);
     enum copy_direction direction = unit->pass == PLAN_LOAD ? COPY_H2D : COPY_D2H;
     double seconds = 0;
-    if (unit->pass == PLAN_STORE && goes_on(plan, unit->job)) return 0;
+    if (unit->pass == PLAN_STORE && goes_on(plan, unit->job, followed)) return 0;
     for (uint32_t i = 0; i < plan_gang_size(gang); i++)
         seconds = max_s(seconds, plan_charges_s(d->hardware, plan->gang_devices[gang->first + i], direction, bytes,
                                                 link_bytes));
@@ -186,7 +196,10 @@ static enum status note_charges(struct sim_durations *d, struct error *err)
     struct arena scratch = {0};
     if (plan->gang_count == 0) return STATUS_OK;
     double *link_bytes;
+    bool *followed;
     enum status status = ARENA_NEW(&scratch, (size_t)plan->jobs.count * links, link_bytes, err);
+    if (!status) status = ARENA_NEW(&scratch, plan->reservation_count + 1u, followed, err);
+    if (!status) find_followed(plan, followed);
     for (uint32_t i = 0; !status && i < plan->instance_count; i++) {
         const struct plan_instance *instance = &plan->instances[i];
         const struct plan_unit *unit = &plan->units[instance->unit];
@@ -197,7 +210,7 @@ static enum status note_charges(struct sim_durations *d, struct error *err)
         const struct plan_instance *instance = &plan->instances[i];
         const struct plan_unit *unit = &plan->units[instance->unit];
         if (is_charged(plan, instance))
-            set_op(d, unit, charge_of(d, instance, link_bytes + (size_t)unit->job * links));
+            set_op(d, unit, charge_of(d, instance, link_bytes + (size_t)unit->job * links, followed));
     }
     arena_release(&scratch);
     return status;

@@ -32,6 +32,7 @@
 
 #include "base/alloc.h"
 #include "base/files/outputs.h"
+#include "base/files/zlib_memory.h"
 #include "base/text.h"
 #include "base/try.h"
 
@@ -144,18 +145,6 @@ static void put(struct file_out *file, const char *data, size_t length)
     }
     if (length > 0) memcpy(file->buffer + file->used, data, length);
     file->used += length;
-}
-
-static voidpf zlib_allocate(voidpf unused, uInt count, uInt size)
-{
-    (void)unused;
-    return alloc_zeroed(count, size);
-}
-
-static void zlib_free(voidpf unused, voidpf memory)
-{
-    (void)unused;
-    free(memory);
 }
 
 /* Compress `length` bytes; `finish` also writes what the compressor still holds. */

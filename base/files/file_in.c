@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/files/outputs.h"
+#include "base/files/zlib_memory.h"
 #include "base/text.h"
 #include "base/try.h"
 
@@ -39,18 +40,6 @@ struct file_in {
     uint64_t size;      /* of a regular file that is not compressed; else 0 */
     z_stream inflater;
 };
-
-static voidpf zlib_allocate(voidpf unused, uInt count, uInt size)
-{
-    (void)unused;
-    return alloc_zeroed(count, size);
-}
-
-static void zlib_free(voidpf unused, voidpf memory)
-{
-    (void)unused;
-    free(memory);
-}
 
 /* --- raw bytes ------------------------------------------------------------------------------ */
 

@@ -817,26 +817,29 @@ enum status json_take_quantity(struct json_object *object, const char *key, enum
     return item.value ? item_quantity(&item, dimension, min, max, out, err) : status;
 }
 
-enum status json_take_array(struct json_object *object, const char *key, enum json_need need,
-                            const json_t **out, struct error *err)
+/* Takes a container of this type; an empty one when it is missing. */
+static enum status take_container(struct json_object *object, const char *key, enum json_need need, json_type type,
+                                  const char *expected, const json_t **out, struct error *err)
 {
     struct item item;
     enum status status = consume(object, key, need, &item, err);
-    if (status == STATUS_OK && item.value && !json_is_array(item.value))
-        status = fail_type(&item, "an array", err);
-    if (status == STATUS_OK) *out = item.missing ? object->input->lacking->empty_array : item.value;
+    if (status == STATUS_OK && item.value && json_typeof(item.value) != type) status = fail_type(&item, expected, err);
+    const struct lacking *lacking = object->input->lacking;
+    const json_t *empty = type == JSON_ARRAY ? lacking->empty_array : lacking->empty_object;
+    if (status == STATUS_OK) *out = item.missing ? empty : item.value;
     return status;
+}
+
+enum status json_take_array(struct json_object *object, const char *key, enum json_need need,
+                            const json_t **out, struct error *err)
+{
+    return take_container(object, key, need, JSON_ARRAY, "an array", out, err);
 }
 
 enum status json_take_object(struct json_object *object, const char *key, enum json_need need,
                              const json_t **out, struct error *err)
 {
-    struct item item;
-    enum status status = consume(object, key, need, &item, err);
-    if (status == STATUS_OK && item.value && !json_is_object(item.value))
-        status = fail_type(&item, "an object", err);
-    if (status == STATUS_OK) *out = item.missing ? object->input->lacking->empty_object : item.value;
-    return status;
+    return take_container(object, key, need, JSON_OBJECT, "an object", out, err);
 }
 
 void json_take_any(struct json_object *object, const char *key)

@@ -439,14 +439,16 @@ static void lay_activations(const struct memory_range *range, uint64_t layer, st
     if (s.joins) put_kept(layout, "encoded", s.seen * s.width);
 }
 
-static struct memory_range activation_range(const struct network *network, uint64_t first, uint64_t count,
-                                            uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
+/* Layers of a pass over a microbatch, with numbers of this width, laid out by `lay`. */
+static struct memory_range pass_range(const struct network *network, uint64_t first, uint64_t count, uint64_t microbatch,
+                                      uint64_t sequence, uint64_t number_bytes,
+                                      void (*lay)(const struct memory_range *, uint64_t, struct memory_layout *))
 {
     struct memory_range range = range_of(network, first, count);
     range.number_bytes = number_bytes;
     range.microbatch = microbatch;
     range.sequence = sequence;
-    range.lay = lay_activations;
+    range.lay = lay;
     return range;
 }
 
@@ -454,7 +456,8 @@ enum status memory_activations(const struct network *network, uint64_t first_lay
                                uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                                struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct memory_range range = activation_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
+    struct memory_range range =
+        pass_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float), lay_activations);
     return range_table(&range, arena, out, err);
 }
 
@@ -462,7 +465,7 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
                                  uint64_t microbatch, uint64_t sequence, uint32_t precision)
 {
     struct memory_range range =
-        activation_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision));
+        pass_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision), lay_activations);
     return range_bytes(&range);
 }
 
@@ -494,22 +497,12 @@ static void lay_inputs(const struct memory_range *range, uint64_t layer, struct 
     put_kept(layout, "input", elements);
 }
 
-static struct memory_range input_range(const struct network *network, uint64_t first, uint64_t count,
-                                       uint64_t microbatch, uint64_t sequence, uint64_t number_bytes)
-{
-    struct memory_range range = range_of(network, first, count);
-    range.number_bytes = number_bytes;
-    range.microbatch = microbatch;
-    range.sequence = sequence;
-    range.lay = lay_inputs;
-    return range;
-}
-
 enum status memory_inputs(const struct network *network, uint64_t first_layer,
                           uint64_t layer_count, uint64_t microbatch, uint64_t sequence,
                           struct arena *arena, struct memory_table *out, struct error *err)
 {
-    struct memory_range range = input_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float));
+    struct memory_range range =
+        pass_range(network, first_layer, layer_count, microbatch, sequence, sizeof(float), lay_inputs);
     return range_table(&range, arena, out, err);
 }
 
@@ -517,7 +510,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
                             uint64_t microbatch, uint64_t sequence, uint32_t precision)
 {
     struct memory_range range =
-        input_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision));
+        pass_range(network, first_layer, layer_count, microbatch, sequence, precision_bytes(precision), lay_inputs);
     return range_bytes(&range);
 }
 
@@ -760,7 +753,7 @@ static struct workspace need_pass(const struct network *network, uint64_t first,
 {
     uint32_t precision = how & UNIT_HALF ? PRECISION_BF16 : PRECISION_FP32;
     struct memory_range range =
-        activation_range(network, first, count, microbatch, sequence, precision_bytes(precision));
+        pass_range(network, first, count, microbatch, sequence, precision_bytes(precision), lay_activations);
     struct workspace w = need_range(&range);
     w.activations = words(range_bytes(&range));
     w.inputs = words(memory_input_bytes(network, first, count, microbatch, sequence, precision));
