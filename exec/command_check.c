@@ -46,8 +46,8 @@ enum status command_check(int argc, char **argv, const volatile bool *stop, stru
         .summary = "would a run of this plan be refused?",
         .examples = (const char *const[]){"spillway-exec check plan.json", NULL},
         .details = "Does what 'run' does before it takes memory: checks jobs, data, names and shapes of weights, "
-                   "outputs and memory. The exit code is that of 'run', 0 if nothing is refused; with --result "
-                   "always 0.",
+                   "outputs and memory. Exits with the code of 'run', 0 if nothing is refused; with --result "
+                   "always with 0.",
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,

@@ -21,7 +21,7 @@ enum status command_detect(int argc, char **argv, const volatile bool *stop, str
     struct options options = {
         .command = "spillway-exec detect",
         .arguments = "",
-        .summary = "a hardware file of what this machine has, with nothing measured",
+        .summary = "describe this machine in a hardware file, without measurements",
         .examples = (const char *const[]){"spillway-exec detect -o machine.json", NULL},
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),

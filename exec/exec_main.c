@@ -69,7 +69,7 @@ static const struct {
     {"check", command_check, "would a run of this plan be refused?", NULL},
     {"checkpoints", command_checkpoints, "the newest whole checkpoint of each job of a plan", NULL},
     {"measure", command_measure, "measure how fast this machine computes and copies", NULL},
-    {"detect", command_detect, "a hardware file of what this machine has, with nothing measured", NULL},
+    {"detect", command_detect, "describe this machine in a hardware file, without measurements", NULL},
     {"devices", command_devices, "how many devices each back end finds", NULL},
 #ifdef SPILLWAY_CUDA
     {"gpu-rates", command_gpu_rates, "plain rates of the first GPU, see exec/cuda/gpu-check", NULL},

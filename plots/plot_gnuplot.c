@@ -139,8 +139,8 @@ static enum status run_child(const struct streams *streams, struct error *err)
     const int code = launch_program(&how, &child);
     if (code == ENOENT)
         return error_set(err, STATUS_DEVICE,
-                         "gnuplot was not found on PATH, and plots are drawn by it (install the "
-                         "package gnuplot-nox)");
+                         "gnuplot, which draws plots, was not found on PATH (install the package "
+                         "gnuplot-nox)");
     if (code != 0)
         return error_set(err, STATUS_DEVICE, "gnuplot cannot be started: %s", strerror(code));
     TRY(launch_wait(child, &end, err));

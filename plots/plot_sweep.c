@@ -145,7 +145,7 @@ enum status plot_curves(const struct plot_curve *curves, uint32_t count, const s
     plot_script_add(&frame.script, "\n");
     if (known > 0) return end(&frame, path, options, err);
     plot_script_release(&frame.script);
-    return error_set(err, STATUS_BAD_INPUT, "'%s' is known at no point: there is nothing to draw", y->title);
+    return error_set(err, STATUS_BAD_INPUT, "'%s' is missing at every point: there is nothing to draw", y->title);
 }
 
 /* --- heat map -------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ enum status plot_heat(const double *values, const struct plot_ticks *x, const st
     plot_script_add(script, "END\nplot $cells using 1:2:(0.5):(0.5):3 with boxxyerror fs solid 1 noborder lc palette\n");
     if (known > 0) return end(&frame, path, options, err);
     plot_script_release(script);
-    return error_set(err, STATUS_BAD_INPUT, "'%s' is known at no point: there is nothing to draw", figure);
+    return error_set(err, STATUS_BAD_INPUT, "'%s' is missing at every point: there is nothing to draw", figure);
 }
 
 /* --- front ----------------------------------------------------------------------------------- */
@@ -190,7 +190,7 @@ enum status plot_front(const double *x, const double *y, const bool *on_front, u
     struct frame frame;
     TRY(begin(&frame, path, options, 0, err));
     struct plot_script *script = &frame.script;
-    add_titles(&frame, options->title ? options->title : "What no other point beats in both", x_title, y_title);
+    add_titles(&frame, options->title ? options->title : "Points that no other point beats in both", x_title, y_title);
     add_frame(&frame, NULL, NULL);
     add_grid(script);
     uint64_t known = add_points(script, "all", 0, x, y, NULL, count);

@@ -105,9 +105,9 @@ static enum status open_group(const struct json_input *in, const char *name, con
     uint64_t number;
     const json_t *root = json_input_root(in);
     if (name[0] == '0' || !number_read_u64(name, &number) || number >= UINT32_MAX)
-        return json_fail_key(in, root, name, err, "process group '%s' is no number (expected 1 or more)", name);
+        return json_fail_key(in, root, name, err, "process group '%s' is not a number (expected 1 or more)", name);
     if (!json_is_array(list) || json_array_size(list) == 0 || json_array_size(list) > CHAKRA_RANKS_MAX)
-        return json_fail_key(in, root, name, err, "group '%s' is no list of 1 to %d ranks", name,
+        return json_fail_key(in, root, name, err, "group '%s' is not a list of 1 to %d ranks", name,
                              CHAKRA_RANKS_MAX);
     group->number = (uint32_t)number;
     group->count = (uint32_t)json_array_size(list);
@@ -121,7 +121,7 @@ static enum status parse_groups(const struct json_input *in, struct chakra_trace
     json_t *list;
     size_t total = 0, at = 0;
     if (!json_is_object(root) || json_object_size(root) > GROUPS_MAX)
-        return json_fail_index(in, root, JSON_SELF, err, "no object of at most %d process groups", GROUPS_MAX);
+        return json_fail_index(in, root, JSON_SELF, err, "not an object of at most %d process groups", GROUPS_MAX);
     TRY(ARENA_NEW(&trace->arena, json_object_size(root), trace->groups, err));
     json_object_foreach((json_t *)(uintptr_t)root, name, list) {
         struct chakra_group *group = &trace->groups[at++];

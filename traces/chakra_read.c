@@ -97,7 +97,7 @@ static enum status copy_text(struct arena *arena, const struct protobuf_in *text
     char *copy;
     size_t length = text->end - text->at;
     const uint8_t *bytes = text->bytes + text->at;
-    if (memchr(bytes, 0, length)) return protobuf_fail(text, text->at, err, "a text has a zero byte in it");
+    if (memchr(bytes, 0, length)) return protobuf_fail(text, text->at, err, "a text contains a zero byte");
     if (ARENA_NEW(arena, length + 1, copy, err) != STATUS_OK) return err->status;
     memcpy(copy, bytes, length);
     *out = copy;
@@ -115,18 +115,18 @@ static enum status put_value(struct arena *arena, const struct attribute *attrib
                              attribute->name, (int)value->form, (int)form_of(value->number));
     if (attribute->kind == KIND_STRING) {
         if (value->number != CHAKRA_ATTRIBUTE_STRING)
-            return protobuf_fail(in, value->at, err, "attribute '%s' is no string", attribute->name);
+            return protobuf_fail(in, value->at, err, "attribute '%s' is not a string", attribute->name);
         return copy_text(arena, &value->inside, to, err);
     }
     if (attribute->kind == KIND_SECONDS) {
         node->seconds = protobuf_double(value->value);
         node->has_seconds = true;
         if (value->number == CHAKRA_ATTRIBUTE_DOUBLE && node->seconds >= 0 && isfinite(node->seconds)) return STATUS_OK;
-        return protobuf_fail(in, value->at, err, "attribute '%s' is no duration (expected a double, at least 0)",
+        return protobuf_fail(in, value->at, err, "attribute '%s' is not a duration (expected a double, at least 0)",
                              attribute->name);
     }
     if (!whole(value, &number) || number > attribute->most)
-        return protobuf_fail(in, value->at, err, "attribute '%s' is no whole number from 0 to %" PRIu64,
+        return protobuf_fail(in, value->at, err, "attribute '%s' is not a whole number from 0 to %" PRIu64,
                              attribute->name, attribute->most);
     if (attribute->kind == KIND_U64) memcpy(to, &number, sizeof number);
     else if (attribute->kind == KIND_U32) memcpy(to, &(uint32_t){(uint32_t)number}, sizeof(uint32_t));
@@ -283,7 +283,7 @@ static enum status read_metadata(struct protobuf_in *file, struct error *err)
         TRY(protobuf_in_next(&in, &field, &some, err));
         if (!some) return STATUS_OK;
         if (field.form != PROTOBUF_BYTES || field.number > 2)
-            return protobuf_fail(&in, field.at, err, "the first message is no GlobalMetadata: field %" PRIu32
+            return protobuf_fail(&in, field.at, err, "the first message is not GlobalMetadata: field %" PRIu32
                                  " of form %d", field.number, (int)field.form);
     }
 }
@@ -341,7 +341,7 @@ static enum status check_deps(const struct protobuf_in *file, const struct chakr
             uint64_t id = i < node->ctrl_count ? node->ctrl_deps[i] : node->data_deps[i - node->ctrl_count];
             if (chakra_rank_find(rank, id) == CHAKRA_NONE)
                 return protobuf_fail(file, (size_t)node->at, err,
-                                     "node %" PRIu64 " depends on node %" PRIu64 ", which is not there", node->id,
+                                     "node %" PRIu64 " depends on node %" PRIu64 ", which does not exist", node->id,
                                      id);
         }
     }

@@ -339,7 +339,7 @@ enum status chrome_read(const char *name, const char *text, size_t length, struc
     if (!status) status = read_events(&r, err);
     if (!status) thin(&r);
     if (!status && r.count == 0)
-        status = error_set(err, STATUS_BAD_INPUT, "%s: no event that lasts is in it (expected some of phase 'X')", name);
+        status = error_set(err, STATUS_BAD_INPUT, "%s: no event has a duration (expected events of phase 'X')", name);
     if (!status) status = make_streams(&r, out, err);
     if (!status) status = make_jobs(&r, out, err);
     if (!status) status = make_spans(&r, out, err);

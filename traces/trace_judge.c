@@ -29,7 +29,7 @@ static enum status check_tables(const struct trace *trace, struct error *err)
                          trace->source);
     if (trace->place_count == 0) return error_set(err, STATUS_CHECK, "there is no place");
     if (trace->more_hosts >= trace->place_count)
-        return error_set(err, STATUS_CHECK, "%" PRIu32 " hosts behind the first among %" PRIu32 " places", trace->more_hosts,
+        return error_set(err, STATUS_CHECK, "%" PRIu32 " hosts after the first among %" PRIu32 " places", trace->more_hosts,
                          trace->place_count);
     uint32_t devices = trace_device_count(trace);
     for (uint32_t i = 0; i < trace->stream_count; i++) {

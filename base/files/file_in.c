@@ -86,7 +86,7 @@ static enum status next_member(struct file_in *file, struct error *err)
     TRY(fill(file, 2, err));
     file->inflated = file->first == file->last;
     if (!file->inflated && !begins_as_gzip(file))
-        return error_set(err, STATUS_BAD_INPUT, "'%s' has text behind its gzip data", file->name);
+        return error_set(err, STATUS_BAD_INPUT, "'%s' has text after its gzip data", file->name);
     inflateReset(&file->inflater);
     return STATUS_OK;
 }

@@ -22,13 +22,13 @@ enum status json_change(json_t *object, const char *key, const char *value, cons
     for (;;) {
         size_t length = strcspn(key, ".");
         if (length == 0 || length >= sizeof word)
-            return error_set(err, STATUS_BAD_INPUT, "'%s' is no key (expected names with '.' between them)", what);
+            return error_set(err, STATUS_BAD_INPUT, "'%s' is not a key (expected names with '.' between them)", what);
         memcpy(word, key, length);
         word[length] = '\0';
         if (key[length] == '\0') break;
         json_t *inner = json_object_get(object, word);
         if (!inner && json_object_set_new(object, word, json_object()) == 0) inner = json_object_get(object, word);
-        if (!json_is_object(inner)) return error_set(err, STATUS_BAD_INPUT, "'%s' of '%s' is no object there", word, what);
+        if (!json_is_object(inner)) return error_set(err, STATUS_BAD_INPUT, "'%s' of '%s' is not an object", word, what);
         object = inner;
         key += length + 1;
     }

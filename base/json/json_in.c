@@ -640,7 +640,7 @@ static void tell_missing(const struct lacking *lacking, bool with_near, const st
     message_add(message, "missing key%s ", total == 1 ? "" : "s");
     for (size_t i = 0; i < lacking->count; i++) {
         message_add(message, "%s'%s'", separator(i, total), lacking->keys[i]);
-        if (with_near && lacking->near[i]) message_add(message, " (is '%.100s' meant to be it?)", lacking->near[i]);
+        if (with_near && lacking->near[i]) message_add(message, " (is '%.100s' a misspelling of it?)", lacking->near[i]);
     }
     for (size_t i = 0; i < count; i++) {
         message_add(message, "%s'%s'", separator(lacking->count + i, total), missing[i].key);

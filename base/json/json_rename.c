@@ -23,7 +23,7 @@ static enum status look(const struct json_input *input, json_t *object, const st
         *any = true;
         if (json_object_get(object, found->ours))
             return json_fail_key(input, object, found->theirs, err,
-                                 "'%s' is another name of '%s', which is there as well", found->theirs, found->ours);
+                                 "'%s' is another name of '%s', which is given as well", found->theirs, found->ours);
         for (size_t i = 0; i < count; i++)
             if (&synonyms[i] != found && strcmp(synonyms[i].ours, found->ours) == 0 &&
                 json_object_get(object, synonyms[i].theirs))

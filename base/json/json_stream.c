@@ -157,7 +157,7 @@ struct scan {
 static enum status keep(struct scan *scan, char c, struct error *err)
 {
     enum status status = array_reserve(&scan->text, &scan->capacity, scan->length, 1, held_bytes_max,
-                                       "bytes of JSON beside the long arrays", err);
+                                       "bytes of JSON outside the long arrays", err);
     if (status == STATUS_OK) scan->text[scan->length++] = c;
     return status;
 }

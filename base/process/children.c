@@ -99,7 +99,7 @@ static enum status make_room(struct children_text *text, struct error *err)
     if (text->capacity - text->length > CHUNK_BYTES) return STATUS_OK;
     size_t capacity = 2 * text->capacity + 2 * CHUNK_BYTES;
     char *bytes = alloc_resize(text->bytes, capacity);
-    if (!bytes) return error_memory(err, "what a program prints", capacity);
+    if (!bytes) return error_memory(err, "the output of a program", capacity);
     text->bytes = bytes;
     text->capacity = capacity;
     return STATUS_OK;

@@ -193,7 +193,7 @@ static bool receive(int file, int told, double until_s, size_t length_max, struc
             size_t capacity = 2 * r->capacity + CHUNK_BYTES;
             char *bytes = alloc_resize(r->bytes, capacity);
             if (!bytes) {
-                error_memory(err, "what a child process says", capacity);
+                error_memory(err, "the output of a child process", capacity);
                 return false;
             }
             r->bytes = bytes;
@@ -204,7 +204,7 @@ static bool receive(int file, int told, double until_s, size_t length_max, struc
         if (got <= 0) return got == 0;
         r->length += (size_t)got;
         if (r->length > length_max + sizeof(double)) { /* the mark */
-            error_set(err, STATUS_LIMIT, "a child process said more than %zu bytes", length_max);
+            error_set(err, STATUS_LIMIT, "a child process wrote more than %zu bytes", length_max);
             return false;
         }
     }

@@ -403,8 +403,8 @@ enum status checkpoint_find(struct disk *disk, const char *path,
     }
     if (status == STATUS_OK && found.step == 0 && found.passed_over > 0)
         status = error_set(err, STATUS_CHECK,
-                           "none of the %" PRIu32 " checkpoints of job '%s' in '%s' is whole; of the "
-                           "newest: %s (move them away to begin anew)",
+                           "all %" PRIu32 " checkpoints of job '%s' in '%s' are damaged; the "
+                           "newest: %s (move them away to start over)",
                            found.passed_over, subject->job->name, path, found.reason);
     free(listing.steps);
     if (status == STATUS_OK) *out = found;

@@ -339,7 +339,7 @@ static void settle(struct attention_cudnn *cudnn, struct settled *settled)
     const struct cudnn_target target = {.handle = cudnn->handle};
     if (shape->d % 8 != 0) {
         snprintf(settled->why, sizeof settled->why,
-                 "heads are %lld numbers wide, which 8 does not divide", (long long)shape->d);
+                 "heads are %lld numbers wide (expected a multiple of 8)", (long long)shape->d);
         return;
     }
     for (enum direction d = FORWARD; d < DIRECTIONS; d++) {

@@ -102,7 +102,7 @@ static enum status link_tried(struct trial *t, enum p2p_way *way, char why[P2P_W
     TRY(try_copies(t, &arrived, again, err));
     if (arrived) return STATUS_OK;
     return error_set(err, STATUS_DEVICE, "copies from device %" PRIu32 " to device %" PRIu32
-                     " do not work, through host memory neither: %s", t->from->options.index,
+                     " do not work, not even through host memory: %s", t->from->options.index,
                      t->to->options.index, again);
 }
 

@@ -190,7 +190,7 @@ static enum status check_tokens(const struct data_source *source, const char *pa
         return error_set(err, STATUS_BAD_INPUT,
                          "%s: %" PRIu64 " tokens (expected at least %" PRIu64 ", one sample%s)",
                          path, source->token_count, source->sample_tokens,
-                         source->masked ? "" : " and the token behind it");
+                         source->masked ? "" : " and the next token");
     if (source->known || source->vocabulary > (UINT64_C(1) << 8 * source->token_bytes) - 1) return STATUS_OK;
     for (uint64_t first = 0; first < source->token_count; first += CHUNK) {
         uint64_t rest = source->token_count - first, i = first;

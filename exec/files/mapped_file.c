@@ -24,7 +24,7 @@ enum status mapped_file_open(const char *path, struct mapped_file *out, struct e
     } else if (fstat(descriptor, &about) != 0) {
         status = error_io(err, "cannot read '%s'", path);
     } else if (!S_ISREG(about.st_mode)) {
-        status = error_set(err, STATUS_BAD_INPUT, "'%s' is no regular file", path);
+        status = error_set(err, STATUS_BAD_INPUT, "'%s' is not a regular file", path);
     } else if (about.st_size > 0) {
         data = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
         if (data == MAP_FAILED) status = error_io(err, "cannot map '%s'", path);

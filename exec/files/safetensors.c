@@ -85,7 +85,7 @@ static enum status parse_shape(struct safetensors_place place, const json_t *sha
     for (uint32_t i = 0; i < tensor->rank; i++) {
         const json_t *size = json_array_get(shape, i);
         if (!json_is_integer(size) || json_integer_value(size) < 0)
-            return fail(place, err, "has a size that is no natural number");
+            return fail(place, err, "has a size that is not a natural number");
         tensor->shape[i] = (uint64_t)json_integer_value(size);
         if (!size_mul(tensor->elements, tensor->shape[i], &tensor->elements))
             return fail(place, err, "has more elements than 64 bits can count");
@@ -202,7 +202,7 @@ static enum status parse_metadata(const char *name, json_t *metadata, struct err
     json_object_foreach(metadata, key, value) strings = strings && json_is_string(value);
     if (strings) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
-                     "%s: '__metadata__' is no object of strings", name);
+                     "%s: '__metadata__' is not an object of strings", name);
 }
 
 static enum status parse_entries(const char *name, struct safetensors *file, uint64_t data_bytes,
@@ -259,7 +259,7 @@ static enum status parse(const char *name, const unsigned char *data, uint64_t d
         return error_set(err, STATUS_BAD_INPUT, "%s: header, line %d, column %d: %s", name,
                          where.line, where.column, where.text);
     if (!json_is_object(file->header))
-        return error_set(err, STATUS_BAD_INPUT, "%s: the header is no object", name);
+        return error_set(err, STATUS_BAD_INPUT, "%s: the header is not an object", name);
     const enum status status = parse_entries(name, file, file_bytes - head_bytes, err);
     for (size_t i = 0; i < file->count && status == STATUS_OK; i++) {
         file->tensors[i].offset += head_bytes;

@@ -95,7 +95,7 @@ void measure_machine_warn(const struct measure_machine *machine, FILE *notes)
 {
     if (machine->cores < machine->present)
         fprintf(notes, "note: only %" PRIu32 " of %" PRIu32
-                       " cores may be used (affinity or quota); the profile is of these\n",
+                       " cores may be used (affinity or quota); the profile covers only these\n",
                 machine->cores, machine->present);
     if (!host_memory_huge_pages())
         fprintf(notes, "note: transparent huge pages are off; memory is slower to set up and a few "

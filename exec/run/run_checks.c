@@ -58,12 +58,12 @@ enum status run_check_jobs(struct run *run, struct error *err)
         if (job->first_minibatch > 0 && !run->options->checkpoints)
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' begins at minibatch %" PRIu64
-                             ", and there is no folder of checkpoints to take it from",
+                             ", and there is no folder of checkpoints to continue from",
                              job->name, job->first_minibatch);
         if (run->options->on_nan == RUN_NAN_SKIP && !job_clips(job))
             return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' has made a part of a step before it is known whether to leave it "
-                             "out (expected \"clip\" in its optimizer, or another --on-nan)",
+                             "job '%s' makes a part of a step before it is known whether to skip it "
+                             "(expected \"clip\" in its optimizer, or another --on-nan)",
                              job->name);
         if (run->options->save_weights && job_files_declare(job, true, err) != STATUS_OK &&
             run_fail_early(run, j, err) != STATUS_OK)

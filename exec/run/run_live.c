@@ -222,7 +222,7 @@ static enum status make_room_for_order(struct run_live *live, struct error *err)
     for (uint32_t s = 0; s < plan->segment_count; s++)
         live->carried_limit += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
     if (live->carried_limit > PLAN_INSTANCES_MAX)
-        return error_set(err, STATUS_LIMIT, "too many units for a trace or a plan of what is dispatched live "
+        return error_set(err, STATUS_LIMIT, "too many units for a trace or a plan of live dispatch "
                          "(limit is %d)", PLAN_INSTANCES_MAX);
     return ARENA_NEW(&live->loop->run->result->arena, live->carried_limit, live->carried, err);
 }

@@ -207,7 +207,7 @@ void run_report_print(const struct run_report *report)
                job->minibatches, job_tokens_per_s(report->trace, j, false), job->first_loss,
                job->final_loss);
         if (job->nonfinite > 0) printf("  (%" PRIu64 " losses not finite)", job->nonfinite);
-        if (job->skipped > 0) printf("  (%" PRIu64 " steps left out)", job->skipped);
+        if (job->skipped > 0) printf("  (%" PRIu64 " steps skipped)", job->skipped);
         if (job->best_evaluation != EVALUATION_NONE) {
             const struct evaluation_progress *const best = &job->evaluations[job->best_evaluation];
             printf("  best evaluation %.6g after step %" PRIu64, best->loss, best->step);

@@ -428,7 +428,7 @@ static enum status link_devices(struct run *run, struct error *err)
         status = device_link(run->devices[to], run->devices[from], &way, why, err);
         if (status == STATUS_OK && way == P2P_STAGED)
             run_note(run, "direct copies from device %" PRIu32 " to device %" PRIu32 " do not work (%s): "
-                     "they go through host memory, which takes longer than the plan has for them",
+                     "they go through host memory, which takes longer than planned",
                      from, to, why);
     }
     free(tried);
@@ -557,7 +557,7 @@ static enum status check_no_checkpoints(struct run *run, struct error *err)
         if (status == STATUS_OK && last > 0)
             status = error_set(err, STATUS_BAD_INPUT,
                                "job '%s' has checkpoints in '%s', the last after minibatch %" PRIu64
-                               " (go on with --resume, or begin anew in another folder)",
+                               " (continue with --resume, or start over in another folder)",
                                job->name, folder, last);
         if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
     }
@@ -677,7 +677,7 @@ static void fail_not_finite(struct run *run, uint32_t j)
     if (failure->status == STATUS_OK) error_set(failure, STATUS_CHECK, "the last step left weights that are not finite");
     const size_t used = strlen(failure->text);
     snprintf(failure->text + used, sizeof failure->text - used, "; no weights are written: %s",
-             run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has those before" : "they are not finite");
+             run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has earlier ones" : "they are not finite");
 }
 
 /* Reports the results kept for a job that ended because a value was not finite, while its weights are finite. */
@@ -688,11 +688,11 @@ static void say_what_is_left(struct run *run, uint32_t j)
     const bool whole = job_clips(&run->plan->jobs.jobs[j]) || atomic_load(&run->jobs[j].guard.state) == UNIT_GUARD_LOSS;
     const size_t used = strlen(failure->text), room = sizeof failure->text - used;
     if (whole && last > 1)
-        snprintf(failure->text + used, room, "; its weights are those after minibatch %" PRIu64, last - 1);
+        snprintf(failure->text + used, room, "; it keeps its weights after minibatch %" PRIu64, last - 1);
     else if (whole)
-        snprintf(failure->text + used, room, "; its weights are those that it began with");
+        snprintf(failure->text + used, room, "; it keeps its initial weights");
     else
-        snprintf(failure->text + used, room, "; its weights are finite, those of some layers after minibatch %" PRIu64, last);
+        snprintf(failure->text + used, room, "; its weights are finite, in some layers after minibatch %" PRIu64, last);
 }
 
 /* Keeps a job's results; a job with damaged state has none. */

@@ -123,9 +123,9 @@ enum status compression_parse_text(const char *text, struct compression out[COMP
         (void)parse_part(&text, "=,", name);
         while (i < COMPRESSED_COUNT && strcmp(name, compressed_names[i]) != 0) i++;
         if (i == COMPRESSED_COUNT || *text++ != '=')
-            return error_set(err, STATUS_BAD_INPUT, "'%s' (expected boundaries=, gradients= or activations=, and behind it "
+            return error_set(err, STATUS_BAD_INPUT, "'%s' (expected boundaries=, gradients= or activations=, followed by "
                              "ratio:rate)", name);
-        if (said[i]) return error_set(err, STATUS_BAD_INPUT, "'%s' is said twice", name);
+        if (said[i]) return error_set(err, STATUS_BAD_INPUT, "'%s' is given twice", name);
         said[i] = true;
         if (parse_values(&text, &out[i], err) != STATUS_OK) return error_add(err, "%s", compressed_names[i]);
         if (*text == '\0') return STATUS_OK;

@@ -397,7 +397,7 @@ static enum status set_threads(struct hardware *hardware, uint32_t threads, stru
 {
     if (!is_host(hardware))
         return error_set(err, STATUS_BAD_INPUT,
-                         "threads are a host machine's, and '%s' has back end '%s'",
+                         "only host machines have threads, and '%s' has back end '%s'",
                          hardware->name, hardware->backend);
     if (threads > hardware->host_cores)
         return error_set(err, STATUS_BAD_INPUT,
@@ -413,7 +413,7 @@ static enum status set_storage(struct hardware *hardware, uint64_t bytes, double
     struct hardware_storage *storage = &hardware->storage;
     if (!hardware_has_storage(hardware) && (bytes == 0 || bytes_per_s <= 0))
         return error_set(err, STATUS_BAD_INPUT,
-                         "machine '%s' has no storage: it takes both its size and its rate",
+                         "machine '%s' has no storage: a new one needs both a size and a rate",
                          hardware->name);
     if (bytes > 0) storage->capacity_bytes = stated((double)bytes);
     if (bytes_per_s <= 0) return STATUS_OK;
@@ -525,7 +525,7 @@ static enum status check_type(const struct device_type *type, struct error *err)
     TRY(check_ratio("memory_efficiency", type->name, type->memory_efficiency.value, err));
     char usable[QUANTITY_TEXT_BYTES], nominal[QUANTITY_TEXT_BYTES];
     if (type->usable_bytes.value > type->memory_bytes.value)
-        return error_set(err, STATUS_CHECK, "'%s' has %s of usable memory but only %s in all",
+        return error_set(err, STATUS_CHECK, "'%s' has %s of usable memory but only %s in total",
                          type->name,
                          quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable),
                          quantity_text(type->memory_bytes.value, DIMENSION_BYTES, nominal));
@@ -590,7 +590,7 @@ static enum status check_networks(const struct hardware *hardware, struct error 
             if (outer == expected) continue;
             return error_set(err, STATUS_CHECK,
                              "devices %" PRIu32 " and %" PRIu32 " share network %" PRIu32
-                             ", and what is around it differs: network %" PRIu32 " and %" PRIu32
+                             ", but differ in the next network: %" PRIu32 " and %" PRIu32
                              " (0: none)",
                              first_of[group], d, group, expected, outer);
         }
@@ -609,8 +609,8 @@ static enum status check_storage(const struct hardware *hardware, struct error *
     double most = storage->read_rate.value + storage->write_rate.value;
     if (storage->both_rate.value > peak_tolerance * most)
         return error_set(err, STATUS_CHECK,
-                         "the storage of '%s' reads and writes %g bytes a second at the same time, and "
-                         "%g when the rates of each alone are added up",
+                         "the storage of '%s' reads and writes %g bytes a second at the same time, "
+                         "more than the sum of both rates, %g",
                          hardware->name, storage->both_rate.value, most);
     if (isfinite(storage->latency.value) && storage->latency.value >= 0) return STATUS_OK;
     return error_set(err, STATUS_CHECK, "storage latency of '%s' is %g (expected at least 0)",

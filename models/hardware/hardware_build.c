@@ -140,7 +140,7 @@ static enum status add_host_links(struct build *b, struct error *err)
     const struct sourced_value bridge =
         sourced_assumed((b->switches ? b->switches : 1) * both_over_one * b->pcie.value, 0.1,
                         "both directions at once carry 1.42 times one (nvbandwidth's README: 18 to 19 "
-                        "GB/s each way, 26.0 alone)");
+                        "GB/s each way, 26.0 one way only)");
     const struct sourced_value uplink =
         sourced_assumed(b->pcie.value, 0.1, "a switch has one x16 link to the host");
     for (uint32_t i = 0; i < b->nodes; i++) {

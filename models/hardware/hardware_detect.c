@@ -46,8 +46,8 @@ static enum status build_host(const struct hardware_detected *found, struct hard
     out->threads = found->cores;
     out->types[0] = (struct device_type){
         .name = found->cpu,
-        .memory_bytes = told(found, memory, "half of the host memory that can be had"),
-        .usable_bytes = told(found, memory, "half of the host memory that can be had"),
+        .memory_bytes = told(found, memory, "half of the available host memory"),
+        .usable_bytes = told(found, memory, "half of the available host memory"),
         .peak_fp32 = sourced_assumed(clock_hz * found->flops_per_cycle * found->cores, 0.5,
                                      found->clock_hz > 0 ? "cores, clock and the widest instructions of /proc/cpuinfo"
                                                          : "cores at 2.5 GHz and the widest instructions of "
@@ -194,14 +194,14 @@ static enum status build_part(const struct hardware_detected *found, uint32_t fi
         if (strcmp(found->gpus[d].name, gpu->name) == 0 && found->gpus[d].free_bytes < least)
             least = found->gpus[d].free_bytes;
     const struct hardware_node node = {.device_count = count,
-                              .host_bytes = told(found, (double)found->host_bytes, "what can be had, by the kernel"),
+                              .host_bytes = told(found, (double)found->host_bytes, "available memory, by the kernel"),
                               .host_cores = found->cores,
                               .pcie = pcie};
     built.peers = any_reaches(found, first, count);
     TRY(hardware_build(&built, &node, 1, 1, false, out, err));
     struct device_type *type = &out->types[0];
     type->usable_bytes = told(found, fmin((double)least, type->memory_bytes.value),
-                              "the least that is free, by the driver");
+                              "the least free memory, by the driver");
     *grouped = is_grouped(found, first, count);
     place_networks(found, first, *grouped, out);
     return place_devices(found, first, pcie, texts, out, err);
@@ -226,7 +226,7 @@ static enum status name_parts(const struct hardware_detected *found, char *name,
         const struct hardware_gpu *known = find_gpu(&found->gpus[first]);
         count = run_length(found, first);
         if (*parts == HARDWARE_PARTS_MAX)
-            return error_set(err, STATUS_LIMIT, "GPUs of more than %d kinds in turn", (int)HARDWARE_PARTS_MAX);
+            return error_set(err, STATUS_LIMIT, "GPUs of more than %d alternating kinds", (int)HARDWARE_PARTS_MAX);
         int length = snprintf(name + used, size - used, "%s%" PRIu32 "x %s", *parts ? " + " : "", count,
                               known ? known->name : found->gpus[first].name);
         if (length < 0 || (size_t)length >= size - used)
@@ -269,7 +269,7 @@ enum status hardware_from_detected(const struct hardware_detected *told_of, stru
     TRY(arena_string(&out->arena, told_of->cpu, &copy.cpu, err));
     TRY(found->gpu_count > 0 ? build_gpus(found, &grouped, out, err) : build_host(found, out, err));
     /* of one host, however many kinds of GPUs it has */
-    out->host_bytes = told(found, (double)found->host_bytes, "what can be had, by the kernel");
+    out->host_bytes = told(found, (double)found->host_bytes, "available memory, by the kernel");
     out->host_cores = found->cores;
     out->host_bandwidth = host_bandwidth(found);
     snprintf(note, sizeof note, "found, not measured: %s, %" PRIu32 " core%s; %s", found->cpu, found->cores,

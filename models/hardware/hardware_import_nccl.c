@@ -194,6 +194,6 @@ enum status import_nccl_table(struct import *import, const char *text, size_t le
     if (t.count == 0)
         return error_set(err, STATUS_BAD_INPUT, "%s:1:1: neither JSON nor a table of nccl-tests with results", import->name);
     if (t.ranks == 0)
-        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the table says no ranks (expected lines '#  Rank  0 ...')", import->name);
+        return error_set(err, STATUS_BAD_INPUT, "%s:1:1: the table names no ranks (expected lines '#  Rank  0 ...')", import->name);
     return import_ring(import, t.rows, t.count, t.ranks, t.first_line, err);
 }

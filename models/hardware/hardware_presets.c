@@ -294,7 +294,7 @@ static enum status find_nodes(const char *text, const struct hardware_node *node
     TRY(check_count(text, count, most, "nodes", err));
     if (oversubscription > 1 && node->leaf_nodes < 2)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%.100s': nodes '%s' meet in one switch, which nothing is oversubscribed behind", text,
+                         "'%.100s': nodes '%s' meet in one switch, which cannot be oversubscribed", text,
                          node->name);
     return hardware_build(find_gpu(node->gpu), node, (uint32_t)count, oversubscription, joins, out, err);
 }
@@ -302,7 +302,7 @@ static enum status find_nodes(const char *text, const struct hardware_node *node
 static enum status fail_kind(const char *text, enum part_kind kind, struct error *err)
 {
     return error_set(err, STATUS_BAD_INPUT,
-                     "'%.100s' is no %s: a machine of several kinds has either GPUs of one host or nodes of a cluster",
+                     "'%.100s' is not a %s: a machine of several kinds has either GPUs of one host or nodes of a cluster",
                      text, kind == PART_NODES ? "node" : "GPU");
 }
 
@@ -329,7 +329,7 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
     }
     double oversubscription = cut_oversubscription(name);
     if (!(oversubscription > 0))
-        return error_set(err, STATUS_BAD_INPUT, "'%.100s': uplinks have no such share of their NICs' rates (expected 1:1 to "
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s': unknown oversubscription (expected 1:1 to "
                          "1000000:1)", text);
     complete_name(name);
     const struct hardware_node *node = find_node(name);

@@ -77,7 +77,7 @@ static enum status read_quoted(struct prices_table *t, struct prices_field *f, s
         TRY(put(t, f, length, c, err));
     }
     if (at_end_of_field(t)) return STATUS_OK;
-    return fail_at(t, t->line, t->column, err, "text behind a closing quote (expected ',' or the end of the line)");
+    return fail_at(t, t->line, t->column, err, "text after a closing quote (expected ',' or the end of the line)");
 }
 
 static enum status read_field(struct prices_table *t, struct prices_field *f, struct error *err)
@@ -134,7 +134,7 @@ static enum status read_header(struct prices_table *t, struct error *err)
         }
     }
     if (t->place[PRICE] != SIZE_MAX && (t->place[MACHINE] != SIZE_MAX || t->place[GPU] != SIZE_MAX)) return STATUS_OK;
-    return fail_at(t, 1, 1, err, "no price list's header (expected the columns InstanceType or AcceleratorName, and Price)");
+    return fail_at(t, 1, 1, err, "not the header of a price list (expected the columns InstanceType or AcceleratorName, and Price)");
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */

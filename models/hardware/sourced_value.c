@@ -41,7 +41,7 @@ static enum status fail_unit(const struct json_input *in, const json_t *sourced,
         return json_fail_key(in, sourced, "unit", err, "'%s' has the unit '%.40s' (expected '%s')",
                              key, unit, ratio_unit);
     return json_fail_key(in, sourced, "unit", err,
-                         "'%s' has the unit '%.40s' (expected that of %s)", key, unit,
+                         "'%s' has the unit '%.40s' (expected the unit of %s)", key, unit,
                          dimension_example(dimension));
 }
 

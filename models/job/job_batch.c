@@ -65,7 +65,7 @@ static enum status check_count(const struct job *job, uint64_t said, uint64_t re
     char each[48];
     if (job->batch.microbatches && job->microbatches != said)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'microbatches' is %" PRIu64 ", those of all replicas together, but '%s' %" PRIu64 "%s makes %" PRIu64,
+                         "'microbatches' is %" PRIu64 " for all replicas together, but '%s' %" PRIu64 "%s makes %" PRIu64,
                          said, job_batch_key(&job->batch),
                          job->batch.samples > 0 ? job->batch.samples : job->batch.steps,
                          of_replicas(replicas, each), job->microbatches);
@@ -86,8 +86,8 @@ enum status job_batch_settle(struct job *job, struct error *err)
     if (b->steps == 0 && b->samples == 0) return STATUS_OK;
     if (b->steps > 0 && job->parallel.replicated > 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' are those of each replica, and 'replicas' gives stages different numbers of "
-                         "them (expected 'microbatches', those of all together)", steps_key);
+                         "'%s' counts for each replica, and 'replicas' gives stages different numbers of "
+                         "replicas (expected 'microbatches', which counts for all of them)", steps_key);
     uint64_t replicas = replicas_of(job);
     settled.microbatches = b->steps * replicas;
     if (b->samples > 0) TRY(settle_samples(&settled, replicas, err));

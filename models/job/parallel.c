@@ -240,7 +240,7 @@ static enum status check_turns(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "'replicas' with %" PRIu32 " chunks (expected 1)", p->chunks);
     if (p->zero > ZERO_NOTHING || p->offload != OFFLOAD_NOTHING)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'replicas' with %s (expected %s: replicas have all that they update with)",
+                         "'replicas' with %s (expected %s: replicas keep all the state that they update)",
                          p->zero > ZERO_NOTHING ? "'zero' above 0" : "'offload'", p->zero > ZERO_NOTHING ? "0" : "none");
     for (uint32_t s = 0; s < p->pipeline; s++)
         if (p->replicas[s] > job->microbatches)
@@ -272,7 +272,7 @@ static enum status check_replicas(const struct job *job, struct error *err)
     if (dream && job->microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'pipedream' with 'replicas' and %" PRIu64
-                         " microbatches (expected 1: a stage updates behind as many minibatches as it has replicas)",
+                         " microbatches (expected 1: a stage with r replicas updates after r minibatches)",
                          job->microbatches);
     for (uint32_t s = 0; s < p->pipeline; s++)
         if (turns % p->replicas[s] != 0)
@@ -283,7 +283,7 @@ static enum status check_replicas(const struct job *job, struct error *err)
     if (dream || job->microbatches >= under_way) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
                      "schedule '2bw' with %" PRIu64 " microbatches on these 'replicas' (expected at least %" PRIu64
-                     ", which are under way at once)",
+                     ", the number in flight)",
                      job->microbatches, under_way);
 }
 
@@ -296,12 +296,12 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
     if (alike && p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'pipedream' with %" PRIu64
-                         " microbatches of a replica (expected 1: it updates behind each)",
+                         " microbatches of a replica (expected 1: it updates after each)",
                          microbatches);
     if (alike && p->schedule == PIPELINE_2BW && microbatches < p->pipeline)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule '2bw' with %" PRIu64 " microbatches of a replica on %" PRIu32
-                         " stages (expected at least as many)",
+                         " stages (expected at least one for each stage)",
                          microbatches, p->pipeline);
     if (p->zero > ZERO_NOTHING)
         return error_set(err, STATUS_BAD_INPUT,
@@ -321,7 +321,7 @@ static enum status check_slices(const struct job *job, struct error *err)
     }
     if ((!job->network.causal || job->network.encoder_blocks > 0) && job->network.family != NETWORK_PROFILE)
         return error_set(err, STATUS_BAD_INPUT,
-                         "schedule 'terapipe' for a network whose tokens see those behind them (expected gpt2 or llama)");
+                         "schedule 'terapipe' for a network whose tokens see later tokens (expected gpt2 or llama)");
     if (p->sequence)
         return error_set(err, STATUS_BAD_INPUT, "schedule 'terapipe' with sequence parallelism (expected none)");
     for (uint32_t i = 0; i < p->slices; i++) tokens += p->slice_tokens[i];
@@ -333,7 +333,7 @@ static enum status check_slices(const struct job *job, struct error *err)
 static enum status check_gradients(const struct job *job, struct error *err)
 {
     if (job->gradients == PRECISION_FP32 || job->precision == job->gradients) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "'gradients' of %s with 'precision' %s (expected %s, as that)",
+    return error_set(err, STATUS_BAD_INPUT, "'gradients' of %s with 'precision' %s (expected %s, the same)",
                      precision_names[job->gradients], precision_names[job->precision],
                      precision_names[job->precision]);
 }
@@ -347,19 +347,19 @@ static enum status check_compression(const struct job *job, struct error *err)
     uint64_t from = job->compression[COMPRESSED_BOUNDARIES].from;
     if (from >= pieces(&job->network))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'compression' of boundaries from %" PRIu64 " of %" PRIu64 " blocks on (expected less)", from,
+                         "'compression' of boundaries from %" PRIu64 " of %" PRIu64 " blocks on (expected an existing block)", from,
                          pieces(&job->network));
     for (uint32_t c = 0; c < COMPRESSED_COUNT && in_two; c++)
         if (c != COMPRESSED_GRADIENTS && compression_is_set(&job->compression[c]))
             return error_set(err, STATUS_BAD_INPUT,
-                             "'compression' of %s with schedule '%s' (expected one whose backward passes are whole)",
+                             "'compression' of %s with schedule '%s' (expected a schedule with undivided backward passes)",
                              compressed_names[c], pipeline_schedule_names[p->schedule]);
     if (!compression_is_set(&job->compression[COMPRESSED_GRADIENTS])) return STATUS_OK;
     if (p->data == 1)
         return error_set(err, STATUS_BAD_INPUT, "'compression' of gradients on one replica (expected 'data' above 1)");
     if (p->zero > ZERO_STATES)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'compression' of gradients with 'zero' %" PRIu32 " (expected 0 or 1: it is of their sum)",
+                         "'compression' of gradients with 'zero' %" PRIu32 " (expected 0 or 1: their sum is compressed)",
                          p->zero);
     return STATUS_OK;
 }
@@ -370,7 +370,7 @@ static enum status check_cuts(const struct job *job, struct error *err)
     uint64_t sum = 0;
     if (p->partition == PARALLEL_PIPEDREAM && p->replicated == 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'partition' 'pipedream' without 'replicas' (expected how many in all, such as [16])");
+                         "'partition' 'pipedream' without 'replicas' (expected their total number, such as [16])");
     if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_cut_count(p) > PARALLEL_CUTS_MAX)
         return error_set(err, STATUS_LIMIT, "%" PRIu32 " runs of layers to balance (limit is %d)", parallel_cut_count(p),
                          PARALLEL_CUTS_MAX);
@@ -424,7 +424,7 @@ static enum status check_tensor(const struct job *job, struct error *err)
     if (p->tensor == 1) return STATUS_OK;
     if (network_is_listed(n))
         return error_set(err, STATUS_BAD_INPUT, "tensor parallelism of a network %s (expected 1)",
-                         n->graph ? "of operations" : "known by its profile alone");
+                         n->graph ? "of operations" : "known only by its profile");
     TRY(check_division(p, "attention heads", n->heads, err));
     TRY(check_division(p, "heads of keys and values", network_kv_heads(n), err));
     TRY(check_division(p, "columns of the feed-forward part", n->ff_width, err));
@@ -751,7 +751,7 @@ static enum status check_once(const char *all, const char *word, struct error *e
     const size_t length = strcspn(word, "=,");
     for (const char *at = all; at < word; at += strcspn(at, ",") + 1)
         if (strcspn(at, "=,") == length && strncmp(at, word, length) == 0)
-            return error_set(err, STATUS_BAD_INPUT, "'%.*s' is said twice in '%s'", (int)length, word, all);
+            return error_set(err, STATUS_BAD_INPUT, "'%.*s' is given twice in '%s'", (int)length, word, all);
     return STATUS_OK;
 }
 

@@ -52,7 +52,7 @@ static enum status check_whole(const struct job *job, struct error *err)
                          pipeline_schedule_names[p->schedule]);
     if (compression_is_set(&job->compression[COMPRESSED_GRADIENTS]))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'compression' of gradients with 'offload' (expected none: hosts add them up as they are)");
+                         "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
     return p->data == 1 ? STATUS_OK : check_once(job, "'offload' of weights (with 'zero' 0)", err);
 }
 
@@ -61,13 +61,13 @@ static enum status check_choices(const struct parallel *p, struct error *err)
     if (!p->choose && p->chosen == 0) return STATUS_OK;
     if (recompute_repeats(p->recompute))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' with recomputation of all runs (expected none or selective: what is not computed again)",
+                         "'%s' with recomputation of all runs (expected none or selective: recomputed activations are not swapped)",
                          p->choose ? "choose" : "choices");
     if (parallel_runs(p) > PARALLEL_CUTS_MAX)
         return error_set(err, STATUS_BAD_INPUT, "'%s' for %" PRIu32 " runs (expected at most %d)",
                          p->choose ? "choose" : "choices", parallel_runs(p), PARALLEL_CUTS_MAX);
     if (p->chosen == 0 || p->chosen == parallel_runs(p)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "'choices' of %" PRIu32 " runs (expected as many as there are, %" PRIu32 ")",
+    return error_set(err, STATUS_BAD_INPUT, "'choices' of %" PRIu32 " runs (expected one for each run, %" PRIu32 ")",
                      p->chosen, parallel_runs(p));
 }
 
@@ -83,7 +83,7 @@ static enum status check_swap(const struct job *job, struct error *err)
                          "'swap' without 'offload' of weights (expected \"weights\": activations come up with them)");
     if (p->pipeline > 1 || p->tensor > 1)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'swap' on %" PRIu32 " stages of tensor groups of %" PRIu32 " (expected 'data' alone)",
+                         "'swap' on %" PRIu32 " stages of tensor groups of %" PRIu32 " (expected only 'data')",
                          p->pipeline, p->tensor);
     TRY(check_choices(p, err));
     return check_once(job, "'swap'", err);
@@ -109,7 +109,7 @@ enum status parallel_offload_check(const struct job *job, struct error *err)
                          p->zero);
     if (p->offload == OFFLOAD_WEIGHTS && p->delayed)
         return error_set(err, STATUS_BAD_INPUT,
-                         "'delayed' with 'offload' of weights (expected of states: older weights stay on the devices)");
+                         "'delayed' with 'offload' of weights (expected 'offload' of states: older weights stay on the devices)");
     if (p->sequence)
         return error_set(err, STATUS_BAD_INPUT,
                          "'offload' with sequence parallelism (expected none: tensor groups add up gradients of norms)");

@@ -243,7 +243,7 @@ static const struct cnn_preset presets[] = {
     {"resnet-50", RESNET_SOURCE, 3, 224, build_imagenet, {3, 4, 6, 3, true}},
     {"resnet-101", RESNET_SOURCE, 3, 224, build_imagenet, {3, 4, 23, 3, true}},
     {"resnet-152", RESNET_SOURCE, 3, 224, build_imagenet, {3, 8, 36, 3, true}},
-    {"resnet-200", "He et al., arXiv 1603.05027; norms behind convolutions", 3, 224, build_imagenet,
+    {"resnet-200", "He et al., arXiv 1603.05027; norms after convolutions", 3, 224, build_imagenet,
      {3, 24, 36, 3, true}},
     {"resnet-1001", "He et al., arXiv 1603.05027, CIFAR-10", 3, 32, build_wide, {111, 64, true, 10}},
     {"wrn-28-10", "Zagoruyko and Komodakis, arXiv 1605.07146, CIFAR-10", 3, 32, build_wide, {4, 160, false, 10}},

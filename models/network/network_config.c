@@ -85,7 +85,7 @@ static enum status refuse_quantized(const struct json_input *in, const json_t *v
     const char *method = json_string_value(json_object_get(quantized, "quant_method"));
     return json_fail_key(in, value, "quantization_config", err,
                          "'quantization_config' says that weights are quantized%s%.40s, which is neither trained nor modelled here "
-                         "(expected the network's config.json before that)", method ? " by " : "", method ? method : "");
+                         "(expected the config.json of the network before quantization)", method ? " by " : "", method ? method : "");
 }
 
 /* Returns the text model of a network of text and images, which is under a separate key. */

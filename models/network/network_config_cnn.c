@@ -196,7 +196,7 @@ static enum status read_shape(struct json_object *o, struct resnet_shape *shape,
     TRY(read_stages(o, "depths", LAYERS_MAX, &depths, shape->depths, err));
     if (depths != shape->stages)
         return json_fail_key(o->input, o->value, json_has(o, "depths") ? "depths" : "hidden_sizes", err,
-                             "%" PRIu32 " 'depths' and %" PRIu32 " 'hidden_sizes' (expected as many)", depths,
+                             "%" PRIu32 " 'depths' and %" PRIu32 " 'hidden_sizes' (expected equal numbers)", depths,
                              shape->stages);
     TRY(json_take_choice(o, "layer_type", JSON_OPTIONAL, types, ARRAY_COUNT(types), &type, err));
     TRY(json_take_choice(o, "hidden_act", JSON_OPTIONAL, relu, 1, &activation, err));

@@ -222,10 +222,10 @@ static enum status check_reads(const struct graph_builder *b, const struct graph
 {
     for (uint32_t i = 0; i < graph_op_reads(op->kind); i++)
         if (op->from[i] >= b->graph.op_count)
-            return fail(b, op, "reads operation %" PRIu32 " (expected one in front of it)", op->from[i]);
+            return fail(b, op, "reads operation %" PRIu32 " (expected an earlier one)", op->from[i]);
     if (b->layer_count == 0) return fail(b, op, "belongs to no layer");
     if (b->graph.op_count - b->layer_begin >= GRAPH_LAYER_OPS_MAX)
-        return fail(b, op, "one too many in its layer (limit is %d)", GRAPH_LAYER_OPS_MAX);
+        return fail(b, op, "one operation too many in its layer (limit is %d)", GRAPH_LAYER_OPS_MAX);
     return STATUS_OK;
 }
 
@@ -334,7 +334,7 @@ enum status network_for_image(const struct network *network, uint64_t image, str
     struct graph_builder b;
     if (!graph)
         return error_set(err, STATUS_BAD_INPUT, "an image size for network '%s', which %s", network->name,
-                         network->image > 0 ? "is for one size alone" : "reads no images");
+                         network->image > 0 ? "has only one size" : "reads no images");
     graph_begin(&b, arena, network->channels, image, err);
     for (uint64_t layer = 0; layer < network->layer_count; layer++) {
         graph_layer(&b, "%s", graph->names[layer]);

@@ -23,7 +23,7 @@ uint64_t network_decoder_tokens(const struct network *network, uint64_t sequence
 enum status network_set_decoder(struct network *network, uint64_t sequence, uint64_t decoder_tokens, struct error *err)
 {
     if (network->encoder_blocks == 0)
-        return error_set(err, STATUS_BAD_INPUT, "network '%s' has no encoder, and so no sequence of its decoder",
+        return error_set(err, STATUS_BAD_INPUT, "network '%s' has no encoder and therefore no separate decoder sequence",
                          network->name);
     network->decoder_tokens = decoder_tokens == sequence ? 0 : decoder_tokens;
     return STATUS_OK;

@@ -125,7 +125,7 @@ static enum status parse_edge(struct profile_text_reader *r)
     }
     for (uint32_t i = 0; i < 2; i++)
         if (find(r, numbers[i]) == r->node_count)
-            return fail(r, places[i], "node%" PRIu64 " is none of the nodes above", numbers[i]);
+            return fail(r, places[i], "node%" PRIu64 " is not one of the nodes above", numbers[i]);
     if (r->edge_count == EDGES_MAX)
         return error_set(r->err, STATUS_LIMIT, "%s: too many edges (limit is %d)", r->file, EDGES_MAX);
     r->edges[r->edge_count++] = (struct profile_text_edge){find(r, numbers[0]), find(r, numbers[1])};
@@ -141,7 +141,7 @@ static enum status parse_layer(struct profile_text_reader *r)
         return fail(r, begin, "a second node%" PRIu64, node.number);
     TRY(expect(r, " -- "));
     if (!values || (end && values > end) || values < r->at)
-        return fail(r, r->at, "a layer without times (expected ' -- forward_compute_time=' behind its name)");
+        return fail(r, r->at, "a layer without times (expected ' -- forward_compute_time=' after its name)");
     char name[128];
     snprintf(name, sizeof name, "%.*s", (int)(values - r->at), r->at);
     TRY(arena_string(r->arena, name, &node.layer.name, r->err));
@@ -196,7 +196,7 @@ static enum status order_nodes(struct profile_text_reader *r)
                 is_ready(r, i))
                 best = i;
         if (best == r->node_count)
-            return error_set(r->err, STATUS_BAD_INPUT, "%s: the edges lead round in a circle", r->file);
+            return error_set(r->err, STATUS_BAD_INPUT, "%s: the edges form a cycle", r->file);
         r->nodes[best].place = place;
     }
     return STATUS_OK;
@@ -245,7 +245,7 @@ enum status profile_text_read(struct arena *arena, const char *path, struct prof
     size_t length;
     TRY(file_read(path, PROFILE_TEXT_BYTES_MAX, &text, &length, err));
     if (strlen(text) != length)
-        error_set(err, STATUS_BAD_INPUT, "%s: a byte 0 in a text", path);
+        error_set(err, STATUS_BAD_INPUT, "%s: a zero byte in the text", path);
     else if (profile_text_parse(arena, path, text, out, err) != STATUS_OK)
         out->count = 0;
     free(text);

@@ -57,15 +57,15 @@ static void check_refused(const char *key, const char *message)
 
 static void keys_that_lead_nowhere(void **state)
 {
-    static const char no_key[] = "'jobs.KEY' is no key (expected names with '.' between them)";
+    static const char no_key[] = "'jobs.KEY' is not a key (expected names with '.' between them)";
     char longest[129];
     (void)state;
     check_refused("", no_key);
     check_refused(".a", no_key);
     check_refused("b.", no_key);
     check_refused("b..c", no_key);
-    check_refused("a.b", "'a' of 'jobs.KEY' is no object there");
-    check_refused("b.c.d", "'c' of 'jobs.KEY' is no object there");
+    check_refused("a.b", "'a' of 'jobs.KEY' is not an object");
+    check_refused("b.c.d", "'c' of 'jobs.KEY' is not an object");
     memset(longest, 'k', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
     check_refused(longest, no_key);

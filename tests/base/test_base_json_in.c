@@ -262,7 +262,7 @@ static void bad_values_say_where_and_why(void **state)
     REFUSED(json_take_choice(&object, "absent", JSON_DECIDES, few, 3, &choice, &err),
             "1:1: missing key 'absent'");
     REFUSED(json_take_choice(&object, "objetc", JSON_DECIDES, few, 3, &choice, &err),
-            "1:1: missing key 'objetc' (is 'object' meant to be it?)");
+            "1:1: missing key 'objetc' (is 'object' a misspelling of it?)");
     s = "kept";
     REFUSED(json_take_choice(&object, "gr\xc3\xbc\xc3\x9f", JSON_REQUIRED, few, 3, &choice, &err),
             "4:11: unknown gr\xc3\xbc\xc3\x9f 'text' (expected adam, adamw or sgd)");
@@ -417,7 +417,7 @@ static void missing_keys_are_told_together(void **state)
     object = opened(input);
     read_each_kind(&object);
     assert_refused(json_fail_key(input, object.value, "given", &err, "follows from a stand-in"), &err,
-                   "t.json:1:1: missing keys 'u', 'narrow' (is 'narow' meant to be it?), 'd', 'q', 'b', 's', 'choice', 'a' "
+                   "t.json:1:1: missing keys 'u', 'narrow' (is 'narow' a misspelling of it?), 'd', 'q', 'b', 's', 'choice', 'a' "
                    "and 'o'");
 
     err = (struct error){0};

@@ -116,11 +116,11 @@ static void mistakes_have_their_place(void **state)
     } rows[] = {
         {"\"seq_len\": 2048", "test:1:80: 'sequence' 2048 is longer than the 1024 positions of network 'gpt2'"},
         {"\"seq_len\": 8, \"x\": 1", "test:1:83: unknown key 'x'"},
-        {"\"seq_len\": 8, \"sequence\": 8", "test:1:80: 'seq_len' is another name of 'sequence', which is there as well"},
+        {"\"seq_len\": 8, \"sequence\": 8", "test:1:80: 'seq_len' is another name of 'sequence', which is given as well"},
         {"\"seq_len\": 8, \"seq_length\": 8",
          "test:1:80: 'seq_len' and 'seq_length' both mean 'sequence' (expected one of them)"},
         {"\"parallel\": {\"tp\": 2, \"tensor\": 2}",
-         "test:1:88: 'tp' is another name of 'tensor', which is there as well"},
+         "test:1:88: 'tp' is another name of 'tensor', which is given as well"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         char text[256];
@@ -170,7 +170,7 @@ static void precisions_are_spelled_in_many_ways(void **state)
         snprintf(job, sizeof job, "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 2, \"dtype\": \"%s\"}]}",
                  rows[i].text);
         assert_int_equal(parse(job, &jobs, &err), expected);
-        bool half = strstr(err.text, "which is neither trained nor modelled here (expected fp32, or bf16, which has as many bytes)");
+        bool half = strstr(err.text, "which is neither trained nor modelled here (expected fp32, or bf16, which has the same size)");
         assert_int_equal(half, precision_is_fp16(rows[i].text));
         if (rows[i].ours) assert_string_equal(precision_names[jobs.jobs[0].precision], rows[i].ours);
         job_set_release(&jobs);
@@ -196,11 +196,11 @@ static void degrees_are_said_once(void **state)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {"dp=4,dp=2", "'dp' is said twice in 'dp=4,dp=2'"},
-        {"dp=4,tp=2,dp=4", "'dp' is said twice in 'dp=4,tp=2,dp=4'"},
-        {"sp,tp=2,sp", "'sp' is said twice in 'sp,tp=2,sp'"},
-        {"offload=states,zero=3,offload=weights", "'offload' is said twice in 'offload=states,zero=3,offload=weights'"},
-        {"replicas=2-1,replicas=3", "'replicas' is said twice in 'replicas=2-1,replicas=3'"},
+        {"dp=4,dp=2", "'dp' is given twice in 'dp=4,dp=2'"},
+        {"dp=4,tp=2,dp=4", "'dp' is given twice in 'dp=4,tp=2,dp=4'"},
+        {"sp,tp=2,sp", "'sp' is given twice in 'sp,tp=2,sp'"},
+        {"offload=states,zero=3,offload=weights", "'offload' is given twice in 'offload=states,zero=3,offload=weights'"},
+        {"replicas=2-1,replicas=3", "'replicas' is given twice in 'replicas=2-1,replicas=3'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct parallel p = {0};

@@ -189,7 +189,7 @@ static void what_is_wrong_is_told(void **state)
          "t:1:36: an event's 'ts' is no number (expected microseconds)"},
         {"[{\"ph\": \"X\", \"ts\": 1, \"dur\": -4}]", "t:1:30: an event lasts -4 microseconds (expected 0 or more)"},
         {"[3]", "t:1:2: no event (expected an object)"},
-        {"[]", "t: no event that lasts is in it (expected some of phase 'X')"},
+        {"[]", "t: no event has a duration (expected events of phase 'X')"},
         {"{\"traceEvents\": 3}", "t:1:1: no events (expected an array, or an object with 'traceEvents')"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {

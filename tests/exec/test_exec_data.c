@@ -202,7 +202,7 @@ static void test_llmc_refused(void **state)
     file.header[2] = 5;
     write_file(&file, 1024 + 10);
     refuse(&job, STATUS_BAD_INPUT,
-           "5 tokens (expected at least 6, one sample and the token behind it)");
+           "5 tokens (expected at least 6, one sample and the next token)");
 }
 
 static void test_files_refused(void **state)
@@ -211,7 +211,7 @@ static void test_files_refused(void **state)
     struct job job = job_of(DATA_TEXT, 256);
     write_file("", 0);
     refuse(&job, STATUS_BAD_INPUT,
-           "0 tokens (expected at least 6, one sample and the token behind it)");
+           "0 tokens (expected at least 6, one sample and the next token)");
     remove(path);
     struct data_source *source = NULL;
     struct error err = {0};
@@ -220,13 +220,13 @@ static void test_files_refused(void **state)
     job.data = "/";
     err = (struct error){0};
     assert_int_equal(data_open(&job, &source, &err), STATUS_BAD_INPUT);
-    assert_non_null(strstr(err.text, "'/' is no regular file"));
+    assert_non_null(strstr(err.text, "'/' is not a regular file"));
     /* a pipe that nobody writes to: refused, not waited for */
     assert_int_equal(mkfifo(path, 0600), 0);
     job.data = path;
     err = (struct error){0};
     assert_int_equal(data_open(&job, &source, &err), STATUS_BAD_INPUT);
-    assert_non_null(strstr(err.text, "is no regular file"));
+    assert_non_null(strstr(err.text, "is not a regular file"));
     remove(path);
 }
 

@@ -309,8 +309,8 @@ static void test_parse(void **state)
                 "f: tensor 'a' has more elements than 64 bits can count");
     check_parse("{" A("4611686018427387904", "0,0") "}", 0,
                 "f: tensor 'a' has more bytes than 64 bits can count");
-    check_parse("{" A("-1", "0,0") "}", 0, "f: tensor 'a' has a size that is no natural number");
-    check_parse("{" A("1.5", "0,0") "}", 0, "f: tensor 'a' has a size that is no natural number");
+    check_parse("{" A("-1", "0,0") "}", 0, "f: tensor 'a' has a size that is not a natural number");
+    check_parse("{" A("1.5", "0,0") "}", 0, "f: tensor 'a' has a size that is not a natural number");
     check_parse("{" A("1,1,1,1,1,1,1,1,1", "0,4") "}", 4,
                 "f: tensor 'a' has 9 dimensions (limit is 8)");
     check_parse("{\"a\":{\"dtype\":\"F31\",\"shape\":[],\"data_offsets\":[0,4]}}", 4,
@@ -322,8 +322,8 @@ static void test_parse(void **state)
                 "f: tensor 'a' has the unknown key 'offsets' (expected dtype, shape and "
                 "data_offsets)");
     check_parse("{\"a\":7}", 0, "f: tensor 'a' is no object");
-    check_parse("{\"__metadata__\":{\"k\":1}}", 0, "f: '__metadata__' is no object of strings");
-    check_parse("[]", 0, "f: the header is no object");
+    check_parse("{\"__metadata__\":{\"k\":1}}", 0, "f: '__metadata__' is not an object of strings");
+    check_parse("[]", 0, "f: the header is not an object");
     check_parse("{" A("", "0,4") "," A("", "0,4") "}", 4,
                 "f: header, line 1, column 56: duplicate object key near '\"a\"'");
 #undef A

@@ -347,7 +347,7 @@ static const uint64_t one[] = {1}, two[] = {2}, nine[] = {9};
 static const struct refusal refusals[] = {
     {".0.et: byte 9: node 1 is of type 8 (expected 1 to 7)", 1, {{NODE, .id = 1, .type = 8}}, 1, NULL},
     {".0.et: byte 9: node 1 is of type 0 (expected 1 to 7)", 1, {{NODE, .id = 1, .type = 0}}, 1, NULL},
-    {".0.et: byte 9: node 1 depends on node 9, which is not there", 1,
+    {".0.et: byte 9: node 1 depends on node 9, which does not exist", 1,
      {{NODE, .id = 1, .type = CHAKRA_COMP, .data_deps = nine, .data_count = 1}}, 1, NULL},
     {".0.et: byte 36: a second node 1 (the first is at byte 9)", 1,
      {{NODE, .id = 1, .type = CHAKRA_COMP}, {NODE, .id = 1, .type = CHAKRA_COMP}}, 2, NULL},
@@ -372,7 +372,7 @@ static const struct refusal refusals[] = {
      {{NODE, .id = 1, .type = CHAKRA_COLLECTIVE, .comm_size = 64, .pg_name = "3"}}, 1, "{\"3\": [0]}"},
     {".0.et: byte 9: node 1 is of type 4 on stream 'h2d'", 1,
      {{NODE, .id = 1, .type = CHAKRA_COMP, .stream = "h2d"}}, 1, NULL},
-    {".groups.json:1:9: process group 'all' is no number (expected 1 or more)", 1,
+    {".groups.json:1:9: process group 'all' is not a number (expected 1 or more)", 1,
      {{NODE, .id = 1, .type = CHAKRA_COMP}}, 1, "{\"all\": [0]}"},
     {".groups.json:1:12: element 1 is 1 (expected 0)", 1, {{NODE, .id = 1, .type = CHAKRA_COMP}}, 1, "{\"1\": [0,  1]}"},
     {".groups.json:1:7: rank 0 is in group '1' twice", 1, {{NODE, .id = 1, .type = CHAKRA_COMP}}, 1, "{\"1\": [0, 0]}"},
@@ -429,14 +429,14 @@ static void broken_bytes(void **state)
         {"\x07\x0a\x05", 3, "t: byte 0: a message is cut off: 2 of 7 bytes"},
         {"\xff", 1, "t: byte 0: a number is cut off"},
         {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, "t: byte 0: a number has more than 64 bits"},
-        {"\x02\x08\x01", 3, "t: byte 1: the first message is no GlobalMetadata: field 1 of form 0"},
+        {"\x02\x08\x01", 3, "t: byte 1: the first message is not GlobalMetadata: field 1 of form 0"},
         {"\x00\x02\x08\x80", 4, "t: byte 3: a number is cut off"},
         {"\x00\x02\x0b\x01", 4, "t: byte 2: field 1 has form 3 (expected 0, 1, 2 or 5)"},
         {"\x00\x02\x00\x01", 4, "t: byte 2: a field has number 0 (expected 1 to 536870911)"},
         {"\x00\x02\x0a\x05", 4, "t: byte 2: field 1 is cut off: 0 of 5 bytes"},
         {"\x00\x02\x0a\x00", 4, "t: byte 2: field 1 of a node has form 2"},
         {"\x00\x02\x09\x05", 4, "t: byte 2: field 1 is cut off: 1 of 8 bytes"},
-        {"\x00\x05\x18\x04\x12\x01\x00", 7, "t: byte 6: a text has a zero byte in it"},
+        {"\x00\x05\x18\x04\x12\x01\x00", 7, "t: byte 6: a text contains a zero byte"},
         {"\x00\x02\x18\x07", 4, "t: byte 2: node 0 is a collective without attribute 'comm_type'"}};
     for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
         struct chakra_rank rank = {0};

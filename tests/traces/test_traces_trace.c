@@ -381,7 +381,7 @@ static void bad_files_are_refused_with_their_place(void **state)
         {"\"kind\": \"h2d\"", "\"kind\": \"h2h\"",
          "t:5:45: unknown kind 'h2h' (expected compute, h2d, d2h, p2p, group, data, host, cpu, read, write or file)",
          STATUS_BAD_INPUT},
-        {" \"places\"", " \"hosts\": 3, \"places\"", "t: 2 hosts behind the first among 2 places", STATUS_CHECK},
+        {" \"places\"", " \"hosts\": 3, \"places\"", "t: 2 hosts after the first among 2 places", STATUS_CHECK},
         {" \"places\"", " \"hosts\": 2, \"places\"",
          "t: stream 'gpu0 compute' has kind 0 and device 0 (there are 0 devices)", STATUS_CHECK},
         {" \"places\"", " \"hosts\": 0, \"places\"", "t:6:11: ", STATUS_BAD_INPUT},

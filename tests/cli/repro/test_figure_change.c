@@ -134,8 +134,8 @@ static void test_refused(void **state)
         {"device=3", "'t-1' has no 'device' (did you mean 'devices'?)"},
         {"speed=3", "'t-1' has no 'speed' (expected a parameter of its rows, jobs.KEY, or an option of its commands)"},
         {"no-p2p=1", "'no-p2p' is a flag and cannot be '1' (expected yes or no)"},
-        {"jobs.=1", "'jobs.' is no key (expected names with '.' between them)"},
-        {"jobs.name.x=1", "'name' of 'jobs.name.x' is no object there"},
+        {"jobs.=1", "'jobs.' is not a key (expected names with '.' between them)"},
+        {"jobs.name.x=1", "'name' of 'jobs.name.x' is not an object"},
     };
     (void)state;
     for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {

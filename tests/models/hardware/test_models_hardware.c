@@ -133,10 +133,10 @@ static void bad_files_are_refused_with_their_place(void **state)
          "test:2:20: missing keys 'unit', 'kind', 'source' and 'as_of'"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
          "\"host\": {\"memory\": " SOURCED_VALUE("24", "GB/s") ", \"cores\": 2}}",
-         "test:2:42: 'memory' has the unit 'GB/s' (expected that of a size such as 96MiB)"},
+         "test:2:42: 'memory' has the unit 'GB/s' (expected the unit of a size such as 96MiB)"},
         {"{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"cuda\",\n"
          "\"host\": {\"memory\": " SOURCED_VALUE("2", "0GB") ", \"cores\": 2}}",
-         "test:2:41: 'memory' has the unit '0GB' (expected that of a size such as 96MiB)"},
+         "test:2:41: 'memory' has the unit '0GB' (expected the unit of a size such as 96MiB)"},
         {HEAD "\"device_types\": [{\"name\": \"a\", \"memory\": " SOURCED_VALUE("8", "GB")
          ", \"peak_fp32\": " SOURCED_VALUE("8", "GFLOP/s") ", \"memory_bandwidth\": "
          SOURCED_VALUE("8", "GB/s") ",\n\"matmul_efficiency\": " SOURCED_VALUE("80", "%") "}]}",
@@ -404,7 +404,7 @@ static void impossible_changes_are_refused(void **state)
         {"host-2-cores", {.device_count = 24577}, "too many devices (limit is 24576)"},
         {"t4-16gb", {.device_memory_bytes = UINT64_C(15) << 30},
          "device memory 15 GiB is more than the 14.5 GiB usable on 't4-16gb'"},
-        {"t4-16gb", {.threads = 2}, "threads are a host machine's, and 't4-16gb' has back end 'cuda'"},
+        {"t4-16gb", {.threads = 2}, "only host machines have threads, and 't4-16gb' has back end 'cuda'"},
         {"host-2-cores", {.threads = 3}, "3 threads are more than the 2 cores of 'host-2-cores'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
@@ -440,7 +440,7 @@ static void nonsense_is_found(void **state)
     check_broken(&h, "latency of 'pcie-0' is -1 (expected at least 0)");
     support_machine("t4-16gb", &h);
     h.types[0].usable_bytes.value = 17 * 0x1p30;
-    check_broken(&h, "'t4-16gb' has 17 GiB of usable memory but only 16 GiB in all");
+    check_broken(&h, "'t4-16gb' has 17 GiB of usable memory but only 16 GiB in total");
     support_machine("t4-16gb", &h);
     h.types[0].matmul_efficiency.value = 1.5;
     check_broken(&h, "matmul_efficiency of 't4-16gb' is 1.5 (expected 0 to 1)");

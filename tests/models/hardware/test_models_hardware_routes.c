@@ -237,10 +237,9 @@ static void clusters_that_are_refused(void **state)
         {"3073x dgx-h100", "'3073x dgx-h100' has 3073 nodes (expected 1 to 3072)"},
         {"0x dgx-h100", "'0x dgx-h100' has 0 nodes (expected 1 to 3072)"},
         {"2x hydra-8x2080ti", "'2x hydra-8x2080ti' has 2 nodes (expected 1 to 1)"},
-        {"2x p3dn.24xlarge 2:1", "'2x p3dn.24xlarge 2:1': nodes 'p3dn.24xlarge' meet in one switch, which "
-                                 "nothing is oversubscribed behind"},
+        {"2x p3dn.24xlarge 2:1", "'2x p3dn.24xlarge 2:1': nodes 'p3dn.24xlarge' meet in one switch, which cannot be oversubscribed"},
         {"2x dgx-h100 2:3", "unknown machine 'dgx-h100 2:3' (did you mean 'dgx-h100'?)"},
-        {"2x dgx-h100 0.5:1", "'2x dgx-h100 0.5:1': uplinks have no such share of their NICs' rates (expected 1:1 to "
+        {"2x dgx-h100 0.5:1", "'2x dgx-h100 0.5:1': unknown oversubscription (expected 1:1 to "
                               "1000000:1)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
@@ -260,12 +259,12 @@ static void networks_nest(void **state)
     support_machine("2x dgx-a100-80gb", &h);
     h.devices[2].networks[1].group = 9;
     assert_int_equal(hardware_check(&h, &err), STATUS_CHECK);
-    assert_string_equal(err.text, "devices 0 and 2 share network 1, and what is around it differs: network 3 "
+    assert_string_equal(err.text, "devices 0 and 2 share network 1, but differ in the next network: 3 "
                                   "and 9 (0: none)");
     h.devices[2].network_count = 1;
     err = (struct error){0};
     assert_int_equal(hardware_check(&h, &err), STATUS_CHECK);
-    assert_string_equal(err.text, "devices 0 and 2 share network 1, and what is around it differs: network 3 "
+    assert_string_equal(err.text, "devices 0 and 2 share network 1, but differ in the next network: 3 "
                                   "and 0 (0: none)");
     hardware_release(&h);
 }

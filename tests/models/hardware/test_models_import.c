@@ -176,7 +176,7 @@ static void bad_files_have_a_place(void **state)
         {"", "m:1:1: neither JSON nor a table of nccl-tests with results"},
         {"# Rank 0 x\n 8 2 float sum -1 fast 1 1\n", "m:2:19: time is 'fast' (expected a number)"},
         {"# Rank 0 x\n 8 2 float\n", "m:2:1: no row of nccl-tests (expected size, count, type, redop, root, time, algbw, busbw)"},
-        {" 8 2 float sum -1 5 1 1\n", "m:1:1: the table says no ranks (expected lines '#  Rank  0 ...')"},
+        {" 8 2 float sum -1 5 1 1\n", "m:1:1: the table names no ranks (expected lines '#  Rank  0 ...')"},
         {"# Rank 0 x\n# Rank 1 x\n 1024 2 float sum -1 5 1 0.7\n",
          "m:3:1: neither an all-reduce nor an all-gather of 2 ranks by its bandwidths"},
         {"# Rank 0 x\n# Rank 1 x\n# Rank 2 x\n 8 2 float sum -1 5 1 1\n", "m:4:1: 3 ranks (expected 2 to the 2 devices of the machine)"},

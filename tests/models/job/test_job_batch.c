@@ -101,15 +101,15 @@ static void contradictions_are_refused(void **state)
         {"\"global_batch\": 64, \"grad_accum\": 5" DATA_3,
          "test:1:114: 'train_batch_size' is 64 (expected a multiple of 15: accumulated 5 x 3 replicas)"},
         {"\"microbatches\": 5, \"grad_accum\": 5" DATA_3,
-         "test:1:131: 'microbatches' is 5, those of all replicas together, but 'gradient_accumulation_steps' 5 x 3 replicas makes 15"},
+         "test:1:131: 'microbatches' is 5 for all replicas together, but 'gradient_accumulation_steps' 5 x 3 replicas makes 15"},
         {"\"grad_accum\": 5, \"parallel\": {\"replicas\": [2, 1]}",
-         "test:1:112: 'gradient_accumulation_steps' are those of each replica, and 'replicas' gives stages different numbers of "
-         "them (expected 'microbatches', those of all together)"},
+         "test:1:112: 'gradient_accumulation_steps' counts for each replica, and 'replicas' gives stages different numbers of "
+         "replicas (expected 'microbatches', which counts for all of them)"},
         {"\"grad_accum\": 1048576" DATA_3,
          "test:1:112: 'gradient_accumulation_steps': 3145728 microbatches of 1 x 8 tokens are too many for one minibatch "
          "(limit is 1048576 microbatches, 2147483648 tokens)"},
         {"\"grad_accum\": 2, \"gradient_accumulation_steps\": 2",
-         "test:1:112: 'grad_accum' is another name of 'gradient_accumulation_steps', which is there as well"},
+         "test:1:112: 'grad_accum' is another name of 'gradient_accumulation_steps', which is given as well"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
         struct job_set jobs = {0};

@@ -433,7 +433,7 @@ static void bad_configs_are_refused_with_their_place(void **state)
         {"{\"model_type\": \"profile\", \"layers\": []}",
          "test:1:37: 'layers' is empty (expected at least one layer)"},
         {"{\"model_type\": \"profile\", \"layer\": []}",
-         "test:1:1: missing key 'layers' (is 'layer' meant to be it?)"},
+         "test:1:1: missing key 'layers' (is 'layer' a misspelling of it?)"},
         {"{\"model_type\": \"profile\", \"layers\": [{\"parameter_bytes\": 7, \"activation_bytes\": 1,"
          "\n\"boundary_bytes\": 2, \"forward_ns\": 3, \"backward_ns\": 4}]}",
          "test:1:58: 'parameter_bytes' 7 is not a multiple of 4 (parameters are fp32)"},

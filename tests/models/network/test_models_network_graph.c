@@ -285,7 +285,7 @@ static void what_cannot_be_is_refused_with_its_place(void **state)
         {"{\"model_type\": \"cnn\", \"preset\": \"resnet\"}",
          "test:1:33: unknown preset 'resnet' (expected one of family cnn)"},
         {"{\"model_type\": \"resnet\", \"depths\": [2, 2]}",
-         "test:1:36: 2 'depths' and 4 'hidden_sizes' (expected as many)"},
+         "test:1:36: 2 'depths' and 4 'hidden_sizes' (expected equal numbers)"},
         {"{\"model_type\": \"resnet\", \"hidden_sizes\": [256, 512, 1024, 2050]}",
          "test:1:42: 'hidden_sizes' 2050 is not a multiple of 4, as a bottleneck has it"},
     };

@@ -463,7 +463,7 @@ static void what_is_not_t5_is_refused(void **state)
     struct error err = {0};
     assert_int_equal(support_jobs("{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"minibatches\": 1, "
                                   "\"decoder_sequence\": 5}]}", ".", &jobs, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "test:1:89: network 'gpt2' has no encoder, and so no sequence of its decoder");
+    assert_string_equal(err.text, "test:1:89: network 'gpt2' has no encoder and therefore no separate decoder sequence");
     job_set_release(&jobs);
 }
 

@@ -186,7 +186,7 @@ static void gradients_are_refused(void **state)
     err = (struct error){0};
     assert_int_equal(parallel_parse_text("dp=2", &job.parallel, &err), STATUS_OK);
     assert_int_equal(parallel_check(&job, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "'gradients' of bf16 with 'precision' fp32 (expected fp32, as that)");
+    assert_string_equal(err.text, "'gradients' of bf16 with 'precision' fp32 (expected fp32, the same)");
     job_set_release(&jobs);
 }
 

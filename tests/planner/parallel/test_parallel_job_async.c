@@ -350,8 +350,8 @@ static void refused(void **state)
         const char *message;
     } cases[] = {
         {PIPELINE_PIPEDREAM, 2, 0, 2,
-         "schedule 'pipedream' with 2 microbatches of a replica (expected 1: it updates behind each)"},
-        {PIPELINE_2BW, 3, 0, 2, "schedule '2bw' with 2 microbatches of a replica on 3 stages (expected at least as many)"},
+         "schedule 'pipedream' with 2 microbatches of a replica (expected 1: it updates after each)"},
+        {PIPELINE_2BW, 3, 0, 2, "schedule '2bw' with 2 microbatches of a replica on 3 stages (expected at least one for each stage)"},
         {PIPELINE_2BW, 2, 1, 4, "schedule '2bw' with 'zero' 1 (expected 0: every rank has several versions)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

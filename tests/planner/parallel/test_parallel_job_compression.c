@@ -299,11 +299,11 @@ static void refused(void **state)
         {{.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B}, false,
          "job 'job-0': 'compression' of boundaries on one stage (expected 'pipeline' above 1)"},
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_ZB_H1}, false,
-         "job 'job-0': 'compression' of boundaries with schedule 'zb-h1' (expected one whose backward passes are whole)"},
+         "job 'job-0': 'compression' of boundaries with schedule 'zb-h1' (expected a schedule with undivided backward passes)"},
         {{.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1, .schedule = PIPELINE_1F1B}, true,
          "job 'job-0': 'compression' of gradients on one replica (expected 'data' above 1)"},
         {{.tensor = 1, .pipeline = 1, .data = 2, .chunks = 1, .schedule = PIPELINE_1F1B, .zero = 2}, true,
-         "job 'job-0': 'compression' of gradients with 'zero' 2 (expected 0 or 1: it is of their sum)"},
+         "job 'job-0': 'compression' of gradients with 'zero' 2 (expected 0 or 1: their sum is compressed)"},
         {{0}, true, "job 'job-0' has a compression of gradients and is not a parallel job (see --parallel)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -379,7 +379,7 @@ static void refused_texts(void **state)
         {"boundaries=inf:4GB/s", "boundaries: ratio 'inf' (expected a number from 1 to 1000000)"},
         {"boundaries= 2:4GB/s", "boundaries: ratio ' 2' (expected a number from 1 to 1000000)"},
         {"boundaries=2", "boundaries: the rate of encoding is missing (expected such as 10:400GB/s)"},
-        {"boundaries=2:4GB/s,", "'' (expected boundaries=, gradients= or activations=, and behind it ratio:rate)"},
+        {"boundaries=2:4GB/s,", "'' (expected boundaries=, gradients= or activations=, followed by ratio:rate)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct compression out[COMPRESSED_COUNT] = {{0}};

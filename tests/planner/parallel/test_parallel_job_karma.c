@@ -400,7 +400,7 @@ static void refused(void **state)
         {"dp=2,zero=2,offload=states,swap", 2,
          "'swap' without 'offload' of weights (expected \"weights\": activations come up with them)"},
         {"dp=2,pp=3,offload=weights,swap", 2,
-         "'swap' on 3 stages of tensor groups of 1 (expected 'data' alone)"},
+         "'swap' on 3 stages of tensor groups of 1 (expected only 'data')"},
         {"dp=2,zero=3,offload=weights,swap", 4,
          "'swap' with 2 microbatches of a replica (expected 1)"},
     };
@@ -431,7 +431,7 @@ static void refused(void **state)
     job.compression[COMPRESSED_GRADIENTS].ratio = 2;
     assert_int_equal(parallel_offload_check(&job, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text,
-                        "'compression' of gradients with 'offload' (expected none: hosts add them up as they are)");
+                        "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
 }
 
 /* Too little memory for what must be there, and runs that have nothing to come back with. */

@@ -528,7 +528,7 @@ static void refused(void **state)
         {"dp=2,zero=2,offload=weights", "'offload' of weights with 'zero' 2 (expected 3: weights come up in shares, or 0: "
                                          "whole)"},
         {"dp=2,zero=3,offload=weights,delayed",
-         "'delayed' with 'offload' of weights (expected of states: older weights stay on the devices)"},
+         "'delayed' with 'offload' of weights (expected 'offload' of states: older weights stay on the devices)"},
         {"tp=2,zero=2,offload=states,sp", "'offload' with sequence parallelism (expected none: tensor groups add up "
                                           "gradients of norms)"},
         {"dp=2,zero=2,offload", "'offload' is not understood (expected tp=, pp=, dp=, replicas=, v=, buckets=, zero=, prefetch=, sp, scatter, exposed, blocking, "

@@ -271,8 +271,8 @@ static void refused(void **state)
         {false, true, 0, RECOMPUTE_NONE, "'choose' without 'swap' (expected it: activations leave or are computed again)"},
         {false, false, 3, RECOMPUTE_NONE, "'choices' without 'swap' (expected it: activations leave or are computed again)"},
         {true, true, 0, RECOMPUTE_FULL,
-         "'choose' with recomputation of all runs (expected none or selective: what is not computed again)"},
-        {true, false, 2, RECOMPUTE_NONE, "'choices' of 2 runs (expected as many as there are, 3)"},
+         "'choose' with recomputation of all runs (expected none or selective: recomputed activations are not swapped)"},
+        {true, false, 2, RECOMPUTE_NONE, "'choices' of 2 runs (expected one for each run, 3)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct job_set jobs;

@@ -550,18 +550,17 @@ static void refused(void **state)
         {{.pipeline = 2, .data = 4, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}}, 2, 1,
          "'replicas' with 'data' 4 (expected 1: they take its place)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}}, 2, 2,
-         "schedule 'pipedream' with 'replicas' and 2 microbatches (expected 1: a stage updates behind as many "
-         "minibatches as it has replicas)"},
+         "schedule 'pipedream' with 'replicas' and 2 microbatches (expected 1: a stage with r replicas updates after r minibatches)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {1, 3}}, 10, 1,
          "10 minibatches on 3 replicas of stage 1 (expected a multiple)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_2BW, .replicated = 2, .replicas = {1, 3}}, 10, 4,
          "4 microbatches on 3 replicas of stage 1 (expected a multiple)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_2BW, .replicated = 2, .replicas = {1, 3}}, 10, 3,
-         "schedule '2bw' with 3 microbatches on these 'replicas' (expected at least 4, which are under way at once)"},
+         "schedule '2bw' with 3 microbatches on these 'replicas' (expected at least 4, the number in flight)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .replicated = 2, .replicas = {2, 1}, .zero = 1}, 10, 1,
          "schedule 'pipedream' with 'zero' 1 (expected 0: every rank has several versions)"},
         {{.pipeline = 2, .data = 1, .schedule = PIPELINE_PIPEDREAM, .partition = PARALLEL_PIPEDREAM}, 10, 1,
-         "'partition' 'pipedream' without 'replicas' (expected how many in all, such as [16])"},
+         "'partition' 'pipedream' without 'replicas' (expected their total number, such as [16])"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct job_set jobs;

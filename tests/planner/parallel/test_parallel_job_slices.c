@@ -290,7 +290,7 @@ static void refused(void **state)
         {PIPELINE_TERAPIPE, 2, 1, false, false, "slices of 12 tokens in all (expected 16, the sequence)"},
         {PIPELINE_TERAPIPE, 0, 2, true, false, "schedule 'terapipe' with sequence parallelism (expected none)"},
         {PIPELINE_TERAPIPE, 0, 1, false, true,
-         "schedule 'terapipe' for a network whose tokens see those behind them (expected gpt2 or llama)"},
+         "schedule 'terapipe' for a network whose tokens see later tokens (expected gpt2 or llama)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct job_set jobs;

@@ -480,9 +480,9 @@ static void refused(void **state)
         {{.pipeline = 1, .schedule = PIPELINE_GPIPE, .replicated = 1, .replicas = {2}, .chunks = 2},
          "'replicas' with 2 chunks (expected 1)"},
         {{.pipeline = 2, .schedule = PIPELINE_1F1B, .replicated = 2, .replicas = {2, 1}, .zero = 1},
-         "'replicas' with 'zero' above 0 (expected 0: replicas have all that they update with)"},
+         "'replicas' with 'zero' above 0 (expected 0: replicas keep all the state that they update)"},
         {{.pipeline = 2, .schedule = PIPELINE_1F1B, .replicated = 2, .replicas = {2, 1}, .offload = OFFLOAD_WEIGHTS},
-         "'replicas' with 'offload' (expected none: replicas have all that they update with)"},
+         "'replicas' with 'offload' (expected none: replicas keep all the state that they update)"},
         {{.pipeline = 2, .schedule = PIPELINE_1F1B, .replicated = 2, .replicas = {2, 1}, .partition = PARALLEL_RANNC},
          "'partition' 'rannc' with 'replicas' (expected none: it chooses them)"},
     };

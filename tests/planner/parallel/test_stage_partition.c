@@ -338,15 +338,15 @@ static void refused(void **state)
         {"", "p.txt: no layers"},
         {"layer1 -- a", "p.txt:1:1: found 'layer1' (expected 'node')"},
         {"nodeX -- a", "p.txt:1:1: found 'nodeX' (expected a node such as node12)"},
-        {"node1 -- a\n", "p.txt:1:10: a layer without times (expected ' -- forward_compute_time=' behind its name)"},
+        {"node1 -- a\n", "p.txt:1:10: a layer without times (expected ' -- forward_compute_time=' after its name)"},
         {"node1 -- a -- forward_compute_time=-1, ", "p.txt:1:36: found '-1' (expected a number from 0 to 1e15)"},
         {"node1 -- a -- forward_compute_time=1, activation_size=3",
          "p.txt:1:37: found '' (expected ', backward_compute_time=')"},
         {"node1 -- a -- forward_compute_time=1, backward_compute_time=2, activation_size=[3; x]",
          "p.txt:1:84: found 'x]' (expected a number from 0 to 1e15)"},
         {GOOD "\n" GOOD, "p.txt:3:1: a second node1"},
-        {GOOD "\tnode1 -- node2\n", "p.txt:2:11: node2 is none of the nodes above"},
-        {GOOD "\tnode1 -- node1\n", "p.txt: the edges lead round in a circle"},
+        {GOOD "\tnode1 -- node2\n", "p.txt:2:11: node2 is not one of the nodes above"},
+        {GOOD "\tnode1 -- node1\n", "p.txt: the edges form a cycle"},
         {GOOD "\tnode1 node1\n", "p.txt:2:7: found '' (expected ' -- ')"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

@@ -119,7 +119,7 @@ static void children(void **state)
     void *result;
     size_t length;
     assert_int_equal(contain_run(obey, &much, &limits, 299999, &result, &length, &end, &err), STATUS_LIMIT);
-    assert_string_equal(err.text, "a child process said more than 299999 bytes");
+    assert_string_equal(err.text, "a child process wrote more than 299999 bytes");
     assert_null(result);
 }
 
