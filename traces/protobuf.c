@@ -179,12 +179,3 @@ double protobuf_double(uint64_t bits)
     memcpy(&value, &bits, sizeof value);
     return value;
 }
-
-/* Returns the number that the bits of a FIXED32 stand for. */
-static float protobuf_float(uint64_t bits)
-{
-    uint32_t low = (uint32_t)bits;
-    float value;
-    memcpy(&value, &low, sizeof value);
-    return value;
-}
