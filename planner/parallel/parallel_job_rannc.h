@@ -1,28 +1,30 @@
 /*
- * Stages, replicas and microbatches of a parallel job, chosen together: partition "rannc" (models/job/parallel.h).
+ * Chooses stages, replicas and microbatches of a parallel job together: partition "rannc" (models/job/parallel.h).
  *
- * The job says how many tensor groups it has in all, `pipeline` times `data`, and how many samples a minibatch has,
- * `microbatch` times `microbatches`. Each choice is a number of microbatches (1, 2, 4, ... as long as they divide the
- * samples), a number of stages, and replicas of these:
+ * The job gives the number of tensor groups, `pipeline` times `data`, and the samples of a minibatch, `microbatch` times
+ * `microbatches`. A choice is a number of microbatches (1, 2, 4, ... while they divide the samples), a number of stages,
+ * and their replicas:
  *
- *   equal     `data` of each stage, where the stages divide the groups; each has its share of the microbatches
- *   unequal   `replicas` (models/job/parallel.h), which take the microbatches in turn: for each number of stages those of
- *             planner/parallel/parallel_job_replicas.h, and from there, with few groups, one replica at a time to another stage as long
- *             as that ends sooner
+ *   equal     `data` replicas of each stage, if the stages divide the groups; each replica has its share of the
+ *             microbatches
+ *   unequal   `replicas` (models/job/parallel.h), which take the microbatches in turn: for each number of stages the
+ *             result of planner/parallel/parallel_job_replicas.h. With few groups, replicas then move one at a time to
+ *             another stage while the minibatch gets shorter
  *
- * Layers are cut so that the slowest stage is as fast as can be within the devices' memory (planner/parallel/parallel_job_cut.h); what
- * ends a minibatch first by the planner's clock is taken, of equals what has equal replicas, then the fewest stages.
- * Networks that are known by a profile keep their microbatches, which nobody timed at other sizes.
+ * Layers are cut so that the slowest stage is as fast as possible within the devices' memory
+ * (planner/parallel/parallel_job_cut.h). The choice whose minibatch ends first by the planner's clock wins; among equal
+ * ones, a choice with equal replicas, then the fewest stages. Networks given by a profile keep their microbatches,
+ * because the profile has no times of other sizes.
  *
- * Semantics: synchronous, 1F1B with a flush; gradients of a minibatch are those of one device, in another order of sums.
- * Memory of a rank: states of its stage's layers, whole or as `zero` leaves them; activations of as many microbatches as
- * are under way, ceil(groups from its stage on / replicas of it); the workspace of a pass; boundaries.
+ * Semantics: synchronous 1F1B with a flush. The gradients of a minibatch are the gradients of one device with the sums
+ * in another order. Memory of a rank: the states of its stage's layers, whole or split by `zero`; activations of the
+ * microbatches in flight, ceil(groups from its stage on / replicas of the stage); the workspace of a pass; boundaries.
  *
- * RaNNC itself has a graph of operators, which it first joins into atomic components and these into blocks of equal
- * computation: that gives it the chain that networks have here. Blocks serve replicas alone, boundaries between stages are
- * moved layer by layer. Unequal replicas go with whole states on every rank (`zero` 0, no offloading).
+ * RaNNC itself starts from a graph of operators, which it joins into atomic components and then into blocks of equal
+ * computation; networks here are such chains already. Blocks are used only to choose replicas; the boundaries between
+ * stages move layer by layer. Unequal replicas need whole states on every rank (`zero` 0, no offloading).
  *
- * Part of planner/parallel/parallel_job.c; nobody else includes this.
+ * Only planner/parallel/parallel_job.c includes this.
  *
  * Source: Tanaka et al., RaNNC, IPDPS 2021, arXiv 2103.16063.
  */
@@ -32,8 +34,8 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 
-/* Errors: STATUS_INFEASIBLE where no choice fits the devices; STATUS_BAD_INPUT where the machine has too few of them, or
- * no way between those that exchange something; STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Sets the choice in `job`. Errors: STATUS_INFEASIBLE if no choice fits the devices; STATUS_BAD_INPUT if the machine has too
+ * few devices, or no path between devices that exchange data; STATUS_LIMIT; STATUS_NO_MEMORY. */
 MUST_CHECK enum status parallel_job_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 #endif
