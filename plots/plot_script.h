@@ -51,7 +51,7 @@ struct plot_font {
 void plot_script_text(struct plot_script *script, double x_px, double y_px, enum plot_align align,
                       struct plot_font font, const char *text);
 
-/* Adds a filled box without a border, behind the data. */
+/* Adds a filled box without a border, drawn below the data. */
 void plot_script_box(struct plot_script *script, double left_px, double top_px, double right_px,
                      double bottom_px, uint32_t color);
 

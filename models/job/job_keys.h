@@ -3,7 +3,7 @@
  *
  * A new key needs a row here: job.c stops at a key without one. The row says whether the key is part of a plan's fingerprint
  * (add_job() in planner/plan.c: simulator or executor act on it) and of the identity of a training in checkpoints
- * (checkpoint_identify() in exec/checkpoint/checkpoint.c: it changes what is trained). test_job_keys.c changes each key
+ * (checkpoint_identify() in exec/checkpoint/checkpoint.c: it changes the training). test_job_keys.c changes each key
  * and compares both with the row, and CONTRIBUTING.md lists the other places.
  */
 #ifndef SPILLWAY_MODELS_JOB_JOB_KEYS_H
@@ -30,7 +30,7 @@
     X(SEED, "seed", true, true)                                                                     \
     X(DATA, "data", true, true)                                                                     \
     X(DATA_FORMAT, "data_format", true, true)                                                       \
-    X(TOKENS, "tokens", false, false) /* only allows what is guessed otherwise */                   \
+    X(TOKENS, "tokens", false, false) /* overrides a guess by the vocabulary */                   \
     X(WEIGHTS_IN, "weights_in", true, false)                                                        \
     X(WEIGHTS_OUT, "weights_out", true, false)                                                      \
     X(EVALUATE, "evaluate", true, false)                                                            \
