@@ -1,6 +1,6 @@
 /*
- * The order of gpipe and 1f1b where stages have several buckets (models/job/parallel.h): that of whole stages, each of whose
- * passes is one over every run of it, forward from the first, back from the last.
+ * The order of gpipe and 1f1b if stages have several buckets (models/job/parallel.h): the order of whole stages, with each
+ * pass of a stage replaced by passes over its runs, forward from the first run, backward from the last.
  *
  *     2 buckets   stage 0  F0 F2 B0 F4 ...     becomes   F0' F0" F2' F2" B0" B0' F4' F4" ...
  *
@@ -11,7 +11,7 @@
 
 #include "planner/parallel/pipeline/pipeline.h"
 
-/* Like pipeline_order(). */
+/* As pipeline_order(). */
 MUST_CHECK enum status pipeline_buckets_order(struct arena *arena, const struct parallel *parallel, uint32_t microbatches,
                                               const struct pipeline_times *times, struct pipeline_order *out,
                                               struct error *err);

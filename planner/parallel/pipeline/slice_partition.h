@@ -1,14 +1,14 @@
 /*
- * How long the slices of a sequence are that go through a pipeline one behind the other.
+ * The lengths of the slices of a sequence that go through a pipeline one after the other.
  *
- * A slice of i tokens behind j others takes t(j, j + i) on the slowest of K stages, and is with the next stage s(j, j + i)
- * later, while stages go on with other slices. M sequences of slices take
+ * A slice of i tokens after j others takes t(j, j + i) on the slowest of K stages. It reaches the next stage s(j, j + i)
+ * later, while the stage computes other slices. M sequences of slices take
  *
  *     M sum of t + (K - 1) max (t + s)
  *
- * Short slices fill the pipeline sooner, many of them cost more in all. With causal attention later ones take longer,
- * so they become shorter towards the end. The programme: for every maximum of t + s that slices could have, the least
- * sum of slices none of which takes longer; of these the best. (The paper's t has s in it.)
+ * Short slices fill the pipeline sooner, but many slices cost more in total. With causal attention later tokens take
+ * longer, so slices become shorter towards the end. For every possible maximum of t + s, dynamic programming finds the
+ * least sum over slices within that maximum; the best of these wins. (The paper's t includes s.)
  *
  * Source: TeraPipe, arXiv 2102.07988, section 3.3.
  */
@@ -20,12 +20,12 @@
 #include "base/error.h"
 #include "models/job/parallel.h"
 
-/* Seconds of a slice of tokens [begin, end) on the slowest stage; above 0. */
+/* Returns the seconds of a slice of tokens [begin, end) on the slowest stage; above 0. */
 typedef double (*slice_seconds)(void *context, uint32_t begin, uint32_t end);
 
 struct slice_request {
     uint32_t tokens;      /* of the sequence, at least 1 */
-    uint32_t granularity; /* slices are multiples of it, but the last; at least tokens / PARALLEL_SLICES_MAX */
+    uint32_t granularity; /* all slices but the last are multiples of it; at least tokens / PARALLEL_SLICES_MAX */
     uint32_t stages;      /* K */
     uint64_t repeats;     /* M */
     slice_seconds seconds;
@@ -38,7 +38,7 @@ struct slice_partition {
     double seconds; /* M sum of t + (K - 1) max (t + s) */
 };
 
-/* Cost: n^2 calls and O(n^4) for n = tokens / granularity. Errors: STATUS_NO_MEMORY. */
+/* Finds the best slices. Cost: n^2 calls and O(n^4) for n = tokens / granularity. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status slice_partition_find(const struct slice_request *request, struct slice_partition *out,
                                             struct error *err);
 

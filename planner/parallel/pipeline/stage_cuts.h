@@ -1,13 +1,13 @@
 /*
- * Where a chain of layers is cut into stages whose numbers of workers are given, 15-1 say: what is left of
- * planner/parallel/pipeline/stage_partition.h's programmes where workers are not theirs to divide.
+ * Cuts a chain of layers into stages whose numbers of workers are given, such as 15-1. If the workers are not given,
+ * planner/parallel/pipeline/stage_partition.h divides them, too.
  *
- * The slowest of the stages and of what they pass on is as fast as can be. A stage of layers i..j on r workers takes
+ * The slowest stage or boundary is as fast as possible. A stage of layers i..j on r workers takes
  *
  *     max( C(i..j), 2 (r - 1) W(i..j) / B ) / r       and passes on 2 a(j) / B
  *
- * of computation C, weights of W bytes, a boundary of a bytes (PipeDream's formula with its workers on one level), and with
- * B infinite computation alone.
+ * with computation C, weights of W bytes, and a boundary of a bytes (PipeDream's formula with its workers on one level). If
+ * B is infinite, only computation counts.
  *
  * Source: PipeDream, SOSP 2019, section 3.1.
  */
@@ -21,15 +21,16 @@ struct stage_cuts_request {
     uint32_t stages;          /* at least 1 */
     double bytes_per_s;       /* B; INFINITY: exchanges and boundaries cost nothing */
     uint64_t memory_bytes;    /* of a worker, which keeps ceil(workers from its stage on / its replicas) minibatches, as
-                                 1f1b does; 0: as much as it takes */
-    /* Of stages that differ: see struct stage_request. NULL: the chain's, memory_bytes. */
+                                 1f1b does; 0: unlimited */
+    /* For stages on different devices: see struct stage_request. NULL: `chain` and memory_bytes for all. */
     const struct stage_chain *const *chain_of_stage;
     const uint64_t *memory_of_stage;
 };
 
 /*
- * The best cut, of equal ones that with the shortest stages in front; interval_s is the slowest. Lives as long as `arena`.
- * Cost: O(stages layers^2). Errors: STATUS_INFEASIBLE where nothing fits, or layers are fewer than stages;
+ * Finds the best cut; among equal cuts, the one with the shortest first stages. interval_s is the slowest stage or boundary.
+ * The cut lives as long as `arena`. Cost: O(stages layers^2). Errors: STATUS_INFEASIBLE if nothing fits or there are fewer
+ * layers than stages;
  * STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status stage_cuts_find(struct arena *arena, const struct stage_chain *chain,
