@@ -1,30 +1,31 @@
 /*
- * One minibatch of each job, repeated.
+ * Emits one minibatch of each job, and repeats it.
  *
- * The order of the passes is planner/parallel/pipeline/pipeline.h's, of slices planner/parallel/parallel_job_slices.h's. Behind each pass over a run come, of its stage,
+ * The order of the passes comes from planner/parallel/pipeline/pipeline.h, the order of slices from
+ * planner/parallel/parallel_job_slices.h. After each pass over a run, its stage has
  *
- *     the gather for the pass that is `prefetch` + 1 ahead, into the slot that this one has freed
- *     the reduction of the gradient that it made; or of the minibatch's, behind the last one
- *     behind the stage's last pass the updates of all its runs, in the order in which gradients were complete
+ *     the gather for the pass `prefetch` + 1 ahead, into the slot that this pass has freed
+ *     the reduction of the gradient that the pass made; or of the minibatch's gradient, after the last pass
+ *     the updates of all runs after the stage's last pass, in the order in which their gradients were complete
  *
- * Streams take what stands in this order: a gather in front of a reduction is not kept waiting by it, and an
- * update in front of a pass would keep that waiting for a reduction. So
+ * Streams run operations in this order. A gather placed before a reduction does not wait for it; an update placed before
+ * a pass would make the pass wait for a reduction. So
  *
  *     compute  B3 ------ B2 ------ B1 ------ B0 ------        U3 U2 U1 U0
  *     data        G1 R3 --- G0 R2 ---     R1 ---    R0 ---                  (ZeRO-3: G gathers, R reduces)
  *
- * States that are offloaded (models/job/parallel_offload.h): a run's gradient goes down behind each backward pass and
- * its update follows the last at once, on the host's processor; its weights come up behind the stage's last pass, since on the
- * stream of the data group they would stand in front of reductions otherwise. Delayed, they come up a minibatch later,
- * behind the run's last backward pass, when nobody needs the old ones any more:
+ * Offloaded states (models/job/parallel_offload.h): a run's gradient is copied down after each backward pass, and its
+ * update on the host's processor follows the last copy at once. Its weights are copied up after the stage's last pass,
+ * because on the stream of the data group they would otherwise come before reductions. With `delayed` they are copied up
+ * a minibatch later, after the run's last backward pass, when no pass needs the old weights any more:
  *
  *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
  *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...
  *     cpu            U3 U2 U1 U0             U3 ...          cpu            U3 U2 U1 U0   U3 ... (delayed)
  *     up                 W3 W2 W1 W0                         up                         W3 W2 ...
  *
- * Several jobs: a minibatch of each in turn, as long as each has some. Behind these come those whose minibatches
- * overlap (planner/parallel/parallel_job_async.h), one after the other; on devices of their own they run at the same time.
+ * Several jobs: a minibatch of each job in turn, while each has some left. Jobs whose minibatches overlap
+ * (planner/parallel/parallel_job_async.h) follow one after the other; on different devices they run at the same time.
  */
 #include "planner/parallel/parallel_job.h"
 
@@ -89,7 +90,7 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
     parallel_job_emit_update(s, r, s->completed_count == s->runs);
 }
 
-/* Behind the last pass of a stage: its updates; or of those that the host has made already, what they have made. */
+/* After the last pass of a stage: emits its updates, or the copies up of updates that the host has made already. */
 static void finish_run(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
@@ -212,7 +213,7 @@ static bool is_asynchronous(const struct parallel_job *s)
     return pipeline_is_asynchronous(s->parallel->schedule);
 }
 
-/* Has it more minibatches, one behind the other? */
+/* Returns true if the job has more minibatches that do not overlap. */
 static bool has_more(const struct parallel_job *s, uint64_t done)
 {
     return !is_asynchronous(s) && s->job->minibatches > done;
@@ -266,9 +267,8 @@ static void stack_jobs(struct parallel_job *all, uint32_t index)
 }
 
 /*
- * Of a minibatch. Where states or weights are on hosts, passes, copies and steps of different runs go beside each other
- * and wait for each other as memory and links have it: whatever takes longest alone is a lower bound, and no more is
- * known here.
+ * Estimates a minibatch. If states or weights are on hosts, passes, copies and steps of different runs overlap and wait
+ * for each other, depending on memory and links. The longest of them is a lower bound, and is what this returns.
  */
 static double minibatch_s(const struct parallel_job *s)
 {

@@ -1,7 +1,7 @@
 /*
- * For each run and pass a table of as many entries as microbatches: the instance that had these variants last, or
- * others that share its entry. Of the step of a trillion-parameter network on 3072 devices 61 of 100 passes are found
- * here, and 66 are there before. The others go the long way, which finds equal units itself (plan_build.c).
+ * For each run and pass there is a table with an entry per microbatch: the last instance with these variants, or with
+ * others that share the entry. For the step of a trillion-parameter network on 3072 devices, 61 of 100 passes are found
+ * here; 66 of 100 were emitted before. All others are emitted, and plan_build.c finds equal units.
  */
 #include "planner/parallel/parallel_job_cache.h"
 

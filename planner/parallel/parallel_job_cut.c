@@ -1,18 +1,18 @@
 /*
- * planner/parallel/pipeline/stage_partition.h's programmes. Their layers are what runs are made of: blocks, the embedding with the first of
- * them and the head with the last, or layers of a profile.
+ * The dynamic programs of planner/parallel/pipeline/stage_partition.h. Their layers are the units that runs consist of:
+ * blocks, the first with the embedding and the last with the head, or layers of a profile.
  *
- * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches; with other
- * schedules places are refused later where they do not suffice (planner/parallel/parallel_job_layout.h). On a machine with several types
- * of devices each run has the times and the memory of its stage's: of each layer the slowest of them, and the least memory.
+ * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches. With other
+ * schedules planner/parallel/parallel_job_layout.h may later refuse the cut for lack of memory. On a machine with several
+ * types of devices each run has its stage's times and memory: for each layer the slowest device, and the least memory.
  *
- * PipeDream's: the workers are all replicas that the job asks for, tensor groups counting as one, over the levels that
- * the machine has: those of a node and the nodes, where each node has as many of them, else all on one level. Their
- * rates are those of a copy alone. Stages are on devices one behind the other, whatever levels they are divided on.
+ * PipeDream: the workers are all replicas that the job asks for, a tensor group counting as one, over the levels of the
+ * machine: the devices of a node and the nodes, if all nodes have the same number of workers; else one level. Rates are
+ * those of a single copy. Stages are on consecutive devices, no matter on which levels they are divided.
  *
- * Where a job says how many replicas each of several stages has, 15-1, both leave them as they are and choose the cuts alone
- * (planner/parallel/pipeline/stage_cuts.h): balanced by computation, PipeDream's by its formula with all workers on one level, the slowest
- * that they are on.
+ * If a job gives the number of replicas of each of several stages, such as 15-1, both keep these numbers and choose only
+ * the cuts (planner/parallel/pipeline/stage_cuts.h): balanced by computation, PipeDream by its formula with all workers on
+ * one level, the slowest that they are on.
  */
 #include "planner/parallel/parallel_job_cut.h"
 

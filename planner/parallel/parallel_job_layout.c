@@ -1,10 +1,10 @@
 /*
- * The order of a minibatch is walked once without making anything, to count variants. Every minibatch gives
- * back all that it takes, so each is like the first.
+ * The order of a minibatch is walked once without emitting, to count variants. Every minibatch frees all that it takes, so
+ * all are like the first.
  *
  * Rings. A pass frees its slot of weights when it has computed, and the gather for the pass `prefetch` ahead
- * takes that one: `prefetch` + 1 slots, all in use. A gradient is made while the one before it is reduced: two.
- * What comes from storage is read while the one before it goes on: two.
+ * takes that one: `prefetch` + 1 slots, all in use. A gradient is made while the one before it is reduced: two slots.
+ * Data from storage is read while the data before it is copied on: two slots.
  */
 #include "planner/parallel/parallel_job_layout.h"
 
@@ -22,7 +22,7 @@ enum { GRADIENT_SLOTS = 2, STAGED_SLOTS = 2 };
 
 /* --- sizes ---------------------------------------------------------------------------------- */
 
-/* A slice's things have room for those of any. */
+/* The variants of a slice have room for the largest slice. */
 static void size_run(struct parallel_job *s, uint32_t r)
 {
     struct parallel_job_run *run = &s->of[r];
@@ -62,7 +62,7 @@ uint64_t parallel_job_range_bytes(uint64_t bytes)
     return size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT);
 }
 
-/* A ring's slots for one more pass over a run with so many bytes; never more than `most`. */
+/* Adds a slot to a ring for one more pass over a run with these bytes, up to `most` slots. */
 static void widen(struct parallel_job_ring *ring, uint64_t bytes, uint32_t most)
 {
     if (parallel_job_range_bytes(bytes) > ring->bytes) ring->bytes = parallel_job_range_bytes(bytes);

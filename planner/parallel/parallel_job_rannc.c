@@ -1,12 +1,12 @@
 /*
- * A choice is a copy of the job with other degrees. The clock is that of the plan that would follow: passes in the order of
- * 1F1B with what stages send, and behind the last pass back over each stage its exchange of gradients and its step, for a
- * tied table between both ends too. What is offloaded steps on the host, for all stages one behind the other.
+ * A choice is a copy of the job with other degrees. Its clock is the clock of the plan that would follow: passes in the
+ * order of 1F1B with the sends between stages; after a stage's last backward pass, its exchange of gradients and its
+ * step; for a tied table, the sum between both ends, too. Offloaded states step on the host, one stage after the other.
  *
- * The cut knows of states and of what microbatches keep. What passes need beside that, workspace and boundaries on their
- * way, is counted here for each stage of a cut: of each microbatch under way, and of one more, a boundary on either side
- * of it and its gradient. That is no less than planner/parallel/parallel_job_layout.h takes, so that what is chosen has
- * its places; a cut that fits more closely is passed over.
+ * The cut knows states and the activations that microbatches keep. Workspace and boundaries are counted here for each
+ * stage of a cut: for each microbatch in flight, and for one more, a boundary on either side of the stage and its
+ * gradient. planner/parallel/parallel_job_layout.h never needs more, so the chosen cut has its places; a cut that would
+ * only just fit is passed over.
  */
 #include "planner/parallel/parallel_job_rannc.h"
 
@@ -174,13 +174,13 @@ static bool keeps_microbatches(const struct job *job)
     return job->network.family == NETWORK_PROFILE && job->network.profile_samples == 0;
 }
 
-/* What microbatches are made of: samples; of a profile themselves. */
+/* Returns the number of samples; a profile's microbatches count as samples. */
 static uint64_t unit_count(const struct job *job)
 {
     return keeps_microbatches(job) ? job->microbatches : job->microbatch * job->microbatches;
 }
 
-/* The job in so many microbatches in all. */
+/* Divides the job into this total number of microbatches. */
 static struct job in_microbatches(const struct job *job, uint64_t microbatches)
 {
     struct job out = *job;

@@ -1,17 +1,17 @@
 /*
- * Behind the last forward pass the last stage passes back at once, and so does each stage in front of it: with stages
- * that take equally long a minibatch of M microbatches ends after
+ * The last stage passes backward at once after its last forward pass, and so does each stage before it. With equally fast
+ * stages a minibatch of M microbatches ends after
  *
  *     M sum of (f + b) + (K - 1)(max f + max b)
  *
- * for slices of f and b seconds, which is what planner/parallel/pipeline/slice_partition.h makes small, with t = f + b. To these belong the
- * collectives of a tensor group that passes wait for: each slice has as many as a whole sequence, and their latency does
- * not shrink with it. Boundaries and their gradients go from stage to stage beside other slices' passes, but what is passed
- * on last, or first, nobody hides: they belong to the K - 1 hops. All devices of a stage send at once.
+ * for slices of f and b seconds. planner/parallel/pipeline/slice_partition.h minimizes this, with t = f + b. These seconds
+ * include the collectives of a tensor group that passes wait for: each slice has as many collectives as a whole sequence,
+ * and their latency does not shrink with the slice. Boundaries and their gradients are sent during passes of other
+ * slices, except the first and the last ones: these count for the K - 1 hops. All devices of a stage send at once.
  *
- * Gradients of boundaries have as many variants as live at once in this order. Each stage comes a microbatch of slices
- * behind the one that it gets them from: so a short slice behind a long one need not wait for a place until the long one
- * has been used, and there is one more, into which a gradient is made while the one in front is sent.
+ * Gradients of boundaries have one variant for each that is alive at once in this order. Each stage is one microbatch of
+ * slices behind the stage that sends to it, so a short slice after a long one does not wait for the long one's place.
+ * There is one more variant, into which a gradient is made while the one before it is sent.
  */
 #include "planner/parallel/parallel_job_slices.h"
 
@@ -24,7 +24,7 @@
 
 struct parallel_job_slices_costs {
     const struct hardware *hardware;
-    struct job job; /* with one or two slices: what is in front, and the one to time */
+    struct job job; /* with one or two slices: the tokens before the slice, and the slice to time */
     struct collective_group group; /* a tensor group of the first stage, which stands for all */
     double send_latency_s, send_s_per_byte; /* to the next stage, the most that any two have; 0: no links */
 };

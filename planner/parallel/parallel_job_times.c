@@ -1,7 +1,7 @@
 /*
- * Passes take as long as on the slowest device of their stage; for what is sent, the first of each stands for all. The
- * order that is made with this decides nothing but which pass comes before which, and is the same where stages block while
- * they fetch. The simulator times every device.
+ * A pass takes as long as on the slowest device of its stage. For sends, the first device of each stage represents all. The
+ * order made from these times decides only which pass comes before which, and is the same if stages block while they
+ * fetch. The simulator times every device.
  */
 #include "planner/parallel/parallel_job_times.h"
 
@@ -110,7 +110,7 @@ static double slowest_s(const struct parallel_job_times_view *v, const struct jo
     return seconds;
 }
 
-/* Of a microbatch, all its slices. */
+/* Seconds of a microbatch with all its slices. */
 static double work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     double seconds = 0;
@@ -133,7 +133,7 @@ static double gather_from_host_s(const struct parallel_job_times_view *v, uint32
     return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, parallel_host_state(v->job, layers).weight_bytes);
 }
 
-/* Of a microbatch: gradients to shares, weights for the pass forward and the one back. */
+/* Exchanges of a microbatch: gradients to shares, weights for the forward and the backward pass. */
 static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     struct rank_state whole = parallel_whole_state(v->job, layers);
@@ -153,7 +153,7 @@ static double host_work_s(const struct parallel_job_times_view *v, struct parall
     return pass_seconds_parallel(v->hardware, hardware_cpu(v->hardware), v->job, layers, pass);
 }
 
-/* Of the ranks of a stage on one host, one after the other. */
+/* Seconds of the ranks of a stage on one host, one after the other. */
 static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
@@ -163,7 +163,7 @@ static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uin
            (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM));
 }
 
-/* Behind the sum that ranks make and in front of the way up. */
+/* After the sum over ranks and before the copy up. */
 static double host_update_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double joined_s = parallel_joins_on_hosts(v->parallel)

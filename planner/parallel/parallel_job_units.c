@@ -169,7 +169,7 @@ static uint32_t shares(const struct parallel_job_unit *u)
                        host->weight_bytes + host->state_bytes);
 }
 
-/* The next of a ring in host memory: variant 0 has weights alone, 1 all. */
+/* The next slot of a ring in host memory: variant 0 has only weights, variant 1 the whole state. */
 static void access_staged(struct parallel_job_unit *u, struct accesses *a, struct parallel_job_ring *ring, uint32_t variant,
                           uint64_t bytes, uint32_t flags)
 {
@@ -204,7 +204,7 @@ static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum p
     add_slot(u, *slot - 1);
 }
 
-/* What a backward pass reads of the microbatch, for the last time or not. */
+/* Buffers of the microbatch that a backward pass reads, for the last time or not. */
 static void access_inputs(struct parallel_job_unit *u, struct accesses *a, uint32_t n, uint32_t release)
 {
     access_thing(u, a, PARALLEL_JOB_BOUNDARY, u->r, n, ACCESS_READ | release);
@@ -379,7 +379,7 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
 }
 
-/* With collectives beside the second computation. */
+/* With collectives during the second computation. */
 static void emit_backward_in_three(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses input = {0}, weight = {0}, output = {0};
@@ -425,7 +425,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     end_unit(&u);
 }
 
-/* Its collectives gather what was kept of the forward pass. */
+/* Its collectives gather the activations that the forward pass kept. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
@@ -594,7 +594,7 @@ void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
     end_unit(&u);
 }
 
-/* With shares of states and whole weights, these are gathered behind it. */
+/* With shares of states and whole weights, the weights are gathered after the update. */
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (parallel_offloads(s->parallel)) {

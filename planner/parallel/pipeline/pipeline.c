@@ -1,23 +1,23 @@
 /*
- * A clock for each stage. The stage that can start first takes its next step, so steps come out by their
- * starts. Which step that is
+ * There is a clock for each stage. The stage that can start first takes its next step, so steps come out in the order of
+ * their starts. The next step is
  *
- *   by sequence   is the next of a list that follows from the stage's place alone
- *   by readiness  is a backward pass, else a forward pass if few enough microbatches are kept, else
- *                 gradients of weights; if nothing is ready, what will be first
+ *   by sequence   the next one of a list that depends only on the stage's place
+ *   by readiness  a backward pass, else a forward pass if few enough microbatches are kept, else gradients of weights;
+ *                 if no pass is ready, the one that will be ready first
  *
- * zb-h2 goes by readiness, zb-h1 and zb-v both ways, of which the shorter is taken: the lists are made for
- * passes that take equally long, what is ready sees how long they really take. A step needs the forward pass of
- * the run in front, or the backward pass of the run behind and its own forward pass, and what they send.
+ * zb-h2 goes by readiness. zb-h1 and zb-v try both, and the shorter order is taken: the lists assume passes of equal
+ * length, while readiness uses the real lengths. A forward pass needs the forward pass of the previous run. A backward
+ * pass needs the backward pass of the next run and its own forward pass. Both need the data that these send.
  *
  *     P = 3, 4 microbatches   stage 0  F0 F1 F2 B0 F3 B1 B2 B3      (1f1b; 2 forward passes to begin with)
  *                             stage 1  F0 F1 B0 F2 B1 F3 B2 B3
  *                             stage 2  F0 B0 F1 B1 F2 B2 F3 B3
  *
- * A step changes what can be next on its own stage and on those of the runs in front and behind; only these
- * are asked again.
+ * A step changes the next step of its own stage and of the stages of the next and the previous run; only these are
+ * computed again.
  *
- * Cost: O(steps * chunks), and a look at a number of every stage for each step.
+ * Cost: O(steps * chunks), and one comparison per stage for each step.
  */
 #include "planner/parallel/pipeline/pipeline.h"
 
@@ -130,7 +130,7 @@ static uint32_t chunk_of(const struct pipeline_clock *c, uint64_t k, bool forwar
     return forward ? chunk : chunks - 1 - chunk;
 }
 
-/* Forward passes in front of the first backward one. */
+/* Returns the number of forward passes before the first backward pass. */
 static uint64_t warm_up(const struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t stages = c->parallel->pipeline, chunks = c->parallel->chunks;
@@ -159,7 +159,7 @@ static void append_one_by_one(struct pipeline_clock *c)
     }
 }
 
-/* zb-h1: 1f1b, with the gradients of weights as many microbatches behind as the stage is from the first. */
+/* zb-h1: 1f1b; gradients of weights lag by p microbatches on stage p. */
 static void append_h1(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t begin = c->parallel->pipeline - 1 - stage, m = c->microbatches;
@@ -172,7 +172,7 @@ static void append_h1(struct pipeline_clock *c, uint32_t stage)
     for (uint32_t k = 0; k < stage; k++) append(c, stage, PIPELINE_WEIGHT, 0);
 }
 
-/* Both halves of a backward pass, one behind the other. */
+/* Both halves of a backward pass, one after the other. */
 static void append_backward(struct pipeline_clock *c, uint32_t stage, uint32_t chunk)
 {
     append(c, stage, PIPELINE_INPUT, chunk);
@@ -228,7 +228,7 @@ static void next_in_sequence(const struct pipeline_clock *c, uint32_t stage, str
                                     .run = next->run};
 }
 
-/* --- what is ready --------------------------------------------------------------------------- */
+/* --- readiness ------------------------------------------------------------------------------- */
 
 static uint32_t kept_max(const struct parallel *p)
 {
@@ -289,7 +289,7 @@ static void run_pass(struct pipeline_clock *c, uint32_t stage, const struct pipe
     if (choice->pass != PIPELINE_INPUT) s->kept--;
 }
 
-/* Of equals the lower stage. */
+/* Among equal stages, the lower one. */
 static void play(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t node = c->leaf_count + stage;

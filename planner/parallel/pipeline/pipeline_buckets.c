@@ -5,7 +5,7 @@
 
 #include "base/try.h"
 
-/* Of each stage: all its runs, and what the last of them sends. */
+/* Times of each stage: the passes over all its runs, and the send of the last run. */
 static enum status stage_times(struct arena *arena, const struct parallel *parallel, const struct pipeline_times *runs,
                                struct pipeline_times **out, struct error *err)
 {

@@ -13,7 +13,7 @@
 
 struct stage_blocks_cell {
     double value;
-    uint32_t next; /* the first layer behind the block */
+    uint32_t next; /* the first layer after the block */
 };
 
 struct joiner {
@@ -44,7 +44,7 @@ static void fill(const struct joiner *j, double limit_s)
     for (uint32_t blocks = 1; blocks <= j->most; blocks++)
         for (uint32_t i = 0; i < j->layers; i++) {
             struct stage_blocks_cell *cell = cell_of(j, blocks, i);
-            uint32_t end = j->layers - (blocks - 1); /* a layer for each block behind */
+            uint32_t end = j->layers - (blocks - 1); /* a layer for each later block */
             *cell = (struct stage_blocks_cell){INFINITY, 0};
             for (uint32_t next = blocks == 1 ? j->layers : i + 1; next <= end; next++) {
                 double value = with_block(j, blocks, i, next, limit_s);

@@ -11,7 +11,7 @@
 
 struct stage_cuts_cell {
     double slowest_s;
-    uint32_t end; /* the layer behind stage s */
+    uint32_t end; /* the layer after stage s */
 };
 
 struct stage_cuts_cutter {
@@ -20,7 +20,7 @@ struct stage_cuts_cutter {
     struct stage_cuts_cell *cells; /* [s][i], i up to the number of layers */
 };
 
-/* What a stage is so far, layer by layer. */
+/* The sums of a stage so far, layer by layer. */
 struct stage_cuts_sums {
     double seconds, weight_bytes;
     uint64_t held_bytes, kept_bytes;
@@ -62,7 +62,7 @@ static double stage_s(const struct stage_cuts_request *request, uint32_t s, cons
     return fmax(sums->seconds, 2.0 * (replicas - 1) * sums->weight_bytes / request->bytes_per_s) / replicas;
 }
 
-/* From the last stage to the first; a stage leaves at least a layer to each of those behind it. */
+/* From the last stage to the first; a stage leaves at least one layer to each later stage. */
 static void fill(struct stage_cuts_cutter *c)
 {
     const struct stage_cuts_request *request = c->request;
