@@ -7,45 +7,46 @@
  *     stage 1         F0   F1 B0 F2 B1  F3 B2  F4 B3            |  B N-1
  *     stage 2         F0 B0 F1 B1 F2 B2 F3 B3  F4 B4            |
  *
- * A forward pass needs the one of the stage in front in the same tick, a backward pass the one of the stage behind
- * in the tick before: so this is an order in which everything comes behind what it needs. Stage by stage it is that
- * of 1F1B with P - 1 - p forward passes to begin with. No stage keeps more than P - p microbatches, and the slowest
- * is never idle once the pipeline is full: every cycle of waiting leads up some stages and down again over as many
+ * A forward pass needs the previous stage's forward pass of the same tick, a backward pass the next stage's backward
+ * pass of the tick before. So in this order every pass comes after the passes that it needs. On each stage it is 1F1B
+ * with P - 1 - p forward passes at the start. No stage keeps more than P - p microbatches, and the slowest stage is never
+ * idle once the pipeline is full: every cycle of waiting goes up some stages and down again over the same number of
  * ticks, so it is no longer than its slowest stage's.
  *
- * Stages with replicas that take turns (models/job/parallel.h). Then a tick is a microbatch of the whole job. Stage p, with
- * r(p) replicas that have n(p) microbatches under way each, passes forward over microbatch n in tick n + S(p) and back in
- * tick n + S(p) + L(p), L(p) = (n(p) - 1) r(p), which is P - 1 - p where all have one:
+ * If stages have replicas that take turns (models/job/parallel.h), a tick is a microbatch of the whole job. Stage p has
+ * r(p) replicas with n(p) microbatches in flight each. It passes forward over microbatch n in tick n + S(p) and backward
+ * in tick n + S(p) + L(p), where L(p) = (n(p) - 1) r(p). If every stage has one replica, L(p) is P - 1 - p:
  *
  *     replicas 1-2   tick        0    1    2     3     4           replicas 2-1   0    1    2       3
  *     stage 0                    F0   F1   F2 B0 F3 B1 F4 B2       stage 0, 0     F0        F2 B0
  *     stage 1, replica 0         F0 B0     F2 B2       F4 B4                1          F1           F3 B1
  *              replica 1              F1 B1      F3 B3             stage 1                  F0 B0   F1 B1
  *
- * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1), and S(p) <= S(p + 1) with S(p) + L(p) not below
- * S(p + 1) + L(p + 1) is an order where what is needed comes first: in a tick forward passes in the order of stages, then
- * backward passes from the last stage on. In this order a boundary waits S(p + 1) - S(p) ticks on the replica that made
- * it, and its gradient what is left of L(p) - L(p + 1): all of these are given to the side that has more replicas to
- * keep them. Streams see the same order either way.
+ * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1). If S(p) <= S(p + 1) and S(p) + L(p) is not below
+ * S(p + 1) + L(p + 1), every pass comes after the passes that it needs: within a tick, forward passes in the order of
+ * stages, then backward passes from the last stage to the first. In this order a boundary waits S(p + 1) - S(p) ticks on
+ * the replica that made it, and its gradient the rest of L(p) - L(p + 1). The side with more replicas gets all of these
+ * ticks, because it has more memory for them. Streams see the same order either way.
  *
- * An update joins all replicas of a stage, and those that passed back over the earlier microbatches of its round wait for
- * those that pass over the later ones. That is hidden as long as the stages behind have microbatches left meanwhile.
+ * An update joins all replicas of a stage. Replicas with earlier microbatches of its round wait for replicas with later
+ * ones. The wait is hidden while the later stages still have microbatches.
  *
- * Updates. Behind the last backward pass of a minibatch (of pipedream each) over a run the gradients of data-parallel ranks
- * are added up, those of a stage's buckets beside the passes back over the ones in front. The update comes when it must: in
- * front of the stage's next backward pass, which adds to the gradient again, but with pipedream in front of the next
- * forward pass, which wants the new version. So with 2bw a forward pass hides a part of that exchange.
+ * Updates. After the last backward pass of a minibatch over a run (with pipedream, after each), the gradients of
+ * data-parallel ranks are summed, the gradients of a stage's buckets during the backward passes over earlier buckets. The
+ * update comes as late as possible: before the stage's next backward pass, which adds to the gradient again; with
+ * pipedream before the next forward pass, which needs the new version. So with 2bw a forward pass hides a part of the
+ * exchange.
  *
- * Buckets. A stage passes over its runs one behind the other, in the same tick.
+ * Buckets. A stage passes over its runs one after the other, in the same tick.
  *
- * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0); the update reads
- * version u and makes u + 1, in the slot that they have just left, or in place where there is one slot. A version ends
- * with the last pass that reads it, or, where none is left to, with the update.
+ * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0). The update reads
+ * version u and makes version u + 1, in the slot that the round has just left, or in place if there is only one slot. A
+ * version ends with the last pass that reads it, or with the update if no pass is left to read it.
  *
- * Repetition. Slots and variants are taken in turn, so ticks repeat: with r(p) times the places on a replica of each
- * kind of thing, versions being as many as activations, or with 2bw two for every other minibatch. The period is the
- * least common multiple of all. What lies between the first ticks and the end is
- * stored once; where that is not twice as long, everything is written out.
+ * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the number of places of each kind on
+ * a replica. There are as many versions as activations, or with 2bw two for every other minibatch. The period is the
+ * least common multiple of all these. The ticks between the first ones and the end are stored once; if they are not at
+ * least two periods, everything is written out.
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, sections 3.2 and 3.3; arXiv 2006.09503, section 3.
  */

@@ -12,7 +12,7 @@
  *       boundaries | their gradients ]
  *
  * On one stage, and between the buckets of a stage, gradients of boundaries alternate between two places, because each
- * is made by the pass that uses up the one before it.
+ * is made by the pass that uses up the gradient of the next boundary.
  *
  * Swapped activations of all runs share n places of the largest run's size, n being the number that fits: run r has
  * place r mod n (the last run has its own place if it is larger). The last n runs stay on the device. Run r + n takes
@@ -27,7 +27,7 @@
  *
  * Asynchronous schedules do not end with a minibatch, so their microbatches use n places in turn: microbatch m of a
  * replica has place m mod n. If stages take turns by themselves (parallel_turns()), the boundary between two stages has
- * different places on both: variant k f + j is place k on its own stage and place j of f on the next stage.
+ * different places on both: variant k f + j is place k on its own stage and place j of f on the previous stage.
  * Microbatches in flight are counted modulo the largest possible number. Versions of weights use their slots in turn
  * as well. Synchronous schedules whose stages take turns by themselves do the same within each minibatch, with the
  * number of places that their order needs.
@@ -50,7 +50,7 @@ enum parallel_job_thing { PARALLEL_JOB_ACTIVATIONS, PARALLEL_JOB_BOUNDARY, PARAL
 /* A variant in the plan: indexes + 1, once they are known. */
 struct parallel_job_variant {
     uint32_t buffer;
-    uint32_t slots[2]; /* on the run's own stage, and on the next stage */
+    uint32_t slots[2]; /* on the run's own stage, and on the previous stage */
 };
 
 /* The variants of one kind of data of one run. */
@@ -60,9 +60,9 @@ struct parallel_job_pool {
     uint32_t variant_room;
     uint32_t *free;       /* a bit for each variant; all 0: no variant is free */
     uint32_t free_count, made;
-    uint32_t front; /* number of places on the next stage if it differs; 0: equal to `made` */
+    uint32_t front; /* number of places on the previous stage if it differs; 0: equal to `made` */
     uint64_t bytes;
-    uint64_t offset[2];   /* of variant 0 on the run's own stage, and on the next stage */
+    uint64_t offset[2];   /* of variant 0 on the run's own stage, and on the previous stage */
 };
 
 /* An emitted pass over a run, and its variants (planner/parallel/parallel_job_cache.h). */
