@@ -14,6 +14,7 @@
 
 #include "base/size.h"
 #include "cli/common/cli.h"
+#include "cli/explain/causes.h"
 #include "models/cost/collective.h"
 #include "models/job/job.h"
 #include "models/job/job_keys.h"
@@ -299,6 +300,7 @@ static void words_are_those_of_the_program(void **state)
               COLLECTIVE_KIND_COUNT, 0);
     must_list(schemas, "trace-file", "properties/streams/items/properties/kind/enum", plan_stream_names, STREAM_KIND_COUNT, 0);
     must_list(schemas, "instance-file", "properties/objective/enum", instance_objective_names, OBJECTIVE_COUNT, 0);
+    must_list(schemas, "explain", "properties/causes/items/properties/cause/enum", explain_cause_names, EXPLAIN_CAUSE_COUNT, 0);
     json_decref(schemas);
 }
 
