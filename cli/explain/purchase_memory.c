@@ -15,7 +15,7 @@
 /* Resident jobs have the devices of the plan, as if the file had named them. */
 static bool has_devices(const struct plan *plan)
 {
-    static const char before[] = "leases"; /* what plans of version 0.2.0 call it */
+    static const char before[] = "leases"; /* what plans of version 0.1.0 call it */
     return plan->reservation_count > 0 && (strcmp(plan->policy, reservation_policy) == 0 || strcmp(plan->policy, before) == 0);
 }
 

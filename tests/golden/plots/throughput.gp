@@ -1,4 +1,4 @@
-# Made by spillway 0.1.0.
+# Made by spillway 0.2.0.
 set encoding utf8
 set terminal svg enhanced size 1000,250 font 'sans-serif,12' background '#ffffff'
 set output 'throughput.svg'
