@@ -21,7 +21,8 @@
  *     layers     the shards of a job partition its layers, with the embedding as a shard of its own
  *     work       each compute carries the work that models/ computes for it
  *
- * Cost: linear in the operations; memory in the size of the tables.
+ * Cost: linear in the operations, where repetitions of a segment that pass like those before count once
+ * (plan_check_repeat.c); memory in the size of the tables.
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_H

@@ -192,10 +192,12 @@ enum status check_is_live(struct check_walk *r, const struct plan_access *access
 {
     char text[PLAN_TEXT_BYTES], where[32];
     if (!plan_buffer_lives(&r->plan->buffers[access->buffer])) {
-        *out = &r->hosts[r->index_of[access->buffer] + r->rank];
-        return STATUS_OK;
+        uint32_t host = r->index_of[access->buffer] + r->rank;
+        *out = &r->hosts[host];
+        return check_repeat_note(r, host, false);
     }
     const struct check_live_cell *cell = live_cell(r, access);
+    TRY(check_repeat_note(r, (uint64_t)(cell - r->live_at), true));
     if (cell->live == NOT_LIVE)
         return check_fail(r->c, CHECK_RULE_LIFETIMES, "accesses the %s, which is not live on %s",
                           check_access_text(r->c, access, text), place_text(r, place_of(r, access), where));

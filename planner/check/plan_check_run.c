@@ -10,7 +10,8 @@
  *     orderings point backward  ->  acquire (free range, large enough)  ->  all accesses are live
  *       ->  copy contents, or find the claimed contents and leave new ones  ->  release
  *
- * plan_check_live.c knows the places of live buffers.
+ * plan_check_live.c knows the places of live buffers. plan_check_repeat.c leaves out repetitions of a segment that pass
+ * like those before.
  *
  * When all instances are on gangs, no device is in two gangs, and there are no reservations, the devices of a gang make
  * the same accesses with the same slots, and fetch from places of peers that do so too. Then the first place is
@@ -235,11 +236,14 @@ static enum status run_order(struct check_walk *r)
     for (r->segment = 0; r->segment < plan->segment_count; r->segment++) {
         const struct plan_segment *segment = &plan->segments[r->segment];
         r->segment_start[r->segment] = r->c->position;
-        for (uint32_t repeat = 0; repeat < segment->repeat_count; repeat++)
+        check_repeat_enter(r);
+        for (uint32_t done = 0, left_out; done < segment->repeat_count; done += left_out) {
             for (uint32_t i = 0; i < segment->instance_count; i++) {
                 r->instance = &plan->instances[segment->first_instance + i];
                 TRY(run_instance(r));
             }
+            TRY(check_repeat_done(r, segment, ++done, &left_out));
+        }
     }
     r->c->unit = NULL;
     r->c->op = NULL;
@@ -499,6 +503,7 @@ static void run_release(struct check_walk *r)
     free(r->first_turn);
     free(r->smallest);
     free(r->peers);
+    check_repeat_release(&r->repeats);
 }
 
 enum status check_run(struct checker *c)

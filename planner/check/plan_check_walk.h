@@ -45,6 +45,24 @@ struct check_job_progress {
 /* Facts about a shard's state: it was brought to a device, brought back, found on the host. */
 enum { CHECK_LOADED = 1, CHECK_STORED = 2, CHECK_FOUND = 4 };
 
+struct check_words {
+    uint64_t *words;
+    size_t count, capacity;
+};
+
+/* What is known of the repetitions of a segment (plan_check_repeat.c). */
+struct check_repeats {
+    uint32_t next_try;          /* repetitions done before it, and the one that is noted */
+    bool noting;                /* what the repetition touches */
+    struct check_words touched; /* cells of live_at and hosts */
+    struct check_words jobs;    /* of the segment, ascending */
+    uint64_t farthest;          /* instances that its orderings reach back */
+    uint32_t look;              /* the one being made */
+    struct check_words shapes[3], numbers[3]; /* by look */
+    uint64_t left_out;          /* repetitions ... */
+    size_t moved;               /* ... and numbers that know of them */
+};
+
 struct check_walk {
     struct checker *c;
     const struct plan *plan;
@@ -83,12 +101,21 @@ struct check_walk {
     uint32_t versions_rank;                               /* ... and this place of its gang */
     uint32_t segment;
     uint32_t acquire;         /* next entry of the instance's layout */
+    struct check_repeats repeats;
 };
 
 static inline enum status check_no_memory(struct check_walk *r)
 {
     return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
 }
+
+/* Begin a segment. After `done` repetitions of it were walked: *left_out more are proven to pass, and the walk continues
+ * after them. Note that an operation accesses a cell of live_at (lives) or an entry of hosts. Errors: STATUS_NO_MEMORY. */
+void check_repeat_enter(struct check_walk *r);
+MUST_CHECK enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
+                                         uint32_t *left_out);
+MUST_CHECK enum status check_repeat_note(struct check_walk *r, uint64_t index, bool lives);
+void check_repeat_release(struct check_repeats *repeats);
 
 /* Checks that the walk's unit may run: its reservation has its devices, and took them over empty. */
 enum { CHECK_RESERVATION_TO_COME, CHECK_RESERVATION_RUNS, CHECK_RESERVATION_OVER };
