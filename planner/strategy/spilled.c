@@ -127,7 +127,7 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
         order->tried = effort.iterations;
         if (options->search) planner_search_add(options->search, &effort);
     } else {
-        status = schedule_make(&times, policy, options->seed, out, err);
+        status = schedule_make(&times, policy, options->seed, false, out, err);
     }
     cost_table_release(&times);
     return status;

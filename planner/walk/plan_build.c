@@ -53,6 +53,9 @@ struct plan_builder {
     struct error error;
     struct capacities capacity;
     struct intern unit_table, slot_table, layout_table, work_table, buffer_table;
+    struct plan_repeat *repeats; /* of instances, in order */
+    uint32_t repeat_count;
+    size_t repeat_capacity;
     bool in_unit;
     bool finished;
 };
@@ -443,6 +446,16 @@ void plan_builder_peer(struct plan_builder *builder, uint32_t peer)
     plan->instances[plan->instance_count - 1].peer = peer;
 }
 
+void plan_builder_repeat(struct plan_builder *builder, uint32_t count, uint64_t times)
+{
+    struct plan *plan = &builder->plan;
+    if (!reserve(builder, &builder->repeats, &builder->repeat_capacity, builder->repeat_count, sizeof *builder->repeats,
+                 PLAN_SEGMENTS_MAX, "repeats"))
+        return;
+    assert(count <= plan->instance_count);
+    builder->repeats[builder->repeat_count++] = (struct plan_repeat){plan->instance_count - count, count, times};
+}
+
 void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count)
 {
     struct plan *plan = &builder->plan;
@@ -530,6 +543,7 @@ void plan_builder_destroy(struct plan_builder *builder)
     struct intern *tables[] = {&builder->unit_table, &builder->slot_table, &builder->layout_table,
                                &builder->work_table, &builder->buffer_table};
     for (size_t i = 0; i < ARRAY_COUNT(tables); i++) free(tables[i]->cells);
+    free(builder->repeats);
     free(builder);
 }
 
@@ -624,7 +638,8 @@ enum status plan_builder_finish(struct plan_builder *builder, struct plan *out, 
     } else if (builder->error.status == STATUS_OK) {
         struct plan_folded folded;
         uint32_t first_choice = plan_first_choice(plan);
-        if (plan_fold(plan->instances, first_choice, &folded, &builder->error) == STATUS_OK) {
+        if (plan_fold_repeats(plan->instances, first_choice, builder->repeats, builder->repeat_count, &folded,
+                              &builder->error) == STATUS_OK) {
             if (plan->choice_count > 0)
                 memmove(plan->instances + folded.instance_count, plan->instances + first_choice,
                         plan->choice_count * sizeof *plan->instances);

@@ -51,6 +51,9 @@ void plan_builder_instance(struct plan_builder *builder, uint32_t unit, uint32_t
 /* Appends an earlier instance again, on the same devices. */
 void plan_builder_again(struct plan_builder *builder, uint32_t instance);
 
+/* Repeats the `count` instances appended last `times` times more in the plan order. */
+void plan_builder_repeat(struct plan_builder *builder, uint32_t count, uint64_t times);
+
 /* Adds a choice for a unit on a device, after all instances of the plan order. */
 void plan_builder_choice(struct plan_builder *builder, uint32_t unit, uint32_t device,
                          const uint32_t *slots, uint32_t slot_count);
@@ -71,7 +74,7 @@ void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uin
 void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count);
 
 /* Folds repetitions into segments and moves the result to *out. The builder can only be destroyed afterwards. Folding
- * is exact: expanding the segments gives the instances appended. */
+ * is exact: expanding the segments gives the instances appended and repeated. */
 MUST_CHECK enum status plan_builder_finish(struct plan_builder *builder, struct plan *out,
                                            struct error *err);
 

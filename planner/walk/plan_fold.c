@@ -240,3 +240,131 @@ out:
     free(f.next);
     return status;
 }
+
+/* --- repeats -------------------------------------------------------------------------------- */
+
+struct joiner {
+    const struct plan_instance *given;
+    const struct plan_repeat *repeats;
+    struct plan_instance *instances; /* the front is filled */
+    struct plan_folded folded;       /* so far */
+    size_t capacity;
+    struct error *err;
+};
+
+/* Of instances from `first` of the front on. */
+static enum status join_segment(struct joiner *j, uint32_t first, uint32_t count, uint64_t repeats)
+{
+    while (repeats > 0) {
+        uint32_t some = repeats < UINT32_MAX ? (uint32_t)repeats : UINT32_MAX;
+        enum status status = array_reserve(&j->folded.segments, &j->capacity, j->folded.segment_count,
+                                           sizeof *j->folded.segments, PLAN_SEGMENTS_MAX, "segments", j->err);
+        if (status) return status;
+        j->folded.segments[j->folded.segment_count++] = (struct plan_segment){first, count, some};
+        repeats -= some;
+    }
+    return STATUS_OK;
+}
+
+/* A piece that was folded by itself, with what its repeats add to its segments; takes them over. */
+static enum status join_folded(struct joiner *j, const struct plan_instance *instances, struct plan_folded *piece,
+                               const uint64_t *more)
+{
+    uint32_t front = j->folded.instance_count;
+    enum status status = STATUS_OK;
+    memcpy(j->instances + front, instances, piece->instance_count * sizeof *instances);
+    j->folded.instance_count += piece->instance_count;
+    for (uint32_t s = 0; s < piece->segment_count && !status; s++) {
+        const struct plan_segment *segment = &piece->segments[s];
+        status = join_segment(j, front + segment->first_instance, segment->instance_count, segment->repeat_count + more[s]);
+    }
+    return status;
+}
+
+static enum status join_repeat(struct joiner *j, const struct plan_repeat *repeat)
+{
+    uint32_t front = j->folded.instance_count;
+    memcpy(j->instances + front, j->given + repeat->first, repeat->count * sizeof *j->given);
+    j->folded.instance_count += repeat->count;
+    return join_segment(j, front, repeat->count, repeat->times + 1);
+}
+
+/* What lies within a segment's stretch, and is whole periods of it, makes it longer. more: zeroed, per segment of the piece
+ * from `begin` on; outside: per repeat, those that make nothing longer. Returns how many these are. */
+static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct plan_folded *piece, uint32_t first_repeat,
+                         uint32_t end_repeat, uint64_t *more, bool *outside)
+{
+    uint32_t at = begin, s = 0, count = 0;
+    for (uint32_t r = first_repeat; r < end_repeat; r++) {
+        const struct plan_repeat *repeat = &j->repeats[r];
+        while (at + piece->segments[s].instance_count * piece->segments[s].repeat_count <= repeat->first) {
+            at += piece->segments[s].instance_count * piece->segments[s].repeat_count;
+            s++;
+        }
+        uint32_t period = piece->segments[s].instance_count, end = at + period * piece->segments[s].repeat_count;
+        outside[r] = repeat->first + repeat->count > end || repeat->count % period != 0;
+        if (outside[r]) count++;
+        else more[s] += repeat->times * (repeat->count / period);
+    }
+    return count;
+}
+
+static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
+                              bool *outside);
+
+/* The piece in parts: repeats that are outside of its segments, and what is between them. */
+static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
+                              bool *outside)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t r = first_repeat; r < end_repeat && !status; r++) {
+        if (!outside[r]) continue;
+        status = join_piece(j, begin, j->repeats[r].first, first_repeat, r, outside);
+        if (!status) status = join_repeat(j, &j->repeats[r]);
+        begin = j->repeats[r].first + j->repeats[r].count;
+        first_repeat = r + 1;
+    }
+    return status ? status : join_piece(j, begin, end, first_repeat, end_repeat, outside);
+}
+
+/* Instances [begin, end) as they were given, with the repeats among them. */
+static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
+                              bool *outside)
+{
+    struct plan_folded piece = {0};
+    uint64_t *more = NULL;
+    if (begin == end) return STATUS_OK;
+    struct plan_instance *instances = alloc_zeroed(end - begin, sizeof *instances);
+    if (!instances) return error_memory(j->err, "folding the plan", (end - begin) * sizeof *instances);
+    memcpy(instances, j->given + begin, (end - begin) * sizeof *instances);
+    enum status status = plan_fold(instances, end - begin, &piece, j->err);
+    if (!status) more = alloc_zeroed(piece.segment_count, sizeof *more);
+    if (!status && !more) status = error_memory(j->err, "folding the plan", piece.segment_count * sizeof *more);
+    bool parts = !status && lengthen(j, begin, &piece, first_repeat, end_repeat, more, outside) > 0;
+    if (!status && !parts) status = join_folded(j, instances, &piece, more);
+    free(instances);
+    free(more);
+    free(piece.segments);
+    return status || !parts ? status : join_parts(j, begin, end, first_repeat, end_repeat, outside);
+}
+
+enum status plan_fold_repeats(struct plan_instance *instances, uint32_t count, const struct plan_repeat *repeats,
+                              uint32_t repeat_count, struct plan_folded *out, struct error *err)
+{
+    if (repeat_count == 0) return plan_fold(instances, count, out, err);
+    size_t bytes = count * sizeof *instances;
+    struct joiner j = {.repeats = repeats, .instances = instances, .err = err};
+    struct plan_instance *given = alloc_zeroed(count, sizeof *given);
+    bool *outside = alloc_zeroed(repeat_count, sizeof *outside);
+    enum status status = given && outside ? STATUS_OK : error_memory(err, "folding the plan", bytes);
+    if (!status) {
+        memcpy(given, instances, bytes);
+        j.given = given;
+        status = join_piece(&j, 0, count, 0, repeat_count, outside);
+    }
+    free(given);
+    free(outside);
+    if (status) free(j.folded.segments);
+    else *out = j.folded;
+    return status;
+}

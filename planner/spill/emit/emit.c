@@ -212,26 +212,80 @@ static bool continues(const struct emitter *e, const struct schedule *schedule,
            !on_host(e, unit) && !on_host(e, next);
 }
 
-/* last_device: per job, filled in on the way. */
-static void emit_schedule(struct emitter *e, const struct schedule *schedule, bool *continued,
-                          uint32_t *last_device)
+/* What a pass over the schedule knows. */
+struct emission {
+    const struct schedule *schedule;
+    bool *continued;       /* per unit: its input is on its device */
+    uint32_t *last_device; /* per job */
+};
+
+static void emit_scheduled(struct emitter *e, struct emission *on, uint32_t i)
 {
+    const struct scheduled_unit *unit = &on->schedule->units[i];
+    bool here_out = continues(e, on->schedule, unit);
+    enum emit_origin origin = unit->fetches      ? EMIT_ORIGIN_PEER
+                              : on->continued[i] ? EMIT_ORIGIN_HERE
+                                                 : EMIT_ORIGIN_HOST;
+    if (here_out) on->continued[unit->next_here] = true;
+    if (unit->first && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_OPEN);
+    if (unit->first) add_beside(e, unit, PLAN_LOAD);
+    add_instance(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
+    if (unit->fetches && !e->status) plan_builder_peer(e->builder, on->last_device[unit->job]);
+    on->last_device[unit->job] = unit->device;
+    if (updates_behind(e, unit)) add_beside(e, unit, PLAN_UPDATE);
+    if (keeps_behind(e, unit)) add_beside(e, unit, PLAN_KEEP);
+    if (unit->last) add_beside(e, unit, PLAN_STORE);
+    if (unit->last && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_CLOSE);
+}
+
+/* Is it the same weight buffer's, edge's and staged state's turn as when these turns were kept, on every device? */
+static bool turns_are_back(const struct emitter *e, const struct emit_turns *kept)
+{
+    const struct partition *p = e->partition;
+    for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
+        if ((e->edge_turn[d] - kept[d].edge) % p->edge_count != 0 ||
+            (e->weight_buffer_turn[d] - kept[d].weight_buffer) % p->weight_buffer_count != 0 ||
+            (e->transient_turn[d] != kept[d].transient && (e->transient_turn[d] - kept[d].transient) % p->storage.turns != 0) ||
+            (e->held_turn[d] != kept[d].held && (e->held_turn[d] - kept[d].held) % p->storage.turns != 0))
+            return false;
+    return true;
+}
+
+/* The units of a cycle were emitted once. They are emitted until they would be the same instances again, which are
+ * repeated, and what is left of their number follows. `kept`, `instances`: at the cycle's begin. */
+static void emit_cycle(struct emitter *e, struct emission *on, const struct scheduled_cycle *cycle, const struct emit_turns *kept,
+                       uint32_t instances)
+{
+    uint64_t copies = 1, all = cycle->times + 1;
+    while (copies < all && !e->status && !turns_are_back(e, kept)) {
+        for (uint32_t i = cycle->first; i < cycle->end; i++) emit_scheduled(e, on, i);
+        copies++;
+    }
+    if (e->status || copies == all) return;
+    plan_builder_repeat(e->builder, e->plan->instance_count - instances, all / copies - 1);
+    for (uint64_t left = all % copies; left > 0 && !e->status; left--)
+        for (uint32_t i = cycle->first; i < cycle->end; i++) emit_scheduled(e, on, i);
+}
+
+static void keep_turns(const struct emitter *e, struct emit_turns *kept)
+{
+    for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
+        kept[d] = (struct emit_turns){e->edge_turn[d], e->weight_buffer_turn[d], e->transient_turn[d], e->held_turn[d]};
+}
+
+/* kept: (devices), scratch. */
+static void emit_schedule(struct emitter *e, struct emission *on, struct emit_turns *kept)
+{
+    const struct schedule *schedule = on->schedule;
+    const struct scheduled_cycle *cycle = schedule->cycles, *end = cycle + schedule->cycle_count;
+    uint32_t instances = 0;
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
-        const struct scheduled_unit *unit = &schedule->units[i];
-        bool here_out = continues(e, schedule, unit);
-        enum emit_origin origin = unit->fetches  ? EMIT_ORIGIN_PEER
-                             : continued[i] ? EMIT_ORIGIN_HERE
-                                            : EMIT_ORIGIN_HOST;
-        if (here_out) continued[unit->next_here] = true;
-        if (unit->first && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_OPEN);
-        if (unit->first) add_beside(e, unit, PLAN_LOAD);
-        add_instance(e, unit_of(e, unit, origin, here_out || unit->fetched), unit->device, unit->seat);
-        if (unit->fetches && !e->status) plan_builder_peer(e->builder, last_device[unit->job]);
-        last_device[unit->job] = unit->device;
-        if (updates_behind(e, unit)) add_beside(e, unit, PLAN_UPDATE);
-        if (keeps_behind(e, unit)) add_beside(e, unit, PLAN_KEEP);
-        if (unit->last) add_beside(e, unit, PLAN_STORE);
-        if (unit->last && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_CLOSE);
+        if (cycle < end && i == cycle->first) {
+            keep_turns(e, kept);
+            instances = e->plan->instance_count;
+        }
+        emit_scheduled(e, on, i);
+        if (cycle < end && i + 1 == cycle->end) emit_cycle(e, on, cycle++, kept, instances);
     }
 }
 
@@ -255,15 +309,17 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
                         .err = err};
     size_t ids = (size_t)partition->shard_count * 3 * UNIT_VARIANTS;
     uint32_t devices = plan->hardware.device_count;
-    bool *continued = calloc(schedule->count + 1u, sizeof *continued);
-    uint32_t *last_device = calloc(plan->jobs.count + 1u, sizeof *last_device);
+    struct emission on = {.schedule = schedule,
+                          .continued = calloc(schedule->count + 1u, sizeof *on.continued),
+                          .last_device = calloc(plan->jobs.count + 1u, sizeof *on.last_device)};
+    struct emit_turns *kept = calloc(devices, sizeof *kept);
     e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);
     e.edge_turn = calloc(devices, sizeof *e.edge_turn);
     e.weight_buffer_turn = calloc(devices, sizeof *e.weight_buffer_turn);
     e.transient_turn = calloc(devices, sizeof *e.transient_turn);
     e.held_turn = calloc(devices, sizeof *e.held_turn);
     e.host_seat = calloc(devices, sizeof *e.host_seat);
-    if (!continued || !last_device || !e.unit_ids || !e.edge_turn || !e.weight_buffer_turn ||
+    if (!on.continued || !on.last_device || !kept || !e.unit_ids || !e.edge_turn || !e.weight_buffer_turn ||
         !e.transient_turn || !e.held_turn || !e.host_seat) {
         e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);
     } else {
@@ -273,11 +329,12 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
             plan_builder_shard(builder, partition->shards[s].job,
                                partition->shards[s].first_layer,
                                partition->shards[s].layer_count, partition->shards[s].inputs_only);
-        emit_schedule(&e, schedule, continued, last_device);
-        if (partition->apart) add_choices(&e, last_device);
+        emit_schedule(&e, &on, kept);
+        if (partition->apart) add_choices(&e, on.last_device);
     }
-    free(continued);
-    free(last_device);
+    free(on.continued);
+    free(on.last_device);
+    free(kept);
     free(e.unit_ids);
     free(e.slots);
     free(e.acquires);

@@ -84,7 +84,7 @@ static enum status create_groups(struct arena *arena, struct agenda *a, uint32_t
 enum status agenda_create(struct arena *arena, uint32_t job_count, uint32_t device_count, uint32_t *group_of,
                           uint32_t group_count, struct agenda *out, struct error *err)
 {
-    struct agenda a = {.group_of = group_of};
+    struct agenda a = {.group_of = group_of, .group_count = group_count};
     TRY(ARENA_NEW(arena, job_count, a.jobs, err));
     TRY(ARENA_NEW(arena, group_count, a.groups, err));
     TRY(ARENA_NEW(arena, device_count, a.place_in_group, err));
@@ -92,6 +92,15 @@ enum status agenda_create(struct arena *arena, uint32_t job_count, uint32_t devi
     TRY(create_groups(arena, &a, device_count, group_count, err));
     *out = a;
     return STATUS_OK;
+}
+
+void agenda_clear(struct agenda *agenda)
+{
+    for (uint32_t g = 0; g < agenda->group_count; g++) {
+        struct agenda_group *group = &agenda->groups[g];
+        group->waiting = group->ranked = AGENDA_NONE;
+        decide(agenda, group);
+    }
 }
 
 void agenda_add(struct agenda *agenda, uint32_t job, uint32_t group, double ready_s)
@@ -143,4 +152,10 @@ uint32_t agenda_pop(struct agenda *agenda, uint32_t group)
     g->ranked = pop(agenda, job);
     decide(agenda, g);
     return job;
+}
+
+double agenda_highest(const struct agenda *agenda, uint32_t group)
+{
+    uint32_t job = agenda->groups[group].ranked;
+    return job == AGENDA_NONE ? -HUGE_VAL : -agenda->jobs[job].key;
 }

@@ -38,6 +38,7 @@ struct agenda_group {
 struct agenda {
     struct agenda_job *jobs;
     struct agenda_group *groups;
+    uint32_t group_count;
     uint32_t *group_of, *place_in_group; /* by device */
     struct tournament next_s; /* by device: when it decides; HUGE_VAL where another device of its group does */
 };
@@ -48,6 +49,9 @@ struct agenda {
  */
 MUST_CHECK enum status agenda_create(struct arena *arena, uint32_t job_count, uint32_t device_count,
                                      uint32_t *group_of, uint32_t group_count, struct agenda *out, struct error *err);
+
+/* Removes all jobs. */
+void agenda_clear(struct agenda *agenda);
 
 /* Adds a job, which becomes ready at ready_s. */
 void agenda_add(struct agenda *agenda, uint32_t job, uint32_t group, double ready_s);
@@ -64,5 +68,8 @@ void agenda_rank(struct agenda *agenda, uint32_t job, uint32_t group, double ran
 
 /* Removes and returns the group's job of highest rank; the lowest one of equal ones. The group must have one. */
 uint32_t agenda_pop(struct agenda *agenda, uint32_t group);
+
+/* Returns the highest rank of the group; -HUGE_VAL: no job of it has a rank. */
+double agenda_highest(const struct agenda *agenda, uint32_t group);
 
 #endif

@@ -308,7 +308,7 @@ static enum status start(const struct cost_table *times, uint64_t seed, struct s
         const struct policy *policy = policy_at(i);
         if (policy->resident || policy->one_device || policy_is_searched(policy)) continue;
         struct schedule made;
-        TRY(schedule_make(times, policy, seed, &made, err));
+        TRY(schedule_make(times, policy, seed, true, &made, err));
         if ((*tried)++ > 0 && made.makespan_s >= best->makespan_s) {
             schedule_release(&made);
             continue;

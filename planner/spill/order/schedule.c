@@ -24,6 +24,7 @@
 #include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/order/agenda.h"
 #include "planner/spill/order/schedule_builder.h"
+#include "planner/spill/order/schedule_steady.h"
 
 struct schedule_turn { /* of a device */
     uint32_t cached; /* job chosen ahead; PLAN_NONE: none */
@@ -45,6 +46,8 @@ struct scheduler {
     double *ready_s;               /* (host count), scratch, where they are */
     struct tournament job_ready_s; /* when each job could be chosen; no nodes, not resident, a policy that chooses */
     struct arena arena;            /* of trees and queues */
+    struct schedule_steady steady;
+    uint64_t left;                 /* units to place */
     bool resident;
 };
 
@@ -284,13 +287,60 @@ static double put(struct scheduler *s, uint32_t job, uint32_t device, struct sch
     return start;
 }
 
+/* The job's next unit goes to the device, and into the schedule. */
+static enum status append(struct scheduler *s, uint32_t job, uint32_t device, struct schedule *out, double *start,
+                          struct error *err)
+{
+    TRY(array_reserve(&out->units, &out->capacity, out->count, sizeof *out->units, PLAN_INSTANCES_MAX,
+                      "units in the schedule", err));
+    *start = put(s, job, device, &out->units[out->count++]);
+    s->left--;
+    return STATUS_OK;
+}
+
+static const struct scheduled_unit *last_unit(const struct schedule *schedule)
+{
+    return &schedule->units[schedule->count - 1];
+}
+
+/* If what comes are cycles like those before: *cycle was left out, and what is shown tells of later. */
+static enum status look_for_cycles(struct scheduler *s, struct schedule *out, struct schedule_cycle *cycle, bool *found,
+                                   struct error *err)
+{
+    *found = schedule_steady_look(&s->steady, last_unit(out), out->count, cycle);
+    if (!*found) return STATUS_OK;
+    TRY(array_reserve(&out->cycles, &out->cycle_capacity, out->cycle_count, sizeof *out->cycles, PLAN_SEGMENTS_MAX,
+                      "cycles in the schedule", err));
+    out->cycles[out->cycle_count++] = (struct scheduled_cycle){cycle->first, cycle->end, cycle->times};
+    uint64_t units = cycle->times * (cycle->end - cycle->first);
+    s->left -= units;
+    s->session.decisions += units;
+    for (uint32_t j = 0; j < s->view.job_count; j++) show_job(s, j);
+    for (uint32_t d = 0; d < s->view.device_count; d++) s->devices[d].free = s->builder->lanes[d].compute_free_s;
+    schedule_steady_go_on(&s->steady, out->count);
+    return STATUS_OK;
+}
+
 /* --- policies that choose -------------------------------------------------------------------- */
+
+/* The same where a policy chooses. */
+static enum status choose_on(struct scheduler *s, struct schedule *out, struct error *err)
+{
+    struct schedule_cycle cycle;
+    bool found;
+    TRY(look_for_cycles(s, out, &cycle, &found, err));
+    if (!found) return STATUS_OK;
+    for (uint32_t j = 0; j < s->view.job_count; j++) note_ready(s, j);
+    for (uint32_t d = 0; d < s->view.device_count; d++)
+        if (s->turns[d].not_before_s > cycle.old_s) s->turns[d].not_before_s += cycle.later_s;
+    return STATUS_OK;
+}
 
 static enum status run(struct scheduler *s, struct schedule *out, struct error *err)
 {
     enum status status = STATUS_OK;
     if (!is_bound(s)) TRY(tournament_create(&s->arena, s->view.job_count, 0, &s->job_ready_s, err));
-    for (uint32_t left = out->count; left > 0 && !status;) {
+    while (s->left > 0 && !status) {
         uint32_t device = next_decision(s, &s->view.now);
         if (device == PLAN_NONE) return policy_session_stuck(&s->session, &s->view, err);
         struct schedule_turn *turn = &s->turns[device];
@@ -307,13 +357,15 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
             job = choice.job;
             device = choice.device;
         }
-        struct scheduled_unit *unit = &out->units[out->count - left--];
-        double start = put(s, job, device, unit);
+        double start;
+        TRY(append(s, job, device, out, &start, err));
+        schedule_steady_decided(&s->steady, s->view.now, job, 0, -HUGE_VAL);
         note_ready(s, job);
-        if (unit->first || unit->last) show_all(s);
+        if (last_unit(out)->first || last_unit(out)->last) show_all(s);
         for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again, from now on */
             if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
-        if (s->policy->commit_ahead && left > 0) status = choose_ahead(s, device, job, start, err);
+        if (s->policy->commit_ahead && s->left > 0) status = choose_ahead(s, device, job, start, err);
+        else status = choose_on(s, out, err);
     }
     return status;
 }
@@ -327,6 +379,15 @@ static uint32_t group_of(const struct scheduler *s, uint32_t job)
     return s->nodes ? s->nodes[job] : 0;
 }
 
+/* All jobs that can be chosen now or later. */
+static void fill_agenda(struct scheduler *s, struct agenda *agenda)
+{
+    for (uint32_t j = 0; j < s->view.job_count; j++) {
+        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
+        if (job->admitted && job->remaining_s > 0) agenda_add(agenda, j, group_of(s, j), job->ready_s);
+    }
+}
+
 static enum status make_agenda(struct scheduler *s, struct agenda *out, struct error *err)
 {
     uint32_t groups = s->resident ? s->view.device_count
@@ -336,22 +397,28 @@ static enum status make_agenda(struct scheduler *s, struct agenda *out, struct e
     TRY(ARENA_NEW(&s->arena, s->view.device_count, of_device, err));
     for (uint32_t d = 0; d < s->view.device_count; d++) of_device[d] = s->resident ? d : s->nodes ? host_of(s, d) : 0;
     TRY(agenda_create(&s->arena, s->view.job_count, s->view.device_count, of_device, groups, out, err));
-    for (uint32_t j = 0; j < s->view.job_count; j++) {
-        const struct schedule_builder_view *job = &s->builder->view_jobs[j];
-        if (job->admitted && job->remaining_s > 0) agenda_add(out, j, group_of(s, j), job->ready_s);
-    }
+    fill_agenda(s, out);
     return STATUS_OK;
+}
+
+/* Jobs of the group that are ready by then have their ranks. */
+static void rank_ready(struct scheduler *s, struct agenda *agenda, uint32_t group, double at)
+{
+    for (uint32_t j; (j = agenda_wake(agenda, group, at)) != AGENDA_NONE;) {
+        s->jobs[j].admitted = true; /* at home where the device asks */
+        agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
+    }
 }
 
 /* The job of highest rank that is ready on the device. */
 static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t device)
 {
     uint32_t group = agenda->group_of[device];
-    for (uint32_t j; (j = agenda_wake(agenda, group, s->view.now)) != AGENDA_NONE;) {
-        s->jobs[j].admitted = true; /* on the node of the device that asks */
-        agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
-    }
-    return agenda_pop(agenda, group);
+    rank_ready(s, agenda, group, s->view.now);
+    double rank = agenda_highest(agenda, group);
+    uint32_t job = agenda_pop(agenda, group);
+    schedule_steady_decided(&s->steady, s->view.now, job, rank, agenda_highest(agenda, group));
+    return job;
 }
 
 /* As policy_place() and policy_emptiest() say, where each device takes one unit at a time. */
@@ -363,22 +430,41 @@ static uint32_t place_of(const struct scheduler *s, const struct agenda *agenda,
     return asks ? last : device;
 }
 
+/* After a unit: the agenda is made for later if what comes was left out. */
+static enum status rank_on(struct scheduler *s, struct schedule *out, struct agenda *agenda, struct error *err)
+{
+    struct schedule_cycle cycle;
+    bool found;
+    TRY(look_for_cycles(s, out, &cycle, &found, err));
+    if (!found) return STATUS_OK;
+    agenda_clear(agenda);
+    for (uint32_t d = 0; d < s->view.device_count; d++) agenda_set_free(agenda, d, s->builder->lanes[d].compute_free_s);
+    fill_agenda(s, agenda);
+    for (uint32_t g = 0; g < agenda->group_count; g++) {
+        double woken_s = agenda->groups[g].woken_s;
+        rank_ready(s, agenda, g, woken_s > cycle.old_s ? woken_s + cycle.later_s : woken_s);
+    }
+    return STATUS_OK;
+}
+
 /* Runs a policy that ranks: it always finds a job where some job is ready. */
 static enum status run_ranked(struct scheduler *s, struct schedule *out, struct error *err)
 {
     struct agenda agenda;
+    double start;
     TRY(make_agenda(s, &agenda, err));
-    for (uint32_t i = 0; i < out->count; i++) {
+    while (s->left > 0) {
         uint32_t seated = s->builder->next_admitted;
         s->view.device = agenda_next(&agenda, &s->view.now);
         if (s->view.device == AGENDA_NONE) return policy_session_stuck(&s->session, &s->view, err);
         s->view.decision = s->session.decisions++;
         uint32_t job = highest(s, &agenda, s->view.device), device = place_of(s, &agenda, job, s->view.device);
-        put(s, job, device, &out->units[i]);
+        TRY(append(s, job, device, out, &start, err));
         agenda_set_free(&agenda, device, s->builder->lanes[device].compute_free_s);
-        if (!out->units[i].last) agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
+        if (!last_unit(out)->last) agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
         for (; seated < s->builder->next_admitted; seated++)
             agenda_add(&agenda, seated, group_of(s, seated), s->builder->view_jobs[seated].ready_s);
+        TRY(rank_on(s, out, &agenda, err));
     }
     return STATUS_OK;
 }
@@ -419,6 +505,7 @@ enum status schedule_init(struct schedule *schedule, const struct cost_table *ti
     schedule->units = calloc(count + 1, sizeof *schedule->units);
     if (!schedule->units) return error_memory(err, "the schedule", count * sizeof *schedule->units);
     schedule->count = (uint32_t)count;
+    schedule->capacity = count + 1;
     return STATUS_OK;
 }
 
@@ -452,10 +539,13 @@ enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t dev
 }
 
 enum status schedule_make(const struct cost_table *times, const struct policy *policy,
-                          uint64_t seed, struct schedule *out, struct error *err)
+                          uint64_t seed, bool whole, struct schedule *out, struct error *err)
 {
     struct scheduler s = {.policy = policy, .resident = times->partition->resident};
-    enum status status = schedule_init(out, times, err);
+    enum status status = whole ? schedule_init(out, times, err) : STATUS_OK;
+    if (!whole) *out = (struct schedule){0};
+    out->count = 0;
+    for (uint32_t j = 0; j < times->jobs->count; j++) s.left += cost_table_unit_count(times, j);
     if (!status) status = schedule_builder_create(times, policy->one_device, &s.builder, err);
     if (!status) status = find_nodes(&s, err);
     if (status) goto out;
@@ -480,6 +570,8 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
     show_first(&s);
     show_devices(&s, 0);
     status = policy_session_begin(&s.session, policy, &s.view, err);
+    if (!status && !whole)
+        status = schedule_steady_begin(&s.steady, s.builder, policy->one_device, policy, s.session.state, &s.view, s.left, err);
     bool ranks = !policy->choose && policy->rank && !policy->commit_ahead && !takes_turns(&s);
     if (!status) status = (ranks ? run_ranked : run)(&s, out, err);
     policy_session_end(&s.session);
@@ -496,6 +588,7 @@ out:
     free(s.nodes);
     free(s.ready_s);
     arena_release(&s.arena);
+    schedule_steady_release(&s.steady);
     schedule_builder_destroy(s.builder);
     if (status) schedule_release(out);
     return status;
@@ -504,6 +597,7 @@ out:
 void schedule_release(struct schedule *schedule)
 {
     free(schedule->units);
+    free(schedule->cycles);
     free(schedule->ranges);
     *schedule = (struct schedule){0};
 }

@@ -23,9 +23,18 @@ struct scheduled_unit {
     bool fetched;     /* likewise the output goes to the next unit */
 };
 
+/* The units [first, end) are carried out `times` times more, after the last of them. */
+struct scheduled_cycle {
+    uint32_t first, end;
+    uint64_t times;
+};
+
 struct schedule {
     struct scheduled_unit *units;
     uint32_t count;
+    struct scheduled_cycle *cycles; /* in order, apart from each other */
+    uint32_t cycle_count;
+    size_t capacity, cycle_capacity;
     double makespan_s; /* by the scheduler's clock */
     uint64_t *ranges;  /* per job: offset of its range of host memory; NULL: jobs do not take turns there */
 };
@@ -51,10 +60,11 @@ static inline bool schedule_unit_begins(uint32_t shards, uint32_t position)
 
 struct cost_table;
 
-/* Makes a schedule by a policy, with estimated durations (cost_table.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT;
- * STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
+/* Makes a schedule by a policy, with estimated durations (cost_table.h). whole: the schedule has all units, and no cycles
+ * (schedule_steady.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT; STATUS_BAD_INPUT when the policy breaks a rule
+ * (policy_ask.h). */
 MUST_CHECK enum status schedule_make(const struct cost_table *times, const struct policy *policy,
-                                     uint64_t seed, struct schedule *out, struct error *err);
+                                     uint64_t seed, bool whole, struct schedule *out, struct error *err);
 
 /* Allocates a schedule for all units of the jobs. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
 MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct cost_table *times,

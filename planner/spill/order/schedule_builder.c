@@ -182,6 +182,7 @@ static double place_on_cpu(struct schedule_builder *p, uint32_t job, uint32_t de
     struct schedule_builder_host *host = host_of(p, device);
     double *free_s = time->gathers ? &host->host_free_s : &host->cpu_free_s;
     double start = start_on_cpu(p, job, *free_s), end = start + time->cpu_s;
+    p->earliest_s = min_s(p->earliest_s, start);
     *free_s = own->edge_ready_s = p->view_jobs[job].ready_s = end;
     own->edge_turn = PLAN_NONE;
     if (!schedule_unit_begins(partition_job_shards(p->times->partition, job), own->position))
@@ -246,6 +247,7 @@ struct schedule_builder_timing {
     double edge_ready; /* ... and so is the boundary */
     double room;       /* what the unit makes has room */
     double start;
+    double earliest;   /* the least of when a copy could begin, and the start */
     bool weight_buffer_used, edge_copied, fetched; /* the boundary: from the host, from another device */
 };
 
@@ -268,18 +270,27 @@ static struct schedule_builder_timing timing_of(const struct schedule_builder *p
         .read_end = host->read_free_s,
         .in_end = fetched, /* with no weight buffer: everything is here */
         .edge_ready = p->view_jobs[job].ready_s};
-    if (time->read_s > 0) fetched = t.read_end = max_s(host->read_free_s, fetched) + time->read_s;
+    t.earliest = HUGE_VAL;
+    if (time->read_s > 0) {
+        t.earliest = max_s(host->read_free_s, fetched);
+        fetched = t.read_end = t.earliest + time->read_s;
+    }
     if (t.weight_buffer_used) {
         uint32_t turn = lane->turn % cut->weight_buffer_count;
-        double weight_buffer = time->in_apart ? lane->weight_buffer_left_s[turn] : lane->weight_buffer_free_s[turn];
-        t.in_end = max_s(max_s(lane->h2d_free_s, weight_buffer), fetched) + time->in_s;
+        double region = time->in_apart ? lane->weight_buffer_left_s[turn] : lane->weight_buffer_free_s[turn];
+        double begin = max_s(max_s(lane->h2d_free_s, region), fetched);
+        t.earliest = min_s(t.earliest, begin);
+        t.in_end = begin + time->in_s;
         if (time->out_s > 0) t.room = lane->weight_buffer_left_s[turn];
     }
-    if (t.fetched)
-        t.edge_ready = max_s(lane->p2p_free_s, p->view_jobs[job].ready_s) + direct_s;
-    if (t.edge_copied)
-        t.edge_ready = max_s(own->edge_ready_s, max_s(lane->h2d_free_s, t.in_end)) + time->edge_in_s;
+    if (t.fetched || t.edge_copied) {
+        double begin = t.edge_copied ? max_s(own->edge_ready_s, max_s(lane->h2d_free_s, t.in_end))
+                                     : max_s(lane->p2p_free_s, p->view_jobs[job].ready_s);
+        t.earliest = min_s(t.earliest, begin);
+        t.edge_ready = begin + (t.edge_copied ? time->edge_in_s : direct_s);
+    }
     t.start = max_s(max_s(lane->compute_free_s, t.room), max_s(t.in_end, t.edge_ready));
+    t.earliest = min_s(t.earliest, t.start);
     return t;
 }
 
@@ -293,6 +304,7 @@ static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t
     struct schedule_builder_host *host = host_of(p, device);
     double end = t.start + time->compute_s, left = end; /* its weight buffer */
     *fetches = t.fetched;
+    p->earliest_s = min_s(p->earliest_s, t.earliest);
     if (t.fetched) lane->p2p_free_s = t.edge_ready;
     p->jobs[job].edge_turn = lane->edge_turn++;
     host->read_free_s = t.read_end;

@@ -238,6 +238,48 @@ static void test_folding(void **state)
     }
 }
 
+/* "a b [c d]2 e": what is in brackets is carried out twice more. */
+static uint32_t bracketed(const char *text, struct plan_instance *instances, struct plan_repeat *repeats, uint32_t *count)
+{
+    uint32_t at = 0;
+    *count = 0;
+    for (; *text; text++) {
+        if (*text == '[') repeats[*count].first = at;
+        else if (*text == ']') repeats[*count].count = at - repeats[*count].first;
+        else if (*text >= '0' && *text <= '9') repeats[(*count)++].times = (uint64_t)(*text - '0');
+        else instances[at++] = (struct plan_instance){.unit = (uint32_t)*text};
+    }
+    return at;
+}
+
+static void test_folding_repeats(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *expected;
+    } cases[] = {
+        {"abc", "1(abc)"},
+        {"[ab]3", "4(ab)"},
+        {"x[abcd]2y", "1(x) 3(abcd) 1(y)"},
+        {"xabcabc[abc]7abcy", "1(x) 11(abc) 1(y)"},       /* of a stretch that is found without it */
+        {"abcabca[bca]2bcy", "6(abc) 1(y)"},              /* in another phase */
+        {"aaaa[aa]3b", "12(a) 1(b)"},                     /* several periods */
+        {"abcabcabc[xy]2abcabcabc", "3(abc) 3(xy) 3(abc)"},
+        {"abcabcabc[ca]2bcabc", "3(abc) 3(ca) 1(bcabc)"}, /* no whole period */
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct plan_instance instances[64];
+        struct plan_repeat repeats[8];
+        struct plan_folded folded = {0};
+        struct error err = {0};
+        char text[256];
+        uint32_t repeat_count, count = bracketed(cases[i].text, instances, repeats, &repeat_count);
+        assert_int_equal(plan_fold_repeats(instances, count, repeats, repeat_count, &folded, &err), STATUS_OK);
+        assert_string_equal(folded_text(&folded, instances, text), cases[i].expected);
+        free(folded.segments);
+    }
+}
+
 /* Does unfolding give `original` again? */
 static bool unfolds_to(const struct plan_folded *folded, const struct plan_instance *instances,
                        const struct plan_instance *original, uint32_t count)
@@ -422,6 +464,34 @@ static void test_allocation_failures(void **state)
     assert_int_equal(status, STATUS_OK);
 }
 
+/* A random sequence with random repeats, against the same written out. */
+static void test_random_repeats(void **state)
+{
+    enum { ROOM = 200, LONG = 4000 };
+    static struct plan_instance given[ROOM], whole[LONG];
+    uint64_t seed = support_seed("repeats");
+    (void)state;
+    for (uint32_t round = 0; round < 3000; round++) {
+        struct plan_repeat repeats[ROOM];
+        struct plan_folded folded = {0};
+        struct error err = {0};
+        uint64_t key = random_u64(seed, round);
+        uint32_t count = random_sequence(key, given, ROOM), repeat_count = 0, length = 0, at = 0;
+        for (uint32_t next; at < count; at = next) {
+            uint32_t some = 1 + (uint32_t)random_below(key, 1000 + at, 20);
+            uint64_t times = random_below(key, 2000 + at, 3) == 0 ? 1 + random_below(key, 3000 + at, 4) : 0;
+            next = at + some < count ? at + some : count;
+            if (times > 0) repeats[repeat_count++] = (struct plan_repeat){at, next - at, times};
+            for (uint64_t t = 0; t <= times; t++)
+                for (uint32_t i = at; i < next; i++) whole[length++] = given[i];
+        }
+        assert_int_equal(plan_fold_repeats(given, count, repeats, repeat_count, &folded, &err), STATUS_OK);
+        assert_true(unfolds_to(&folded, given, whole, length));
+        free(folded.segments);
+    }
+}
+
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +502,8 @@ int main(void)
         cmocka_unit_test(test_layouts),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_folding),
+        cmocka_unit_test(test_folding_repeats),
+        cmocka_unit_test(test_random_repeats),
         cmocka_unit_test(test_unfolding),
         cmocka_unit_test(test_hostile_sequences),
         cmocka_unit_test(test_minibatches_fold),

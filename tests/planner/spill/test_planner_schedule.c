@@ -125,8 +125,8 @@ static void sorted_jobs_are_chosen_like_all(void **state)
             struct policy chooses = ranked;
             chooses.rank = NULL;
             chooses.choose = look_at_all;
-            assert_int_equal(schedule_make(&cut.times, &ranked, key, &sorted, &err), 0);
-            assert_int_equal(schedule_make(&cut.times, &chooses, key, &plain, &err), 0);
+            assert_int_equal(schedule_make(&cut.times, &ranked, key, false, &sorted, &err), 0);
+            assert_int_equal(schedule_make(&cut.times, &chooses, key, false, &plain, &err), 0);
             assert_int_equal(sorted.count, plain.count);
             for (uint32_t i = 0; i < sorted.count; i++)
                 if (memcmp(&sorted.units[i], &plain.units[i], sizeof *plain.units) != 0)
@@ -167,7 +167,7 @@ static void work_grows_with_the_units(void **state)
         test_profile_jobs(&cut.jobs, n, 4, 7, test_random_layer, &r);
         assert_true(cut_make(&cut, &options, false));
         asked = 0;
-        assert_int_equal(schedule_make(&cut.times, &policy, 0, &schedule, &err), 0);
+        assert_int_equal(schedule_make(&cut.times, &policy, 0, false, &schedule, &err), 0);
         assert_int_equal(asked, schedule.count);
         assert_int_equal(schedule.count, n * cost_table_unit_count(&cut.times, 0));
         schedule_release(&schedule);

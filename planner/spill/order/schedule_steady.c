@@ -1,0 +1,361 @@
+/*
+ * Why a cycle that is found goes on, to the last bit. What is placed after a look depends on the clocks, on counts that are
+ * compared as they are (whose region, edge and position is next), and on ranks.
+ *
+ *   Clocks. They enter by max() only, so that two looks whose clocks differ by one and the same time go on alike, that time
+ *   apart. A clock that stood still is no hindrance when it is older than every result of max() since the reference
+ *   (placing.earliest_s): no result was that clock's, and none will be, since results get later.
+ *   Rounding. Numbers of one binade are multiples of one unit, and what a duration adds to one of them is rounded to that
+ *   unit, whichever number it is; half units are rounded to even ones, so cycles take an even number of units. So cycles
+ *   are left out only while all clocks that matter stay in their binade, and likewise what jobs have left to compute.
+ *   A schedule of n minibatches is looked at some 2 log n times, and is the one that placing all of them makes.
+ *   Ranks. Those of the built-in policies are times to compute or times of readiness: they change by the same amount in
+ *   each cycle. Cycles are left out while no difference between a job that was chosen and another can have changed its
+ *   sign (cycles_by_rank()).
+ *   Ends. No job comes to its last minibatch, and evaluations come after the same number of minibatches in each cycle.
+ *
+ * References are taken after each cycle that was left out, else after 4, 16, 64, 256 looks, then again from 4 on: jobs
+ * begin and end, and with them cycles.
+ *
+ * Left out: policies of one's own and those that choose a unit ahead, for nothing is known of what they look at; random
+ * orders, which never repeat; jobs that take turns in host memory.
+ */
+#include "planner/spill/order/schedule_steady.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/extreme.h"
+#include "planner/policy/policies.h"
+
+enum {
+    UNITS_MIN = 1 << 15, /* to place; below, there is little to leave out */
+    PATIENCE_MIN = 4,
+    PATIENCE_MAX = 256,
+    PATIENCE_GROWS = 4,
+    BYTES_OF_UNIT = 64   /* a look at this much of the state costs about as much as placing a unit */
+};
+
+/* --- creation -------------------------------------------------------------------------------- */
+
+static bool repeats(const struct schedule_builder *builder, const struct policy *policy)
+{
+    bool own = policy_find(policy->name) != policy;
+    bool ordered = policy == &policy_spill_sequential || (policy->rank && !policy->choose && !policy->commit_ahead);
+    return !own && ordered && policy != &policy_random && !builder->times->partition->host.need;
+}
+
+enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
+                                  const struct policy *policy, void *policy_state, const struct policy_view *view,
+                                  uint64_t units, struct error *err)
+{
+    *steady = (struct schedule_steady){.builder = builder, .policy = policy, .policy_state = policy_state, .view = view,
+                                       .marker = PLAN_NONE, .patience = PATIENCE_MIN};
+    uint32_t jobs = builder->times->jobs->count;
+    if (units < UNITS_MIN || !repeats(builder, policy)) return STATUS_OK;
+    steady->ranks = calloc(jobs + 1u, sizeof *steady->ranks);
+    steady->lowest = calloc(jobs + 1u, sizeof *steady->lowest);
+    if (!steady->ranks || !steady->lowest) return error_memory(err, "the schedule", jobs * sizeof *steady->ranks);
+    return schedule_builder_create(builder->times, one_device, &steady->reference, err);
+}
+
+void schedule_steady_release(struct schedule_steady *steady)
+{
+    schedule_builder_destroy(steady->reference);
+    free(steady->ranks);
+    free(steady->lowest);
+}
+
+/* --- states ---------------------------------------------------------------------------------- */
+
+static bool is_over(const struct schedule_builder *p, uint32_t job)
+{
+    return p->jobs[job].minibatch == p->times->jobs->jobs[job].minibatches;
+}
+
+static double rank_of(const struct schedule_steady *steady, uint32_t job)
+{
+    return steady->policy->rank ? steady->policy->rank(steady->policy_state, steady->view, job) : 0;
+}
+
+static void keep_reference(struct schedule_steady *steady, uint32_t marker, uint32_t count)
+{
+    struct schedule_builder *now = steady->builder;
+    schedule_builder_copy(steady->reference, now);
+    for (uint32_t j = 0; j < now->times->jobs->count; j++) {
+        steady->ranks[j] = rank_of(steady, j);
+        steady->lowest[j] = HUGE_VAL;
+    }
+    steady->gap = HUGE_VAL;
+    steady->marker = marker;
+    steady->reference_count = steady->last_count = count;
+    steady->looks = 0;
+    now->earliest_s = HUGE_VAL;
+}
+
+/* What differs between a look and the reference; times up to old_s do not matter since. */
+struct shift {
+    double later_s, old_s;
+};
+
+static bool same_time(const struct shift *shift, double before_s, double now_s)
+{
+    if (before_s <= shift->old_s && now_s <= shift->old_s + shift->later_s) return true;
+    double since_s = now_s - shift->later_s;
+    return !(since_s < before_s) && !(since_s > before_s);
+}
+
+static bool same_lane(const struct partition *cut, const struct shift *shift, const struct schedule_builder_lane *a,
+                      const struct schedule_builder_lane *b)
+{
+    if (a->last_job != b->last_job || a->turn % cut->weight_buffer_count != b->turn % cut->weight_buffer_count ||
+        a->edge_turn % cut->edge_count != b->edge_turn % cut->edge_count ||
+        !same_time(shift, a->h2d_free_s, b->h2d_free_s) || !same_time(shift, a->compute_free_s, b->compute_free_s) ||
+        !same_time(shift, a->d2h_free_s, b->d2h_free_s) || !same_time(shift, a->p2p_free_s, b->p2p_free_s))
+        return false;
+    for (uint32_t i = 0; i < cut->weight_buffer_count; i++)
+        if (!same_time(shift, a->weight_buffer_free_s[i], b->weight_buffer_free_s[i]) ||
+            !same_time(shift, a->weight_buffer_left_s[i], b->weight_buffer_left_s[i]))
+            return false;
+    return true;
+}
+
+static bool same_host(const struct shift *shift, const struct schedule_builder_host *a, const struct schedule_builder_host *b)
+{
+    return same_time(shift, a->cpu_free_s, b->cpu_free_s) && same_time(shift, a->host_free_s, b->host_free_s) &&
+           same_time(shift, a->read_free_s, b->read_free_s) && same_time(shift, a->write_free_s, b->write_free_s) &&
+           same_time(shift, a->file_free_s, b->file_free_s);
+}
+
+/* Units on its last device since the job's last one, as far as they matter; PLAN_NONE: what that left is on the host. */
+static uint32_t edges_since(const struct schedule_builder *p, uint32_t job)
+{
+    uint32_t last = p->view_jobs[job].last_device, edges = p->times->partition->edge_count;
+    if (last == PLAN_NONE || p->jobs[job].edge_turn == PLAN_NONE) return PLAN_NONE;
+    uint32_t since = p->lanes[last].edge_turn - p->jobs[job].edge_turn;
+    return since < edges ? since : edges + 1;
+}
+
+static bool same_job(const struct schedule_builder *a, const struct schedule_builder *b, uint32_t job, const struct shift *shift)
+{
+    const struct partition *cut = a->times->partition;
+    const struct job *about = &a->times->jobs->jobs[job];
+    const struct schedule_builder_view *view = &a->view_jobs[job], *view_now = &b->view_jobs[job];
+    const struct schedule_builder_job *own = &a->jobs[job], *own_now = &b->jobs[job];
+    if (is_over(a, job) != is_over(b, job)) return false;
+    if (is_over(a, job)) return true;
+    uint64_t minibatches = own_now->minibatch - own->minibatch;
+    if (own->position != own_now->position || own->seat != own_now->seat || view->last_device != view_now->last_device ||
+        view->next_device != view_now->next_device || view->admitted != view_now->admitted ||
+        view->reserved != view_now->reserved || edges_since(a, job) != edges_since(b, job) ||
+        (about->evaluation.every > 0 && minibatches % about->evaluation.every != 0))
+        return false;
+    if (!same_time(shift, view->ready_s, view_now->ready_s) || !same_time(shift, own->edge_ready_s, own_now->edge_ready_s))
+        return false;
+    for (uint32_t s = cut->job_first_shard[job]; s < cut->job_first_shard[job + 1]; s++)
+        if (!same_time(shift, a->state_ready_s[s], b->state_ready_s[s])) return false;
+    return true;
+}
+
+static bool same_state(const struct schedule_builder *a, const struct schedule_builder *b, const struct shift *shift)
+{
+    const struct cost_table *times = a->times;
+    if (a->next_admitted != b->next_admitted || a->seats_free_count != b->seats_free_count) return false;
+    for (uint32_t i = 0; i < a->seats_free_count; i++)
+        if (a->seats_free[i] != b->seats_free[i]) return false;
+    for (uint32_t d = 0; d < a->device_count; d++)
+        if (!same_lane(times->partition, shift, &a->lanes[d], &b->lanes[d])) return false;
+    for (uint32_t h = 0; h < hardware_host_count(times->hardware); h++)
+        if (!same_host(shift, &a->hosts[h], &b->hosts[h])) return false;
+    for (uint32_t j = 0; j < times->jobs->count; j++)
+        if (!same_job(a, b, j, shift)) return false;
+    return true;
+}
+
+/* --- how many cycles --------------------------------------------------------------------------- */
+
+/* The end of the binade that a positive number is in, and the distance of the numbers there. */
+static double binade_end(double number)
+{
+    int exponent;
+    frexp(number, &exponent);
+    return ldexp(1, exponent);
+}
+static double binade_unit(double number) { return ldexp(binade_end(number), -DBL_MANT_DIG); }
+
+typedef void (*time_use)(double *time_s, const struct schedule_cycle *cycle, double *result);
+
+static void use_lane(struct schedule_builder_lane *lane, uint32_t regions, time_use use, const struct schedule_cycle *cycle,
+                     double *result)
+{
+    use(&lane->h2d_free_s, cycle, result);
+    use(&lane->compute_free_s, cycle, result);
+    use(&lane->d2h_free_s, cycle, result);
+    use(&lane->p2p_free_s, cycle, result);
+    for (uint32_t i = 0; i < regions; i++) {
+        use(&lane->weight_buffer_free_s[i], cycle, result);
+        use(&lane->weight_buffer_left_s[i], cycle, result);
+    }
+}
+
+/* All clocks, but of jobs that are over. */
+static void use_times(struct schedule_builder *p, time_use use, const struct schedule_cycle *cycle, double *result)
+{
+    const struct partition *cut = p->times->partition;
+    for (uint32_t d = 0; d < p->device_count; d++) use_lane(&p->lanes[d], cut->weight_buffer_count, use, cycle, result);
+    for (uint32_t h = 0; h < hardware_host_count(p->times->hardware); h++) {
+        use(&p->hosts[h].cpu_free_s, cycle, result);
+        use(&p->hosts[h].host_free_s, cycle, result);
+        use(&p->hosts[h].read_free_s, cycle, result);
+        use(&p->hosts[h].write_free_s, cycle, result);
+        use(&p->hosts[h].file_free_s, cycle, result);
+    }
+    for (uint32_t j = 0; j < p->times->jobs->count; j++) {
+        if (is_over(p, j)) continue;
+        use(&p->view_jobs[j].ready_s, cycle, result);
+        use(&p->jobs[j].edge_ready_s, cycle, result);
+        for (uint32_t s = cut->job_first_shard[j]; s < cut->job_first_shard[j + 1]; s++)
+            use(&p->state_ready_s[s], cycle, result);
+    }
+}
+
+static void find_latest(double *time_s, const struct schedule_cycle *cycle, double *result)
+{
+    (void)cycle;
+    *result = max_s(*result, *time_s);
+}
+
+/* While clocks stay in the binade. */
+static double cycles_by_clocks(const struct schedule_steady *steady, const struct shift *shift)
+{
+    double latest = 0;
+    use_times(steady->builder, find_latest, NULL, &latest);
+    double end = binade_end(latest);
+    if (shift->old_s < end / 2 || fmod(shift->later_s, 2 * binade_unit(latest)) > 0) return 0;
+    return floor((end - latest) / shift->later_s) - 2;
+}
+
+/* Of a job that runs: while it is not about to end, and what it has left to compute stays in the binade. */
+static double cycles_by_job(const struct schedule_steady *steady, uint32_t job, uint64_t minibatches)
+{
+    const struct schedule_builder *before = steady->reference, *now = steady->builder;
+    double then = before->view_jobs[job].remaining_s, left = now->view_jobs[job].remaining_s, drop = then - left;
+    uint64_t to_do = now->times->jobs->jobs[job].minibatches - now->jobs[job].minibatch;
+    double cycles = (double)(to_do / minibatches) - 2, end = binade_end(left);
+    if (!(drop > 0)) return cycles;
+    if (then >= end || fmod(drop, 2 * binade_unit(left)) > 0) return 0;
+    return min_s(cycles, floor((left - end / 2) / drop) - 2);
+}
+
+static uint64_t minibatches_since(const struct schedule_steady *steady, uint32_t job)
+{
+    return steady->builder->jobs[job].minibatch - steady->reference->jobs[job].minibatch;
+}
+
+/*
+ * Ranks of jobs that run change by `drift` in a cycle. Two that do so differently come closer, by no more than the widest
+ * difference of drifts; each was chosen with the others at least `gap` below it. A job that only waits keeps its rank, and
+ * is passed by when the lowest rank of a job chosen has come down to it.
+ */
+static double cycles_by_rank(const struct schedule_steady *steady)
+{
+    const struct schedule_builder *now = steady->builder;
+    double least = HUGE_VAL, most = -HUGE_VAL, waiting = -HUGE_VAL, cycles = HUGE_VAL;
+    uint32_t jobs = now->times->jobs->count;
+    if (!steady->policy->rank) return HUGE_VAL;
+    for (uint32_t j = 0; j < jobs; j++) {
+        double rank = rank_of(steady, j);
+        bool runs = minibatches_since(steady, j) > 0;
+        if (runs) least = min_s(least, rank - steady->ranks[j]);
+        if (runs) most = max_s(most, rank - steady->ranks[j]);
+        if (!runs && now->view_jobs[j].admitted && !is_over(now, j)) waiting = max_s(waiting, rank);
+    }
+    if (most > least) cycles = steady->gap / (most - least);
+    for (uint32_t j = 0; j < jobs && waiting > -HUGE_VAL; j++) {
+        double drift = rank_of(steady, j) - steady->ranks[j];
+        if (minibatches_since(steady, j) > 0 && drift < 0)
+            cycles = min_s(cycles, (steady->lowest[j] - waiting) / -drift);
+    }
+    return cycles - 2;
+}
+
+/* --- leaving out ------------------------------------------------------------------------------- */
+
+static void move_time(double *time_s, const struct schedule_cycle *cycle, double *result)
+{
+    (void)result;
+    if (*time_s > cycle->old_s) *time_s += cycle->later_s;
+}
+
+static void leave_out(struct schedule_steady *steady, const struct schedule_cycle *cycle)
+{
+    struct schedule_builder *now = steady->builder;
+    use_times(now, move_time, cycle, NULL);
+    for (uint32_t j = 0; j < now->times->jobs->count; j++) {
+        uint64_t minibatches = minibatches_since(steady, j);
+        if (minibatches == 0) continue;
+        now->jobs[j].minibatch += cycle->times * minibatches;
+        now->view_jobs[j].remaining_s -=
+            (double)cycle->times * (steady->reference->view_jobs[j].remaining_s - now->view_jobs[j].remaining_s);
+    }
+}
+
+/* --- public ---------------------------------------------------------------------------------- */
+
+void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint32_t job, double rank, double next_rank)
+{
+    if (!steady->reference) return;
+    steady->builder->earliest_s = min_s(steady->builder->earliest_s, now_s);
+    steady->lowest[job] = min_s(steady->lowest[job], rank);
+    if (next_rank > -HUGE_VAL) steady->gap = min_s(steady->gap, rank - next_rank);
+}
+
+/* Whole cycles that can be left out; 0: the state is another, or something is about to change. */
+static uint64_t cycles_to_come(const struct schedule_steady *steady, struct schedule_cycle *cycle)
+{
+    const struct schedule_builder *before = steady->reference, *now = steady->builder;
+    double now_s = now->view_jobs[steady->marker].ready_s;
+    struct shift shift = {.later_s = now_s - before->view_jobs[steady->marker].ready_s, .old_s = now->earliest_s};
+    if (!(shift.later_s > 0) || !same_state(before, now, &shift)) return 0;
+    double cycles = min_s(cycles_by_clocks(steady, &shift), cycles_by_rank(steady));
+    for (uint32_t j = 0; j < now->times->jobs->count; j++)
+        if (minibatches_since(steady, j) > 0) cycles = min_s(cycles, cycles_by_job(steady, j, minibatches_since(steady, j)));
+    if (!(cycles >= 1)) return 0;
+    cycle->times = (uint64_t)cycles;
+    cycle->later_s = floor(cycles) * shift.later_s;
+    cycle->old_s = shift.old_s;
+    return cycle->times;
+}
+
+bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+                          struct schedule_cycle *out)
+{
+    if (!steady->reference || !unit->ends) return false;
+    bool marked = steady->marker != PLAN_NONE && !is_over(steady->builder, steady->marker);
+    if (!marked && unit->last) return false;
+    if (!marked) {
+        keep_reference(steady, unit->job, count);
+        return false;
+    }
+    if (unit->job != steady->marker || (count - steady->last_count) * (size_t)BYTES_OF_UNIT < steady->builder->bytes)
+        return false;
+    steady->last_count = count;
+    steady->looks++;
+    if (cycles_to_come(steady, out) > 0) {
+        out->first = steady->reference_count;
+        out->end = count;
+        leave_out(steady, out);
+        steady->patience = PATIENCE_MIN;
+        return true;
+    }
+    if (steady->looks < steady->patience) return false;
+    steady->patience = steady->patience < PATIENCE_MAX ? steady->patience * PATIENCE_GROWS : PATIENCE_MIN;
+    keep_reference(steady, unit->job, count);
+    return false;
+}
+
+void schedule_steady_go_on(struct schedule_steady *steady, uint32_t count)
+{
+    keep_reference(steady, steady->marker, count);
+}

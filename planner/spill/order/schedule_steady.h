@@ -1,0 +1,54 @@
+/*
+ * Minibatches of a schedule that are proven to be placed like the ones before, and left out.
+ *
+ * A job of a hundred thousand minibatches is placed like one of a few: after some of them the clocks of placing.h stand
+ * as they stood a number of minibatches before, all later by the same time, and everything that is decided from there is
+ * decided again. So the scheduler looks each time the same job ends a minibatch, and when it finds the state of an
+ * earlier look, it goes on as many cycles later as do not end a job. The schedule keeps the cycle once, with its number.
+ */
+#ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
+#define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
+
+#include "planner/policy/policy.h"
+#include "planner/spill/order/schedule_builder.h"
+
+struct schedule_steady {
+    struct schedule_builder *builder;
+    struct schedule_builder *reference;  /* at an earlier look; NULL: nothing is looked for */
+    const struct policy *policy;
+    const struct policy_view *view;
+    void *policy_state;
+    uint32_t marker;            /* the job whose minibatches end at looks; PLAN_NONE: no reference yet */
+    uint32_t reference_count;   /* units placed by then */
+    uint32_t last_count;        /* ... and at the last look */
+    uint32_t looks, patience;   /* since the reference was taken, and how many there may be */
+    double *ranks;              /* per job, at the reference ... */
+    double *lowest;             /* ... and the lowest that it was chosen with since; HUGE_VAL: it was not */
+    double gap;                 /* since: the least difference between the rank of a job chosen and that of the next */
+};
+
+/* Begins to look where there are enough units to place, in states that repeat, for a policy that decides by ranks, or by
+ * the order of jobs alone. Release it with schedule_steady_release(). Errors: STATUS_NO_MEMORY. */
+MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
+                                             const struct policy *policy, void *policy_state,
+                                             const struct policy_view *view, uint64_t units, struct error *err);
+void schedule_steady_release(struct schedule_steady *steady);
+
+/* A decision at `now_s`; by rank: the job's, and that of the best of the others (-HUGE_VAL: there is none). */
+void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint32_t job, double rank, double next_rank);
+
+/* What is left out, after the units from `first` on: they are placed `times` times more, each time so much later. Times of
+ * up to old_s do not matter any more. */
+struct schedule_cycle {
+    uint32_t first, end;
+    uint64_t times;
+    double later_s, old_s;
+};
+
+/* A unit was placed, `count` by now. True: the placing has been moved on by *out. Then schedule_steady_go_on() follows when
+ * the policy's view tells of it. */
+bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+                          struct schedule_cycle *out);
+void schedule_steady_go_on(struct schedule_steady *steady, uint32_t count);
+
+#endif

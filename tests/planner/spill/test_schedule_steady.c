@@ -1,0 +1,153 @@
+/* Minibatches that a schedule leaves out (planner/spill/order/schedule_steady.h; label: medium): a plan of many
+ * minibatches has the instances that it has when all of them are placed one after the other, and its planner's clock says
+ * the same to the last bit. For that the test puts a schedule_steady_look() in place of the library's that can be switched
+ * off. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <inttypes.h>
+
+#include "base/random.h"
+#include "base/size.h"
+#include "planner/strategy/planner.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/support_seed.h"
+
+#define schedule_steady_look steady_look
+#include "planner/spill/order/schedule_steady.c"
+#undef schedule_steady_look
+
+bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+                          struct schedule_cycle *out);
+
+static bool places_all;
+static uint64_t left_out;
+
+bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+                          struct schedule_cycle *out)
+{
+    if (places_all || !steady_look(steady, unit, count, out)) return false;
+    left_out += out->times * (out->end - out->first);
+    return true;
+}
+
+enum { PLANS = 80 };
+
+/* --- plans ------------------------------------------------------------------------------------ */
+
+static const char *const policies[] = {"sharded-lrtf", "lrtf-emptiest",    "srtf",           "fifo",
+                                       "random",       "spill-sequential", "model-parallel", "shard-parallel"};
+
+static void draw_jobs(uint64_t key, struct job_set *out)
+{
+    uint32_t count = 1 + (uint32_t)random_below(key, 1, 4);
+    struct test_random_layers layers = {random_below(key, 2, 2) ? key : 1, 1 + random_below(key, 3, 6)};
+    if (random_below(key, 4, 2)) test_gpt_jobs(out, count, 1 + (uint32_t)random_below(key, 5, 3), 8, 64, 1);
+    else test_profile_jobs(out, count, 2 + (uint32_t)random_below(key, 5, 4), 1, test_random_layer, &layers);
+    bool equal = random_below(key, 6, 2) == 0, text = out->jobs[0].network.family != NETWORK_PROFILE;
+    for (uint32_t j = 0; j < count; j++) {
+        struct job *job = &out->jobs[j];
+        job->minibatches = 9000 + random_below(key, 10 + (equal ? 0 : j), 12000);
+        if (text && random_below(key, 20 + j, 3) == 0)
+            job->evaluation = (struct job_evaluation){.every = 1 + random_below(key, 30 + j, 20), .minibatches = 1};
+        if (text && random_below(key, 40 + j, 4) == 0) job->optimizer.clip = 0.5;
+    }
+}
+
+/* False: the jobs do not fit. */
+static bool make_plan(uint64_t key, bool all, struct plan *out)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    test_hardware(&hardware, 1 + (uint32_t)random_below(key, 50, 3), 60000 + random_below(key, 51, 900000), 1e9);
+    hardware.host_bandwidth.value = 4e9;
+    hardware.host_bandwidth.source = "made up";
+    if (random_below(key, 52, 4) == 0)
+        hardware.storage = (struct hardware_storage){.capacity_bytes = {.value = 1e12}, .read_rate = {.value = 2.5e9},
+                                                     .write_rate = {.value = 1.7e9}, .latency = {.value = 1e-6}};
+    draw_jobs(key, &jobs);
+    const struct planner_options options = {
+        .policy = policies[random_below(key, 53, ARRAY_COUNT(policies))], .seed = key >> 1, .activations = PLANNER_AUTO,
+        .optimizer = PLANNER_AUTO, .shards = (uint32_t)random_below(key, 54, 4),
+        .storage = hardware_has_storage(&hardware) && random_below(key, 55, 2) ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO};
+    places_all = all;
+    enum status status = planner_plan(&hardware, &jobs, &options, out, &err);
+    if (status && status != STATUS_INFEASIBLE && status != STATUS_BAD_INPUT) fail_msg("key %" PRIu64 ": %s", key, err.text);
+    return status == STATUS_OK;
+}
+
+/* --- instances -------------------------------------------------------------------------------- */
+
+struct place {
+    const struct plan *plan;
+    uint32_t segment, repeat, index;
+};
+
+static const struct plan_instance *next_instance(struct place *at)
+{
+    if (at->segment == at->plan->segment_count) return NULL;
+    const struct plan_segment *segment = &at->plan->segments[at->segment];
+    const struct plan_instance *instance = &at->plan->instances[segment->first_instance + at->index];
+    if (++at->index < segment->instance_count) return instance;
+    at->index = 0;
+    if (++at->repeat < segment->repeat_count) return instance;
+    at->repeat = 0;
+    at->segment++;
+    return instance;
+}
+
+static bool same_slots(const struct plan *a, const struct plan_instance *x, const struct plan *b,
+                       const struct plan_instance *y)
+{
+    for (uint32_t i = 0; i < a->units[x->unit].acquire_count; i++)
+        if (a->slots[a->layouts[x->layout + i]].offset_bytes != b->slots[b->layouts[y->layout + i]].offset_bytes)
+            return false;
+    return true;
+}
+
+static bool same_order(const struct plan *some, const struct plan *all)
+{
+    struct place at_some = {.plan = some}, at_all = {.plan = all};
+    for (;;) {
+        const struct plan_instance *a = next_instance(&at_some), *b = next_instance(&at_all);
+        if (!a || !b) return a == b;
+        const struct plan_unit *u = &some->units[a->unit], *v = &all->units[b->unit];
+        if (u->job != v->job || u->shard != v->shard || u->pass != v->pass || u->op_count != v->op_count ||
+            u->ends_minibatch != v->ends_minibatch || a->device != b->device || a->peer != b->peer ||
+            !same_slots(some, a, all, b))
+            return false;
+    }
+}
+
+static void as_if_all_were_placed(void **state)
+{
+    uint64_t seed = support_seed("steady schedules");
+    uint32_t plans = 0, shorter = 0;
+    (void)state;
+    for (uint32_t round = 0; round < PLANS; round++) {
+        uint64_t key = random_u64(seed, round), before = left_out;
+        struct plan some, all;
+        if (!make_plan(key, false, &some)) continue;
+        assert_true(make_plan(key, true, &all));
+        bool same_s = !(some.estimated_makespan_s < all.estimated_makespan_s) &&
+                      !(some.estimated_makespan_s > all.estimated_makespan_s);
+        if (!same_s || !same_order(&some, &all) || plan_operations(&some) != plan_operations(&all))
+            fail_msg("key %" PRIu64 ", %s: %.17g s, %" PRIu64 " operations, and all placed: %.17g s, %" PRIu64, key,
+                     all.policy, some.estimated_makespan_s, plan_operations(&some), all.estimated_makespan_s,
+                     plan_operations(&all));
+        plans++;
+        shorter += left_out > before;
+        plan_release(&some);
+        plan_release(&all);
+    }
+    if (shorter * 2 < plans) fail_msg("%u plans, %u with minibatches left out", plans, shorter);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_if_all_were_placed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
