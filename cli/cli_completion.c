@@ -10,6 +10,7 @@
 #include "models/network/network.h"
 #include "planner/policy/policies.h"
 #include "planner/saturn/saturn.h"
+#include "planner/solve/milp/milp.h"
 
 /* --- lists of words -------------------------------------------------------------------------- */
 
@@ -67,7 +68,7 @@ static void print_verbs(FILE *out)
 
 static void print_solvers(FILE *out)
 {
-    fputs(" glpk cbc highs", out);
+    for (const char *const *solver = milp_solver_names; *solver; solver++) fprintf(out, " %s", *solver);
 }
 
 static void print_shells(FILE *out)

@@ -217,7 +217,7 @@ static enum status solve_fluid(struct certifying *c, double limit_s, struct erro
     struct milp_result result = {0};
     if (!milp) return STATUS_OK;
     struct milp_options options = {.limit_s = limit_s, .solver = c->options->solver};
-    c->made.solver = options.solver ? options.solver : "glpk";
+    c->made.solver = options.solver ? options.solver : milp_solver_names[0];
     if (milp_solve(milp, &options, &result, &c->made.solver_error)) {}
     c->made.nodes += result.nodes;
     if (result.found) {
@@ -398,7 +398,7 @@ static enum status prove(struct certifying *c, struct error *err)
     if (search_sharpened(c, &bound, width, &closed, err)) goto out;
     if (is_open(c) && solve_fluid(c, solver_share * (c->until_s - clock_s()), err)) goto out;
     if (is_open(c) && anneal_all(c, err)) goto out;
-    if (is_open(c) && c->made.fluid_proven && strcmp(c->made.solver, "glpk") == 0 && try_sets(c, err)) goto out;
+    if (is_open(c) && c->made.fluid_proven && strcmp(c->made.solver, milp_solver_names[0]) == 0 && try_sets(c, err)) goto out;
     if (is_open(c) && widest > width) {
         struct chain_search_options options = {.width_min = WIDTH_FACTOR * width, .width_max = c->options->width_max};
         struct chain_search_result result;

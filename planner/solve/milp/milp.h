@@ -101,6 +101,9 @@ struct milp_result {
     bool killed;        /* the solver was killed */
 };
 
+/* Names of the known solvers, the default first; NULL after the last. */
+extern const char *const milp_solver_names[];
+
 /*
  * Solves a program. Errors: STATUS_DEVICE when the solver is missing, is ended by a signal, fails, writes unreadable
  * output or reports an invalid solution (result->found still tells about earlier solutions); STATUS_NO_MEMORY,

@@ -23,6 +23,8 @@
 #include "base/process/progress.h"
 #include "planner/solve/milp/milp_model.h"
 
+const char *const milp_solver_names[] = {"glpk", "cbc", "highs", NULL};
+
 static const double grace_s = 0.1;
 
 struct milp_solve_reading {
@@ -185,7 +187,7 @@ enum status milp_solve(const struct milp *milp, const struct milp_options *optio
     if (err->status) return err->status;
     if (!(options->limit_s > 0)) return STATUS_OK;
     double started = clock_s();
-    bool glpk = !options->solver || strcmp(options->solver, "glpk") == 0;
+    bool glpk = !options->solver || strcmp(options->solver, milp_solver_names[0]) == 0;
     enum status status = glpk ? solve_glpk(milp, options, result, err)
                               : milp_program_solve(milp, options, result, err);
     result->seconds = clock_s() - started;
