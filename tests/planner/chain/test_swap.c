@@ -334,7 +334,7 @@ static void broken(void **state)
 {
     (void)state;
     static const struct test_parallel_damage cases[] = {
-        {half_out, 0, "copies from the activations"},
+        {half_out, 0, "copies unwritten bytes from the activations"},
         {half_in, 0, "reads unwritten bytes of the activations"},
         {same_place, 0, "overlaps the"},
         {never_freed, 0, "overlaps the activations of job-0 shard 0"},
