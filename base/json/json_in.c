@@ -818,7 +818,7 @@ enum status json_take_quantity(struct json_object *object, const char *key, enum
 }
 
 /* Takes a container of this type; an empty one when it is missing. */
-static enum status take_container(struct json_object *object, const char *key, enum json_need need, json_type type,
+static enum status read_container(struct json_object *object, const char *key, enum json_need need, json_type type,
                                   const char *expected, const json_t **out, struct error *err)
 {
     struct item item;
@@ -833,13 +833,13 @@ static enum status take_container(struct json_object *object, const char *key, e
 enum status json_take_array(struct json_object *object, const char *key, enum json_need need,
                             const json_t **out, struct error *err)
 {
-    return take_container(object, key, need, JSON_ARRAY, "an array", out, err);
+    return read_container(object, key, need, JSON_ARRAY, "an array", out, err);
 }
 
 enum status json_take_object(struct json_object *object, const char *key, enum json_need need,
                              const json_t **out, struct error *err)
 {
-    return take_container(object, key, need, JSON_OBJECT, "an object", out, err);
+    return read_container(object, key, need, JSON_OBJECT, "an object", out, err);
 }
 
 void json_take_any(struct json_object *object, const char *key)
