@@ -145,8 +145,8 @@ static enum status cut_all(struct partition_cutter *cutter, const struct partiti
 }
 
 /* Copies the shards of all jobs. Returns the seconds of their minibatches. */
-static struct partition_seconds copy_shards(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
-                                             struct partition *out)
+static struct partition_seconds copy_all_shards(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
+                                                struct partition *out)
 {
     struct partition_seconds all = {0};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
@@ -197,7 +197,7 @@ static enum status try_candidate(struct partition_cutter *cutter, const struct p
     }
     if (!c->keeps_first && kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err))
         return err->status;
-    const struct partition_seconds all = copy_shards(cutter, cuts, out);
+    const struct partition_seconds all = copy_all_shards(cutter, cuts, out);
     if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
     out->persistent_bytes = persistent;
