@@ -5,7 +5,7 @@
  *     walked        .   .   a   b   c   - - - - - left out - - - - - -       .
  *
  * a, b and c are what the walk knows after three repetitions in a row of everything that the segment touches. Two parts
- * are told apart: the shape (what is live in which slot, which bytes of which thing it holds, positions within a
+ * are told apart: the shape (live buffers with their slots and contents, positions within a
  * minibatch), and the numbers (versions of things, minibatches and passes done).
  *
  * Why that is a proof. The shapes are equal, and each number grows by the same amount from a to b as from b to c. The
@@ -28,7 +28,7 @@
 enum {
     REPEATS_MIN = 16, /* below, there is little to leave out */
     FIRST_TRY = 2,    /* repetitions walked before */
-    LATER_TRIES = 8,  /* times as many before the next one */
+    LATER_TRIES = 8,  /* factor from one try to the next */
     TOUCHED_MAX = 1 << 24 /* of a repetition; what touches more is walked */
 };
 
@@ -59,7 +59,7 @@ static void sort_once(struct check_words *words)
     words->count = kept;
 }
 
-/* --- what is touched -------------------------------------------------------------------------- */
+/* --- touched buffers -------------------------------------------------------------------------- */
 
 enum { OF_CELL, OF_HOST };
 
@@ -74,7 +74,7 @@ enum status check_repeat_note(struct check_walk *r, uint64_t index, bool lives)
     return put(r, &r->repeats.touched, index << 1 | (lives ? OF_CELL : OF_HOST));
 }
 
-/* What the buffer holds; NULL where it does not live. */
+/* Returns the contents of a touched buffer; NULL: it is not live. */
 static struct buffer_contents *contents_of(const struct check_walk *r, uint64_t touched)
 {
     if ((touched & 1) == OF_HOST) return &r->hosts[touched >> 1];
@@ -207,7 +207,7 @@ static bool looks_agree(const struct check_repeats *repeats)
 
 /* --- growing evenly --------------------------------------------------------------------------- */
 
-/* What a repetition adds to the next number of use_numbers(), and what it was at look 0. */
+/* A number of use_numbers(): the amount that a repetition adds, and the value at look 0. */
 struct growth {
     uint64_t by, from;
 };
@@ -220,7 +220,7 @@ static struct growth next_growth(const struct check_repeats *repeats, size_t *at
     return growth;
 }
 
-/* Of a shard of a parallel job, or of one of its replicas that take turns: whole minibatches, so that versions that
+/* Checks a shard of a parallel job, or one of its replicas that take turns: a repetition has whole minibatches, so that versions that
  * are counted by them (check_parallel_versions()) grow evenly, too, from the first update on that counts. */
 static bool turn_grows_evenly(const struct job *job, uint32_t run, uint32_t turn, uint64_t minibatches,
                               const struct check_repeats *repeats, size_t *at)
@@ -258,8 +258,7 @@ static bool job_grows_evenly(struct check_walk *r, uint32_t job, uint64_t *times
     return even;
 }
 
-/* Do all numbers that checks compute with grow as those that they find? Lowers *times to what no job's limit is in the way
- * of. */
+/* Checks that all numbers of the checks grow evenly. Lowers *times so that no job passes its limit. */
 static bool grows_evenly(struct check_walk *r, uint64_t *times)
 {
     size_t at = 0;

@@ -1,5 +1,5 @@
 /*
- * Why a cycle that is found goes on, to the last bit. What is placed after a look depends on the clocks, on counts that are
+ * The proof that a cycle continues, to the last bit. Placing after a look depends on the clocks, on counts that are
  * compared as they are (whose region, edge and position is next), and on ranks.
  *
  *   Clocks. They enter by max() only, so that two looks whose clocks differ by one and the same time go on alike, that time
@@ -17,7 +17,7 @@
  * References are taken after each cycle that was left out, else after 4, 16, 64, 256 looks, then again from 4 on: jobs
  * begin and end, and with them cycles.
  *
- * Left out: policies of one's own and those that choose a unit ahead, for nothing is known of what they look at; random
+ * Not covered: policies of the user and policies that choose a unit ahead, whose decisions are unknown; random
  * orders, which never repeat; jobs that take turns in host memory.
  */
 #include "planner/spill/order/schedule_steady.h"
@@ -34,7 +34,7 @@ enum {
     PATIENCE_MIN = 4,
     PATIENCE_MAX = 256,
     PATIENCE_GROWS = 4,
-    BYTES_OF_UNIT = 64   /* a look at this much of the state costs about as much as placing a unit */
+    BYTES_OF_UNIT = 64   /* comparing these bytes of the state costs about the same as placing a unit */
 };
 
 /* --- creation -------------------------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static void keep_reference(struct schedule_steady *steady, uint32_t marker, uint
     now->earliest_s = HUGE_VAL;
 }
 
-/* What differs between a look and the reference; times up to old_s do not matter since. */
+/* The difference between a look and the reference; times up to old_s have no effect since. */
 struct shift {
     double later_s, old_s;
 };
@@ -236,7 +236,7 @@ static double cycles_by_clocks(const struct schedule_steady *steady, const struc
     return floor((end - latest) / shift->later_s) - 2;
 }
 
-/* Of a job that runs: while it is not about to end, and what it has left to compute stays in the binade. */
+/* Counts cycles of a running job before its end, with its remaining computation in the same binade. */
 static double cycles_by_job(const struct schedule_steady *steady, uint32_t job, uint64_t minibatches)
 {
     const struct schedule_builder *before = steady->reference, *now = steady->builder;

@@ -4,7 +4,7 @@
  * A job of a hundred thousand minibatches is placed like one of a few: after some of them the clocks of placing.h stand
  * as they stood a number of minibatches before, all later by the same time, and everything that is decided from there is
  * decided again. So the scheduler looks each time the same job ends a minibatch, and when it finds the state of an
- * earlier look, it goes on as many cycles later as do not end a job. The schedule keeps the cycle once, with its number.
+ * earlier look, it skips the cycles in which no job ends. The schedule keeps the cycle once, with the number of cycles.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
@@ -24,21 +24,21 @@ struct schedule_steady {
     uint32_t looks, patience;   /* since the reference was taken, and how many there may be */
     double *ranks;              /* per job, at the reference ... */
     double *lowest;             /* ... and the lowest that it was chosen with since; HUGE_VAL: it was not */
-    double gap;                 /* since: the least difference between the rank of a job chosen and that of the next */
+    double gap;                 /* since: the least distance of a chosen rank to the next rank */
 };
 
 /* Begins to look where there are enough units to place, in states that repeat, for a policy that decides by ranks, or by
- * the order of jobs alone. Release it with schedule_steady_release(). Errors: STATUS_NO_MEMORY. */
+ * only the order of jobs. Release it with schedule_steady_release(). Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
                                              const struct policy *policy, void *policy_state,
                                              const struct policy_view *view, uint64_t units, struct error *err);
 void schedule_steady_release(struct schedule_steady *steady);
 
-/* A decision at `now_s`; by rank: the job's, and that of the best of the others (-HUGE_VAL: there is none). */
+/* Notes a decision at `now_s`: the rank of the chosen job, and the best other rank (-HUGE_VAL: none). */
 void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint32_t job, double rank, double next_rank);
 
-/* What is left out, after the units from `first` on: they are placed `times` times more, each time so much later. Times of
- * up to old_s do not matter any more. */
+/* The cycles left out: the units [first, end) are placed `times` times more, which takes later_s. Times up to old_s have no
+ * effect any more. */
 struct schedule_cycle {
     uint32_t first, end;
     uint64_t times;
