@@ -16,7 +16,8 @@
  *
  * Dominance compares, all to be no later: the present; the starts of the last tasks of devices (devices of a class in
  * the order of their last task: they are interchangeable); the times at which jobs become ready (not before the
- * present) or, when they are done, ended; cost already caused; bytes over the bridge.
+ * present) or, when they are done, ended; in sums of ends, the earliest ends of unfinished jobs, copies out included; cost
+ * already caused; bytes over the bridge.
  */
 #include "planner/solve/exact/branch_bound.h"
 
@@ -31,7 +32,7 @@
 #include "planner/solve/exact/residual_bound.h"
 #include "planner/solve/instance/bridge_bytes.h"
 
-enum { TIMES_MAX = BRANCH_BOUND_JOBS_MAX + BRANCH_BOUND_DEVICES_MAX + 1 };
+enum { TIMES_MAX = 2 * BRANCH_BOUND_JOBS_MAX + BRANCH_BOUND_DEVICES_MAX + 1 };
 
 struct branch_choice {
     int64_t slack;
@@ -108,6 +109,18 @@ static int compare_places(const struct branch_place *a, const struct branch_plac
     return (a->start > b->start) - (a->start < b->start);
 }
 
+static bool is_sum(const struct instance *in)
+{
+    return in->objective == OBJECTIVE_MEAN || in->objective == OBJECTIVE_WEIGHTED;
+}
+
+/* Returns the earliest end of an unfinished job, in sums of ends: an early task's copy out may end last. */
+static int32_t least_end(const struct branch_search *s, const struct branch_node *node, uint32_t job)
+{
+    int64_t rest = node->now + remaining(s, job, node->next[job]);
+    return node->end[job] > rest ? node->end[job] : (int32_t)rest;
+}
+
 static void make_key(const struct branch_search *s, const struct branch_node *node, struct branch_key *key)
 {
     const struct instance *in = s->in;
@@ -129,6 +142,7 @@ static void make_key(const struct branch_search *s, const struct branch_node *no
         *to++ = (unsigned char)node->next[i];
         *to++ = (unsigned char)(node->next[i] >> 8);
         *times++ = done ? node->end[i] : node->ready[i] > node->now ? node->ready[i] : node->now;
+        if (is_sum(in)) *times++ = done ? 0 : least_end(s, node, i);
     }
     for (uint32_t g = 0; g < in->device_count; g++) {
         const struct branch_place *place = &node->places[order[g]];
@@ -221,11 +235,12 @@ static bool too_many_bytes(const struct branch_search *s, uint64_t bytes)
 static bool hopeless(const struct branch_search *s, const struct branch_node *node)
 {
     const struct instance *in = s->in;
-    bool sums = in->objective == OBJECTIVE_MEAN || in->objective == OBJECTIVE_WEIGHTED;
+    bool sums = is_sum(in);
     int64_t cost = node->cost;
     if (too_many_bytes(s, node->bytes)) return true;
     for (uint32_t i = 0; i < in->job_count; i++) {
         const struct instance_job *job = &in->jobs[i];
+        if (node->end[i] > s->ends_max[i]) return true; /* the limit has fallen since this copy out was decided */
         if (node->next[i] == instance_length(job)) continue;
         int64_t end = (node->ended[i] > node->now ? node->ended[i] : node->now) +
                       remaining(s, i, node->next[i]);
@@ -345,7 +360,7 @@ static void open_child(const struct branch_search *s, const struct branch_node *
     if (ended + u->out > to->end[i]) to->end[i] = (int32_t)(ended + u->out);
     if (to->next[i] < instance_length(job))
         to->ready[i] += (int32_t)instance_through_host(in, unit, instance_unit_at(job, to->next[i]));
-    else if (in->objective == OBJECTIVE_MEAN || in->objective == OBJECTIVE_WEIGHTED)
+    else if (is_sum(in))
         to->cost += to->end[i] * (int64_t)(in->objective == OBJECTIVE_WEIGHTED ? job->weight : 1);
 }
 
@@ -421,7 +436,7 @@ static enum status make_tables(struct branch_search *s, struct error *err)
         if (instance_length(&in->jobs[i]) >= s->stride) s->stride = instance_length(&in->jobs[i]) + 1;
     size_t memory = s->options->memory_bytes ? s->options->memory_bytes : (size_t)256 << 20;
     s->key_bytes = 2 * in->job_count + 4 * in->device_count;
-    s->time_count = 1 + in->job_count + in->device_count;
+    s->time_count = 1 + (is_sum(in) ? 2 : 1) * in->job_count + in->device_count;
     s->record_bytes = sizeof(struct record_head) + s->key_bytes + s->time_count * sizeof(int32_t);
     s->record_max = memory / (s->record_bytes + sizeof *s->heads);
     s->head_count = s->record_max + 1;

@@ -434,6 +434,72 @@ static void texts(void **state)
     instance_release(&in);
 }
 
+/* --- copies out that end last ----------------------------------------------------------------- */
+
+struct late_unit {
+    int64_t compute[2], in, out;
+    uint64_t memory, in_bytes, out_bytes;
+    uint32_t shard;
+    bool writes;
+};
+
+/* Jobs of two and three units whose early copies out may end after their last unit. In the first the limit falls while a
+ * schedule that keeps only the old one is being continued; in the others two partial schedules differ in such an end. */
+static const struct late_case {
+    enum instance_objective objective;
+    uint64_t bridge, memory;
+    uint32_t weights[2];
+    int64_t best;
+    struct late_unit units[5];
+} late_cases[] = {
+    {OBJECTIVE_MAKESPAN, 2, 7, {2, 3}, 16,
+     {{{9, 6}, 1, 7, 3, 1, 0, 1, true}, {{6, 2}, 2, 0, 7, 8, 1, 0, false}, {{8, 3}, 4, 0, 3, 8, 8, 1, false},
+      {{2, 9}, 2, 0, 4, 9, 2, 1, false}, {{4, 9}, 6, 0, 7, 5, 8, 1, false}}},
+    {OBJECTIVE_WEIGHTED, 0, 9, {3, 2}, 49,
+     {{{9, 3}, 2, 0, 6, 0, 0, 0, false}, {{9, 2}, 1, 4, 3, 0, 0, 0, true}, {{4, 2}, 0, 5, 3, 0, 0, 1, true},
+      {{2, 9}, 5, 0, 4, 0, 0, 2, false}, {{1, 9}, 0, 0, 4, 0, 0, 0, false}}},
+    {OBJECTIVE_MEAN, 0, 7, {3, 2}, 38,
+     {{{2, 9}, 5, 4, 4, 0, 0, 2, true}, {{9, 9}, 0, 0, 4, 0, 0, 0, false}, {{4, 3}, 2, 4, 6, 0, 0, 1, true},
+      {{6, 7}, 2, 5, 5, 0, 0, 0, true}, {{5, 1}, 5, 0, 6, 0, 0, 2, false}}},
+};
+
+static void late_copies(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < sizeof late_cases / sizeof *late_cases; c++) {
+        const struct late_case *of = &late_cases[c];
+        struct instance in = {0};
+        struct instance_bounds bounds = {0};
+        struct error err = {0};
+        assert_int_equal(instance_init(&in, 2, 2, 5, &err), STATUS_OK);
+        in.objective = of->objective;
+        in.bridge_bytes_per_tick = of->bridge;
+        for (uint32_t k = 0; k < 2; k++) {
+            in.classes[k].device_count = 1;
+            in.classes[k].memory = k == 0 ? 10 : of->memory;
+            in.classes[k].slots = INSTANCE_SLOTS;
+            in.jobs[k].first_unit = 2 * k;
+            in.jobs[k].unit_count = 2 + k;
+            in.jobs[k].repeat = 1;
+            in.jobs[k].weight = of->weights[k];
+            in.jobs[k].deadline = INSTANCE_HORIZON_MAX;
+        }
+        for (uint32_t u = 0; u < 5; u++) {
+            const struct late_unit *unit = &of->units[u];
+            memcpy(&in.compute[2 * u], unit->compute, sizeof unit->compute);
+            in.units[u] = (struct instance_unit){.in = unit->in, .out = unit->out, .in_bytes = unit->in_bytes,
+                                                 .out_bytes = unit->out_bytes, .memory = unit->memory,
+                                                 .job = u < 2 ? 0 : 1, .shard = unit->shard, .writes = unit->writes};
+        }
+        assert_int_equal(instance_finish(&in, &err), STATUS_OK);
+        assert_int_equal(test_brute_force(&in), of->best);
+        assert_int_equal(instance_bounds_make(&in, &bounds, &err), STATUS_OK);
+        assert_int_equal(by_branching(&in, &bounds), of->best);
+        instance_bounds_release(&bounds);
+        instance_release(&in);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +508,7 @@ int main(void)
         cmocka_unit_test(solvers_agree), cmocka_unit_test(schedules_as_values),
         cmocka_unit_test(bounds_of_minibatches), cmocka_unit_test(bounds_of_openings),
         cmocka_unit_test(lrtf_theorem),  cmocka_unit_test(same_seed),
-        cmocka_unit_test(time_limits),   cmocka_unit_test(texts)};
+        cmocka_unit_test(time_limits),   cmocka_unit_test(texts),
+        cmocka_unit_test(late_copies)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
