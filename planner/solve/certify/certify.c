@@ -17,7 +17,7 @@
 #include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/timetable_check.h"
 
-enum { EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
+enum { ROUND_ITERATIONS = 400, EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
 static const double early_fit_share = 0.1; /* of fitting prices: it would take all the time of a short search */
 
 /* Most tasks for label setting, and nodes of branch and bound before it, which is faster on the smallest instances.
@@ -130,17 +130,20 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     made.bound = instance_bounds_best(&bounds);
     made.proved_by = bounds.best;
     struct schedule_search_options searching = {.seed = options->seed, .until_s = until_s};
-    uint32_t iterations = options->iterations ? options->iterations : 400;
+    uint32_t iterations = options->iterations ? options->iterations : ROUND_ITERATIONS;
     searching.iterations = options->early && iterations > EARLY_ITERATIONS ? EARLY_ITERATIONS : iterations;
     if (search(in, &bounds, &searching, options->searches, steps, &made, err)) goto out;
     if (options->early && made.value > made.bound && branch_bound_takes(in) &&
         prove(in, &bounds, labels, early_fit_share, EARLY_NODES, until_s, steps, &made, err))
         goto out;
-    searching.made = made.iterations;
-    searching.iterations = iterations;
-    if (made.value > made.bound && made.iterations < iterations &&
-        search(in, &bounds, &searching, options->searches, steps, &made, err))
-        goto out;
+    do { /* without a number of iterations, in rounds until the time is over */
+        searching.made = made.iterations;
+        searching.iterations = iterations;
+        if (made.value > made.bound && made.iterations < iterations &&
+            search(in, &bounds, &searching, options->searches, steps, &made, err))
+            goto out;
+        iterations += ROUND_ITERATIONS;
+    } while (options->iterations == 0 && until_s < HUGE_VAL && made.value > made.bound && clock_s() < until_s);
     if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
         double now = clock_s();
         until_s = ending(until_s, options->exact_limit_s);

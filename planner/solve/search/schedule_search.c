@@ -14,7 +14,10 @@
  * Three iterations of a small instance go to narrow label sets (label_setting.h): a beam with bounds for the rest of
  * the schedule.
  *
- * For many tasks with a gap by copies after the first list schedules, local search (local_search.h) follows instead,
+ * Up to ANNEAL_TASKS_MAX tasks, three iterations of four anneal the best schedule: local search (local_search.h) that
+ * accepts worsenings at first and fewer of them from pass to pass. It takes the place of a beam, passes or an end.
+ *
+ * For more tasks with a gap by copies after the first list schedules, local search (local_search.h) follows instead,
  * from the best of them on. It accepts worsenings at first, and fewer of them towards the end of the iterations or the
  * time (simulated annealing).
  *
@@ -75,6 +78,9 @@ static const double local_gap = 0.01;
 static const double sharpness_first = 0.2, sharpness_last = 0.06; /* smaller as it cools */
 static const double sharpness_few = 0.16;
 static const double heat_per_local_pass = 0.001, heat_min = 0.02, heat_max = 0.3;
+/* Annealing: the highest first temperature; passes of an iteration; one iteration in ANNEAL_REST is another kind. */
+static const double anneal_heat = 3;
+enum { ANNEAL_TASKS_MIN = 16, ANNEAL_TASKS_MAX = 160, ANNEAL_PASSES = 100, ANNEAL_REST = 4 };
 enum { MANY_LOCAL_PASSES = 60, REACH_MANY = 32, REACH_FEW = 12 };
 
 struct schedule_search {
@@ -95,6 +101,7 @@ struct schedule_search {
     uint32_t local_first;       /* the iteration that was its first pass */
     double started_s, local_started_s, local_pass_s; /* all; the first pass of local search; and what that took */
     double *leads;        /* (job_count) */
+    bool few;             /* tasks, for a makespan: annealed */
     bool many;            /* tasks, with copies, for a makespan: what staggered jobs and local search are for */
     uint32_t width_max;
     uint32_t iteration;
@@ -288,6 +295,28 @@ static enum status run_local_pass(struct schedule_search *s, uint64_t draw, stru
     return keep(s, value, err);
 }
 
+/*
+ * Anneals the best schedule. Each iteration draws its own first temperature: high ones leave the neighbourhood of the
+ * best schedule, low ones finish it.
+ */
+static enum status anneal(struct schedule_search *s, uint64_t draw, struct error *err)
+{
+    const double heat = anneal_heat * random_unit(draw, 1);
+    if (!s->local) TRY(local_search_create(s->in, &s->local, err));
+    local_search_begin(s->local, s->steps);
+    for (uint32_t pass = 0; pass < ANNEAL_PASSES && !finished(s); pass++) {
+        const double done = (double)pass / ANNEAL_PASSES;
+        const double sharp = sharpness_first + (sharpness_last - sharpness_first) * done;
+        const struct local_rule rule = {.reach = REACH_MANY, .sharpness = sharp * s->mean,
+                                        .temperature = heat * (1 - done), .seed = random_u64(draw, pass + 2)};
+        const int64_t value = local_search_run(s->local, &rule, s->options->until_s);
+        if (value >= s->value) continue;
+        memcpy(s->trial, local_search_order(s->local), s->in->task_count * sizeof *s->trial);
+        TRY(keep(s, value, err));
+    }
+    return STATUS_OK;
+}
+
 /* --- the first list schedules ---------------------------------------------------------------- */
 
 /*
@@ -354,11 +383,13 @@ static enum status iterate(struct schedule_search *s, struct error *err)
     uint64_t draw = random_u64(s->options->seed, k);
     double noise = random_noise(draw);
     bool late = clock_s() - s->started_s > opening_share * (s->options->until_s - s->started_s);
-    if (s->local || ((k == first || (k < first && late)) && local_search_pays(s))) return run_local_pass(s, draw, err);
+    if (s->many && (s->local || ((k == first || (k < first && late)) && local_search_pays(s))))
+        return run_local_pass(s, draw, err);
     if (k < first) return open(s, draw, err);
     struct beam_rule rule = {.width = 1, .weights = s->weights};
     uint32_t which = label_pass_of(s);
     if (which < LABELS_COUNT) return run_label_pass(s, which, err);
+    if (s->few && k % ANNEAL_REST > 0) return anneal(s, draw, err);
     uint32_t round = (k - first) / (1 + PASSES + ENDS), turn = (k - first) % (1 + PASSES + ENDS);
     if (turn > PASSES) return remake_end(s, draw, err);
     rule.priority = random_priority(s, draw);
@@ -413,9 +444,15 @@ static bool has_copies(const struct instance *in)
     return false;
 }
 
+static bool few_tasks(const struct instance *in)
+{
+    return in->task_count >= ANNEAL_TASKS_MIN && in->task_count <= ANNEAL_TASKS_MAX;
+}
+
 bool schedule_search_is_local(const struct instance *in)
 {
-    return in->task_count > SMALL_TASKS && in->objective == OBJECTIVE_MAKESPAN && has_copies(in);
+    const bool many = in->task_count > ANNEAL_TASKS_MAX && has_copies(in);
+    return in->objective == OBJECTIVE_MAKESPAN && (few_tasks(in) || many);
 }
 
 enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
@@ -436,7 +473,8 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
     for (uint32_t u = 0; u < in->unit_count; u++)
         s.mean += (double)instance_compute_min(in, u) * in->jobs[in->units[u].job].repeat;
     s.mean /= in->task_count;
-    s.many = schedule_search_is_local(in);
+    s.few = schedule_search_is_local(in) && few_tasks(in);
+    s.many = schedule_search_is_local(in) && !s.few;
     s.best_priority = s.mean;
     perturb(&s, false, 0, 0);
     memcpy(s.best_weights, s.weights, in->job_count * sizeof *s.weights);

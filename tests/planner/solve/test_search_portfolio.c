@@ -29,15 +29,21 @@ struct found {
     uint32_t iterations;
 };
 
-static void random_instance(uint64_t seed, uint32_t minibatches, struct instance *in, struct instance_bounds *bounds)
+static void make_instance(const struct instance_random *options, struct instance *in, struct instance_bounds *bounds)
 {
-    struct instance_random options = {.family = FAMILY_TIGHT, .seed = seed, .devices = {3, 5}, .jobs = {5, 9},
-                                      .shards = {3, 5}, .minibatches = {minibatches, minibatches}};
     struct error err = {0};
     *in = (struct instance){0};
     *bounds = (struct instance_bounds){0};
-    assert_int_equal(instance_random(&options, in, &err), STATUS_OK);
+    assert_int_equal(instance_random(options, in, &err), STATUS_OK);
     assert_int_equal(instance_bounds_make(in, bounds, &err), STATUS_OK);
+}
+
+/* Draws an instance of 5 to 9 jobs of three minibatches: local search takes part. */
+static void random_instance(uint64_t seed, struct instance *in, struct instance_bounds *bounds)
+{
+    const struct instance_random options = {.family = FAMILY_TIGHT, .seed = seed, .devices = {3, 5}, .jobs = {5, 9},
+                                            .shards = {3, 5}, .minibatches = {3, 3}};
+    make_instance(&options, in, bounds);
 }
 
 static void search(const struct instance *in, const struct instance_bounds *bounds,
@@ -81,7 +87,7 @@ static void more_are_no_worse(void **state)
         struct instance_bounds bounds;
         struct found alone, of[4], again;
         struct schedule_search_options options = {.seed = random_u64(seed, c), .iterations = 30, .until_s = HUGE_VAL};
-        random_instance(random_u64(seed, 100 + c), 3, &in, &bounds);
+        random_instance(random_u64(seed, 100 + c), &in, &bounds);
         assert_true(schedule_search_is_local(&in));
         search(&in, &bounds, &options, 0, &alone);
         for (uint32_t k = 0; k < 4; k++) {
@@ -110,8 +116,10 @@ static void few_tasks_go_alone(void **state)
     struct instance_bounds bounds;
     struct found alone, three;
     struct schedule_search_options options = {.seed = 7, .iterations = 25, .until_s = HUGE_VAL};
-    random_instance(5, 1, &in, &bounds);
-    assert_true(in.task_count <= 64 && !schedule_search_is_local(&in));
+    struct instance_random few = {.family = FAMILY_TIGHT, .seed = 5, .devices = {2, 2}, .jobs = {2, 2},
+                                  .shards = {3, 3}, .minibatches = {1, 1}};
+    make_instance(&few, &in, &bounds);
+    assert_false(schedule_search_is_local(&in));
     search(&in, &bounds, &options, 0, &alone);
     search(&in, &bounds, &options, 3, &three);
     assert_same(&in, &three, &alone);
@@ -130,7 +138,7 @@ static void told_to_stop(void **state)
     struct found none, stopped, timed;
     const atomic_bool stop = true;
     struct schedule_search_options options = {.seed = 7, .until_s = HUGE_VAL};
-    random_instance(11, 3, &in, &bounds);
+    random_instance(11, &in, &bounds);
     search(&in, &bounds, &options, 0, &none);
     options.iterations = UINT32_MAX;
     options.stop = &stop;
@@ -155,7 +163,7 @@ static void no_memory(void **state)
     struct instance in;
     struct instance_bounds bounds;
     struct schedule_search_options options = {.seed = 7, .iterations = 20, .until_s = HUGE_VAL};
-    random_instance(11, 3, &in, &bounds);
+    random_instance(11, &in, &bounds);
     struct dispatch_step *steps = calloc(in.task_count, sizeof *steps);
     uint32_t refused = 0;
     assert_non_null(steps);
