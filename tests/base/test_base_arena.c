@@ -68,8 +68,8 @@ static void what_is_adopted_stays_where_it_is(void **state)
     assert_int_equal(arena_array(&arena, 5, 8, &piece, &err), STATUS_OK);
     assert_int_equal(arena_adopt(&arena, second, 3, &err), STATUS_OK);
     assert_int_equal(first[70000], 7);
-    assert_int_equal(arena.total_bytes, 70001 + 48 + 3 + 2 * 16); /* two notes of what was adopted */
-    arena_release(&arena); /* sanitizers see what is left */
+    assert_int_equal(arena.total_bytes, 70001 + 48 + 3 + 2 * 16); /* two notes of adopted memory */
+    arena_release(&arena); /* sanitizers see leaks */
     assert_null(arena.adopted);
 
     char *refused = alloc_resize(NULL, 11);

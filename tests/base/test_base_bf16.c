@@ -1,7 +1,6 @@
 /*
  * Rounding to bfloat16 against a plain one by frexp() and rint(), which shares no bit trick with it; and
- * rounding at random: to one of the two neighbours, without a bias, from bits that depend on key and
- * place alone.
+ * rounding at random: to one of the two neighbours, without a bias, from bits that depend only on key and place.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -55,7 +54,7 @@ static void test_nearest(void **state)
     assert_true(isnan(bf16_widen(bf16_nearest(float_of(0x7f800001u)))));
 }
 
-/* Over all 16 random bits, exactly as many are rounded up as the fraction says. */
+/* Over all 16 random bits, the number of values rounded up is exactly what the fraction says. */
 static void test_random_is_exact(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* base/process/children.h: many programs side by side, what each printed and how each ended; those that cannot be started. */
+/* base/process/children.h: many programs side by side, what each printed and how each ended; programs that cannot be
+ * started. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -97,7 +98,7 @@ static void ends_are_told(void **state)
     run_one(&long_one, "head -c 3000000 /dev/zero | tr '\\0' x; head -c 100000 /dev/zero >&2", STATUS_OK, &err);
     assert_int_equal(long_one.last.output_length, 3000000);
     run_one(&talkative, "head -c 100000 /dev/zero | tr '\\0' w >&2; echo >&2; echo error: why >&2", STATUS_OK, &err);
-    assert_non_null(strstr(talkative.complaint, "www\nerror: why")); /* what it says last is there */
+    assert_non_null(strstr(talkative.complaint, "www\nerror: why")); /* its last words are there */
     assert_string_equal(strchr(talkative.complaint, '\n'), "\nerror: why");
     run_one(&silent, "cat", STATUS_OK, &err); /* there is no input */
     assert_string_equal(silent.output, "");

@@ -1,7 +1,7 @@
 /*
- * base/files/file.h: a file is there whole or not at all. Full devices, missing folders, files past a
- * size limit and failing allocations leave nothing behind; what is compressed reads back; damaged
- * compressed data is refused at every length.
+ * base/files/file.h: a file is there whole or not at all. Full devices, missing folders, files past a size limit and
+ * failing allocations leave no temporary file; compressed data reads back; damaged compressed data is refused at every
+ * length.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -317,7 +317,7 @@ static void pending_files_can_be_removed(void **state)
 
 /* --- standard output -------------------------------------------------------------------------- */
 
-/* What a commit to standard output returns while descriptor 1 is `fd`. */
+/* Returns the result of a commit to standard output while descriptor 1 is `fd`. */
 static enum status commit_to(int fd, bool commit, struct error *err)
 {
     fflush(stdout);

@@ -1,4 +1,5 @@
-/* base/json/json_change.h: what each text becomes, keys that lead into objects, and those that lead nowhere. */
+/* base/json/json_change.h: the value that each text becomes, keys that lead into objects, and keys that lead
+ * nowhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

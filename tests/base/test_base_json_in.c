@@ -1,6 +1,6 @@
 /*
- * base/json/json_in.h: each refusal with its exact text and place; what is accepted; a fixed seed of
- * failing allocations; places found in made-up documents against a parser of this test's own.
+ * base/json/json_in.h: each refusal with its exact text and place; accepted documents; a fixed seed of failing
+ * allocations; places found in made-up documents against a parser of this test's own.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -365,7 +365,7 @@ static void unknown_keys_are_refused(void **state)
 
 static const char *const two[] = {"left", "right"};
 
-/* Of each kind one, none of which is there. */
+/* Reads one key of each kind, all of them absent. */
 static void read_each_kind(struct json_object *object)
 {
     struct error err = {0};
@@ -653,8 +653,8 @@ static void every_failing_allocation_is_told(void **state)
     }
 }
 
-/* jansson's own allocations. It checks most of them; the text is short because it does not check
- * those of a token longer than 16 bytes. */
+/* jansson's own allocations. It checks most of them; the text is short because it does not check the allocation of a
+ * token longer than 16 bytes. */
 static uint64_t jansson_calls, jansson_failing;
 
 static void *failing_malloc(size_t size)

@@ -267,8 +267,8 @@ static const struct option_group groups[] = {
     {NULL, NULL},
 };
 
-/* Headings in the order of the groups, options in that of their table; the rest, and --help, come last. An example
- * that is too long goes on in the next line, as a shell reads it, and never within quotes. */
+/* Headings come in the order of the groups, options in the order of their table; the rest, and --help, come last. An
+ * example that is too long goes on in the next line, as a shell reads it, and never within quotes. */
 static void help_has_headings(void **state)
 {
     (void)state;

@@ -111,7 +111,7 @@ static void an_output_is_no_input(void **state)
     assert_string_equal(err.text, REPLACES("x", "a"));
 }
 
-/* What the command itself has written may be read: the old file is gone. */
+/* The command may read its own output: the old file is gone. */
 static void an_output_that_is_written_can_be_read(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void an_output_that_is_written_can_be_read(void **state)
     read_it("c", "");
 }
 
-/* A path that no option names: pictures beside a page, weights that a checkpoint gives. */
+/* Paths that no option names: pictures next to a page, weights named by a checkpoint. */
 static void an_undeclared_output_is_checked_when_it_is_written(void **state)
 {
     (void)state;
@@ -268,7 +268,7 @@ static void what_cannot_be_written_is_told(void **state)
     assert_int_not_equal(access("new", F_OK), 0);
 }
 
-/* A pipe that nobody reads does not hold the program up. */
+/* A pipe without a reader does not hold the program up. */
 static void a_pipe_without_a_reader_is_an_error(void **state)
 {
     (void)state;

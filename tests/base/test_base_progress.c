@@ -1,6 +1,6 @@
 /*
- * base/process/progress.h, in front of a terminal of our own (a pseudo terminal as standard error): silent
- * for a second, then a line that fits the width and is wiped at the end; never a byte elsewhere.
+ * base/process/progress.h, on a terminal of our own (a pseudo terminal as standard error): silent for a second, then a
+ * line that fits the width and is wiped at the end; never a byte elsewhere.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * base/text/quantity.h and base/text/number.h: units by hand, every refusal with its message, what is printed
- * for people, and numbers that read back as themselves.
+ * base/text/quantity.h and base/text/number.h: units by hand, every refusal with its message, numbers printed for
+ * people, and numbers that read back as themselves.
  */
 #include <setjmp.h>
 #include <stdarg.h>

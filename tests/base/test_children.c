@@ -1,4 +1,4 @@
-/* base/process/children.h: why a program ended, of what it complained; programs as they end are told. */
+/* base/process/children.h: the reason why a program ended and its complaint; programs are reported as they end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

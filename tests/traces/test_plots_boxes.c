@@ -1,4 +1,4 @@
-/* plots/plot_boxes.h: what is merged, and shares known by arithmetic. */
+/* plots/plot_boxes.h: which spans are merged, and shares known by arithmetic. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void spans_become_boxes(void **state)
     (void)state;
     static const struct span_row spans[] = {
         {GPU0, 0, 4, PLAN_FORWARD, 0, 0, 0.5, 1.0, 0},
-        {GPU0, 0, 5, PLAN_FORWARD, 0, 0, 1.0, 1.5, 0},    /* wide beside wide: a line between */
+        {GPU0, 0, 5, PLAN_FORWARD, 0, 0, 1.0, 1.5, 0},    /* wide next to wide: a line between */
         {GPU0, 0, 6, PLAN_FORWARD, 0, 0, 1.52, 1.6, 0},   /* 0.8 px, 0.2 px away: merged */
         {GPU0, 0, 6, PLAN_LOSS, 0, 0, 1.6, 1.65, 0},      /* another shade */
         {GPU0, 1, 0, PLAN_BACKWARD, 0, 0, 1.65, 1.7, 0},  /* another job */
@@ -100,8 +100,8 @@ static void shares_have_their_closed_form(void **state)
     trace_release(&trace);
 }
 
-/* Whatever the spans, the area of the boxes of a row is its busy time, up to what is too thin to
-   draw (least_part = 0.004 of a bin, for each of two jobs). */
+/* Whatever the spans, the area of the boxes of a row is its busy time, except for boxes too thin to draw (least_part
+ * = 0.004 of a bin, for each of two jobs). */
 static void areas_are_busy_times(void **state)
 {
     (void)state;

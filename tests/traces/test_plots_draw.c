@@ -2,7 +2,7 @@
  * plots/plot.h: scripts against golden files, gnuplot's failures played by stand-ins on PATH, and,
  * where gnuplot is installed, real pictures.
  *
- * SPILLWAY_REWRITE_GOLDEN=1 writes tests/golden/plots anew; the difference is then read like code.
+ * SPILLWAY_REWRITE_GOLDEN=1 rewrites tests/golden/plots; the difference is then read like code.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static char *real_path; /* PATH as it was */
 
 /* --- stand-ins ------------------------------------------------------------------------------ */
 
-/* Put a program called gnuplot, alone, on PATH. `script` NULL: nothing there. */
+/* Puts a program called gnuplot on PATH, and nothing else. `script` NULL: nothing there. */
 static void stand_in(const char *script)
 {
     char folder[200];
@@ -76,7 +76,7 @@ static size_t files_in_folder(void)
     return count;
 }
 
-/* --- what is drawn -------------------------------------------------------------------------- */
+/* --- drawings --------------------------------------------------------------------------------- */
 
 static const struct plot_policy policies[] = {
     {.name = "sharded-lrtf",

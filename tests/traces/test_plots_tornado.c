@@ -1,4 +1,4 @@
-/* plots/plot.h, tornados: what the script says, and what is refused. */
+/* plots/plot.h, tornados: the text of the script, and refused tornados. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -114,7 +114,7 @@ static void memory_does_not_grow(void **state)
         long window = peak_kib(WINDOW, path, span_count), batches = peak_kib(MINIBATCHES, path, span_count);
         print_message("%s: %ld KiB for nothing, %ld to judge, %ld for a window, %ld for minibatches\n", names[n], nothing, judged,
                       window, batches);
-        /* buffers, and room for allocators that keep what was freed; a span or level that was kept would take 6 MiB */
+        /* buffers, and room for allocators that keep freed memory; a span or level that was kept would take 6 MiB */
         assert_true(judged < nothing + 4096);
         assert_true(window < nothing + 4096);
         assert_true(batches < nothing + 4096);
@@ -127,7 +127,7 @@ static void a_whole_trace_is_its_spans(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* sanitizers keep what was freed, and shadows of it */
+    skip(); /* sanitizers keep freed memory, and shadows of it */
 #endif
     const char *path = support_path("whole.json");
     uint64_t count = write_long(path, 300000);

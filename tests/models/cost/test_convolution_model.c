@@ -51,8 +51,9 @@ static void direct(void **state)
 
 /*
  * Forward passes of VGG16 and ResNet-50 for 128 images, milliseconds, as PipeDream's profiler measured them
- * (docs/instances/pipedream); the host's 0.25 ms, which the smallest operations there take, apart. By the shipped V100, whose
- * fp32 efficiency is of 1 x 1 convolutions: none of these was used. Of those that occur more than once the mean.
+ * (docs/instances/pipedream); the host's 0.25 ms, which the smallest operations there take, apart. The shipped V100
+ * predicts them. Its fp32 efficiency comes from 1 x 1 convolutions; none of these measurements was used. Operations
+ * that occur more than once count with their mean.
  */
 static void measured(void **state)
 {

@@ -58,9 +58,9 @@ static void thin_products_are_bound_by_memory(void **state)
                 3e-6 + 2 * (m * k + k * n + m * n) / 1.5e12);
 }
 
-/* 54 heads of 256 tokens of width 128: scores are 256 x 256 each, two tiles of 256 x 128, 108 in all; what they weigh 256
- * x 128, one tile, 54 in one wave. Bytes: 4 of 16 bits for each of 54 x 256 x 128, a statistic of 4 for each row, and 7
- * for each score. */
+/* 54 heads of 256 tokens of width 128: scores are 256 x 256 each, two tiles of 256 x 128, 108 in all; the weighted
+ * sums are 256 x 128, one tile, 54 in one wave. Bytes: 4 of 16 bits for each of 54 x 256 x 128, a statistic of 4 for
+ * each row, and 7 for each score. */
 static void scores_have_products_and_bytes(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void hosts_of_frameworks_dispatch_kernels(void **state)
     assert_true(kernel_model_seconds(&model, own, &gelu).host_s == 0);
 }
 
-/* Gaps are the device's, what the host dispatches is not: 5 kernels of 3 + 20 us beside 5 of 15 us. */
+/* Gaps pass on the device while the host dispatches: 5 kernels of 3 + 20 us overlap with 5 dispatches of 15 us. */
 static void gaps_and_hosts_run_side_by_side(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void gaps_and_hosts_run_side_by_side(void **state)
     check_close(other.host_s, 5 * 15e-6);
 }
 
-/* A norm's residual sum, 4 numbers of 16 bits for each, 2.5 times; a product's numbers stay what they are. */
+/* A norm's residual sum, 4 numbers of 16 bits for each, counts 2.5 times; a product's numbers count once. */
 static void passes_over_activations_are_as_many_as_said(void **state)
 {
     (void)state;
@@ -136,8 +136,8 @@ static void passes_over_activations_are_as_many_as_said(void **state)
                 3e-6 + 2 * (4096.0 * 8 + 8 * 8192.0 + 4096.0 * 8192) / 1.5e12);
 }
 
-/* 2560 x 1280 x 1000 is one full wave of 100 processors, at 200 TFLOP/s; the board sustains 190, and a wave of half as many
- * tiles is slower than that already. */
+/* 2560 x 1280 x 1000 is one full wave of 100 processors, at 200 TFLOP/s; the board sustains 190, and a wave of half
+ * the tiles is slower than that already. */
 static void power_limits_full_waves(void **state)
 {
     (void)state;
@@ -150,8 +150,8 @@ static void power_limits_full_waves(void **state)
     check_close(kernel_model_seconds(&model, sustained, &part).device_s, 0.5 / 0.92 * 2.0 * 2560 * 1280 * 1000 / 200e12);
 }
 
-/* Rows of 50257 halves are no whole 16 bytes, of 50264 they are; whichever of the three products it is. Of fp32 without
- * matrix cores they are 4 bytes each, and libraries have kernels for that. */
+/* Rows of 50257 halves are no whole 16 bytes, rows of 50264 are, in any of the three products. In fp32 without
+ * matrix cores numbers are 4 bytes each, and libraries have kernels for that. */
 static void misaligned_products_have_a_part_of_their_rate(void **state)
 {
     (void)state;
@@ -199,8 +199,8 @@ static void no_shape_is_past_the_rates(void **state)
     }
 }
 
-/* 400 small kernels wait for their host, who is ahead while a product of milliseconds runs, but by 4 dispatches alone: so much
- * less they take behind it. */
+/* 400 small kernels wait for their host. The host runs ahead while a product of milliseconds runs, but only by 4
+ * dispatches: the kernels after the product take that much less time. */
 static void check_passes(const struct hardware *h, struct work_item product)
 {
     const double dispatch_s = h->types[0].kernel_model.dispatch_latency.value;
@@ -225,7 +225,8 @@ static void check_collectives(const struct hardware *h)
     check_close(cost_work_s(h, hardware_cpu(h), &pass[1], 1, NULL), 0);
 }
 
-/* Between kernels that nobody dispatches one by one, none is waited for: on a V100 either, whose collectives hide nothing. */
+/* A collective between kernels that the host does not dispatch one by one waits for no dispatch. The same holds on a
+ * V100, whose collectives hide nothing. */
 static void collectives_between_others_take_nothing(void **state)
 {
     (void)state;

@@ -80,9 +80,9 @@ static void one_member_costs_nothing(void **state)
     assert_int_equal(collective_choose(COLLECTIVE_ALL_REDUCE, &g, 1000), COLLECTIVE_RING);
 }
 
-/* Each must send (n - 1) / n of what it has where all get something of all, twice that in an all-reduce,
- * and the busiest in a broadcast everything (Chan et al., CCPE 19(13), 2007); nothing takes fewer than
- * log2(n) steps. More bytes never take less. */
+/* Each member must send (n - 1) / n of its data where every member gets a part of all data, twice that in an
+ * all-reduce; in a broadcast the busiest member sends everything (Chan et al., CCPE 19(13), 2007); nothing takes
+ * fewer than log2(n) steps. More bytes never take less. */
 static void no_less_than_the_bounds(void **state)
 {
     (void)state;
@@ -181,7 +181,7 @@ static void one_level_is_flat(void **state)
             }
 }
 
-/* The choice is never slower than what it is chosen from. */
+/* The chosen algorithm is never slower than the others. */
 static void choices_are_the_fastest(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void choices_are_the_fastest(void **state)
 enum { MEMBERS_MAX = 70 };
 
 /* All-gather by doubling: before step i member m has shares m ... m + 2^i - 1 (counted round), and gets
- * as many as are missing from the member 2^i further on. Counts what a member sends in the steps that it
+ * the shares that it lacks from the member 2^i further on. Counts the bytes that a member sends in the steps that it
  * takes. */
 static void doubling_gathers_everything(void **state)
 {
@@ -286,8 +286,8 @@ static void points_say_how_fast_a_size_is(void **state)
 
 /*
  * NCCL's all-reduce on the 8 A100 of one node as vTrain's repository has it (trace/a100, microseconds
- * for MiB): a ring with 90 us in all and 131 GB/s of what is reduced, which is 229 GB/s of each link.
- * Two numbers for the whole curve: within 9 % from 16 MiB on, and 30 % below.
+ * for MiB): a ring with 90 us in all and 131 GB/s of reduced data, which is 229 GB/s of each link. Two numbers for the
+ * whole curve: within 9 % from 16 MiB on, and 30 % below.
  */
 static void a_ring_is_like_nccl_measured(void **state)
 {

@@ -124,8 +124,8 @@ static void a_leaf_that_is_oversubscribed(void **state)
 
 /* --- whole collectives ------------------------------------------------------------------------ */
 
-/* All-reduce of b bytes over N nodes of L. Hierarchical: 2 (L - 1) / L b inside, 2 (N - 1) / N b / L between;
- * a ring through all: 2 (N L - 1) steps of b / (N L), as slow as the slower of NVLink and the NIC alone. */
+/* All-reduce of b bytes over N nodes of L. Hierarchical: 2 (L - 1) / L b inside, 2 (N - 1) / N b / L between; a ring
+ * through all: 2 (N L - 1) steps of b / (N L), each as slow as the slower of NVLink and the NIC. */
 static void closed_forms(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void no_way(void **state)
     h.devices[3].network_count = 0;
     assert_false(collective_groups_find(&finder, devices, 3, 1, &of, lacking));
     assert_true(lacking[0] == 3 && lacking[1] == 8);
-    assert_true(collective_groups_find(&finder, devices + 1, 1, 1, &of, lacking)); /* alone */
+    assert_true(collective_groups_find(&finder, devices + 1, 1, 1, &of, lacking)); /* without a group */
     arena_release(&arena);
     hardware_release(&h);
 }

@@ -1,6 +1,6 @@
 /*
- * models/cost/cost.h: measured points are given back exactly, what lies between follows closed forms,
- * what was not measured is the roofline, and nothing is ever negative, infinite or not a number.
+ * models/cost/cost.h: measured points are given back exactly, times between points follow closed forms, work without
+ * measurements follows the roofline, and nothing is ever negative, infinite or not a number.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
 
-/* The same as its datasheet alone describes it, whatever was fitted. */
+/* The same from its datasheet, without any fitted value. */
 static void find_plain(const char *name, struct hardware *out)
 {
     support_machine(name, out);
@@ -100,8 +100,8 @@ static void products_of_bf16_have_a_rate_of_their_own(void **state)
     hardware_release(&h);
 }
 
-/* Kernels of 16 bits on an a100, 312 TFLOP/s at 0.5 and 1555 GB/s at 0.8; and on profiles that have only others
- * measured: products as those of bf16, the rest at the rate per byte or FLOP of the wide ones. */
+/* Kernels of 16 bits on an a100, 312 TFLOP/s at 0.5 and 1555 GB/s at 0.8; on profiles that only have other kernels
+ * measured, products take the rate of bf16's, and the rest the rate per byte or FLOP of the wide kernels. */
 static void halves_are_like_what_was_measured(void **state)
 {
     (void)state;
@@ -250,13 +250,13 @@ static void scattered_points_are_given_back_and_bound_what_is_between(void **sta
                                1 + random_below(seed, 3 * i + 2, 9000));
         assert_true(rate >= 1e-12 * (1 - 1e-12) && rate <= 16e-12 * (1 + 1e-12));
     }
-    /* as many points as a grid, but one of them moved */
+    /* the number of points of a grid, but one point is moved */
     uint32_t full = make_grid(points);
     points[full - 1].k = 901;
     profile.kernels[KERNEL_MATMUL_INPUT].point_count = full;
     check_close(per_flop(&h, points[3].m, points[3].n, points[3].k),
                 points[3].seconds / (2.0 * 32 * 1024 * 900));
-    /* one point alone: its rate everywhere */
+    /* a single point: its rate everywhere */
     profile.kernels[KERNEL_MATMUL_INPUT].point_count = 1;
     check_close(per_flop(&h, 77, 5, 123), 1e-12);
     /* two points (one axis): a grid of 2 x 1 x 1 */

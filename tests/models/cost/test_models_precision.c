@@ -1,10 +1,11 @@
 /*
- * Steps of jobs in fp32 beside the same in bf16 (label: fast), by models/cost/kernel_model.h on devices with matrix cores for
- * both, as frameworks have them: the wider numbers are never the faster ones, and a small job in either takes what its kernels' gaps and dispatches do.
+ * Steps of jobs in fp32 against the same steps in bf16 (label: fast), by models/cost/kernel_model.h on devices with
+ * matrix cores for both, as frameworks have them: the wider numbers are never the faster ones, and a small job in
+ * either takes the time of its kernels' gaps and dispatches.
  *
- * But for what bf16 alone has to do, which is rounding: of the master's weights behind each step, and of the gradients of logits.
- * Where all else waits for its host, a step in bf16 is that much longer, a few tenths of a per cent. Nor does the product of
- * logits hide dispatches there (models/cost/kernel_model.h), of which the test allows as many as a kernel hides.
+ * Only bf16 has to round: the master's weights after each step, and the gradients of logits. Where all else waits for
+ * its host, a step in bf16 is longer by this rounding, a few tenths of a per cent. Nor does the product of logits hide
+ * dispatches there (models/cost/kernel_model.h). The test allows the number of dispatches that a kernel hides.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +40,7 @@ static void find(const char *name, struct hardware *out)
     out->stack = STACK_FRAMEWORKS;
 }
 
-/* Forward, backward and update of all layers, without what is rounded; *launches: kernels that a host dispatches. */
+/* Forward, backward and update of all layers, without rounding; *launches: kernels that a host dispatches. */
 static double step_s(const struct hardware *h, const struct job *job, double *launches)
 {
     static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};
@@ -151,7 +152,8 @@ static void stacks_differ_where_frameworks_were_fitted(void **state)
     check_stacks("rtx-3090-24gb", PRECISION_BF16, false);
 }
 
-/* Products in fp32 at fp32's own peak, as large ones take; those of 16 bits, and GPUs without TF32, as before. */
+/* Products in fp32 run at fp32's own peak, as large ones do; products of 16 bits, and GPUs without TF32, are as
+ * before. */
 static void without_tf32(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * models/hardware/machine_values.h: a machine moved in one value differs in that one alone, by the factor; the machine that it was
- * made of does not change; shares of a peak stay shares.
+ * models/hardware/machine_values.h: a machine with one value changed differs only in that value, by the factor; the
+ * original machine does not change; shares of a peak stay shares.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static void one_figure_moves_alone(void **state)
     }
 }
 
-/* What was measured has a place for each point; here 2 of a kernel, 1 copy each way, and a profile's interference. */
+/* A measured quantity has a place for each point; here 2 of a kernel, 1 copy each way, and a profile's interference. */
 static const char measured[] =
     "{\"spillway_hardware\": 1, \"name\": \"m\", \"backend\": \"host\","
     " \"host\": {\"memory\": {\"value\": 8, \"unit\": \"GiB\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}, \"cores\": 2},"

@@ -1,6 +1,7 @@
 /*
- * models/hardware/hardware_detect.h: machines as a driver and a kernel would describe them. GPUs that the catalogue knows come out
- * as its own machines but for what is told better; whatever is told, the file makes sense and is read back the same.
+ * models/hardware/hardware_detect.h: machines as a driver and a kernel would describe them. GPUs that the catalogue
+ * knows come out as its own machines except where the driver knows better; in every case the file makes sense and is
+ * read back the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +58,7 @@ static struct hardware_detected found_of(const struct case_gpus *c)
                                       .as_of = "2026-11-23"};
 }
 
-/* What a file of it says. */
+/* The text of its file. */
 static char *text_of(const struct hardware *hardware)
 {
     struct json_out *json = json_out_create(NULL);
@@ -116,7 +117,8 @@ static void a_host_alone_is_its_device(void **state)
     hardware_release(&hardware);
 }
 
-/* Peaks, bandwidths, NVLink and how copies go are those of "4x a100-sxm4-40gb"; memory and host are told. */
+/* Peaks, bandwidths, NVLink and the way of copies come from "4x a100-sxm4-40gb"; memory and host come from the
+ * driver. */
 static void known_gpus_are_the_catalogues(void **state)
 {
     (void)state;
@@ -151,7 +153,7 @@ static void known_gpus_are_the_catalogues(void **state)
     hardware_release(&named);
 }
 
-/* Two and two reach each other, over PCIe with half of its lanes; nobody else does. */
+/* Two pairs of devices reach each other, over PCIe with half of its lanes; no other devices do. */
 static void only_pairs_that_work_are_joined(void **state)
 {
     (void)state;
@@ -160,7 +162,7 @@ static void only_pairs_that_work_are_joined(void **state)
     add(&c, 4, rtx_3090);
     reach_both(&c, 0, 1);
     reach_both(&c, 2, 3);
-    reach(&c, 1, 2); /* one way alone is none */
+    reach(&c, 1, 2); /* one way only does not count */
     build(&c, &hardware);
     for (uint32_t a = 0; a < 4; a++)
         for (uint32_t b = 0; b < 4; b++)
@@ -231,7 +233,8 @@ static void unknown_gpus_are_what_is_told(void **state)
     hardware_release(&bare);
 }
 
-/* In the driver's order, however kinds follow each other; a type has what is free on all of its devices. */
+/* Types come in the driver's order, however kinds follow each other; a type gets the memory that is free on all of
+ * its devices. */
 static void kinds_stay_in_order(void **state)
 {
     (void)state;

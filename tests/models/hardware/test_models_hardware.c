@@ -1,6 +1,6 @@
 /*
- * models/hardware/hardware.h, files: those that read back to the bit, what the command line changes, and the checks, each with one
- * thing broken.
+ * models/hardware/hardware.h, files: files that read back to the bit, the effect of the command line, and the checks,
+ * each with one thing broken.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,7 +178,7 @@ static void bad_files_are_refused_with_their_place(void **state)
     }
 }
 
-/* What may be there once only, and tables past their limits. */
+/* Entries that may be there only once, and tables past their limits. */
 static void repetitions_and_excess_are_refused(void **state)
 {
     (void)state;

@@ -183,7 +183,7 @@ static void a_node_may_have_a_fit_of_its_own(void **state)
     assert_true(plain->matmul_efficiency.value != fitted->matmul_efficiency.value);
     assert_float_equal(fitted->memory_efficiency.value, hardware_default_memory_efficiency.value, 0);
     assert_float_equal(fitted->launch_latency.value, 5e-6, 0); /* neither is fitted: the defaults stay */
-    /* what was fitted to products of 16 bits says nothing of those in fp32 */
+    /* a fit to products of 16 bits says nothing about products in fp32 */
     const struct work_item wide = {KERNEL_MATMUL_FORWARD, 3, 4096, 1024, 1024}, half = {KERNEL_MATMUL_HALF_FORWARD, 3, 4096, 1024, 1024};
     assert_true(cost_item_s(&node, 0, &wide) == cost_item_s(&board, 0, &wide));
     assert_true(cost_item_s(&node, 0, &half) > cost_item_s(&board, 0, &half));

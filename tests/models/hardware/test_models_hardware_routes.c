@@ -119,7 +119,7 @@ static void direct_links_follow_the_command_line(void **state)
         assert_int_equal(hardware_check(&h, &err), STATUS_OK);
         hardware_release(&h);
     }
-    /* a host machine behind paced links stands in for one without */
+    /* a host machine on paced links stands in for one without */
     struct hardware h;
     support_machine("host-2-cores", &h);
     hardware_join(&h.devices[0], 1);

@@ -1,5 +1,5 @@
 /*
- * models/hardware/hardware_import.h: what nvbandwidth and nccl-tests write, made by hand from what is known of their formats, lands
+ * models/hardware/hardware_import.h: output of nvbandwidth and nccl-tests, made by hand from their known formats, lands
  * where it should; a collective takes as long as was measured; a machine that was changed is written and read back; bad
  * files have a place.
  */

@@ -1,7 +1,7 @@
 /*
- * models/job/job_batch.h (label: fast): minibatches in the words of transformers, DeepSpeed and Megatron-LM. What they say of each
- * replica is of all here; of train_batch_size = microbatch * accumulation * replicas any one may be left out, and none may
- * contradict the others.
+ * models/job/job_batch.h (label: fast): minibatches in the words of transformers, DeepSpeed and Megatron-LM. They count
+ * samples of each replica, here all replicas count; of train_batch_size = microbatch * accumulation * replicas any one
+ * may be left out, and none may contradict the others.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static void words_of_others_mean_what_they_mean_there(void **state)
         {"", "\"per_device_train_batch_size\": 4, \"gradient_accumulation_steps\": 5" DATA_3, 4, 15,
          "4 samples x 5 accumulated x 3 replicas = 60 a minibatch, in 15 microbatches"},
         {"", "\"micro_batch\": 4, \"grad_accum\": 5", 4, 5, "4 samples x 5 accumulated = 20 a minibatch, in 5 microbatches"},
-        /* DeepSpeed: each two of three, all three, and one alone */
+        /* DeepSpeed: each two of three, all three, and a single one */
         {"", "\"train_batch_size\": 60, \"train_micro_batch_size_per_gpu\": 4" DATA_3, 4, 15,
          "4 samples x 5 accumulated x 3 replicas = 60 a minibatch, in 15 microbatches"},
         {"", "\"train_batch_size\": 60, \"gradient_accumulation_steps\": 5" DATA_3, 4, 15,
@@ -63,7 +63,7 @@ static void words_of_others_mean_what_they_mean_there(void **state)
         {"", "\"global_batch_size\": 60, \"micro_batch_size\": 2" DATA_3, 2, 30,
          "2 samples x 10 accumulated x 3 replicas = 60 a minibatch, in 30 microbatches"},
         {"", "\"global_batch\": 7, \"microbatch_size\": 7", 7, 1, "7 samples x 1 accumulated = 7 a minibatch, in 1 microbatch"},
-        /* ours are those of all replicas, and say so alone what is there */
+        /* our own keys count all replicas, and need no other key */
         {"", "\"microbatch\": 4, \"microbatches\": 15" DATA_3, 4, 15, ""},
         {"", "\"microbatch\": 4, \"microbatches\": 15, \"grad_accum\": 5" DATA_3, 4, 15,
          "4 samples x 5 accumulated x 3 replicas = 60 a minibatch, in 15 microbatches"},
@@ -120,7 +120,7 @@ static void contradictions_are_refused(void **state)
     }
 }
 
-/* Whatever two are said, the identity gives the third; and what is written is read again as the same. */
+/* From any two values the identity gives the third, and a written job is read again as the same. */
 static void the_identity_holds(void **state)
 {
     (void)state;
@@ -153,7 +153,7 @@ static void the_identity_holds(void **state)
     }
 }
 
-/* What each replica adds up is told anew when the command line says how many there are; a minibatch's samples stay. */
+/* When the command line gives the number of replicas, the share of each replica changes; a minibatch's samples stay. */
 static void degrees_of_the_command_line_count(void **state)
 {
     (void)state;

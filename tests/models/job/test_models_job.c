@@ -1,6 +1,6 @@
 /*
- * models/job/job.h: defaults, counts, paths and formats, refusals with their place, and that what is
- * written reads back the same.
+ * models/job/job.h: defaults, counts, paths and formats, refusals with their place, and that a written job reads back
+ * the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -144,7 +144,7 @@ static void evaluations(void **state)
     assert_int_equal(b->evaluation.data_format, DATA_NANOGPT);
     assert_string_equal(b->weights_best, "/data/runs/w.best");
 
-    /* behind steps 6, 12, 18 and the last; 10 and 20 */
+    /* after steps 6, 12, 18 and the last; 10 and 20 */
     assert_int_equal(evaluation_count(a), 4);
     assert_int_equal(evaluation_count(b), 2);
     uint64_t found = 0;
@@ -264,7 +264,7 @@ static void formats_follow_name_and_magic(void **state)
     support_folder_remove(folder);
 }
 
-/* "jobs.json" alone, seen from its own folder. */
+/* "jobs.json" without a folder, seen from its own folder. */
 static void relative_job_files_make_absolute_paths(void **state)
 {
     (void)state;
@@ -386,7 +386,7 @@ static void files_of_other_formats_are_no_data(void **state)
     support_folder_remove(folder);
 }
 
-/* 99 letters: allowed, but not with a number behind them. */
+/* 99 letters: allowed, but not with a number appended. */
 #define TEN "nnnnnnnnnn"
 #define LONG_NAME TEN TEN TEN TEN TEN TEN TEN TEN TEN "nnnnnnnnn"
 #define ONE_JOB(keys) "{\"spillway_jobs\": 1, \"jobs\": [\n{\"network\": \"gpt2\", \"minibatches\": 2, " keys "}]}"

@@ -1,5 +1,5 @@
 /*
- * Files of jobs, which are read a job at a time: the same jobs as by the tree, places of what is wrong, and memory.
+ * Files of jobs, which are read a job at a time: the same jobs as by the tree, places of errors, and memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +51,7 @@ static void same_jobs_as_by_the_tree(void **state)
     support_clean();
 }
 
-/* `expected` behind the file's name. */
+/* `expected` after the file's name. */
 static void assert_refused(const char *text, const char *expected)
 {
     struct job_set set = {0};
@@ -128,7 +128,7 @@ static void memory_is_that_of_a_job(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* sanitizers keep what was freed, and shadows of it */
+    skip(); /* sanitizers keep freed memory, and shadows of it */
 #endif
     long nothing = peak_kib(NULL), large = peak_kib(write_large());
     print_message("%ld KiB for nothing, %ld for 10 MB\n", nothing, large);

@@ -68,7 +68,7 @@ static void parameters_of_a_gpt2_block(void **state)
     assert_int_equal(memory_state(&n, 2, 3, adamw).bytes, 3 * table.bytes);
     const struct memory_entry *fc = memory_find(&table, 3, "h.2.mlp.c_fc.weight");
     assert_non_null(fc);
-    /* behind one block and, in its own, 2 C + 3 C (C + 1) + C (C + 1) + 2 C */
+    /* after one block and, in its own, 2 C + 3 C (C + 1) + C (C + 1) + 2 C */
     assert_int_equal(fc->offset_bytes, (7087872 + 4 * 768 + 4 * 768 * 769) * 4);
     assert_int_equal(fc->bytes, 768 * 3072 * 4);
     assert_ptr_equal(memory_find(&table, 3, "mlp.c_fc.weight"), fc);
@@ -94,7 +94,7 @@ static void embedding_tables_lie_row_behind_row(void **state)
     assert_int_equal(table.entries[1].offset_bytes, 7 * 20);
     assert_int_equal(table.entries[1].bytes, 3 * 20);
     assert_int_equal(table.bytes, 256); /* 200 and padding */
-    /* the block behind it begins on a boundary of its own, each tensor too */
+    /* the next block begins on a boundary of its own, each tensor too */
     assert_int_equal(memory_parameters(&n, 0, 3, &arena, &table, &err), STATUS_OK);
     assert_int_equal(memory_find(&table, 1, "h.0.ln_1.weight")->offset_bytes, 256);
     assert_int_equal(memory_find(&table, 1, "h.0.ln_1.bias")->offset_bytes, 320);
@@ -110,7 +110,7 @@ static void check_part(const struct state_layout *layout, uint32_t part, uint64_
     assert_int_equal(layout->parts[part].bytes, bytes);
 }
 
-/* 7 + 3 rows of 5 numbers, and a block: bf16-weights halves what is a matrix, and brings its master. */
+/* 7 + 3 rows of 5 numbers, and a block: bf16-weights halves the matrices, and brings their master. */
 static void states_with_bf16(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void states_with_bf16(void **state)
     check_part(&tables.layout, STATE_SECOND, 512, 128);
     assert_int_equal(tables.layout.bytes, 640);
     assert_int_equal(state_value_bytes(&tables.layout), 384);
-    assert_int_equal(tables.parts[STATE_WEIGHTS].entries[1].offset_bytes, 70); /* row behind row */
+    assert_int_equal(tables.parts[STATE_WEIGHTS].entries[1].offset_bytes, 70); /* row after row */
     assert_int_equal(tables.parts[STATE_MASTER].entries[1].offset_bytes, 140);
     assert_int_equal(tables.parts[STATE_SECOND].entries[1].bytes, 30);
     struct state_layout layout = memory_state(&n, 0, 1, weights);
@@ -234,14 +234,14 @@ static void activations_of_gpt2(void **state)
     assert_int_equal(table.bytes, rows * (2 * block - 768) * 4);
     assert_non_null(memory_find(&table, 3, "output"));
     assert_null(memory_find(&table, 4, "output"));
-    /* an embedding keeps nothing; in front of another layer its output is that one's input */
+    /* an embedding keeps nothing; its output is the input of the layer after it */
     assert_int_equal(memory_activation_bytes(&n, 0, 1, 2, 96, PRECISION_FP32), 0);
     assert_int_equal(memory_activation_bytes(&n, 0, 2, 2, 96, PRECISION_FP32), rows * (768 + block - 768) * 4);
     assert_int_equal(memory_boundary_bytes(&n, 5, 2, 96, PRECISION_FP32), rows * 768 * 4);
     arena_release(&arena);
 }
 
-/* Of the inputs alone there is one less than layers: the first layer's is the boundary. */
+/* With inputs only there is one less than layers: the first layer's is the boundary. */
 static void inputs_of_layers(void **state)
 {
     (void)state;
@@ -382,7 +382,7 @@ static void workspaces_of_gpt2(void **state)
         {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
         {"logits", logits},      {"activations", 2 * kept + 192 * 770 * 4},
     };
-    /* the head alone: its norm's gradients, no attention */
+    /* only the head: its norm's gradients, no attention */
     const struct expected head[] = {
         {"gradients", 1536 * 4}, {"d_stream", 0}, {"d_stream2", stream},
         {"d_qkv", 0},            {"d_wide", 0},        {"scratch", 0},
@@ -401,8 +401,8 @@ static void workspaces_of_gpt2(void **state)
     check_workspace(&n, 11, 3, UNIT_LOSS, true, loss, 8);
     check_workspace(&n, 13, 1, UNIT_LOSS, false, head, 8);
     check_workspace(&n, 0, 1, UNIT_BACKWARD, false, embedding, 7);
-    /* only the inputs of layers: one layer's activations, however many layers; in the loss its last
-     * block's, those of the head beside them, and the inputs of both blocks and the head but one */
+    /* only the inputs of layers: one layer's activations, however many layers; in the loss the activations of its
+     * last block and of the head together, and the inputs of both blocks and the head but one */
     const struct expected forward_inputs[] = {
         {"keep", kept - stream}, {"d_stream", 0}, {"d_stream2", 0}, {"scratch", scores},
         {"logits", 0},

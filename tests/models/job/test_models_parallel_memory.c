@@ -1,5 +1,5 @@
 /*
- * models/job/parallel_memory.h: parameters and bytes by hand, and sums over runs. What papers print is in
+ * models/job/parallel_memory.h: parameters and bytes by hand, and sums over runs. The figures of papers are in
  * test_models_parallel_papers.c.
  */
 #include <setjmp.h>
@@ -62,9 +62,9 @@ static void bytes_of_a_parameter(void **state)
 /* --- parameters ------------------------------------------------------------------------------- */
 
 /*
- * Of t members each has all of what is as wide as the network alone: of a block two norms and the biases
- * of two results, 6 h; the last norm, 2 h; the positions, s h. Of several stages the last has a copy of
- * the table.
+ * Each of t members holds whole copies of the tensors that are only as wide as the network. In a block these are two
+ * norms and the biases of two results, 6 h; outside, the last norm, 2 h, and the positions, s h. With several stages
+ * the last one has a copy of the table.
  */
 static void groups_have_norms_and_tables_several_times(void **state)
 {
@@ -97,12 +97,12 @@ static void a_table_is_copied_to_another_stage_only(void **state)
     assert_int_equal(parallel_tied_bytes(&job), 0);
     job.parallel.schedule = PIPELINE_INTERLEAVED;
     assert_int_equal(with, parallel_parameters(&job, last));
-    job.network.tied_head = false; /* a table of its own: as many parameters */
+    job.network.tied_head = false; /* a separate table with the same number of parameters */
     assert_int_equal(with, parallel_parameters(&job, last));
     assert_int_equal(parallel_tied_bytes(&job), 0);
 }
 
-/* 50257 words on 4: 12565 each, rounded up to whole 16 bytes, 15 in all of them nobody's. */
+/* 50257 words on 4: 12565 each, rounded up to whole 16 bytes; 15 rows in all belong to no word. */
 static void words_are_rounded_up(void **state)
 {
     (void)state;
@@ -197,8 +197,8 @@ static void workspaces_by_hand(void **state)
     assert_int_equal(parallel_workspace_bytes(&job, head), 4 * 2 * rows);
 }
 
-/* As kept_by_hand(): a stage keeps nothing, and its backward pass everything, embedding and head included, beside what the
- * widest of these passes needs. */
+/* As kept_by_hand(): a stage keeps nothing, and its backward pass everything, embedding and head included, and the
+ * workspace of the widest of these passes. */
 static void stages_are_made_again_whole(void **state)
 {
     (void)state;

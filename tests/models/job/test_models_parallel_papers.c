@@ -114,7 +114,7 @@ static void parameters_are_those_of_megatron(void **state)
     }
 }
 
-/* Of one microbatch, on all devices. */
+/* For one microbatch, on all devices. */
 static double step_flops(const struct job *job)
 {
     double sum = 0;
@@ -172,8 +172,8 @@ static void days_are_those_of_megatron(void **state)
         job.parallel.recompute = RECOMPUTE_FULL;
         double seconds = step_flops(&job) / 2048 * 300e9 / (rows[i].gpus * rows[i].tflops * 1e12);
         check_within(g.name, seconds / 86400, rows[i].days, 1);
-        /* 8 T P / (n X), with what it leaves out: 1 + s / 6h + V / 16lh over 1 + 13 / 12h + (V + s) /
-         * 12lh */
+        /* 8 T P / (n X), corrected for the terms that it leaves out: 1 + s / 6h + V / 16lh over 1 + 13 / 12h + (V +
+         * s) / 12lh */
         double l = (double)g.blocks, h = (double)g.width;
         job.parallel.tensor = 1;
         double p = (double)parallel_parameters(&job, support_all_layers(&job)) - 2 * h;
@@ -186,8 +186,8 @@ static void days_are_those_of_megatron(void **state)
 }
 
 /* Narayanan et al., section 3.2: a device sends 8 b s h (t - 1) / t numbers for a layer and microbatch,
- * four all-reduces; Korthikanti et al., section 4.2.2: with sequence parallelism as many, and what is
- * gathered once more for the weights. */
+ * four all-reduces; Korthikanti et al., section 4.2.2: the same bytes with sequence parallelism, plus one more
+ * gather of the inputs for the weights' gradients. */
 static void volumes_are_those_of_the_papers(void **state)
 {
     (void)state;
@@ -255,9 +255,8 @@ static void blocks_keep_what_korthikanti_counts(void **state)
     }
 }
 
-/* Figure 1: GiB of activations on the first stage, which has those of L layers, (1 + (p - 1) / p m)
- * times as many when interleaved; and of 18 bytes for each parameter of the blocks' matrices. Two digits
- * printed. */
+/* Figure 1: GiB of activations on the first stage, which holds the activations of L layers, (1 + (p - 1) / p m) L
+ * when interleaved; and 18 bytes for each parameter of the blocks' matrices. Two digits printed. */
 static void first_stages_need_what_figure_1_shows(void **state)
 {
     (void)state;
@@ -289,8 +288,9 @@ static void first_stages_need_what_figure_1_shows(void **state)
     }
 }
 
-/* Figure 7, per cent of what tensor parallelism alone keeps; read off its bars: to 0.15. And the text of
- * section 5: the selective kind saves 70 % (GPT-3) and 65 % (MT-NLG) of what one device keeps. */
+/* Figure 7, per cent of the activations that plain tensor parallelism keeps; read off its bars: to 0.15. And the
+ * text of section 5: the selective kind saves 70 % (GPT-3) and 65 % (MT-NLG) of the activations that one device
+ * keeps. */
 static void shares_are_those_of_figure_7(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
  * models/job/parallel_work.h: kernels and collectives by hand, and that passes, devices and runs add up to the
- * whole. What papers print is in test_models_parallel_papers.c.
+ * whole. The figures of papers are in test_models_parallel_papers.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -212,7 +212,7 @@ static void profiles_have_durations(void **state)
     CHECK_ITEMS(&job, both, PARALLEL_WEIGHT, weight);
     check_items(&job, both, PARALLEL_UPDATE, NULL, 0);
     assert_int_equal(parallel_collectives(&job, both, PARALLEL_BACKWARD, none), 0);
-    job.parallel.recompute = RECOMPUTE_SELECTIVE; /* nobody knows what attention's core is there */
+    job.parallel.recompute = RECOMPUTE_SELECTIVE; /* the work of attention's core is not known there */
     CHECK_ITEMS(&job, both, PARALLEL_BACKWARD, backward);
     job.parallel.recompute = RECOMPUTE_FULL;
     CHECK_ITEMS(&job, both, PARALLEL_BACKWARD, full);
@@ -318,7 +318,7 @@ static void exchanges_of_sequences_by_hand(void **state)
     job.parallel.recompute = RECOMPUTE_FULL;
     CHECK_EXCHANGE(&job, blocks, PARALLEL_INPUT, full);
 
-    /* without positions each member gets its rows of the sum alone */
+    /* without positions each member only gets its rows of the sum */
     job.network = support_preset("llama-2-7b");
     const struct parallel_collective scattered[] = {
         {COLLECTIVE_REDUCE_SCATTER, 1, UINT64_C(192) * 4096 * 2, false}};
@@ -438,8 +438,8 @@ static bool is_norm(const struct work_item *item)
     return work_item_flops(item) == 0 && kernel_wide(item->kernel) != KERNEL_BIAS_BACKWARD && item->kernel != KERNEL_ROUND;
 }
 
-/* Of t devices each makes 1 / t of the products of blocks and words, where t divides these; with sequence
- * parallelism of everything in a block but the sums of biases' gradients of results that are added up. */
+/* Each of t devices computes 1 / t of the products of blocks and words, where t divides these. With sequence
+ * parallelism it computes 1 / t of everything in a block but the bias gradients of results that are added up. */
 static void devices_share_the_work(void **state)
 {
     (void)state;
@@ -468,8 +468,8 @@ static void devices_share_the_work(void **state)
     }
 }
 
-/* Two roads: alone and in fp32, a device does what models/network/network.h has for one device; a block of a
- * bf16 parallel job has the FLOPs of one that is not. */
+/* Two roads: without parallelism and in fp32, a device does the work that models/network/network.h has for one
+ * device; a block of a bf16 parallel job has the FLOPs of a block of a job that is not parallel. */
 static void one_device_does_it_all(void **state)
 {
     (void)state;

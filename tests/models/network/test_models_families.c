@@ -1,6 +1,6 @@
 /*
- * Families of networks (models/network/network_traits.h): parameters of published models from their config.json, what is refused,
- * work against closed forms, and plans of each.
+ * Families of networks (models/network/network_traits.h): parameters of published models from their config.json,
+ * refused models, work against closed forms, and plans of each.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,8 +26,8 @@
 
 /*
  * Counts: "card" as the model's card has them, in all or without the tables of words (Pythia's has 85 056 000 and
- * 1 208 602 624, beside 2 V C); "metadata" as the file's has it; "rounded" where only some digits are published (Mixtral:
- * 46.7 billion); "shapes": V C and what each block has, added up by hand from the published configuration, such as
+ * 1 208 602 624, next to 2 V C); "metadata" as the file's has it; "rounded" where only some digits are published
+ * (Mixtral: 46.7 billion); "shapes": V C and what each block has, added up by hand from the published configuration, such as
  *
  *     opt-125m  50272 x 768 + 2050 x 768 + 12 x (4 x 590 592 + 2 x 1536 + 4 722 432) + 1536
  *     gpt-j-6b  50400 x 4096 x 2 + 50400 + 28 x (8192 + 4 x 4096^2 + 2 x 4096 x 16384 + 16384 + 4096) + 8192
@@ -88,7 +88,7 @@ static void parse(const char *keys, struct arena *arena, struct network *out)
     if (support_network(text, arena, out, &err)) fail_msg("%s", err.text);
 }
 
-/* A preset is its config.json: as many parameters, and the same work in a block. */
+/* A preset is its config.json: the same parameters, and the same work in a block. */
 static void presets_are_their_configurations(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void published_models_have_their_parameters(void **state)
     arena_release(&arena);
 }
 
-/* Of experts those that are chosen: Mixtral's card says 12.9 billion of 46.7, Qwen's 3.3 of 30.5 and 2.7 of 14.3. */
+/* Only the chosen experts count: Mixtral's card says 12.9 billion of 46.7, Qwen's 3.3 of 30.5 and 2.7 of 14.3. */
 static void experts_that_are_not_chosen_are_not_met(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void experts_that_are_not_chosen_are_not_met(void **state)
     arena_release(&arena);
 }
 
-/* Of a network of text and images its text model is read, and its name says so. */
+/* A network of text and images is read as its text model, and its name says so. */
 static void text_models_are_found(void **state)
 {
     (void)state;
@@ -164,7 +164,7 @@ static void text_models_are_found(void **state)
     arena_release(&arena);
 }
 
-/* What is written is read as the same network. */
+/* A written network is read again as the same. */
 static void networks_survive_writing(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void networks_survive_writing(void **state)
     arena_release(&arena);
 }
 
-/* Names are those of the files on the hub: the first tensor of the second block. */
+/* Names are the names in the files on the hub: the first tensor of the second block. */
 static void tensors_have_their_names(void **state)
 {
     (void)state;
@@ -269,8 +269,8 @@ static double block_flops(const struct network *n, uint64_t microbatch, uint64_t
     return work_flops(items, count);
 }
 
-/* 2 FLOPs for each row and each number of a matrix that it meets; attention 2 x 2 R T / 2 x H D. Of experts those that are
- * chosen: R k rows divide evenly here, and the router meets all. */
+/* 2 FLOPs for each row and each number of a matrix that it meets; attention 2 x 2 R T / 2 x H D. Only chosen experts
+ * count: R k rows divide evenly here, and the router meets all. */
 static void a_block_computes_what_its_matrices_say(void **state)
 {
     (void)state;

@@ -153,7 +153,7 @@ static void rotary_frequencies(void **state)
     (void)state;
     struct network_rope rope = support_preset("llama-3.2-1b").rope;
     assert_true(rope_frequency(&rope, 0, 64) == 1);
-    /* 8192 * 500000^(-10/64) / 2 pi = 167.8 turns: more than 4, left alone */
+    /* 8192 * 500000^(-10/64) / 2 pi = 167.8 turns: more than 4, not scaled */
     double f = pow(500000, -10.0 / 64);
     assert_true(fabs(rope_frequency(&rope, 5, 64) - f) <= 1e-15);
     /* pair 16: 8192 / sqrt(500000) / 2 pi = 1.8438 turns, of 1 to 4: 0.28128 of the way */

@@ -1,7 +1,7 @@
 /*
  * models/network/network_graph.h, network_cnn.h and profile_text.h: parameters and FLOPs of convolutional networks against sums
- * by hand, what is kept and what crosses a cut, images of other sizes, config.json there and back, refusals with their
- * place; and profiles as texts.
+ * by hand, kept activations and the bytes that cross a cut, images of other sizes, config.json there and back, refusals
+ * with their place; and profiles as texts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void vgg16_by_hand(void **state)
     assert_int_equal(n.layer_count, 16);
     assert_int_equal(network_parameters(&n), parameters);
     assert_true(network_flops(&n, PASS_FORWARD, 3) == 3.0 * 2 * (double)products);
-    /* both gradients of each product but that of the image: 2 * 9 * 3 * 64 a pixel */
+    /* both gradients of each product except the image's: 2 * 9 * 3 * 64 a pixel */
     assert_true(network_flops(&n, PASS_BACKWARD, 3) ==
                 3.0 * (4 * (double)products - 2.0 * 9 * 3 * 64 * 224 * 224));
 }
@@ -140,12 +140,12 @@ static void a_bottleneck_keeps_what_it_says(void **state)
     assert_int_equal(kept.widest, SAMPLES * 256 * P);
     assert_int_equal(graph_boundary(n.graph, 2, SAMPLES), SAMPLES * 256 * P);
     assert_int_equal(memory_boundary_bytes(&n, 2, SAMPLES, 1, PRECISION_FP32), SAMPLES * 256 * P * 4);
-    /* an output that the range's last layer makes is in the boundary behind it */
+    /* an output that the range's last layer makes is in the boundary after it */
     uint64_t alone = memory_activation_bytes(&n, 2, 1, SAMPLES, 1, PRECISION_FP32), two = memory_activation_bytes(&n, 2, 2, SAMPLES, 1, PRECISION_FP32);
     assert_int_equal(two - 2 * alone, SAMPLES * 256 * P * 4);
 }
 
-/* Behind the bottom of a U-Net four skips cross with its own result; behind the last layer nothing. */
+/* After the bottom of a U-Net four skips cross with its own result; after the last layer nothing crosses. */
 static void skips_cross_every_cut_between(void **state)
 {
     (void)state;
@@ -159,7 +159,8 @@ static void skips_cross_every_cut_between(void **state)
     assert_int_equal(graph_boundary(n.graph, n.layer_count - 1, 1), 0);
 }
 
-/* Two roads: what crosses is what layers in front put out and layers behind read, found from the operations' `from`. */
+/* Two roads: a cut is crossed by the outputs of earlier layers that later layers read, found from the operations'
+ * `from`. */
 static void boundaries_follow_from_the_operations(void **state)
 {
     (void)state;

@@ -196,7 +196,7 @@ static void sizes_are_those_that_papers_print(void **state)
     }
 }
 
-/* Ids of the hub are presets, in any case; a path beside them is still a path. */
+/* Ids of the hub are presets, in any case; a path next to them is still a path. */
 static void ids_of_the_hub_are_presets(void **state)
 {
     (void)state;

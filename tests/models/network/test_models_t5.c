@@ -1,6 +1,6 @@
 /*
  * T5 (models/network/network_t5.h): parameters of published models, tensors as a file's header lists them, FLOPs and activations
- * against closed forms, sequences of two lengths, what is refused, and plans.
+ * against closed forms, sequences of two lengths, refused models, and plans.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -250,7 +250,7 @@ static void tensors_are_those_of_the_files(void **state)
     check_header("byt5-small", &(struct header_shape){1472, 384, 3584, 6, 384, 12, 4, true, false, false});
 }
 
-/* Runs of equal layers are what they say, and as long as they can be. */
+/* Each run of equal layers has equal layers, and is as long as it can be. */
 static void equal_layers_are_equal(void **state)
 {
     (void)state;
@@ -403,7 +403,7 @@ static void blocks_keep_what_their_backward_passes_read(void **state)
     assert_int_equal(memory_activation_bytes(&n, 7, 1, b, te, PRECISION_FP32), 4 * (decoder - rd * c + re));
     /* all blocks, of which the last has its output outside */
     assert_int_equal(memory_activation_bytes(&n, 1, 12, b, te, PRECISION_FP32), 4 * (6 * encoder + 6 * decoder - rd * c + re * c + re));
-    /* inputs alone: of five encoder blocks and six decoder blocks behind the first */
+    /* only inputs: of five encoder blocks and of the six decoder blocks after the first */
     assert_int_equal(memory_input_bytes(&n, 1, 12, b, te, PRECISION_FP32), 4 * c * (6 * re + 5 * rd + re));
     for (uint64_t layer = 0; layer + 1 < n.layer_count; layer++)
         assert_int_equal(memory_boundary_bytes(&n, layer, b, te, PRECISION_FP32), 4 * c * (re + rd));
@@ -438,7 +438,7 @@ static void jobs_have_two_lengths(void **state)
     job_set_release(&again);
     job_set_release(&jobs);
     read_jobs("\"network\": \"t5-small\"", &jobs);
-    assert_int_equal(network_tokens(&jobs.jobs[0].network, jobs.jobs[0].sequence), 1024); /* 512, and as many */
+    assert_int_equal(network_tokens(&jobs.jobs[0].network, jobs.jobs[0].sequence), 1024); /* twice 512 */
     job_set_release(&jobs);
 }
 
@@ -545,7 +545,7 @@ static void stages_are_the_network(void **state)
     job_set_release(&jobs);
 }
 
-/* Of 14 blocks as many are the encoder's as of 7, which has 4; a network of one block has no encoder left. */
+/* A network of 14 blocks keeps the encoder's share of 7, which has 4; a network of one block has no encoder left. */
 static void deeper_networks_keep_their_proportion(void **state)
 {
     (void)state;
@@ -561,8 +561,8 @@ static void deeper_networks_keep_their_proportion(void **state)
 }
 
 /*
- * What a tensor group of 4 sends for a decoder's block: forward three sums of the decoder's rows, backward three more and
- * one of the encoder's, of whose keys and values each member has a share.
+ * A tensor group of 4 sends for a decoder's block: forward three sums of the decoder's rows, backward three more and
+ * one of the encoder's rows. Each member has a share of the encoder's keys and values.
  */
 static void a_decoder_sums_the_gradients_of_the_encoder(void **state)
 {
