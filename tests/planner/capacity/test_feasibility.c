@@ -1,7 +1,7 @@
 /*
- * planner/capacity/feasibility.h: what it says of a way is what a plan of that way takes, where states stay one of any length
- * (what is worth keeping on a device between units depends on how often it comes back); a device with the least that it names
- * is enough and one with less is not; parts add up and are what layers weigh.
+ * planner/capacity/feasibility.h: where states stay of any length, the memory it gives for a way is the memory that a
+ * plan of that way takes (otherwise the best choice of resident states depends on how often they come back); a device
+ * with the least memory that it names is enough and one with less is not; parts add up and match the weights of layers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void make_job(struct job_set *out, uint64_t key)
     if (support_jobs(text, ".", out, &err)) fail_msg("%s\n%s", text, err.text);
 }
 
-/* By the planner alone, with as many minibatches; the whole machine, as `plan` has it. */
+/* Plans with the planner and the same number of minibatches, for the whole machine, as `plan` does. */
 static enum status plan_way(const struct hardware *machine, uint64_t key, const struct feasibility_way *way,
                             uint64_t minibatches, uint64_t device_bytes, uint64_t host_bytes, struct plan *out)
 {
@@ -211,8 +211,8 @@ static void a_resident_network_weighs_what_it_weighs(void **state)
     assert_string_equal(f.moment, "loss of layers 1 to 13");
 }
 
-/* Of a 16-bit job with replicas, P parameters: 2 P of weights, 4 P of gradients, a fourth of 4 P and 8 P. The shares of
- * twelve runs are rounded up to whole parameters, and master and moments are counted from these. */
+/* A 16-bit job with replicas and P parameters: 2 P of weights, 4 P of gradients, a fourth of 4 P and 8 P. The shares
+ * of twelve runs are rounded up to whole parameters, and master and moments are counted from these. */
 static void shares_are_shares(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void shares_are_shares(void **state)
     assert_in_range(f.device.bytes[MEMORY_PART_GRADIENTS], 4 * parameters, 4 * parameters + rounding);
 }
 
-/* With the states on storage host memory has none of them. */
+/* With the states on storage host memory holds no states. */
 static void what_is_stored_is_not_on_the_host(void **state)
 {
     (void)state;

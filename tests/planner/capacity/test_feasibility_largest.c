@@ -1,9 +1,9 @@
 /*
  * Ways by their degrees, how deep a network may be, and gradients of 16 bits.
  *
- * What stays on a device has a closed form, ZeRO's (arXiv 1910.02054, table 1): of P parameters and N ranks 16 P, 4 P +
- * 12 P / N, 2 P + 14 P / N and 16 P / N bytes with gradients of 16 bits; 18 P where they have 32. The deepest network
- * that fits is judged by feasibility_find() alone: it fits, and with a block more it does not.
+ * The resident bytes of a device have a closed form, ZeRO's (arXiv 1910.02054, table 1): for P parameters and N ranks
+ * 16 P, 4 P + 12 P / N, 2 P + 14 P / N and 16 P / N bytes with gradients of 16 bits; 18 P where they have 32. Only
+ * feasibility_find() judges the deepest network that fits: it fits, and with a block more it does not.
  */
 #include <math.h>
 #include <setjmp.h>

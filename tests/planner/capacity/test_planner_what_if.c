@@ -44,7 +44,7 @@ static void search(const struct hardware *hardware, const struct job_set *jobs, 
     if (what_if_search(hardware, &jobs->jobs[0], &clock_of_sim, false, out, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
-/* Each machine is read anew: planner_plan() takes it over. */
+/* Each machine is read again, because planner_plan() takes it over. */
 static enum status by_hand(const char *machine, uint64_t bytes, const char *fields, const char *degrees,
                            const char *policy, double *seconds)
 {
@@ -207,7 +207,7 @@ static void ways_keep_the_minibatch(void **state)
 }
 
 /*
- * Machines by a GPU's name and by a cloud's name that differ in host memory, cores and NICs alone are as fast to 10 %.
+ * Machines by a GPU's name and by a cloud's name that differ only in host memory, cores and NICs are as fast to 10 %.
  * Sixteen GPUs of one host and of two hosts differ in the NICs of these as well, over which pipelines send little.
  */
 static void equivalent_machines(void **state)

@@ -144,7 +144,7 @@ static void nothing_is_below_its_floor(void **state)
     assert_true(tightest > 0.9);
 }
 
-/* Of all offloaded ways of a job, which are few in the grid. */
+/* Checks all offloaded ways of a job, which are few in the grid. */
 static void offloaded_ways_have_floors(void **state)
 {
     (void)state;

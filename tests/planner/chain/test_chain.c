@@ -40,7 +40,7 @@ static const char *const three =
 
 /*
  * Swap layer 0: forward 0-3, out 3-8; layer 1 3-7; layer 2 needs 30 bytes and waits for the copy: 8-13,
- * the turn. Backward of 2 13-21; only now do 10 bytes come in: 21-26, beside the backward of 1, 21-27;
+ * the turn. Backward of 2 13-21; only now do 10 bytes come in: 21-26, during the backward of 1, 21-27;
  * backward of 0 27-34.
  * Recompute layer 0: no wait. 3 + 4 + 5, then 8 + 6 + (3 + 7): 36.
  * Keep all: 30 bytes do not fit 22.
@@ -73,7 +73,7 @@ static void by_hand(void **state)
     chain_release(&chain);
 }
 
-/* Of the choices of a chain that fits: nothing to do but compute. */
+/* The choices of a chain that fits: nothing to do but compute. */
 static void all_kept(void **state)
 {
     (void)state;
@@ -198,7 +198,7 @@ static void broken(void **state)
     test_chain(three, &chain);
     const uint8_t choices[] = {CHAIN_SWAP, CHAIN_KEEP, CHAIN_KEEP};
     assert_int_equal(chain_schedule_make(&chain, choices, &s, &err), STATUS_OK);
-    s.forward[2] = 7; /* its memory is that of layer 0, still being copied out */
+    s.forward[2] = 7; /* its memory is layer 0's, still being copied out */
     expect_complaint(&chain, &s, "layer 2: 30 bytes at tick 7, and the device has 22");
     s.forward[2] = 6;
     expect_complaint(&chain, &s, "layer 2 runs forward before the previous layer has ended");

@@ -1,6 +1,6 @@
 /* label: medium
- * Keep or recompute beside Checkmate's full program, solved by GLPK: never better than it, which may
- * compute several layers again in a row; as good where that cannot help. See support_checkmate.h.
+ * Keep or recompute against Checkmate's full program, solved by GLPK: never better than it, because it may compute
+ * several layers again in a row; equal where that cannot help. See support_checkmate.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,8 +88,9 @@ struct tally {
 };
 
 /*
- * On equal terms the full program is never worse. Nor is it where it is given what a boundary takes while
- * it is made, beside the certificate: by the rules of chain.h, without a link.
+ * On equal terms the full program is never worse. It is not worse than the certificate either, by the rules of chain.h
+ * and without a link, when it is given the extra memory of the widest boundary, which is needed while the boundary is
+ * made.
  */
 static void compare(struct chain *chain, uint64_t seed, struct tally *tally)
 {
@@ -151,9 +152,9 @@ static void longer(void **state)
 }
 
 /*
- * They agree where boundaries have no bytes: then every layer can be computed again from what is there
- * anyway, directly before its backward pass, once, and nothing is gained by doing more. They agree for
- * two layers: the last one and its boundary are needed from one pass to the other.
+ * They agree where boundaries have no bytes: then every layer can be computed again, once, from resident data, directly
+ * before its backward pass, and nothing is gained by doing more. They agree for two layers: the last one and its
+ * boundary are needed from one pass to the other.
  */
 static void agree(void **state)
 {
@@ -180,9 +181,9 @@ static void agree(void **state)
  * Two layers again in a row. Four layers of 2 ticks save 10 + 4 bytes (inner, boundary; the batch has
  * none), and 28 bytes are there.
  *
- * One at a time: boundaries 1, 2 and 3 stay, 12 bytes, so that with layer 3's 10 inner ones all of 0, 1 and
- * 2 have to be dropped: 6 ticks. And while boundary 3 is made 4 + 4 + 10 + 4 = 22 bytes are there: it fits.
- * With memory for 21 bytes it does not, whatever is dropped. But boundary 1 may go when layer 1 has run:
+ * One at a time: boundaries 1, 2 and 3 stay, 12 bytes, so that next to layer 3's 10 inner bytes all of 0, 1 and 2 have
+ * to be dropped: 6 ticks. And while boundary 3 is made 4 + 4 + 10 + 4 = 22 bytes are there: it fits. With memory for 21
+ * bytes it does not, whatever is dropped. But boundary 1 may go when layer 1 has run:
  * then 4 + 10 + 4 = 18 are there. When layer 1's turn backward comes, layers 0 and 1 run again in a row, with
  * what layer 0 saved dropped in between, 10 + 4 + 10 being too much, so that it runs once more for its own
  * turn: with layer 2 four times, 8 ticks.

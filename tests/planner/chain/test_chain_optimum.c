@@ -187,8 +187,8 @@ static void fluid(void **state)
 
 /*
  * Memory for one layer at a time: each but the last is waited for while it leaves, and while it comes
- * back. 1001 bytes at 10 a tick are 101 ticks, so that three layers wait 2 * (101 + 101) ticks; bytes
- * alone would say 400.4. The bound knows; so it does of copies too short for that, as bytes.
+ * back. 1001 bytes at 10 a tick are 101 ticks, so that three layers wait 2 * (101 + 101) ticks; a bound from bytes
+ * would say 400.4. The bound counts whole ticks, and for very short copies bytes.
  */
 static void whole_ticks(void **state)
 {
@@ -214,8 +214,8 @@ static void whole_ticks(void **state)
     }
 }
 
-/* What annealing says is what the schedule of its choices takes, which are allowed; it is never below the
- * optimum, and mostly there; the same again for the same seed. */
+/* Annealing returns the time that the schedule of its choices takes, and these choices are allowed; it is never
+ * below the optimum, and mostly there; the same seed gives the same result. */
 static void annealed(void **state)
 {
     (void)state;
@@ -264,7 +264,7 @@ static void annealed(void **state)
     assert_true(optimal * 4 > count * 3);
 }
 
-/* Keep or recompute alone: Checkmate's rule is the optimum where there is no link. */
+/* Only keep or recompute: Checkmate's rule is the optimum where there is no link. */
 static void no_link(void **state)
 {
     (void)state;

@@ -37,13 +37,13 @@ static void expect(struct chain *chain, uint64_t memory, const char *choices, in
  * computed in 53 ticks, 1 and 3 are recomputed in 2 more.
  *
  *   44 bytes  all are kept
- *   36        10 + 3 + 10 + 2 are left in front of the last layer, 35 with it: nothing leaves
+ *   36        10 + 3 + 10 + 2 are left before the last layer, 35 with it: nothing leaves
  *   26        when layer 3 runs, 10 + 3 + 10 are left and 6 are wanted: layer 0 leaves, 6-11, long before that (14),
- *             and is back in time: 5 ticks beside the 11 of layer 2's backward pass
+ *             and is back in time: 5 ticks during the 11 of layer 2's backward pass
  *   20        already when layer 2 runs, 10 + 3 are left and 10 wanted, which wait for layer 0's copy: 11 in place of
- *             7. The last layer wants 10 beside 3 + 10 + 2: layer 2 leaves too, 18-23, and all wait for it, 23 in
- *             place of 19. On the way back 2 comes in behind the last layer, whose 10 bytes and 3 + 2 leave no room:
- *             36-41, beside layer 3, 37-41. Then 0 when 2 has left: its pass is over at 52, copy 52-57, beside
+ *             7. The last layer wants 10 besides 3 + 10 + 2: layer 2 leaves too, 18-23, and all wait for it, 23 in
+ *             place of 19. On the way back 2 comes in after the last layer, whose 10 bytes and 3 + 2 leave no room:
+ *             36-41, during layer 3, 37-41. Then 0 when 2 has left: its pass is over at 52, copy 52-57, during
  *             layer 1, 54-57; it runs 57-66.
  */
 static void by_hand(void **state)
@@ -66,7 +66,7 @@ static void by_hand(void **state)
     chain_release(&chain);
 }
 
-/* What a forward pass needs that waits for no copy. */
+/* Returns the bytes with which no forward pass waits for a copy. */
 static uint64_t needed(const struct chain *chain, const uint8_t *choices)
 {
     uint64_t most = 0, left = 0;

@@ -1,8 +1,8 @@
 /*
- * What a chain's schedule promises, and what the simulator makes of it: the schedule is written down
- * as a plan for one device behind a duplex link, each operation ordered after those that ended before
- * it, and simulated. Its time is that of the schedule (a copy of a broken number of ticks takes less
- * there than the rounded ones here), and its peak of memory no more than the device has.
+ * The promise of a chain's schedule against the simulator: the schedule is written down as a plan for one device on a
+ * duplex link, each operation ordered after all operations that ended before it, and simulated. Both take the same time
+ * (a copy of a broken number of ticks takes less in the simulator than the rounded copy here), and the peak of memory
+ * is no more than the device has.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,7 +89,7 @@ static struct tensors tensors_of(struct plan_builder *builder, const struct chai
     return t;
 }
 
-/* What an operation does with its layer's buffers. */
+/* Lists the accesses of an operation to its layer's buffers. */
 static uint32_t accesses_of(const struct event *event, enum chain_choice choice, const struct tensors *t,
                             struct plan_access *accesses)
 {

@@ -75,7 +75,7 @@ static double simulate_profile(struct profile *p, uint64_t minibatches, uint32_t
 /* --- closed forms ---------------------------------------------------------------------------- */
 
 /* Layers of 4 + 6 ms that save 100 MB; the link carries 50 MB a ms, a copy is done in half a forward pass.
- * Eight of sixteen fit: those in front of them leave and come back unseen, and the device always computes. */
+ * Eight of sixteen fit: the earlier ones leave and come back unseen, and the device always computes. */
 static void hidden(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void hidden(void **state)
 
 /* Two of three layers of 10 MB fit into 22, the link carries 2 MB a ms (tests/planner/chain/test_chain.c has the same):
  * layer 0 runs 0-3 ms and is copied out 3-8; layer 1 3-7; the last waits for the copy and goes forward and
- * back 8-21. Then layer 0 comes back, 21-26, beside the backward pass of layer 1, 21-27, and runs back 27-34. */
+ * back 8-21. Then layer 0 comes back, 21-26, during the backward pass of layer 1, 21-27, and runs back 27-34. */
 static void waiting(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void waiting(void **state)
 
 /* --- promises -------------------------------------------------------------------------------- */
 
-/* A chain as a profile, a tick a microsecond; `boundaries`: layers pass on what is left when one is
+/* A chain as a profile, a tick a microsecond; `boundaries`: layers pass on the boundary that stays when a layer is
  * recomputed, else they recompute from nothing. */
 static struct profile profile_of(const struct chain *chain, bool boundaries, struct test_layer *layers)
 {
@@ -213,7 +213,7 @@ static void networks(void **state)
 
 /* --- several jobs ---------------------------------------------------------------------------- */
 
-/* Three equal jobs on two devices: the third behind the first. */
+/* Three equal jobs on two devices: the third after the first. */
 static void in_turn(void **state)
 {
     (void)state;

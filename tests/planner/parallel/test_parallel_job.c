@@ -124,7 +124,7 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
     p.sequence = p.tensor > 1 && random_below(key, 7, 2) && p.schedule != PIPELINE_TERAPIPE;
     uint64_t blocks = parallel_runs(&p) + random_below(key, 8, 5);
     if (random_below(key, 15, 3) == 0) p.partition = PARALLEL_BALANCED;
-    if (random_below(key, 16, 4) == 0) { /* the first run has what is over */
+    if (random_below(key, 16, 4) == 0) { /* the first run gets the remaining layers */
         p.cuts = parallel_runs(&p);
         for (uint32_t r = 0; r < p.cuts; r++) p.cut_lengths[r] = r > 0 ? 1 : (uint32_t)(blocks - p.cuts + 1);
     }
@@ -186,7 +186,8 @@ static void all_together(void **state)
 }
 
 /* Nodes of eight and four, whose stages and groups lie in them or across: with a NIC for each device those fold, with
- * one for all the copies of a stage's places meet in it, and replicas alone fold. Forced algorithms change the time, never the fold. */
+ * one NIC for all, the copies of a stage's places meet in it, and only replicas fold. Forced algorithms change the
+ * time, never the fold. */
 static void clusters(void **state)
 {
     (void)state;
@@ -372,7 +373,7 @@ static double duration_s(const struct plan *plan, const struct plan_op *op, uint
     return op->rounds * steps * (double)op->bytes / joined / rate;
 }
 
-/* The devices of a gang's group: those that agree with the first in all axes but these. */
+/* The devices of a gang's group: all that agree with the first in all axes but these. */
 static bool same_group(const struct plan_gang *gang, uint32_t axes, uint32_t a, uint32_t b)
 {
     for (uint32_t axis = 0; axis < AXIS_COUNT; axis++) {

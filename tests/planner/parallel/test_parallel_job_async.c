@@ -150,11 +150,11 @@ static uint64_t part_bytes(uint64_t bytes)
 
 /*
  * W, A and I: weights, activations and input of a stage, all stages equal, d = P. By arXiv 2006.09503, section 3.3,
- * beside what it leaves out (gradients G and the optimizer's states S; boundaries on their way out, gradients of
- * boundaries, two each):
+ * plus the memory that it leaves out (gradients G and the optimizer's states S; boundaries on their way out and
+ * gradients of boundaries, two each):
  *
  *     pipedream          (P - p) W + (P - p) A      the first stage, which has most: d W + d A
- *     2bw, recomputing   2 W + A + d I              on the stage behind the first: the first one's input is the batch
+ *     2bw, recomputing   2 W + A + d I              on the second stage: the first one's input is the batch
  *     gpipe, recomputing W + A + m I
  */
 static void memory_of_papers(void **state)
@@ -180,7 +180,7 @@ static void memory_of_papers(void **state)
                 uint64_t inputs = p == 0 ? 0 : flush ? m : kept + 1;
                 uint64_t outputs = p + 1 == stages ? 0 : flush ? m : kept;
                 uint64_t gradients = (uint64_t)((p > 0) + (p + 1 < stages)) * (flush ? 1 : 2);
-                /* what is computed again takes the workspace; nothing else is kept then */
+                /* recomputed activations take the workspace; nothing else is kept then */
                 uint64_t passes = dream ? kept * activations + MEMORY_ALIGNMENT
                                         : activations + kept * MEMORY_ALIGNMENT;
                 uint64_t expected = versions * weight + each.gradient_bytes + apart + passes +
@@ -199,7 +199,7 @@ static void memory_of_papers(void **state)
         }
 }
 
-/* --- what is trained -------------------------------------------------------------------------- */
+/* --- the training ----------------------------------------------------------------------------- */
 
 /* Weights are numbers, in the plan's buffers; the gradient of microbatch n at w is w (1 + n mod 5) + n. */
 struct replay {
@@ -319,7 +319,7 @@ static void shift_version(struct plan *p, uint32_t pass, uint32_t run, uint32_t 
     }
     fail_msg("no version to shift");
 }
-/* forward with what the update behind it in the same stage has made: fresh, and so not as stale as said */
+/* forward with the weights that the next update of the same stage makes: fresh, and so not as stale as stated */
 static void break_fresh(struct plan *p) { shift_version(p, PLAN_FORWARD, 0, 4, 1); }
 /* back with the newest version: another than on the way there */
 static void break_two_versions(struct plan *p) { shift_version(p, PLAN_BACKWARD, 0, 3, 2); }

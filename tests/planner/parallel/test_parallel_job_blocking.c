@@ -1,6 +1,6 @@
 /*
- * Stages that compute nothing while they fetch (label: fast): makespans by closed forms, never faster than copies beside
- * passes, the planner's clock, broken plans, the key in its two forms.
+ * Stages that compute nothing while they fetch (label: fast): makespans by closed forms, never faster than copies that
+ * overlap with passes, the planner's clock, broken plans, the key in its two forms.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,8 +55,8 @@ static double makespan_s(struct stages *stages, const struct parallel *parallel,
 }
 
 /*
- * GPipe on two stages, m microbatches, s to send a boundary or its gradient, no longer than a pass. Beside passes the second
- * stage is s behind the first, and the first s behind the second on the way back:
+ * GPipe on two stages, m microbatches, s to send a boundary or its gradient, no longer than a pass. With overlap the
+ * second stage is s later than the first, and the first s later than the second on the way back:
  *
  *     f + s + m f  +  b + s + m b                 blocking   f + m (s + f)  +  b + m (s + b)
  */
@@ -75,7 +75,7 @@ static void two_stages(void **state)
     }
 }
 
-/* Random stages of six kinds: no faster than beside passes, slower for most. */
+/* Random stages of six kinds: blocking is no faster than overlap, and slower for most. */
 static void never_faster(void **state)
 {
     (void)state;
@@ -116,7 +116,7 @@ static void never_faster(void **state)
 }
 
 /* Stages of random lengths, sends no longer than a pass: the clock that is printed is the simulator's where each stage has
- * one order, and not far from it where stages take what is ready, or minibatches overlap. */
+ * one order, and close to it where stages run whichever pass is ready, or minibatches overlap. */
 static void clock_knows(void **state)
 {
     (void)state;
@@ -149,9 +149,9 @@ static void clock_knows(void **state)
     }
 }
 
-/* Slices of tokens, of which each takes its share of a pass and of what is fetched: m K-stage sequences in n equal slices take
- * (m n + K - 1) (f + b + 2 s) / n and what the first stage's fetches are not, 2 s / n. Chosen ones are no slower than one
- * slice or several equal ones. */
+/* Slices of tokens; each takes its share of a pass and of the fetched bytes. m K-stage sequences in n equal slices
+ * take (m n + K - 1) (f + b + 2 s) / n less 2 s / n, because the first stage does not fetch. Chosen ones are no
+ * slower than one slice or several equal ones. */
 static void chosen_slices(void **state)
 {
     (void)state;
@@ -200,7 +200,7 @@ static void whole_plan(struct plan *out, uint32_t blocking)
 
 static void break_said(struct plan *p) { p->jobs.jobs[0].parallel.blocking = true; }
 static void break_unsaid(struct plan *p) { p->jobs.jobs[0].parallel.blocking = false; }
-/* its place acquired beside what goes on */
+/* its place acquired while other passes go on */
 static void break_stream(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 1, OP_COMPUTE)->stream = STREAM_GROUP; }
 static void break_pass(struct plan *p) { test_parallel_op(p, PLAN_BACKWARD, 0, OP_COMPUTE)->pass = PLAN_FORWARD; }
 /* a computation that does not hold a place is the pass, and there is one already */

@@ -1,7 +1,7 @@
 /*
- * Stages that exchange gradients bucket by bucket, beside their backward passes (label: fast): one minibatch by a closed
- * form, pipelines in the long run, never slower than an exchange behind them and of as many bytes, memory, broken plans, what
- * is refused.
+ * Stages that exchange gradients bucket by bucket during their backward passes (label: fast): one minibatch by a closed
+ * form, pipelines in the long run, never slower than one exchange of the same bytes after the passes, memory, broken
+ * plans, refused jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
     return ((const struct layers *)context)->of[layer];
 }
 
-/* What a plan is made of; microbatches of all replicas together. */
+/* The parts of a plan; microbatches of all replicas together. */
 struct shape {
     uint32_t layers, microbatches, minibatches;
     struct parallel parallel;
@@ -93,7 +93,7 @@ static void one_stage_that_works(void **state)
             }
 }
 
-/* Unequal layers, a layer to a bucket: each exchange behind its own pass and behind the one before it. */
+/* Unequal layers, a layer to a bucket: each exchange comes after its own pass and after the previous exchange. */
 static void unequal_buckets(void **state)
 {
     (void)state;
@@ -134,7 +134,8 @@ static uint64_t exchanged_bytes(const struct plan *plan)
     return bytes;
 }
 
-/* A pipeline of 2 to 4 stages, replicas of its own or as many everywhere, layers enough for 4 buckets. */
+/* A pipeline of 2 to 4 stages, each with its own number of replicas or all with the same, and layers enough for 4
+ * buckets. */
 static void random_shape(uint64_t key, struct layers *layers, struct shape *out)
 {
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_PIPEDREAM, PIPELINE_2BW};
@@ -160,8 +161,8 @@ static void random_shape(uint64_t key, struct layers *layers, struct shape *out)
                                             .parameter_bytes = 40000 * random_below(key, 100 + l, 600)};
 }
 
-/* Nothing but gradients takes time on the links. Never later than behind the passes, with 2 to 4 buckets of as many bytes;
- * for most a gain. */
+/* Only gradients take time on the links. With 2 to 4 buckets of the same bytes the plan never ends later than with
+ * one exchange after the passes, and most gain. */
 static void never_slower(void **state)
 {
     (void)state;
@@ -192,9 +193,9 @@ static void never_slower(void **state)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* What is kept is the same; beside it, a stage has two places for gradients between its buckets, and up to one page of each
- * thing of each bucket is lost to alignment. One of 2400 cases that were drawn had a third boundary's bytes: things that
- * live by turns lie otherwise then. */
+/* The kept memory is the same. In addition, a stage has two places for gradients between its buckets, and up to one
+ * page of each thing of each bucket is lost to alignment. One of 2400 cases that were drawn had a third boundary's
+ * bytes: things that live by turns lie otherwise then. */
 static void as_much_memory(void **state)
 {
     (void)state;
@@ -298,7 +299,7 @@ static void broken_plans(void **state)
     test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- refused jobs ----------------------------------------------------------------------------- */
 
 static void refused(void **state)
 {

@@ -171,8 +171,8 @@ static void make_gradients(struct plan *out, uint32_t replicas, uint32_t runs, u
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-/* v runs: behind its last backward pass each is encoded (e) and reduced in a seconds beside the next; updates decode
- * (d), all but the last beside the last reduction:
+/* v runs: after its last backward pass each is encoded (e) and reduced in a seconds during the next; updates decode
+ * (d), all but the last during the last reduction:
  *     (m - 1) v (f + b) + v (f + b + e) + max(a, (v - 1) d) + d
  */
 static void gradients(void **state)
@@ -233,7 +233,7 @@ static void bytes(void **state)
         uint64_t plain = buffer->shard > 0 && buffer->shard < 3 ? 4000000 : 0;
         if (buffer->kind == BUFFER_BOUNDARY || buffer->kind == BUFFER_BOUNDARY_GRADIENT)
             assert_int_equal(buffer->bytes, plain / 8), found++;
-        /* what was decoded: the one that came in and its gradient, the one that goes out */
+        /* decoded data: the boundary that came in and its gradient, the boundary that goes out */
         if (buffer->kind == BUFFER_WORKSPACE)
             assert_int_equal(buffer->bytes, (buffer->shard > 0 ? 8000000u : 0) + (buffer->shard < 2 ? 4000000u : 0));
     }
@@ -348,7 +348,7 @@ static void refused_files(void **state)
     }
 }
 
-/* What the text does not name stays as it is; boundaries that it names are compressed from the first block on. */
+/* Values that the text does not name stay; boundaries that it names are compressed from the first block on. */
 static void text_keeps_what_it_does_not_name(void **state)
 {
     (void)state;

@@ -65,8 +65,8 @@ static double makespan_s(struct test_layer *layers, uint32_t stages, uint32_t pa
     return seconds;
 }
 
-/* Without a flush the slowest stage alone counts in the long run: 200 minibatches more take 200 times the best slowest
- * run of all cuts. */
+/* Without a flush only the slowest stage counts in the long run: 200 minibatches more take 200 times the best
+ * slowest run of all cuts. */
 static void balanced_is_best(void **state)
 {
     (void)state;
@@ -90,7 +90,7 @@ static void balanced_is_best(void **state)
     assert_true(faster > 2);
 }
 
-/* One heavy layer behind three light ones: equal runs of 1F1B do not fit, the balanced ones by time do not, some do. */
+/* One heavy layer after three light ones: equal runs of 1F1B do not fit, the balanced ones by time do not, some do. */
 static void within_memory(void **state)
 {
     (void)state;
@@ -124,9 +124,9 @@ static void within_memory(void **state)
 }
 
 /*
- * PipeDream's: three layers of 8 s without weights, behind them six of 2 s whose weights take 4 s each to cross a link. On
+ * PipeDream's: three layers of 8 s without weights, then six of 2 s whose weights take 4 s each to cross a link. On
  * three devices two of them take the first layers in turn and one the rest: 24 / 2 and 12 s between minibatches, as
- * divided, planned, checked and simulated. All three alone would exchange for 2 * 2 * 24 / 3 s.
+ * divided, planned, checked and simulated. Three replicas of all layers would exchange for 2 * 2 * 24 / 3 s.
  */
 static void divided_among_replicas(void **state)
 {
@@ -148,7 +148,7 @@ static void divided_among_replicas(void **state)
         job_of(layers, 1, PARALLEL_PIPEDREAM, i == 0 ? 20 : 60, &jobs);
         jobs.jobs[0].parallel.replicated = 1;
         jobs.jobs[0].parallel.replicas[0] = 3;
-        if (i == 0) { /* 20 minibatches on three replicas, in front of any choice */
+        if (i == 0) { /* 20 minibatches on three replicas, before any choice */
             assert_int_equal(parallel_check(&jobs.jobs[0], &err), STATUS_BAD_INPUT);
             assert_string_equal(err.text, "20 minibatches on 3 replicas of stage 0 (expected a multiple)");
             err = (struct error){0};

@@ -1,6 +1,6 @@
 /*
- * What data-parallel ranks exchange, and when (label: fast): makespans of uniform runs by closed forms, bytes by
- * ZeRO's paper, memory of a rank by its table, and broken plans of each level.
+ * The data that data-parallel ranks exchange, and when (label: fast): makespans of uniform runs by closed forms, bytes
+ * by ZeRO's paper, memory of a rank by its table, and broken plans of each level.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,10 +59,10 @@ static double uniform_s(const struct uniform *u)
 }
 
 /* v runs, each reduced in a seconds as soon as the last microbatch has gone back over it. The first such pass ends
- * b behind the last forward pass; from then on whatever is slower has its way:
+ * b after the last forward pass; from then on the slower of the two sets the pace:
  *     (m - 1) v (f + b) + v f + max(v b + a, b + v a)
- * An all-reduce has twice the steps of a reduce-scatter; with shares of states as many come behind the updates,
- * which follow the last reduction: v of them. */
+ * An all-reduce has twice the steps of a reduce-scatter; with shares of states the other half comes after the
+ * updates, which follow the last reduction: v all-gathers. */
 static void overlap(void **state)
 {
     (void)state;
@@ -80,8 +80,8 @@ static void overlap(void **state)
             }
 }
 
-/* Level 2: each microbatch's gradients are reduced beside the passes that follow; where these take as long as
- * that, the last reduction alone is waited for, and the weights. */
+/* Level 2: each microbatch's gradients are reduced during the passes that follow; where these take at least that
+ * long, the plan waits only for the last reduction and for the weights. */
 static void shares_of_gradients(void **state)
 {
     (void)state;
@@ -140,8 +140,8 @@ static void make_gpt(struct plan *out, struct parallel parallel, uint64_t microb
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-/* What a rank sends over its data group, times n / (n - 1): b of a reduce-scatter or an all-gather, 2 b of an
- * all-reduce. */
+/* The bytes that a rank sends over its data group, times n / (n - 1): b of a reduce-scatter or an all-gather, 2 b of
+ * an all-reduce. */
 static uint64_t exchanged_bytes(const struct plan *plan)
 {
     uint64_t bytes = 0;
@@ -159,9 +159,8 @@ static uint64_t exchanged_bytes(const struct plan *plan)
     return bytes;
 }
 
-/* Of a step of one microbatch, in parameters: 2, 2, 2 and 3; source: arXiv 1910.02054, section 7. With m
- * microbatches gradients are reduced and weights gathered for each. In 16 bits a weight has half the bytes of
- * its gradient. */
+/* A step of one microbatch, in parameters: 2, 2, 2 and 3; source: arXiv 1910.02054, section 7. With m microbatches
+ * gradients are reduced and weights gathered for each. In 16 bits a weight has half the bytes of its gradient. */
 static void volumes(void **state)
 {
     (void)state;
@@ -191,9 +190,9 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Of v runs of P parameters with d ranks and Adam, in bytes: 16 P v, of which a level leaves a share
- * of the 8 of moments, the 4 of gradients, the 4 of weights; arXiv 1910.02054, table 1, in fp32. Where gradients
- * are split there are two whole ones of a run on their way, where weights are those of prefetch + 1 runs. */
+/* The memory of v runs of P parameters with d ranks and Adam, in bytes, is 16 P v. A level leaves a share of the 8
+ * of moments, the 4 of gradients, the 4 of weights; arXiv 1910.02054, table 1, in fp32. Where gradients are split,
+ * two whole gradients of a run are on their way; where weights are split, the weights of prefetch + 1 runs. */
 static void memory_of_a_rank(void **state)
 {
     (void)state;
@@ -273,7 +272,7 @@ static void break_gather_source(struct plan *p)
 {
     access_of(p, gather_of(p), 0)->buffer = access_of(p, test_parallel_op(p, PLAN_GATHER, 3, OP_COLLECTIVE), 0)->buffer;
 }
-/* Both minibatches written out, and the first gather of the second in front of the last update of the first. */
+/* Both minibatches written out, and the first gather of the second before the last update of the first. */
 static void break_stale_weights(struct plan *p)
 {
     static struct plan_instance order[512];
@@ -329,9 +328,9 @@ static void break_early_update(struct plan *p)
 }
 static void break_reduce_kind(struct plan *p) { reduce_of(p)->collective = COLLECTIVE_ALL_REDUCE; }
 static void break_reduce_bytes(struct plan *p) { reduce_of(p)->bytes /= 2; }
-/* The share is begun anew instead of added to. */
+/* The share is overwritten instead of added to. */
 static void break_reduce_sum(struct plan *p) { access_of(p, reduce_of(p), 1)->flags = ACCESS_WRITE; }
-/* Weights are gathered in front of the update of shares instead of behind it. */
+/* Weights are gathered before the update of shares instead of after it. */
 static void break_update_order(struct plan *p)
 {
     struct plan_op *compute = test_parallel_op(p, PLAN_UPDATE, 2, OP_COMPUTE), swap = *compute;

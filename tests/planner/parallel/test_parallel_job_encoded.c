@@ -1,6 +1,7 @@
 /*
- * Compression of activations (label: fast), kept or swapped: makespans by a closed form and by a network whose layers are
- * as slow and keep as little, bytes, broken plans, jobs that are refused. What is sent: test_parallel_job_compression.c.
+ * Compression of activations (label: fast), kept or swapped: makespans by a closed form and by a network whose layers
+ * are equally slow and keep equally little, bytes, broken plans, refused jobs. For the data sent see
+ * test_parallel_job_compression.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -117,7 +118,7 @@ static void worth(void **state)
     assert_true(runs_s(&s, false) > runs_s(&plain, false));
 }
 
-/* A third, rounded up, lives between the passes of a run; all of it beside that while it passes. */
+/* Between the passes of a run a third of its activations, rounded up, stays; during a pass all of them as well. */
 static void bytes(void **state)
 {
     (void)state;

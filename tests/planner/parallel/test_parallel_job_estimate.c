@@ -18,7 +18,7 @@
 
 enum { BLOCKS = 4 };
 
-/* Run with this parallelism, on as many devices as it needs: by the planner's clock and simulated. */
+/* Runs with this parallelism, on the number of devices that it needs: by the planner's clock and simulated. */
 static void plan_and_simulate(struct parallel parallel, uint64_t microbatches, uint64_t minibatches, double *clock_s,
                               double *simulated_s)
 {

@@ -82,8 +82,8 @@ static void near_to(double found, double expected, double tolerance)
 /* --- phases ----------------------------------------------------------------------------------- */
 
 /*
- * v runs: their weights (w) come up in time but the first; behind its backward pass each run's gradient goes down
- * (g = w), and hosts add it up (a = 2 (d - 1) / d of its bytes over their NIC), one run behind the other. These are
+ * v runs: their weights (w) come up in time but the first; after its backward pass each run's gradient goes down
+ * (g = w), and hosts add it up (a = 2 (d - 1) / d of its bytes over their NIC), one run after the other. These sums are
  * hidden but for the last where a < b, else the NIC never stops from the first on:
  *     w + v f + b + g + max((v - 1) b + a, v a)
  * The first run's gradient is the last to be added up, and the next minibatch begins with its weights.
@@ -181,8 +181,8 @@ static double sent_bytes(const struct plan *plan)
 }
 
 /*
- * R runs in n places of memory, whose weights are next to nothing. Where a copy (c) is shorter than a pass nobody waits:
- * R (f + b). Where it is longer than n - 1 of them the link never stops between the first forward pass and the last,
+ * R runs in n places of memory, whose weights are next to nothing. Where a copy (c) is shorter than a pass, no pass
+ * waits: R (f + b). Where it is longer than n - 1 of them the link never stops between the first forward pass and the last,
  * R - n copies, and likewise on the way back: 2 f + 2 b + 2 (R - n) c.
  */
 static void swapped(void **state)

@@ -1,6 +1,6 @@
 /*
- * Machines with devices of several kinds (label: fast): what they are put together from, pipelines and replicas over two
- * kinds against closed forms, cuts against all there are, memory device by device.
+ * Machines with devices of several kinds (label: fast): the parts that they are put together from, pipelines and
+ * replicas over two kinds against closed forms, cuts against all there are, memory device by device.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void machines(void **state)
     hardware_release(&all);
 }
 
-/* Nodes of two kinds copy over the slower's NIC; those of one as if they were alone. */
+/* Nodes of two kinds copy over the slower's NIC; nodes of one kind copy as if there were no others. */
 static void clusters(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static double pass_s(const struct plan *plan, uint32_t device, struct parallel_l
     return cost_work_s(&plan->hardware, device, items, count, NULL);
 }
 
-/* What a run takes on a device. */
+/* Returns the times of a run's passes on a device. */
 static struct test_parallel_stage stage_of(const struct plan *plan, uint32_t device, struct parallel_layers layers)
 {
     return (struct test_parallel_stage){pass_s(plan, device, layers, PARALLEL_FORWARD),
@@ -123,8 +123,8 @@ static void plan_on(const char *machine, uint32_t blocks, struct parallel parall
 
 /*
  * Where the last stage is the slowest, it waits for the first microbatch and never again: the fill and the drain of all
- * others, m passes there and back of its own, and behind them the step of whatever stage ends last. The last stage's
- * waits for the first, whose part of the tied table's gradient is complete last. The other way round by a recurrence.
+ * others, m passes there and back of its own, and then the step of whatever stage ends last. The last stage's waits for
+ * the first, whose part of the tied table's gradient is complete last. The other way round by a recurrence.
  */
 static void two_kinds(void **state)
 {
@@ -292,7 +292,8 @@ static void balanced(void **state)
     }
 }
 
-/* A job on the second kind alone is cut by that kind's times: for it the head of many words is as dear as fewer blocks. */
+/* A job only on the second kind is cut by that kind's times: for it the head of many words is as dear as fewer
+ * blocks. */
 static void behind_others(void **state)
 {
     (void)state;

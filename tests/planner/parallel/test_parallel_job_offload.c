@@ -20,7 +20,7 @@
 
 /* --- machines -------------------------------------------------------------------------------- */
 
-/* A host that is `slow` bytes/s fast, devices behind links of `link` bytes/s each way, and storage if `stored`. */
+/* A host that is `slow` bytes/s fast, devices on links of `link` bytes/s each way, and storage if `stored`. */
 static void make_machine(struct hardware *out, uint32_t devices, double link, double p2p, double slow, double stored)
 {
     test_parallel_machine(out, devices, p2p, 0);
@@ -100,7 +100,7 @@ static void drains(void **state)
         }
 }
 
-/* Of m microbatches each has its gradients go down, and the link is either in time or never stops:
+/* The gradients of each of m microbatches go down, and the link is either in time or never stops:
  *     v f + max((m - 1) v (f + b) + v b + g, b + m v g) + g */
 static void sums(void **state)
 {
@@ -116,8 +116,9 @@ static void sums(void **state)
         }
 }
 
-/* d ranks: each brings a share g / d down and up over its own link. A reduce-scatter (s) stands in front of that, and
- * an all-gather as long behind; those of the earlier runs are over, or under way, when the last share has come up. */
+/* d ranks: each brings a share g / d down and up over its own link. A reduce-scatter (s) comes before that copy, and
+ * an all-gather of the same length after it; the collectives of the earlier runs are over, or under way, when the
+ * last share has come up. */
 static void ranks(void **state)
 {
     (void)state;
@@ -131,9 +132,9 @@ static void ranks(void **state)
         }
 }
 
-/* Delayed by one, k minibatches: gradients and weights move beside the passes, but that the next forward pass waits
- * for the weights of the first run, which came up behind its backward pass, from the third minibatch on. At the end
- * these and the last gradient move at once, and then come the weights of all v runs. */
+/* Delayed by one, k minibatches: gradients and weights move during the passes, except that from the third minibatch
+ * on the next forward pass waits for the weights of the first run, which came up after its backward pass. At the end
+ * these weights and the last gradient move at once, and then come the weights of all v runs. */
 static void delayed_copies(void **state)
 {
     (void)state;
@@ -226,8 +227,8 @@ static void fetched_weights(void **state)
         }
 }
 
-/* efficiency = ait bw / (ait bw + peak), with ait FLOPs for each byte that moves: what computes at `peak`, moves at bw
- * and does neither beside the other. d ranks have d links. */
+/* efficiency = ait bw / (ait bw + peak), with ait FLOPs for each byte that moves: a device that computes at `peak`,
+ * moves bytes at bw and does not overlap the two. d ranks have d links. */
 static void efficiency(void **state)
 {
     (void)state;
@@ -364,8 +365,8 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* On storage weights and states, 14 bytes a parameter; on the host the gradient, and two places for what is read of
- * each kind of the largest run, for each rank. */
+/* On storage weights and states, 14 bytes a parameter; on the host the gradient, and, for each rank and each kind
+ * that is read, two places of the size of the largest run. */
 static void memory_of_storage(void **state)
 {
     (void)state;
@@ -443,7 +444,7 @@ static void break_early_refresh(struct plan *p)
 {
     move_in_front(test_parallel_instance(p, PLAN_REFRESH, 5, 0), test_parallel_instance(p, PLAN_UPDATE, 5, 0));
 }
-/* The delayed plan's refresh of the second minibatch in front of its first pass. */
+/* The delayed plan's refresh of the second minibatch before its first pass. */
 static void break_hurried_refresh(struct plan *p)
 {
     move_in_front(test_parallel_instance(p, PLAN_REFRESH, 5, 0), p->instances + p->segments[2].first_instance);

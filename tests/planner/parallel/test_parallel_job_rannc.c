@@ -1,6 +1,6 @@
 /*
- * Stages, replicas and microbatches chosen together (label: fast): no worse than any choice by hand, as simulated; what
- * memory and the wire leave of it; unequal replicas in closed form; what is refused.
+ * Stages, replicas and microbatches chosen together (label: fast): simulated, no worse than any choice by hand; the
+ * choices that memory and the wire leave; unequal replicas in closed form; refused jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,8 @@ static double by_hand_s(const struct scene *scene)
     return isinf(best_s) ? 0 : best_s;
 }
 
-/* The planner's clock is near what is simulated, so that the choice is: within a twentieth, and in most cases the best. */
+/* The planner's clock is close to the simulation, and therefore the choice is good: within a twentieth, and in most
+ * cases the best. */
 static void no_worse(void **state)
 {
     (void)state;
@@ -155,7 +156,7 @@ static void decides(void **state)
     assert_true(scene_s(&scene, equal_stages(1), 1, PARALLEL_RANNC, &chosen) > 0);
     assert_int_equal(chosen.pipeline, 1);
     assert_int_equal(chosen.data, DEVICES);
-    scene.rate = 1e8; /* 32 MB: half a second, beside 12 ms of a microbatch */
+    scene.rate = 1e8; /* 32 MB: half a second, against 12 ms of a microbatch */
     assert_true(scene_s(&scene, equal_stages(1), 1, PARALLEL_RANNC, &chosen) > 0);
     assert_int_equal(chosen.pipeline, DEVICES);
     scene.rate = 1e13;
@@ -166,9 +167,10 @@ static void decides(void **state)
 }
 
 /*
- * A layer of 12 + 24 ms in front of seven that take 12 ms together and have all the weights, 28 MB at 100 MB/s. Three
- * devices take the first layer in turn, so that both stages pass on a microbatch every 12 ms, and nobody exchanges a
- * gradient: 12 ms until the last stage begins, 16 microbatches, 24 ms back. Alone the first stage would take 16 * 36 ms.
+ * A layer of 12 + 24 ms before seven that take 12 ms together and have all the weights, 28 MB at 100 MB/s. Three
+ * devices take the first layer in turn, so that both stages pass on a microbatch every 12 ms, and no device exchanges a
+ * gradient: 12 ms until the last stage begins, 16 microbatches, 24 ms back. On one device the first stage would
+ * take 16 * 36 ms.
  */
 static void unequal(void **state)
 {

@@ -1,6 +1,7 @@
 /*
- * planner/parallel/parallel_job_recompute.h (label: fast): its clock against the simulator, its choices against all others, simulated; its search
- * against trying all; what comes out against swapping and recomputing alone; broken plans, refused jobs.
+ * planner/parallel/parallel_job_recompute.h (label: fast): its clock against the simulator, its choices against all
+ * others, simulated; its search against trying all; its plans against only swapping and only recomputing; broken plans,
+ * refused jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +129,7 @@ static void describe(const struct mixed *m, const struct plan *plan, struct para
                                                 .have_bytes = own + parallel_job_range_bytes(work) + (turns - swapped) * each};
 }
 
-/* What the simulator does with a plan is what the clock says, whatever was chosen. */
+/* The clock gives the time that the simulator takes for a plan, for every choice. */
 static void clock_and_simulator(void **state)
 {
     (void)state;
@@ -233,14 +234,14 @@ static void nothing_fits(void **state)
     double seconds;
     bool exact;
     assert_false(parallel_job_choice_best(&problem, choices, &seconds, &exact));
-    problem.have_bytes = 3 * 4096; /* for both, and the workspace: nobody leaves, no copies */
+    problem.have_bytes = 3 * 4096; /* for both, and the workspace: no layer leaves, no copies */
     assert_true(parallel_job_choice_best(&problem, choices, &seconds, &exact));
     test_parallel_near(seconds, 6);
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- refused jobs ----------------------------------------------------------------------------- */
 
-/* A run that is computed again must be one, by its work and by what it keeps. */
+/* A recomputed run must be one, by its work and by its kept bytes. */
 static void broken(void **state)
 {
     (void)state;
@@ -291,7 +292,7 @@ static void refused(void **state)
     }
 }
 
-/* In a job's file, and on the command line, where the planner alone chooses. */
+/* In a job's file, and on the command line, where only the planner chooses. */
 static void texts(void **state)
 {
     (void)state;

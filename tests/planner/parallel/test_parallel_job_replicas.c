@@ -1,7 +1,7 @@
 /*
  * Asynchronous pipelines whose stages have unequal numbers of replicas (label: fast): makespans by closed forms and by a recurrence,
  * equal replicas against data parallelism, the training that they carry out replayed with numbers, plans that are
- * written and read, broken plans, what is refused.
+ * written and read, broken plans, refused jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,8 +98,8 @@ static uint64_t turns_in_common(const struct shape *shape)
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* Stages of (f + b) r(p) seconds with r(p) replicas: none of them is slower than another, and each microbatch takes
- * another f + b. Where numbers of replicas change from stage to stage and back, PipeDream's depth leaves some waiting:
+/* Stages of (f + b) r(p) seconds with r(p) replicas: all are equally fast, and each microbatch takes another f + b.
+ * Where numbers of replicas change from stage to stage and back, PipeDream's depth leaves some waiting:
  * the last shapes take 5 / 4 of that (see no_slack()). */
 static void equal_rates(void **state)
 {
@@ -124,15 +124,14 @@ static void equal_rates(void **state)
 
 /*
  * The schedule from its definition, replica by replica: n(p) - 1 forward passes to begin with, then one forward, one
- * backward; a forward pass behind the update that makes its version, an update behind the backward passes of its round
- * on all
- * replicas, and a backward pass behind the update of the round before, which has used the gradient.
- * An update has one place among the passes of all replicas: with 2bw in front of the next round's first backward pass.
+ * backward. A forward pass comes after the update that makes its version, an update after the backward passes of its
+ * round on all replicas, and a backward pass after the update of the previous round, which has used the gradient. An
+ * update has one place among the passes of all replicas: with 2bw before the next round's first backward pass.
  */
 struct recurrence {
     const struct layers *layers;
     const struct shape *shape;
-    uint64_t count, size; /* microbatches in all; of an update of every stage, 0: as many as it has replicas */
+    uint64_t count, size; /* microbatches in all; microbatches of an update of every stage, 0: its number of replicas */
     uint32_t stale;       /* of 2bw, where size > 0 */
     uint32_t extra;       /* under way on each replica of the first stage, beyond PipeDream's depth */
     double *forward_s[STAGES_MAX], *backward_s[STAGES_MAX]; /* by microbatch; negative: not yet */
@@ -235,9 +234,9 @@ static double recurrence_s(const struct layers *layers, const struct shape *shap
 
 /*
  * Why some shapes of equal_rates() take 10 ms and not 8. NOAM is ceil(devices / replicas of the first stage), so
- * about as many microbatches are under way as there are devices, and each needs 8 ms of each device on its way there
- * and back: by Little's law that is enough for 8 ms if none ever waits. On its way between stages whose passes take
- * other times it does. The recurrence, which knows neither ticks nor places, agrees with the plan at PipeDream's
+ * the number of microbatches under way is about the number of devices, and each needs 8 ms of each device on its way
+ * there and back: by Little's law that is enough for 8 ms if none ever waits. On its way between stages whose passes
+ * take other times it does. The recurrence, which knows neither ticks nor places, agrees with the plan at PipeDream's
  * depth; with one more on each replica of the first stage it takes 8 ms, but for the last shape, where one forward, one
  * backward is what makes them wait.
  */
@@ -343,7 +342,7 @@ static void equal_replicas(void **state)
     }
 }
 
-/* --- what is trained -------------------------------------------------------------------------- */
+/* --- the training ----------------------------------------------------------------------------- */
 
 /* Weights are numbers, on every device in the plan's buffers; the gradient of microbatch n at w is w (1 + n mod 5) + n. */
 struct replay {
@@ -405,8 +404,9 @@ static void replay_instance(struct replay *x, const struct plan_instance *instan
     }
 }
 
-/* Stage by stage W(u+1) = W(u) - v sum of grad f(W(max(u - s, 0))) over the microbatches of round u: with pipedream as
- * many as replicas, s = n(p) - 1; with 2bw those of a minibatch, s = 1. Replicas add up their own first. */
+/* Stage by stage W(u+1) = W(u) - v sum of grad f(W(max(u - s, 0))) over the microbatches of round u: with pipedream
+ * one for each replica, s = n(p) - 1; with 2bw the microbatches of a minibatch, s = 1. Replicas add up their own
+ * first. */
 static void recurrences_of_papers(void **state)
 {
     (void)state;
@@ -463,7 +463,7 @@ static void whole_plan(struct plan *out, uint32_t schedule)
     make_plan(&layers, &shape, schedule, schedule == PIPELINE_2BW ? 6 : 1, schedule == PIPELINE_2BW ? 3 : 18, out);
 }
 
-/* What is written is read again, and is the same plan. */
+/* A written plan is read again as the same plan. */
 static void written_and_read(void **state)
 {
     (void)state;
@@ -487,7 +487,7 @@ static void written_and_read(void **state)
     plan_release(&plan);
 }
 
-/* Two replicas change what they pass over. */
+/* Two replicas swap the boundaries that they pass over. */
 static void break_turn(struct plan *p)
 {
     test_parallel_swap_places(test_parallel_instance(p, PLAN_FORWARD, 0, 3), test_parallel_instance(p, PLAN_FORWARD, 0, 4));
@@ -535,7 +535,7 @@ static void broken(void **state)
     test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- refused jobs ----------------------------------------------------------------------------- */
 
 static void refused(void **state)
 {
@@ -575,7 +575,7 @@ static void refused(void **state)
     }
 }
 
-/* The command line's form: there and back, and what is none. */
+/* The command line's form: there and back, and refused forms. */
 static void text(void **state)
 {
     (void)state;

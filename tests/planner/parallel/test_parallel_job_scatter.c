@@ -1,6 +1,6 @@
 /*
- * Boundaries that tensor groups scatter and gather (label: fast): what that saves by a closed form, on random jobs through
- * plan_check() and the simulator, broken plans, what is refused.
+ * Boundaries that tensor groups scatter and gather (label: fast): the saved time by a closed form, on random jobs
+ * through plan_check() and the simulator, broken plans, refused jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,8 +49,8 @@ static struct test_parallel_outcome simulated(const char *machine, struct job_se
     return folded;
 }
 
-/* Of one microbatch nothing hides what is sent: P - 1 boundaries and as many gradients of b bytes. Each takes l + b / w
- * from NIC to NIC, or l + b / (t w) and an all-gather of b in the node behind it. */
+/* With one microbatch nothing hides the sends: P - 1 boundaries and P - 1 gradients of b bytes. Each takes l + b / w
+ * from NIC to NIC, or l + b / (t w) and then an all-gather of b in the node. */
 static void one_microbatch(void **state)
 {
     (void)state;

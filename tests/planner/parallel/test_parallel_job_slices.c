@@ -37,14 +37,14 @@ static double made_up_s(void *context, uint32_t begin, uint32_t end)
            (m->noise ? (double)random_below(m->key, key, m->noise) : 0);
 }
 
-/* What is passed on has a latency, and a length. */
+/* A boundary that is passed on has a latency, and a length. */
 static double made_up_send_s(void *context, uint32_t begin, uint32_t end)
 {
     const struct made_up *m = context;
     return 0.4 * m->constant + 1.7 * m->each * (end - begin);
 }
 
-/* All slicings of up to 12 units; bit u of `cuts`: a slice ends behind unit u. */
+/* All slicings of up to 12 units; bit u of `cuts`: a slice ends after unit u. */
 static double best_s(const struct slice_request *request)
 {
     uint32_t units = (request->tokens + request->granularity - 1) / request->granularity;
@@ -173,7 +173,7 @@ static struct test_layer uniform_layer(void *context, uint32_t job, uint32_t lay
     return (struct test_layer){.forward_ns = FORWARD_NS, .backward_ns = BACKWARD_NS, .activation_bytes = 4800};
 }
 
-/* Equal stages, nothing to send: M sum of (f + b) + (K - 1)(max f + max b); minibatches one behind the other, the
+/* Equal stages, nothing to send: M sum of (f + b) + (K - 1)(max f + max b); minibatches one after the other, the
  * first stage of the next beginning when it has updated. */
 static void closed_form(void **state)
 {
@@ -205,7 +205,7 @@ static void closed_form(void **state)
     }
 }
 
-/* What the planner chooses for a network of 12 blocks on 4 stages ends no later than the uncut sequence. */
+/* The planner's choice for a network of 12 blocks on 4 stages ends no later than the uncut sequence. */
 static void planners_choice(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /*
- * Slices of tokens and what they send (planner/parallel/parallel_job_slices.h; label: fast): makespans by the closed form, a sequence in
- * one slice as gpipe has it, and the planner's choice against equal slices where each slice costs a latency.
+ * Slices of tokens and their sends (planner/parallel/parallel_job_slices.h; label: fast): makespans by the closed form,
+ * a sequence in one slice as gpipe has it, and the planner's choice against equal slices where each slice costs a
+ * latency.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,8 +50,8 @@ static double makespan_s(struct shape *x, uint32_t slices)
     return seconds;
 }
 
-/* Of n equal slices, which are sent in less time than they are computed in: M n slots of (f + b) / n, and K - 1 hops of
- * that and of two copies, over two links each. */
+/* n equal slices, which are sent in less time than they are computed in, take M n slots of (f + b) / n, and K - 1
+ * hops of a slot and of two copies, over two links each. */
 static double closed_s(const struct shape *x, uint32_t slices)
 {
     double both_s = 1e-9 * (FORWARD_NS + BACKWARD_NS);
@@ -69,7 +70,7 @@ static void copies_belong_to_hops(void **state)
         }
 }
 
-/* A sequence that is not cut: the same passes in the same order as gpipe's, with room to send beside them. */
+/* A sequence that is not cut: the same passes in the same order as gpipe's, with room to send during the passes. */
 static void one_slice_is_gpipe(void **state)
 {
     (void)state;

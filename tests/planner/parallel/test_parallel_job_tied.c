@@ -40,8 +40,9 @@ static double step_s(struct parallel parallel, bool tied, double rate, double la
     return makespan_s;
 }
 
-/* A table of its own has as many parameters and as much work. The first stage ends last: behind its last backward pass,
- * and the sum over replicas, nothing hides the all-reduce of two, which sends b / 2 bytes twice, each over two links. */
+/* A separate table has the same parameters and the same work. The first stage ends last: after its last backward
+ * pass, and the sum over replicas, nothing hides the all-reduce of two, which sends b / 2 bytes twice, each over two
+ * links. */
 static void exposed(void **state)
 {
     (void)state;
@@ -56,8 +57,9 @@ static void exposed(void **state)
         }
 }
 
-/* Of tensor groups each rank has half of the table, and sends it to its like. What a group adds up beside its last pass
- * over weights is through before that here; where it is not, it hides as much of the table's sum. */
+/* Each rank of a tensor group has half of the table, and sends it to its counterpart. The sums that a group makes
+ * during its last pass over weights end before the table's sum here; where they do not, they hide an equal part of
+ * it. */
 static void tensor_groups(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
  * Synchronous pipelines whose stages have unequal numbers of replicas (label: fast): makespans by closed forms and by a
- * recurrence, equal replicas against data parallelism, places for what is under way, the training that they carry out
- * replayed with numbers, broken plans, what is refused. (Asynchronous ones: test_parallel_job_replicas.c.)
+ * recurrence, equal replicas against data parallelism, places for microbatches under way, the training that they carry
+ * out replayed with numbers, broken plans, refused jobs. (Asynchronous ones: test_parallel_job_replicas.c.)
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +59,7 @@ static uint32_t depth_of(const struct shape *shape, uint32_t p, uint32_t schedul
     return (sum_of(shape, p) + shape->replicas[p] - 1) / shape->replicas[p];
 }
 
-/* Of the replica. */
+/* Returns the number of microbatches of replica `d`. */
 static uint32_t own_of(const struct shape *shape, uint32_t p, uint32_t d, uint32_t microbatches)
 {
     uint32_t count = 0;
@@ -211,8 +211,9 @@ static void unequal_stages(void **state)
     }
 }
 
-/* As many replicas everywhere are data parallelism: the same makespan where links take no time, and as many bytes of
- * places where they do. (With slow links which place is free first matters, and here they are taken in turn.) */
+/* Equal numbers of replicas everywhere are data parallelism: the same makespan where links take no time, and the
+ * same bytes of places where they do. (With slow links it matters which place is free first, and here they are taken
+ * in turn.) */
 static void equal_replicas(void **state)
 {
     (void)state;
@@ -246,8 +247,8 @@ static void equal_replicas(void **state)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* On each device activations of as many microbatches as are under way there, which nothing else comes near; places for as
- * many as the first replica has, which has most. */
+/* Each device holds the activations of all microbatches under way there, which nothing else comes near; it has the
+ * places of the first replica, which has most. */
 static void places(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void places(void **state)
     }
 }
 
-/* --- what is trained -------------------------------------------------------------------------- */
+/* --- the training ----------------------------------------------------------------------------- */
 
 /* Weights and gradients are numbers, and so is all that is handed on: which microbatch it is of. The gradient of microbatch
  * n at w is w (1 + n mod 5) + n. */
@@ -421,7 +422,7 @@ static void whole_plan(struct plan *out, uint32_t variant)
     make_plan(&layers, parallel_of(&shape, PIPELINE_1F1B), 7, 2, 1e18, out);
 }
 
-/* two replicas change what they pass over */
+/* two replicas swap the boundaries that they pass over */
 static void break_turn(struct plan *p)
 {
     test_parallel_swap_places(test_parallel_instance(p, PLAN_FORWARD, 0, 1), test_parallel_instance(p, PLAN_FORWARD, 0, 2));
@@ -435,7 +436,7 @@ static void break_gang(struct plan *p)
 {
     test_parallel_instance(p, PLAN_REDUCE, 0, 0)->gang = test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang;
 }
-/* a sum before the last replica has passed back, none in front of the step */
+/* a sum before the last replica has passed back, none before the step */
 static void break_round(struct plan *p)
 {
     test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_BACKWARD, 0, 6));
@@ -464,7 +465,7 @@ static void broken(void **state)
     test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- refused jobs ----------------------------------------------------------------------------- */
 
 static void refused(void **state)
 {

@@ -1,5 +1,5 @@
 /*
- * Orders of pipelines (label: fast): bubbles by their closed forms, every step behind what it needs,
+ * Orders of pipelines (label: fast): bubbles by their closed forms, every step after the steps that it needs,
  * microbatches kept.
  */
 #include <setjmp.h>
@@ -182,8 +182,8 @@ static void check_order(const struct pipeline_order *order, struct parallel p, u
     }
 }
 
-/* Random durations: each step starts when its stage is free and what it needs has come, no stage does two
- * things at once, steps come by their starts, and no more microbatches are kept than the schedule says. */
+/* Random durations: each step starts when its stage is free and its inputs have come, no stage does two things at
+ * once, steps come by their starts, and no more microbatches are kept than the schedule says. */
 static void steps_are_legal(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Layers joined into blocks (label: fast): both rules against all cuts of small chains, an example by hand, sums, and stages
- * of blocks beside those of layers.
+ * Layers joined into blocks (label: fast): both rules against all cuts of small chains, an example by hand, sums, and
+ * stages of blocks against stages of layers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static struct cut judge(const struct stage_chain *blocks)
     return cut;
 }
 
-/* The best of all cuts into `blocks`: bit l of `ends` is set where a block ends behind layer l. */
+/* The best of all cuts into `blocks`: bit l of `ends` is set where a block ends after layer l. */
 static struct cut best_of_all(const struct stage_chain *chain, uint32_t blocks)
 {
     struct cut best = {INFINITY, INFINITY};

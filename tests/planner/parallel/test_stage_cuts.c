@@ -44,7 +44,8 @@ static void random_case(struct small *x, uint64_t key)
     if (random_below(key, 4, 2)) x->request.memory_bytes = 60 + random_below(key, 9, 400);
 }
 
-/* The slowest stage or boundary, cut as the bits say: bit l, behind layer l. INFINITY: not so many stages, or no room. */
+/* The slowest stage or boundary, cut as the bits say: bit l, after layer l. INFINITY: another number of stages, or
+ * no room. */
 static double slowest_s(const struct small *x, uint32_t cuts)
 {
     uint32_t s = 0;
@@ -115,8 +116,9 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
 }
 
 /*
- * Three layers of 8 s, six of 2 s, nothing to exchange. One device and then two, as asked: behind the first layer, 8 and
- * 28 / 2 s; PipeDream's programme by itself would have divided the three devices otherwise, all for all layers in 36 / 3 s.
+ * Three layers of 8 s, six of 2 s, nothing to exchange. One device and then two, as asked: a cut after the first layer,
+ * 8 and 28 / 2 s; PipeDream's programme by itself would have divided the three devices otherwise, all for all layers in
+ * 36 / 3 s.
  */
 static void replicas_are_kept(void **state)
 {

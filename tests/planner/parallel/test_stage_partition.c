@@ -56,7 +56,7 @@ static double work_of(const struct small *x, uint32_t i, uint32_t end)
     return sum;
 }
 
-/* By the definition, all first stages of layers [i, end) on m components of a level and what is behind them. */
+/* By the definition: all first stages of layers [i, end) on m components of a level, with all later stages. */
 static double best_s(const struct small *x, int level, uint32_t i, uint32_t end, uint32_t m)
 {
     if (level < 0) return work_of(x, i, end);
@@ -106,7 +106,7 @@ static void pipedream_is_best(void **state)
             assert_true(!idle || !(work_of(&x, 0, x.chain.count) > 0));
         }
         assert_int_equal(next, x.chain.count);
-        if (x.request.level_count == 1) { /* the stages say themselves what they take */
+        if (x.request.level_count == 1) { /* the stages give their own times */
             double interval_s = 0;
             assert_int_equal(workers, found.workers);
             for (uint32_t s = 0; s < found.count; s++) {
@@ -127,7 +127,7 @@ static void pipedream_is_best(void **state)
     }
 }
 
-/* Do layers [i, end) fit a worker of a stage with r of those that are there from it on? */
+/* Do layers [i, end) fit a worker of a stage with r of the workers from this stage on? */
 static bool fits(const struct small *x, uint32_t i, uint32_t end, uint32_t workers, uint32_t r)
 {
     uint64_t bytes = 0;
@@ -154,7 +154,7 @@ static void is_near(double found, double best, uint32_t c)
     if (!(fabs(found - best) <= 1e-12 * best)) fail_msg("case %u: %.17g, and the best is %.17g", c, found, best);
 }
 
-/* The best of each number of stages, beside what was said of them all. */
+/* The best of each number of stages, compared with the best of all. */
 static void each_is_best(const struct small *x, uint32_t workers, uint32_t c)
 {
     struct arena arena = {0};
@@ -207,11 +207,11 @@ static void balanced_is_best(void **state)
     assert_true(fitted > 100 && fitted < 300);
 }
 
-/* --- what is known ---------------------------------------------------------------------------- */
+/* --- known divisions -------------------------------------------------------------------------- */
 
 /* Twelve equal layers of 3 s without weights: W workers reach 36 / W s in any way; T goes first. With weights that
- * take 4 s to cross a link: 4 workers alone exchange for 2 (4 - 1) 48 / 4 = 72 s, two of six layers for 2 24 / 2,
- * 4 stages of three layers take 9 s. */
+ * take 4 s to cross a link: 4 workers of one stage exchange for 2 (4 - 1) 48 / 4 = 72 s, two of six layers
+ * for 2 24 / 2, 4 stages of three layers take 9 s. */
 static void equal_layers(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void published_profiles(void **state)
     }
 }
 
-/* Two branches between layer 1 and layer 4: what a cut sends is each output that is read behind it, once. */
+/* Two branches between layer 1 and layer 4: a cut sends each output that later layers read, once. */
 static void branches(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void of_a_job(void **state)
     hardware_release(&hardware);
 }
 
-/* --- what is wrong ---------------------------------------------------------------------------- */
+/* --- errors ----------------------------------------------------------------------------------- */
 
 static void refused(void **state)
 {

@@ -38,7 +38,7 @@ static enum status try_to_plan(const char *machine, const char *jobs_text, doubl
     const struct hardware_options disks = {.storage_bytes = UINT64_C(1) << 44, .storage_bytes_per_s = 3e9};
     support_machine(machine, &hardware);
     if (hardware_adjust(&hardware, &disks, &why)) fail_msg("%s", why.text);
-    /* as much for each node, however many there are */
+    /* the same capacity and rates for each node, however many there are */
     hardware.storage.capacity_bytes.value *= hardware_host_count(&hardware);
     hardware.storage.read_rate.value *= hardware_host_count(&hardware);
     hardware.storage.write_rate.value *= hardware_host_count(&hardware);
@@ -197,7 +197,8 @@ static int job_text(char *text, size_t size, uint64_t key, uint32_t name, const 
                     ways[random_below(key, 2, 5)], devices);
 }
 
-/* The same job on each of n nodes takes as long as one on a machine that is one such node, and each host has as much. */
+/* The same job on each of n nodes takes the time that one takes on a machine that is one such node, and each host
+ * has the same memory. */
 static void as_alone(void **state)
 {
     (void)state;
@@ -239,7 +240,7 @@ static void as_alone(void **state)
     }
 }
 
-/* What one of a folded plan does, all do: to the last bit. */
+/* Every device does the same as the one device of a folded plan: to the last bit. */
 static void folded(void **state)
 {
     (void)state;
@@ -314,7 +315,7 @@ static void at_home(void **state)
     simulate(&plan, &done);
     forget(&done);
 
-    /* what is written is what is read, hosts too */
+    /* the written plan is the plan read back, hosts too */
     if (plan_write(&plan, "test_hosts.json", &err) || plan_read("test_hosts.json", &again, &err)) fail_msg("%s", err.text);
     remove("test_hosts.json");
     assert_true(plan_fingerprint(&plan) == plan_fingerprint(&again));
@@ -334,7 +335,8 @@ static void at_home(void **state)
 
 /* --- spilled as on one node ------------------------------------------------------------------ */
 
-/* A kind of node with so much memory, of each device and of the host, and storage unless 0; of both 0 leaves what it has. */
+/* A kind of node with this memory, of each device and of the host, and storage unless 0; 0 for both leaves the
+ * memory that it has. */
 struct node {
     const char *kind;
     uint64_t device_bytes, host_bytes, storage_bytes;
@@ -361,7 +363,7 @@ static enum status plan_by(const char *policy, uint32_t nodes, const char *jobs_
     return planner_plan(&hardware, &jobs, &options, out, err);
 }
 
-/* The job is planned alike on one node and among `nodes`. *stored: what it has on storage. */
+/* The job is planned alike on one node and among `nodes`. *stored: its bytes on storage. */
 static enum status plan_both(const char *text, struct node node, uint32_t nodes, uint32_t storage, uint64_t *stored)
 {
     struct plan alone, among;
@@ -417,7 +419,7 @@ static void one_spilled(void **state)
     assert_int_equal(plan_both(large, splitting, 2, PLANNER_STORAGE_AUTO, &bytes), STATUS_OK);
 }
 
-/* A job on each of two nodes: what is read from storage lies in each node's memory from its beginning on. */
+/* A job on each of two nodes: data read from storage lies in each node's memory from the start. */
 static void staged_on_each(void **state)
 {
     (void)state;

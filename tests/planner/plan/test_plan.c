@@ -1,4 +1,4 @@
-/* What follows from a plan's tables: sizes, names, the fingerprint. */
+/* Values that follow from a plan's tables: sizes, names, the fingerprint. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void test_sizes(void **state)
     /* (3 + 5) * 7 + (5 + 3) * 2 */
     assert_int_equal(plan_operations(&plan), 72);
     assert_int_equal(plan_host_bytes(&plan), 1234);
-    assert_int_equal(plan_device_bytes(&plan, 0), 528); /* slot 2 alone */
+    assert_int_equal(plan_device_bytes(&plan, 0), 528); /* only slot 2 */
     assert_int_equal(plan_device_bytes(&plan, 1), 552); /* slots 0 and 1, then 0 */
     assert_int_equal(plan_stream_count(&plan), 8);
     assert_int_equal(plan_stream(&plan, 1, STREAM_D2H), 5);
@@ -160,7 +160,7 @@ static void test_fingerprint(void **state)
     }
 }
 
-/* What nobody acts on, and how tables are arranged, does not count. */
+/* Values without effect, and the arrangement of tables, do not count. */
 static void test_fingerprint_ignores(void **state)
 {
     (void)state;

@@ -238,7 +238,7 @@ static void test_folding(void **state)
     }
 }
 
-/* "a b [c d]2 e": what is in brackets is carried out twice more. */
+/* "a b [c d]2 e": the part in brackets is carried out twice more. */
 static uint32_t bracketed(const char *text, struct plan_instance *instances, struct plan_repeat *repeats, uint32_t *count)
 {
     uint32_t at = 0;

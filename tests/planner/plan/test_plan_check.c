@@ -118,7 +118,7 @@ static void drop(struct draft *d, uint32_t shard, uint32_t pass, uint32_t stream
 
 static void overlap(struct draft *d)
 {
-    /* the boundary comes in behind the state, 256 bytes too early */
+    /* the boundary comes in right after the state, 256 bytes too early */
     in_copy(d, 1, PLAN_BACKWARD, STREAM_H2D, BUFFER_BOUNDARY)->slot_offset -= 256;
 }
 
@@ -319,7 +319,7 @@ static void old_gradient(struct draft *d)
 
 static void old_activations(struct draft *d)
 {
-    /* minibatch 1 uses those of minibatch 0, spilled, because its own are not copied out */
+    /* minibatch 1 uses the activations of minibatch 0, spilled, because its own are not copied out */
     struct draft_unit *forward = draft_own(d, 6);
     uint32_t out = draft_find(forward, STREAM_D2H, BUFFER_ACTIVATIONS);
     uint32_t compute = draft_find(forward, STREAM_COMPUTE, BUFFER_ACTIVATIONS);

@@ -30,7 +30,7 @@ bool check_is_alike(const struct plan *plan, const struct plan_unit *unit, const
 
 enum { PLANS = 60, DAMAGES = 12 };
 
-/* Of an operation of a unit; false: it has nothing like that. */
+/* Damages an operation of a unit; false: the operation has nothing to damage in this way. */
 struct damage {
     const char *name;
     bool (*make)(struct plan *plan, struct plan_unit *unit, struct plan_op *op, uint64_t key);
@@ -144,7 +144,7 @@ static const struct damage damages[DAMAGES] = {
     {"other count of acquires", other_count_of_acquires},
 };
 
-/* A unit that is like one in front of it, from a random one on; false: there is none. */
+/* Finds a unit like an earlier one, starting from a random one; false: there is none. */
 static bool find_alike(const struct plan *plan, uint64_t key, uint32_t *out)
 {
     uint32_t begin = (uint32_t)random_below(key, 1, plan->unit_count);
@@ -171,7 +171,7 @@ static bool same_verdict(const struct plan *plan, const struct damage *damage, u
     return status == STATUS_CHECK;
 }
 
-/* Damages one such unit, looks at what is said, and mends it. */
+/* Damages one such unit, looks at the complaint, and mends it. */
 static bool damage_one(struct plan *plan, uint32_t u, const struct damage *damage, uint64_t key)
 {
     struct plan_unit *unit = &plan->units[u], old_unit = *unit;

@@ -3,8 +3,8 @@
  * as if it walked them all. For that the test puts a check_repeat_done() in place of the library's that can be switched
  * off, and that counts.
  *
- * Long plans are of text networks with many minibatches, some of which are evaluated, and random ones of other families,
- * of which a segment that repeats is made to repeat more often, and its jobs to have as many minibatches more.
+ * Long plans are of text networks with many minibatches, some of which are evaluated, and random ones of other
+ * families. In these a segment that repeats is made to repeat more often, and its jobs get the additional minibatches.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -49,9 +49,9 @@ static void peaks_go_by_precision(void **state)
 }
 
 /*
- * VGG16's formula: 15.47e9 multiplications and additions of an image of 224 pixels forward, two FLOPs each, and twice as
- * many backward but for the images' own gradient. All but a twentieth are 3 x 3 convolutions with a stride of 1, which
- * filtering leaves a quarter of, on devices without matrix cores alone.
+ * VGG16's formula: 15.47e9 multiplications and additions of an image of 224 pixels forward, two FLOPs each, and double
+ * that backward but for the images' own gradient. All but a twentieth are 3 x 3 convolutions with a stride of 1. Only
+ * on devices without matrix cores filtering leaves a quarter of these.
  */
 static void filtered_convolutions_keep_their_formula(void **state)
 {

@@ -89,7 +89,7 @@ static void test_round_trips(void **state)
     }
 }
 
-/* What the planner makes of random jobs, by every policy. */
+/* The planner's plans of random jobs, by every policy. */
 static void test_planner_round_trips(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void test_planner_round_trips(void **state)
 
 /* --- faults --------------------------------------------------------------------------------- */
 
-/* `from` (its first occurrence behind `behind`) becomes `to`. */
+/* `from` (its first occurrence after `behind`) becomes `to`. */
 struct fault {
     const char *behind, *from, *to, *message;
 };
@@ -287,7 +287,7 @@ static void test_faults(void **state)
     plan_release(&plan);
 }
 
-/* Of a plan with copies between two devices. */
+/* Faults of a plan with copies between two devices. */
 static void test_faults_of_direct_copies(void **state)
 {
     (void)state;
@@ -384,7 +384,7 @@ static void test_moved(void **state)
 }
 
 /* The plans that fuzzing starts from are good ones: a corpus of refused files would test little.
- * When models/ or the format change on purpose, SPILLWAY_REWRITE=1 writes them anew. */
+ * When models/ or the format change on purpose, SPILLWAY_REWRITE=1 writes them again. */
 static void test_corpus(void **state)
 {
     (void)state;

@@ -4,7 +4,7 @@
  * Random programs (not trainings: plan_check() is not asked) of copies and computations on a few
  * buffers, slots and devices are walked, and also expanded into a list on which every operation
  * looks back over all earlier ones. The walk leaves out what other waits imply, so the two are
- * compared by what they imply: the set of operations that must have ended, directly or not.
+ * compared by their closure: the set of operations that must have ended, directly or not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,8 +233,8 @@ static struct test_layer some_layer(void *context, uint32_t job, uint32_t layer)
     return (struct test_layer){64, 64, 64, 7, 11};
 }
 
-/* Can the segment be repeated: does it use no device buffer that was acquired in front of it? (What
- * it acquires it releases, being the last.) Folding may have cut a block in two. */
+/* Can the segment be repeated: does it use no device buffer that was acquired before it? (What it acquires it
+ * releases, being the last.) Folding may have cut a block in two. */
 static bool stands_alone(const struct plan *plan, const struct plan_segment *segment)
 {
     bool live[DEVICES_MAX_HERE][64] = {{false}};
@@ -294,7 +294,7 @@ struct flat_op {
     uint64_t minibatch;
     uint64_t position, first_number; /* of its instance */
     uint32_t slots[2 + HOST_BUFFERS];     /* of each access; PLAN_NONE: none */
-    uint32_t places[2 + HOST_BUFFERS];    /* where that is: a device, or behind all the host */
+    uint32_t places[2 + HOST_BUFFERS];    /* place of the slot: a device, or after all devices the host */
     uint64_t lifetimes[2 + HOST_BUFFERS]; /* numbers of acquires, in order */
     bool waits[OPS_MAX];
 };
@@ -401,7 +401,7 @@ static void find_waits(const struct flat *flat)
     }
 }
 
-/* waits becomes all that must have ended: waits of waits, and what is in front on the stream. */
+/* waits becomes all operations that must have ended: waits of waits, and earlier operations on the stream. */
 static void close_waits(const struct flat *flat)
 {
     for (uint32_t i = 0; i < flat->count; i++) {
@@ -500,7 +500,7 @@ static void test_against_the_rule(void **state)
 /* The spilled plan of one job on one device (support_plan.h), shard 1: instance 1 is its forward
  * pass, operations 5 to 8; instance 3 its backward pass. Forward 0 is 0 batch (host), 1 h2d batch,
  * 2 h2d parameters, 3 compute, 4 d2h boundary. In the forward pass of shard 1:
- *   5 h2d parameters: in the other half, nobody was there: no waits
+ *   5 h2d parameters: in the other half, which was free: no waits
  *   6 h2d boundary: reads what 4 wrote to the host
  *   7 compute: waits for its copies in; on one stream, so the last of them: 6
  *   8 d2h boundary: waits for 7

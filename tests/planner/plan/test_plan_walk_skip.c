@@ -1,6 +1,6 @@
 /*
- * Repetitions left out of a walk (planner/walk/plan_walk.h; label: fast): behind them a walk of a random plan tells what a
- * whole one tells so many operations later, and rewound it tells everything.
+ * Repetitions left out of a walk (planner/walk/plan_walk.h; label: fast): after them a walk of a random plan tells the
+ * operations that a whole walk tells later, shifted by the skipped operations, and rewound it tells everything.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -166,8 +166,7 @@ static struct test_layer odd_layer(void *context, uint32_t job, uint32_t layer)
 }
 
 /* 300 different layers are more than a list holds; their nanoseconds are one item. Forward of
- * layers 10 .. 309: 300 * 1000 + sum of 10 .. 309 = 300 000 + 47 850; backward alone:
- * 300 * 5000 + 478 500. */
+ * layers 10 .. 309: 300 * 1000 + sum of 10 .. 309 = 300 000 + 47 850; only backward: 300 * 5000 + 478 500. */
 static void test_profile(void **state)
 {
     (void)state;

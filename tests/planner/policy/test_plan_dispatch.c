@@ -1,7 +1,7 @@
 /*
  * planner/policy/plan_dispatch.h and the choices of plan.h, without anything that runs: each job's instances come in
  * their order, no device has more of them than slots, neighbours do not share a weight buffer; choices survive
- * writing and reading; and plan_check() names what is wrong with one.
+ * writing and reading; and plan_check() names the fault of a wrong choice.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,7 +233,7 @@ static void test_what_is_wrong_with_a_choice(void **state)
     expect(&plan, "has peer 0");
 }
 
-/* A plan with another order as its only one keeps what is on a device: it cannot have choices. */
+/* A plan with another order as its only one keeps data on a device: it cannot have choices. */
 static void test_units_that_leave_something(void **state)
 {
     (void)state;

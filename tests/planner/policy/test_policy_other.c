@@ -1,6 +1,6 @@
 /*
  * One decision of a run made by another policy (planner/policy/trial/policy_run.h), against a policy made here that asks the one or the
- * other by the number of the decision; in a process of its own as here; and what is told of the decision.
+ * other by the number of the decision; in a process of its own as here; and the report of the decision.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -102,7 +102,7 @@ static void as_one_that_asks_both(void **state)
     assert_true(changed > 3);
 }
 
-/* A policy in its own place changes nothing; the first decision is the first task; there is none behind the last. */
+/* A policy in its own place changes nothing; the first decision is the first task; there is none after the last. */
 static void itself_changes_nothing(void **state)
 {
     (void)state;

@@ -87,8 +87,8 @@ static void schedules_by_hand(void **state)
 }
 
 /* The policy sees estimates and meets facts. a is said to take 4, b 10 and c 3, on two devices; really b
- * takes 1. Planned by LRTF: b on 0, a on 1 to 4, c on 1 to 7; kept: a on 1 to 4, c behind it to 7. Live: b
- * is done at 1, and c goes to 0: 4. */
+ * takes 1. Planned by LRTF: b on 0, a on 1 to 4, c on 1 to 7; kept: a on 1 to 4, c after it to 7. Live: b is done at
+ * 1, and c goes to 0: 4. */
 static void live_sees_what_happened(void **state)
 {
     (void)state;

@@ -76,7 +76,7 @@ static void children(void **state)
     (void)state;
     static const struct {
         struct order order;
-        const char *text; /* of a bad end, or what was said */
+        const char *text; /* of a bad end, or the output */
         size_t length;    /* 0: nothing came back */
     } cases[] = {{{SAY}, "said", 4},
                  {{SAY_MUCH}, "said", 300000},

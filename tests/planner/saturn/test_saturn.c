@@ -1,7 +1,7 @@
 /*
  * Saturn's choices as plans (label: fast): nodes of machines; configurations of jobs; run times from a few
- * minibatches against whole runs; plans that end when the schedule says, where nobody shares a link; jobs that cost
- * the same are timed once; jobs that stop and go on elsewhere; what does not fit.
+ * minibatches against whole runs; plans that end when the schedule says, where no jobs share a link; jobs that cost the
+ * same are timed once; jobs that stop and go on elsewhere; jobs that do not fit.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@ static enum status simulated_s(void *context, const struct plan *plan, double *s
     return status;
 }
 
-/* Layers long enough that copies and exchanges hide behind some and not behind others. */
+/* Layers long enough that some hide copies and exchanges and others do not. */
 static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
 {
     uint64_t key = *(uint64_t *)context;
@@ -102,7 +102,7 @@ static void classes(void **state)
 
 /* --- configurations -------------------------------------------------------------------------- */
 
-/* Of eight microbatches replicas have equal shares with 2, 4 and 8 devices; six layers make up to six stages; a
+/* With 2, 4 and 8 devices replicas have equal shares of eight microbatches; six layers make up to six stages; a
  * network known by measurement is not cut by tensors. */
 static void configurations(void **state)
 {
@@ -147,7 +147,7 @@ static double whole_s(const struct hardware *hardware, const struct job_set *job
     return seconds;
 }
 
-/* Minibatches behind the second take as long as that one, so what is said of 23 is what 23 take. */
+/* All minibatches after the second take the second's time, so the time stated for 23 is the time that 23 take. */
 static void few_minibatches_say_it_all(void **state)
 {
     (void)state;
@@ -254,7 +254,8 @@ static void plans_end_as_scheduled(void **state)
     assert_true(better > 0);
 }
 
-/* Run times are taken over; those of what is spilled are slowed, so no schedule ends sooner, and the bound stays. */
+/* Run times are taken over; the run times of offloaded jobs are slowed, so no schedule ends sooner, and the bound
+ * stays. */
 static void links_are_shared(void **state)
 {
     (void)state;
@@ -291,9 +292,9 @@ static void links_are_shared(void **state)
     saturn_times_release(&times);
 }
 
-/* --- planned anew ---------------------------------------------------------------------------- */
+/* --- planned again --------------------------------------------------------------------------- */
 
-/* Which of a course's jobs is a piece of job j: "job-1" or "job-1.2". */
+/* Returns whether `name`, such as "job-1" or "job-1.2", is a piece of job j. */
 static bool is_piece(const char *name, uint32_t j)
 {
     char whole[32];
@@ -309,7 +310,7 @@ static void check_rates(const struct job *piece, const struct job *whole)
                     optimizer_at(whole, piece->first_minibatch + i).learning_rate);
 }
 
-/* All minibatches, in order, each piece behind the one that it follows, with its restart. */
+/* All minibatches, in order, each piece after the one that it follows, with its restart. */
 static void check_pieces(const struct plan *plan, const struct trace *trace, const struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -333,8 +334,8 @@ static void check_pieces(const struct plan *plan, const struct trace *trace, con
     }
 }
 
-/* What a piece promises is a share of its job's run time; what it takes differs by its first minibatch, and by the
- * part of one that a stop lets go. Restarts are simulated: spilled jobs, whose states are on the host, have none. */
+/* A piece promises a share of its job's run time; its real time differs by its first minibatch, and by the part of
+ * one that a stop lets go. Restarts are simulated: spilled jobs, whose states are on the host, have none. */
 static void planned_anew(void **state)
 {
     (void)state;

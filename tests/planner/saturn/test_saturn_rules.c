@@ -1,6 +1,7 @@
 /*
- * Those that Saturn is compared with, as policies (label: fast): Optimus's rule planned anew, by hand and against its
- * single schedule; each rule's plan against closed forms of equal jobs, and its end against the simulation's.
+ * The rules that Saturn is compared with, as policies (label: fast): Optimus's rule with repeated planning, by hand and
+ * against its single schedule; each rule's plan against closed forms of equal jobs, and its end against the
+ * simulation's.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -20,7 +21,7 @@
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
 
-/* --- Optimus's rule, planned anew ------------------------------------------------------------- */
+/* --- Optimus's rule, planned again ------------------------------------------------------------ */
 
 static int64_t optimus(const struct spase *in, const struct spase_introspect_options *options, int64_t *single,
                        uint32_t *replans)
@@ -42,7 +43,7 @@ static int64_t optimus(const struct spase *in, const struct spase_introspect_opt
 /*
  * Two devices. b ends at 4, a would at 10 on one device. Looked at at 5, a has half of its work left, which is 3 ticks
  * on both devices: it ends at 5 + restart + 3, if that is by the threshold before 10. On both devices from the start it
- * would have ended at 6, and b behind it at 10.
+ * would have ended at 6, and then b at 10.
  */
 static void widened_when_devices_are_left(void **state)
 {

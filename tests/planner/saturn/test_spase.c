@@ -1,4 +1,5 @@
-/* SPASE instances and schedules: what files say, what is refused and where, modes, lists, the judge. */
+/* SPASE instances and schedules: contents of files, refused files and the place of the fault, modes, lists, the
+ * judge. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -39,8 +39,8 @@ static void stop(const struct spase *in, uint64_t seed, const char *what, int64_
 /* --- bounds ---------------------------------------------------------------------------------- */
 
 /* Three jobs that need 3 of 5 devices for 10 ticks: area says 3 * 3 * 10 / 5 = 18, but no two fit
- * beside each other, so 30. Then two jobs of 2 devices for 21: with 20 < T < 42 on 3 devices the area
- * is 28, but both cover the middle of [0, T], and 2 + 2 > 3: 42. */
+ * at the same time, so 30. Then two jobs of 2 devices for 21: with 20 < T < 42 on 3 devices the area is 28, but both
+ * cover the middle of [0, T], and 2 + 2 > 3: 42. */
 static void scaled_bounds(void **state)
 {
     (void)state;
@@ -62,11 +62,12 @@ static void scaled_bounds(void **state)
                "{'name': 'b', 'configurations': [{'parallelism': 'x', 'devices': 2, 'ticks': 21},"
                " {'parallelism': 'y', 'devices': 3, 'ticks': 20}]}]}", &in);
     assert_int_equal(spase_bounds_make(&in, 42, HUGE_VAL, &b, &err), STATUS_OK);
-    assert_int_equal(spase_bounds_best(&b), 41); /* y behind a */
+    assert_int_equal(spase_bounds_best(&b), 41); /* y after a */
     spase_release(&in);
 }
 
-/* Two jobs on one device: 3 or 5 ticks, and 4. Within 6 ticks 5 of them can be used, within 7 all, within 3 as many. */
+/* Two jobs on one device: 3 or 5 ticks, and 4. Within 6 ticks 5 of them can be used, within 7 all, within 3 exactly
+ * 3. */
 static void stacks_by_hand(void **state)
 {
     (void)state;
@@ -84,8 +85,8 @@ static void stacks_by_hand(void **state)
     spase_release(&in);
 }
 
-/* Of the steps from `first` on: values of the modes that they have, and what the devices can still hold when all
- * before has been put on them. */
+/* For the steps from `first` on: values of their modes, and the capacity that the devices still have when all
+ * earlier steps have been put on them. */
 static void check_stacks_behind(const struct spase *in, const struct spase_stacks *stacks, int64_t limit,
                                 const struct spase_step *steps, uint32_t first)
 {
@@ -382,9 +383,9 @@ static void refuses(void **state)
 
 /* --- introspection --------------------------------------------------------------------------- */
 
-/* Two jobs on 2 devices: one device for 100 ticks or both for 50. Begun with b behind a on both, so
- * that all ends at 100; nothing better exists, so nothing changes. With a alone on one device and b behind
- * it on that one (200), after 30 ticks b starts beside a: 130. */
+/* Two jobs on 2 devices: one device for 100 ticks or both for 50. Begun with b after a on both, so that all ends at
+ * 100; nothing better exists, so nothing changes. With only a on one device and then b on the same (200), after 30
+ * ticks b starts on the other device: 130. */
 static void introspects(void **state)
 {
     (void)state;

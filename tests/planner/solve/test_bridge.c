@@ -26,7 +26,7 @@
 #include "tests/support/planner/support_instance.h"
 #include "tests/support/support_seed.h"
 
-/* Of the family, small enough to try everything; of every third, some devices are of another class. */
+/* Draws a case of the family, small enough to try everything; in every third case some devices are of another class. */
 static bool draw_tiny(uint64_t seed, uint32_t c, struct instance *out)
 {
     struct instance_random options = {.family = FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8, .devices = {1, 3},
@@ -80,7 +80,7 @@ static void everything_tried(void **state)
     assert_true(missed[0] <= tried / 50);
 }
 
-/* From the first bytes to the last: what cannot be avoided never falls, and ends as what was moved. */
+/* From the first bytes to the last: the unavoidable bytes never fall, and end as the moved bytes. */
 static void bytes_never_fall(void **state)
 {
     (void)state;

@@ -269,7 +269,7 @@ static void stretch(struct instance *in, int64_t factor)
     assert_int_equal(instance_finish(in, &err), STATUS_OK);
 }
 
-/* What devices lose at first, where that is most of the schedule; and with time cut into parts. */
+/* The time that devices lose at first, where that is most of the schedule; and with time cut into parts. */
 static void bounds_of_openings(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Instances: what files say, what is refused and where, what comes back when written, the generator. */
+/* Instances: contents of files, refused files and the place of the fault, written files that read back, the
+ * generator. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -176,7 +176,7 @@ static uint32_t pass_states(const struct task_net *net, const struct timetable *
     return n + 1;
 }
 
-/* What a schedule within the limit goes through is never found hopeless, whatever prices were fitted to. */
+/* A state of a schedule within the limit is never found hopeless, for any fit of the prices. */
 static void prices(void **state)
 {
     (void)state;
@@ -219,7 +219,7 @@ static void prices(void **state)
     }
 }
 
-/* Two tasks of 3 and 4 ticks in a chain, copies of 2 in and 1 out: 2 + 3 + 4 + 1 = 10, which the windows alone know. */
+/* Two tasks of 3 and 4 ticks in a chain, copies of 2 in and 1 out: 2 + 3 + 4 + 1 = 10, which only the windows know. */
 static void prices_of_a_chain(void **state)
 {
     (void)state;
@@ -268,10 +268,10 @@ static uint32_t kept_of(const struct task_net *net, const struct lagrangian_stat
 }
 
 /*
- * Tasks 0 and 1 are of one job and shard, 0 writes it: between them 4 ticks out and 4 in, unless 1 is right behind 0.
+ * Tasks 0 and 1 are of one job and shard, 0 writes it: between them 4 ticks out and 4 in, unless 1 is right after 0.
  * Task 2 is of another job. Device and start of tasks 0 and 2, when 1 can start, everything else being equal:
  *
- *     there      0 on 0 at 0, 2 on 1 at 10: at 10 behind 0; the present
+ *     there      0 on 0 at 0, 2 on 1 at 10: at 10 after 0; the present
  *     elsewhere  0 on 0 at 0, 2 on 0 at 10: at 0 + 5 + 8 = 13
  *     late       0 on 0 at 5, 2 on 0 at 10: at 5 + 5 + 8 = 18
  */

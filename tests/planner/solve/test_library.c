@@ -1,6 +1,6 @@
 /* label: long
  * The committed library of instances: every best known schedule is one, has its value, no bound is above any
- * value, what is called optimal can be proven again, and the search comes near. Broken files are told.
+ * value, optima can be proven again, and the search comes near. Broken files are reported.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +43,7 @@ static void library(void **state)
         closed += row->best == row->best_bound;
         reached += !instance_library_worse(row);
         gap += (double)(row->found.value - row->best) / (double)row->best / all.count;
-        /* what is proven now was best before: an optimum that the file missed would show here */
+        /* the proven value was best before: an optimum that the file missed would show here */
         if (row->found.status != CERTIFICATE_GAP) assert_int_equal(row->found.value, row->best);
     }
     print_message("%u instances, %u closed, %u reached, mean gap to the best %.3f %%\n", all.count, closed,

@@ -34,7 +34,7 @@ static void start_search(const struct instance *in, struct local_search **search
     free(steps);
 }
 
-/* The value of the current order, made and checked from the instance alone. */
+/* The value of the current order, made and checked only from the instance. */
 static int64_t checked_value(const struct instance *in, const struct local_search *search, uint64_t seed)
 {
     struct timetable table = {0};
@@ -84,9 +84,9 @@ static void values_are_schedules(void **state)
 
 /*
  * Two jobs of memory 60 and two of 40 on two devices of 100, eight minibatches of two shards, 10 ticks to
- * compute and 7 to copy in. 60 and 60 do not fit together: behind each other 17 ticks pass. Any other pair
- * takes 10. From the order that keeps large jobs on one device, 7 + 31 * 17 + 10 = 544, the optimum is found: a
- * copy and 32 computations on each device, 327.
+ * compute and 7 to copy in. 60 and 60 do not fit together: one after the other, 17 ticks pass. Any other pair takes 10.
+ * From the order that keeps large jobs on one device, 7 + 31 * 17 + 10 = 544, the optimum is found: a copy and 32
+ * computations on each device, 327.
  */
 static void sizes_find_each_other(void **state)
 {

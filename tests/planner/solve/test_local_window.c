@@ -1,6 +1,6 @@
 /*
- * Windows of local search: what a change is said to add to the sum over all ways is what it adds when everything is
- * dispatched anew, carried out it leaves that schedule, and a window that goes on knows what a new one does.
+ * Windows of local search: the predicted change of the sum over all ways is the change after dispatching everything
+ * again, a change that is carried out leaves that schedule, and a window that goes on equals a new one.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static double ways(struct local_split *c)
     return sum;
 }
 
-/* The sum over all ways behind step `last` of an order. */
+/* The sum over all ways after step `last` of an order. */
 static double ways_behind(struct local_split *c, const struct order *order, uint32_t last)
 {
     begin(c, order);
@@ -189,7 +189,7 @@ static void changes_add_what_they_say(void **state)
             ways(&split);
             local_window_set(window, at, end);
             bool taken = local_window_judge(window, &change, 1e9, &delta), fits = order_fits(&in, &changed);
-            /* behind the last of the steps; tasks that do not fit further on are the next change's matter */
+            /* after the last of the steps; tasks that do not fit later are the next change's matter */
             if (taken) {
                 double was = ways_behind(&anew, &order, at + change.last);
                 double is = ways_behind(&anew, &changed, at + change.last);

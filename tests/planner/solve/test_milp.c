@@ -104,8 +104,8 @@ static void limits(void **state)
 /* --- relaxed and listed ----------------------------------------------------------------------- */
 
 /*
- * Choose among a, b, c, d, which cost 3 5 4 6 and bring 2 4 3 7 of a demand of 9; what is missing is
- * bought at 2 each. For choices x that is 3 a + 5 b + 4 c + 6 d + 2 max(0, 9 - what they bring).
+ * Choose among a, b, c, d, which cost 3 5 4 6 and bring 2 4 3 7 of a demand of 9; the shortfall is bought at 2 each.
+ * For choices x that is 3 a + 5 b + 4 c + 6 d + 2 max(0, 9 - the amount brought).
  */
 enum { ITEMS = 4 };
 static const double item_costs[ITEMS] = {3, 5, 4, 6}, item_brings[ITEMS] = {2, 4, 3, 7};
@@ -164,7 +164,7 @@ static void variants(void **state)
     milp_destroy(m);
 }
 
-/* Items held at more than there is: no such program has an answer, and those behind it do. */
+/* Items held at more than there is: such a program has no answer, and the programs after it have one. */
 static void variants_without_answer(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void variants_without_answer(void **state)
     milp_destroy(m);
 }
 
-/* Every set at or below the cutoff, each once, with what it costs. */
+/* Every set at or below the cutoff, each once, with its cost. */
 static void lists(void **state)
 {
     (void)state;
@@ -215,7 +215,7 @@ static void lists(void **state)
         for (uint32_t set = 0; set < 1 << ITEMS; set++)
             if (price_of_set(set) <= cutoffs[k]) expected |= UINT32_C(1) << set;
         assert_int_equal(seen, expected);
-        /* at its limit a list may be complete or not: it says only what it knows */
+        /* at its limit a list may or may not be complete */
         if (r.setting_count < options.list_max) assert_int_equal(r.status, MILP_INFEASIBLE);
         free(r.settings);
         free(r.setting_values);
@@ -294,7 +294,7 @@ static void with_script(const char *body, const char *message, enum milp_status 
         fail_msg("%s", err.text);
     }
     assert_int_equal(r.status, status);
-    assert_true(r.found); /* what was known is never lost */
+    assert_true(r.found); /* a known solution is never lost */
     assert_true(fabs(r.value + (found ? 21 : 10)) < 1e-9);
     free(r.x);
     unlink(path);

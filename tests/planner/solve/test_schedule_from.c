@@ -24,7 +24,7 @@
 
 static const char *const file = "test_schedule_from.json";
 
-/* Unlike those of test_random_layer(): long beside a tick, with small boundaries. */
+/* Unlike the instances of test_random_layer(): long against a tick, with small boundaries. */
 static struct test_layer random_layer(void *context, uint32_t job, uint32_t layer)
 {
     uint64_t key = *(const uint64_t *)context, at = (uint64_t)job * 1000 + layer;
@@ -195,7 +195,7 @@ static uint64_t key_of_several(struct planner_options *options, struct instance 
     return 0;
 }
 
-/* One job behind the other on device 0, said to be optimal: two devices end before. */
+/* One job after the other on device 0, said to be optimal: two devices end earlier. */
 static void bound_too_high(void **state)
 {
     (void)state;

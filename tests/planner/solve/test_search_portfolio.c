@@ -1,6 +1,7 @@
 /*
- * Searches at the same time: one is schedule_search(), each further one leaves what is found as good or better,
- * the best schedule of all is kept and is one; same seed, same bytes; who is told to stop stops; no memory, no answer.
+ * Searches at the same time: one search equals schedule_search(), each further one leaves a result as good or better,
+ * the best schedule of all is kept and is one; same seed, same bytes; a search that is told to stop stops; no memory,
+ * no answer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 #include "tests/support/planner/support_instance.h"
 #include "tests/support/support_seed.h"
 
-/* What a search ends with. */
+/* The result of a search. */
 struct found {
     struct dispatch_step *steps;
     int64_t value;

@@ -31,8 +31,8 @@ static void make(const struct instance *in, const struct dispatch_step *steps, s
 }
 
 /* All on device 0, in the order a a b c: a's first copy ends at 2; its second task finds the shard
- * there, 2 + 5 = 7; b was copied beside it, 7 + max(7, 11) = 18; c beside b, 18 + max(4, 2) = 22, and
- * ends at 23. Bytes: 4 in (the second task's shard is there) + 3 out. */
+ * there, 2 + 5 = 7; b was copied in meanwhile, 7 + max(7, 11) = 18; c during b, 18 + max(4, 2) = 22, and ends at 23.
+ * Bytes: 4 in (the second task's shard is there) + 3 out. */
 static void one_device(void **state)
 {
     (void)state;
@@ -50,9 +50,9 @@ static void one_device(void **state)
     instance_release(&in);
 }
 
-/* a's second task elsewhere: what the first wrote goes out and in again, 2 + 5 + 3 + 2 = 12, and it
- * ends at 12 + 7 + 3 = 22. c behind a's first, both of 6: 2 + 5 + 3 + 2 = 12. b first on device 1: 11,
- * then a's second beside b: max(11 + max(4, 2), 12) = 15, ends at 25. */
+/* a's second task elsewhere: the first task's output goes out and in again, 2 + 5 + 3 + 2 = 12, and it ends at 12 +
+ * 7 + 3 = 22. c after a's first, both of 6: 2 + 5 + 3 + 2 = 12. b first on device 1: 11, then a's second, copied in
+ * during b: max(11 + max(4, 2), 12) = 15, ends at 25. */
 static void two_devices(void **state)
 {
     (void)state;
@@ -89,7 +89,7 @@ static void broken(void **state)
     a->start = 1;
     expect(&in, &t, "job 'a', task 0: starts at 1 on device 0, which cannot before 2");
     a->start = 2;
-    c->start = 11; /* copied in beside a, as if both fitted */
+    c->start = 11; /* copied in during a, as if both fitted */
     expect(&in, &t, "job 'c', task 0: starts at 11 on device 0, which cannot before 12");
     c->start = 12;
     a2->start = 14; /* while b computes */
@@ -213,7 +213,7 @@ static void bad_files(void **state)
     instance_release(&in);
 }
 
-/* As two_devices(): what is good is taken, and each way to break it has its place. */
+/* As two_devices(): the good table is taken, and each way to break it has its place. */
 static void checked_files(void **state)
 {
     (void)state;

@@ -13,8 +13,9 @@
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 
-/* Two hosts' bridges of 30 and 100; behind the first switches of 16 and 8 with devices of 12 each, two and one; behind the
- * second one device of 12 without a switch: min(30, min(16, 24) + min(8, 12)) + min(100, 12) = 24 + 12. */
+/* Two hosts' bridges of 30 and 100; below the first bridge switches of 16 and 8 with devices of 12 each, two and
+ * one; below the second one device of 12 without a switch: min(30, min(16, 24) + min(8, 12)) + min(100, 12) = 24 +
+ * 12. */
 static void sums_up_branches(void **state)
 {
     struct hardware hardware;

@@ -1,6 +1,6 @@
 /*
- * Jobs that take turns in host memory: plans of random jobs for host memory between that of the largest job and that of
- * all, and which broken plans are refused. That training gives the same bits is test_contract.c's matter.
+ * Jobs that take turns in host memory: plans of random jobs for host memory between the need of the largest job and the
+ * need of all, and which broken plans are refused. test_contract.c checks that training gives the same bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -245,7 +245,7 @@ static void test_refusal(void **state)
     assert_non_null(strstr(err.text, "--storage-memory"));
 }
 
-/* What files cost: bytes over the rates that the machine states, or those that are assumed. */
+/* The cost of files: bytes over the rates that the machine states, or over the assumed ones. */
 static void test_seconds(void **state)
 {
     (void)state;

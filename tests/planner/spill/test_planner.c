@@ -70,7 +70,7 @@ static void test_toy(void **state)
         struct hardware hardware;
         struct job_set jobs;
         struct plan plan;
-        /* activations stay, so that backward costs its own second alone; shards = 2 */
+        /* activations stay, so that backward only costs its own second; shards = 2 */
         struct planner_options options = {.policy = expected[i].policy,
                                           .activations = PLANNER_AUTO,
                                           .shards = 2};
@@ -278,7 +278,7 @@ static void test_smaller_devices(void **state)
             assert_int_equal(status, STATUS_INFEASIBLE);
             assert_non_null(strstr(err.text, "needs devices of at least "));
             assert_true(bytes > 0 && bytes < 8u << 20);
-            /* with so many more it fits, with one less it does not */
+            /* with the missing bytes it fits, with one less it does not */
             for (uint64_t less = 0; less < 2; less++) {
                 struct error again = {0};
                 test_hardware(&hardware, 1, memory + bytes - less, 1e10);
@@ -294,8 +294,8 @@ static void test_smaller_devices(void **state)
     assert_true(shards_before >= 2 * 4); /* the smallest that fitted was cut more finely than any */
 }
 
-/* A job alone behind a slow link: few large shards would wait for their own copies. More memory makes
- * larger shards possible, not worse plans. */
+/* A single job on a slow link: few large shards would wait for their own copies. More memory makes larger shards
+ * possible, not worse plans. */
 static void test_more_memory(void **state)
 {
     (void)state;
@@ -319,9 +319,9 @@ static void test_more_memory(void **state)
     print_message("%.4g s on 8 MiB, %.4g s on 40\n", first, last);
 }
 
-/* Where activations are most of what is needed, shards that hold one layer's at a time are larger and
- * so fewer, and what is recomputed is less: behind a link that takes no time, no block's output is made
- * again. 32 x 16 tokens, 12 blocks: 2.1 MB of activations each, 0.6 MB of state, 0.13 MB of inputs. */
+/* Where activations are most of the needed memory, shards that hold one layer's at a time are larger and therefore
+ * fewer, and less is recomputed: on a link that takes no time, no block's output is made again. 32 x 16 tokens, 12
+ * blocks: 2.1 MB of activations each, 0.6 MB of state, 0.13 MB of inputs. */
 static void test_inputs_of_layers(void **state)
 {
     (void)state;
@@ -354,9 +354,9 @@ static void test_inputs_of_layers(void **state)
     assert_true(fewer >= 4); /* up to 16 MiB, either way */
 }
 
-/* On one device the whole network but its embedding is one shard, the loss: between what it takes to
- * hold all activations, of 12 blocks, and what it takes to hold those of one but its output, and 12
- * inputs, lie 11 blocks' without their outputs. */
+/* On one device the whole network but its embedding is one shard, the loss. Holding all activations of 12 blocks
+ * takes 11 blocks' activations without their outputs more than holding one block's activations but its output, and
+ * 12 inputs. */
 static void test_resident_inputs(void **state)
 {
     (void)state;
@@ -426,7 +426,7 @@ static void test_errors(void **state)
 
 /* --- bounds -------------------------------------------------------------------------------------- */
 
-/* 16 devices of 12 GB/s, four behind each switch of 20, all behind one bridge of 32 GB/s. */
+/* 16 devices of 12 GB/s, four below each switch of 20, all below one bridge of 32 GB/s. */
 static void test_host_rate(void **state)
 {
     (void)state;
@@ -461,8 +461,8 @@ static struct test_layer heavy_layer(void *context, uint32_t job, uint32_t layer
     return (struct test_layer){.parameter_bytes = 12000000, .forward_ns = 1, .backward_ns = 1};
 }
 
-/* A duplex link of 3 GB/s behind a bridge that both directions cross: 12 MB each way take 4 ms, or as long as the
- * bridge has for 24. */
+/* A duplex link of 3 GB/s below a bridge that both directions cross: 12 MB each way take 4 ms, or the time that the
+ * bridge takes for 24. */
 static void test_link_bound(void **state)
 {
     (void)state;

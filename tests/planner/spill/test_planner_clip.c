@@ -78,9 +78,9 @@ static const struct trace_span *span_of(const struct trace *trace, uint32_t pass
     return NULL;
 }
 
-/* Updates begin behind the last norm and end in front of their shard's next forward pass; beside host
- * memory so slow that they take long, the first forward passes of a minibatch are through before the
- * last updates of the one before have even begun. */
+/* Updates begin after the last norm and end before their shard's next forward pass. With host memory so slow that
+ * they take long, the first forward passes of a minibatch are through before the last updates of the previous
+ * minibatch have even begun. */
 static void check_times(uint64_t evaluations)
 {
     struct made made;
@@ -187,14 +187,14 @@ static struct plan_instance *instance_of(struct plan *plan, uint32_t pass, uint3
     return NULL;
 }
 
-/* Of another shard's gradient. */
+/* Gives a norm another shard's gradient. */
 static void wrong_gradient(struct plan *plan)
 {
     struct plan_op *const norm = find(plan, PLAN_NORM, 2), *const other = find(plan, PLAN_NORM, 3);
     access_of(plan, norm, BUFFER_GRADIENT)->buffer = access_of(plan, other, BUFFER_GRADIENT)->buffer;
 }
 
-/* One norm goes where nobody looks. */
+/* One norm goes to a place that nothing reads. */
 static void lost_norm(struct plan *plan)
 {
     struct error err = {0};
@@ -227,7 +227,7 @@ static void update_of_another(struct plan *plan)
     instance_of(plan, PLAN_UPDATE, 1)->unit = instance_of(plan, PLAN_UPDATE, 2)->unit;
 }
 
-/* The first update, in front of the last backward pass, whose norm it lacks. */
+/* The first update, before the last backward pass, whose norm it lacks. */
 static void early_update(struct plan *plan)
 {
     struct plan_instance *const update = instance_of(plan, PLAN_UPDATE, 0);

@@ -30,7 +30,7 @@ struct chain_case {
     uint64_t cost[CHAIN_MAX][CHAIN_MAX + 1], keep[CHAIN_MAX][CHAIN_MAX + 1]; /* by first, count */
 };
 
-/* Sizes add up, scratch is that of the neediest layer: both grow with the part, as those of shards do. */
+/* Sizes add up, scratch is the neediest layer's: both grow with the part, as in shards. */
 static enum status part_of(void *context, uint64_t first, uint64_t count, struct boundaries_part *out,
                            struct error *err)
 {
@@ -58,7 +58,7 @@ static struct boundaries_problem problem_of(struct chain_case *chain)
                                        .workspace_bytes = chain->taken};
 }
 
-/* Cost of the cut behind the layers whose bit is set; UINT64_MAX: it does not fit. */
+/* Cost of the cut after the layers whose bit is set; UINT64_MAX: it does not fit. */
 static uint64_t cost_of(struct chain_case *chain, uint32_t cut)
 {
     uint64_t cost = 0, keep = 0, scratch = chain->taken, first = 0;
@@ -132,7 +132,7 @@ static void exact(void **state)
 
 /*
  * Pairs of layers: two parts cost 2^k, one part leaves 2^k bytes. With n pairs each of the 2^n cuts costs
- * less than all that leave less: as many labels as bytes, and 173 have room, 600 have not.
+ * less than all cuts that leave less: one label for each byte, and 173 have room, 600 have not.
  */
 static enum status doubling(void *context, uint64_t first, uint64_t count, struct boundaries_part *out,
                             struct error *err)
@@ -258,7 +258,7 @@ static uint32_t bits_of(const struct partition_job_cut *cut)
     return bits;
 }
 
-/* Of two jobs alike the first is cut, with what the second leaves: both keep when they interleave. */
+/* Cuts the first of two jobs alike, with the memory that the second leaves: both keep when they interleave. */
 static void job_case_make(struct job_case *of, uint64_t *key)
 {
     struct error err = {0};
@@ -347,7 +347,7 @@ static struct test_layer equal(void *context, uint32_t job, uint32_t layer)
 /*
  * Nine equal layers, four to a weight buffer: greedily 4, 4 and 1. Where computation is all that counts, all cuts
  * take as long, and 3, 3 and 3 are even. Where copies are, the last shard, which comes in once and not
- * twice, is as large as it can be, and the rest even: 4 behind 2 and 3, or 3 and 2.
+ * twice, is as large as it can be, and the rest even: 4 after 2 and 3, or 3 and 2.
  */
 static void equal_layers_even_shards(void **state)
 {

@@ -220,7 +220,7 @@ static struct test_layer even_layer(void *context, uint32_t job, uint32_t layer)
                                .forward_ns = 1000000, .backward_ns = 2000000};
 }
 
-/* Copies hide behind computing: the search stops at the bound and says so. */
+/* Computing hides copies: the search stops at the bound and says so. */
 static void search_stops_at_the_bound(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void search_stops_at_the_bound(void **state)
 
 /* --- as an instance -------------------------------------------------------------------------- */
 
-/* What a cut comes to as an instance: its lengths and sums. */
+/* A cut as an instance: its lengths and sums. */
 static void becomes_an_instance(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Direct copies in plans: which of the copies between two devices go straight, when they do not, and
- * what they save.
+ * Direct copies in plans: which of the copies between two devices go straight, when they do not, and the saved bytes
+ * and time.
  *
  * That training gives the same bits with them is test_contract.c's matter.
  */
@@ -39,7 +39,7 @@ struct made {
     uint64_t boundaries, inputs, gradients; /* of the P2P ones, how many; inputs: boundaries for a loss */
 };
 
-/* Links of 100 MB/s to the host. Own links have as much, and slow ones a third. */
+/* Links of 100 MB/s to the host. Own links have the same rate, and slow ones a third. */
 static void connect(struct hardware *hardware, enum links links)
 {
     struct hardware_options options = {.p2p_bytes_per_s = links == LINKS_SLOW ? 1e8 / 3 : 1e8};
@@ -114,10 +114,9 @@ static void make_or_fail(const struct wish *wish, struct made *out)
 }
 
 /*
- * A job alone in residence on two devices: shards 0 .. k - 1 here and the rest there, so in each
- * minibatch one boundary crosses forwards and one gradient back. Each gradient that goes straight spares
- * a copy out and one in; each boundary one in, unless it is the loss's input, for a backward pass reads
- * it on the host. Nothing else changes.
+ * A single job in residence on two devices: shards 0 .. k - 1 here and the rest there, so in each minibatch one
+ * boundary crosses forwards and one gradient back. Each gradient that goes straight spares a copy out and one in; each
+ * boundary one in, unless it is the loss's input, for a backward pass reads it on the host. Nothing else changes.
  */
 static void test_one_job_over_two_devices(void **state)
 {
@@ -137,7 +136,7 @@ static void test_one_job_over_two_devices(void **state)
     uint64_t spared_out = through.bytes[STREAM_D2H] - direct.bytes[STREAM_D2H];
     assert_true(spared_out == MINIBATCHES * boundary || spared_out == 2 * MINIBATCHES * boundary);
     assert_true(direct.seconds < through.seconds);
-    /* a chain: by what each crossing takes less, but for what ran beside it */
+    /* a chain: shorter by the saving of each crossing, except for copies that ran at the same time */
     double crossings_s = 2 * MINIBATCHES * (double)boundary / 1e8;
     assert_true(through.seconds - direct.seconds > 0.9 * crossings_s);
     assert_true(through.seconds - direct.seconds < 1.5 * crossings_s);
@@ -162,7 +161,7 @@ static void test_over_the_links_to_the_host(void **state)
     plan_release(&through.plan);
 }
 
-/* A link of a third of the rate is slower than out and in again: it is left alone. */
+/* A link of a third of the rate is slower than out and in again: it stays unused. */
 static void test_a_slow_link_is_left_alone(void **state)
 {
     (void)state;

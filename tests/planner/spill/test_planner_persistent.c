@@ -1,6 +1,5 @@
 /*
- * Persistent shards: what they save of the copies (a closed form), how many there are, and where
- * there are none.
+ * Persistent shards: the copies that they save (a closed form), how many there are, and where there are none.
  *
  * That training gives the same bits with them is test_contract.c's matter.
  */
@@ -48,7 +47,7 @@ static void count_copies(struct made *made)
     }
 }
 
-/* `devices` devices and `jobs` jobs, on links of 100 MB/s beside fast host memory. */
+/* `devices` devices and `jobs` jobs, on links of 100 MB/s, with fast host memory. */
 static void make(const char *policy, uint32_t devices, uint32_t jobs, uint64_t memory,
                  uint32_t place, bool no_persistence, struct made *out)
 {
@@ -79,9 +78,9 @@ static void make(const char *policy, uint32_t devices, uint32_t jobs, uint64_t m
     count_copies(out);
 }
 
-/* Of one job alone on one device, its embedding and the spilled optimizers on the processor. A
- * spilled shard's parameters come for each pass and their gradient goes; a persistent one's state
- * comes once and goes once, in the whole run. What else moves is the same. */
+/* A single job on one device, its embedding and the spilled optimizers on the processor. A spilled shard's
+ * parameters come for each pass and their gradient goes; a persistent one's state comes once and goes once, in the
+ * whole run. All other moved bytes are the same. */
 static void expected_bytes(const struct made *made, uint64_t out[2])
 {
     const struct job *job = &made->plan.jobs.jobs[0];
@@ -126,7 +125,7 @@ static void test_bytes(void **state)
     assert_true(some >= 5);
 }
 
-/* On a slow link, what need not move is time saved; whoever has the optimizers. */
+/* On a slow link, each copy that is not needed saves time, wherever the optimizers are. */
 static void test_faster(void **state)
 {
     (void)state;
@@ -146,7 +145,7 @@ static void test_faster(void **state)
         }
 }
 
-/* All jobs of one kind keep as many; jobs that follow each other keep theirs in the same place. */
+/* All jobs of one kind keep the same number; jobs that follow each other keep theirs in the same place. */
 static void test_jobs(void **state)
 {
     (void)state;

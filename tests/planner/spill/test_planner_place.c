@@ -1,6 +1,5 @@
 /*
- * Where optimizers run: what is copied for it (closed forms), what it may cost, and which broken
- * plans are refused.
+ * Where optimizers run: the copies for it (closed forms), its cost, and which broken plans are refused.
  *
  * That training gives the same bits wherever they run is test_contract.c's matter.
  */
@@ -69,11 +68,11 @@ static void make(uint32_t devices, uint32_t jobs_count, uint64_t memory, double 
         }
 }
 
-/* Bytes of one minibatch, one job alone on one device, each layer a shard: parameters come for the
- * forward pass and for the backward pass, and their gradients go back; the head's table comes and its
- * gradient goes; boundaries, batch and loss. What comes of parameters and table is half as much where it
- * has 16 bits: 12 C^2 numbers of a block's, and in bf16, not bf16-weights, its 13 C of vectors, the head's 2 C and
- * boundaries too. All gradients of parameters stay. */
+/* Bytes of one minibatch, a single job on one device, each layer a shard: parameters come for the forward pass and
+ * for the backward pass, and their gradients go back; the head's table comes and its gradient goes; boundaries,
+ * batch and loss. The bytes of parameters and table that come are half where numbers have 16 bits: 12 C^2 numbers of
+ * a block's, and in bf16, not bf16-weights, its 13 C of vectors, the head's 2 C and boundaries too. All gradients of
+ * parameters stay. */
 static void expected_bytes(const struct job *job, uint64_t out[2])
 {
     const bool rounded = job->precision != PRECISION_FP32, all = job->precision == PRECISION_BF16;
@@ -106,8 +105,8 @@ static void test_bytes(void **state)
     precision = PRECISION_FP32;
 }
 
-/* On a slow link the processor wins, beside slow host memory the device; the choice left to the
- * planner is as good as the best of the three, and none beats its bound. */
+/* On a slow link the processor wins, with slow host memory the device; the planner's own choice is as good as the
+ * best of the three, and none beats its bound. */
 static void test_choice(void **state)
 {
     (void)state;

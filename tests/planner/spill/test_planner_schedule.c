@@ -151,7 +151,7 @@ static double count_rank(void *state, const struct policy_view *view, uint32_t j
     return policy_remaining(state, view, job);
 }
 
-/* Each unit is ranked once: 2 n jobs take twice as many ranks as n, whatever the number of devices. */
+/* Each unit is ranked once: 2 n jobs take twice the ranks of n jobs, for any number of devices. */
 static void work_grows_with_the_units(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * States on storage: which are chosen, what is moved for them (a closed form), what bounds the time,
- * and which broken plans are refused.
+ * States on storage: which are chosen, the bytes moved for them (a closed form), the limit of the time, and which
+ * broken plans are refused.
  *
  * That training gives the same bits wherever they live is test_contract.c's matter.
  */
@@ -69,7 +69,7 @@ static void make_or_fail(const struct wish *wish, struct plan *plan)
     if (make(wish, plan, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
-/* --- what is moved ---------------------------------------------------------------------------- */
+/* --- moved bytes ------------------------------------------------------------------------------ */
 
 static uint64_t moved(const struct plan *plan, uint32_t stream)
 {
@@ -112,9 +112,9 @@ static void test_bytes(void **state)
     }
 }
 
-/* --- what is chosen --------------------------------------------------------------------------- */
+/* --- chosen states ---------------------------------------------------------------------------- */
 
-/* Less and less host memory: as much as is needed goes to storage, and what is left is used. */
+/* Less and less host memory: the excess goes to storage, and the remaining host memory is used. */
 static void test_as_much_as_needed(void **state)
 {
     (void)state;
@@ -208,9 +208,9 @@ static void test_refusals(void **state)
 
 /* --- the bound -------------------------------------------------------------------------------- */
 
-/* Two jobs of 3 layers of 1 MiB with AdamW and 7 minibatches on a device of 1 MiB beside host memory
- * of 2 MiB: states are 2 x 9 MiB, 15 of them on storage, and each job alone has 6 too many for memory in
- * each of 6 minibatches. 15 + 2 * 6 * 6 = 87 MiB each way. */
+/* Two jobs of 3 layers of 1 MiB with AdamW and 7 minibatches on a device of 1 MiB and host memory of 2 MiB: states
+ * are 2 x 9 MiB, 15 of them on storage, and each single job has 6 too many for memory in each of 6 minibatches. 15 +
+ * 2 * 6 * 6 = 87 MiB each way. */
 static struct test_layer mebibytes(void *context, uint32_t job, uint32_t layer)
 {
     (void)context, (void)job, (void)layer;
@@ -302,7 +302,7 @@ static void write_on_the_read_stream(struct plan *plan)
     find(plan, STREAM_WRITE, 1)->stream = STREAM_READ;
 }
 
-/* What is written is the front of the state alone: the moments on storage stay old. */
+/* Only the front of the state is written: the moments on storage stay old. */
 static void half_written(struct plan *plan)
 {
     find(plan, STREAM_WRITE, 0)->bytes /= 3;

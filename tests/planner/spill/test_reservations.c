@@ -1,7 +1,8 @@
 /*
- * Jobs that have devices for themselves (label: fast): random reservations, of jobs that offload and of stages with unequal
- * replicas too, end when the same parts, each alone, end one behind the other on the devices that they share; nobody
- * begins before all of its devices are free; plans survive writing and reading; broken plans, each with its complaint; what cannot be asked; memory that ends.
+ * Jobs that have devices for themselves (label: fast): random reservations, of jobs that offload and of stages with
+ * unequal replicas too, end when the same parts, each planned by itself, end one after the other on the devices that
+ * they share; no reservation begins before all of its devices are free; plans survive writing and reading; broken
+ * plans, each with its complaint; refused requests; memory that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -54,7 +55,7 @@ static struct parallel offloaded_as(uint32_t offload, uint32_t data, bool delaye
     return p;
 }
 
-/* Stages with so many replicas, 0 ends them. */
+/* Stages with these numbers of replicas, 0 ends them. */
 static struct parallel replicated_as(const uint32_t replicas[3])
 {
     struct parallel p = parallel_as(0, 1);
@@ -154,7 +155,7 @@ static bool share(const struct plan *plan, uint32_t a, uint32_t b)
     return false;
 }
 
-/* How long a reservation's jobs take alone on its devices. */
+/* The time that a reservation's jobs take on its devices without other jobs. */
 static double alone_s(const struct plan *plan, uint32_t reservation)
 {
     uint32_t jobs[JOBS];
@@ -176,10 +177,11 @@ static double alone_s(const struct plan *plan, uint32_t reservation)
     return makespan_s;
 }
 
-/* Links and computations of different devices do not touch each other here, and what the host's processor has to do
- * takes no time (a profile's step): so a reservation takes as long as alone, from when all reservations in front of it with one
- * of its devices have ended. But where several jobs offload, the processor takes their steps in the order of the plan, and one
- * may wait for another's; then reservations end no earlier, and no later than one behind the other. */
+/* Links and computations of different devices do not touch each other here, and the work of the host's processor
+ * takes no time (a profile's step). So a reservation takes the time that it takes without the others, from when all
+ * earlier reservations with one of its devices have ended. But where several jobs offload, the processor takes their
+ * steps in the order of the plan, and one may wait for another's; then reservations end no earlier, and no later
+ * than one after the other. */
 static void check_parts(const char *name, uint32_t ways, uint32_t rounds)
 {
     uint64_t seed = support_seed(name);
@@ -237,7 +239,7 @@ static void make_four(struct plan *out, uint32_t variant)
     plan_jobs(&jobs, out);
 }
 
-/* Job 2 has device 1 early and waits for job 1 all the same, job 3 need wait for job 0 alone. */
+/* Job 2 has device 1 early and still waits for job 1, job 3 only has to wait for job 0. */
 static void gangs_begin_together(void **state)
 {
     (void)state;
@@ -252,7 +254,7 @@ static void gangs_begin_together(void **state)
     plan_release(&plan);
 }
 
-/* Spilled jobs that name nothing have the devices that are left, or all, behind the others. */
+/* Spilled jobs that name nothing have the devices that are left, or all devices after the other jobs. */
 static void devices_that_are_left(void **state)
 {
     (void)state;
@@ -388,7 +390,7 @@ static void refused(void **state)
     }
 }
 
-/* Every so many-th allocation fails: nothing is kept, and the plan is made when none does. */
+/* Every n-th allocation fails: nothing is kept, and the plan is made when none does. */
 static void no_memory(void **state)
 {
     (void)state;

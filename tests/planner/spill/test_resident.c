@@ -1,9 +1,9 @@
 /*
- * Resident placement of jobs on devices (label: fast): divisions against all there are, against looking at each
- * device, and against what they say of themselves; no cliff with many jobs a device;
- * plans that are never slower than spilling by the planner's clock, nor below the bound when simulated; as many equal
- * jobs as devices take what one takes on one, unequal ones on devices side by side what the longest does; options under
- * which no job is resident; plans that survive writing and reading; too little host memory, and little that is enough; memory that ends.
+ * Resident placement of jobs on devices (label: fast): divisions against all there are, against looking at each device,
+ * and against their own sums; no cliff with many jobs a device; plans that are never slower than spilling by the
+ * planner's clock, nor below the bound when simulated; n equal jobs on n devices take the time of one job on one
+ * device, unequal ones on devices side by side the time of the longest; options under which no job is resident; plans
+ * that survive writing and reading; too little host memory, and little that is enough; memory that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,7 +87,7 @@ static void all_resident(void **state)
     }
 }
 
-/* Loads are sums; no device has more than an even share unless it has one job; whoever is left fits nowhere. */
+/* Loads are sums; no device has more than an even share unless it has one job; a job left over fits nowhere. */
 static void some_left(void **state)
 {
     (void)state;
@@ -335,7 +335,7 @@ static void no_cliff(void **state)
     }
 }
 
-/* Jobs of different sizes, on device j % devices each; or those of one device alone. */
+/* Jobs of different sizes, on device j % devices each; or only the jobs of one device. */
 static void unequal_jobs(struct job_set *jobs, uint32_t devices, uint32_t only)
 {
     enum { COUNT = 8 };
@@ -355,8 +355,8 @@ static void unequal_jobs(struct job_set *jobs, uint32_t devices, uint32_t only)
     jobs->count = count;
 }
 
-/* Two roads: devices side by side, whose links are their own and whose hosts have nothing to compute, take what the
- * longest of them takes alone, though batches of all come in one order. */
+/* Two roads: devices side by side, whose links are their own and whose hosts have nothing to compute, take the time
+ * that the longest of them takes without the others, though batches of all come in one order. */
 static void side_by_side(void **state)
 {
     (void)state;
@@ -394,7 +394,7 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE, .resident = true};
     const struct subproblem subproblem = {.jobs = &job, .devices = &device, .job_count = 1, .device_count = 1};
     test_hardware(&hardware, devices, 12000000, bridge_rate);
-    for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all are behind the first link */
+    for (uint32_t d = 0; d < devices; d++) hardware.devices[d].path[0] = 0; /* all share the first link */
     test_profile_jobs(&jobs, 1, LAYERS, 20, equal_layer, NULL);
     const struct resident_company company = resident_company(&hardware, busy);
     if (resident_subproblem_plan(&hardware, jobs.jobs, &subproblem, &company, 1e12, &options, &plan, &err)) fail_msg("%s", err.text);
@@ -405,8 +405,8 @@ static double spilled_s(uint32_t devices, uint32_t busy, double bridge_rate)
     return seconds;
 }
 
-/* Copies that share a bridge of 1.5 GB/s among three devices make a spilled job slower than alone, but not slower than
- * on a machine whose only device has a third of the bridge. */
+/* Copies that share a bridge of 1.5 GB/s among three devices make a spilled job slower than without the others, but
+ * not slower than on a machine whose only device has a third of the bridge. */
 static void devices_share_a_bridge(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void tight_devices(void **state)
     if (planned == 0 || refused == 0) fail_msg("%u planned, %u refused", planned, refused);
 }
 
-/* What is asked for about spilling is done. */
+/* Requests about spilling are carried out. */
 static void no_resident_placement(void **state)
 {
     (void)state;
@@ -490,8 +490,8 @@ static void no_resident_placement(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(asked); i++) assert_false(resident_allowed(&asked[i]));
 }
 
-/* Of the jobs that were given, whatever became of them: host memory that just holds their states holds no reservations that
- * need more; what is too small for spilling is refused as before. */
+/* Host memory is counted for the given jobs, whatever became of them: memory that just holds their states holds no
+ * reservations that need more; memory that is too small for spilling is refused as before. */
 static void host_memory(void **state)
 {
     (void)state;
