@@ -424,7 +424,7 @@ static void test_refusals(void **state)
     plan.hardware.backend = "host";
 
     plan.jobs.jobs[0].weights_out = "/nonexistent/weights.safetensors";
-    check_refused(&plan, &options, STATUS_IO, "job-0", "/nonexistent");
+    check_refused(&plan, &options, STATUS_BAD_INPUT, "job-0", "/nonexistent");
     plan.jobs.jobs[0].weights_out = NULL;
 
     plan.jobs.jobs[0].weights_in = "/nonexistent/weights.safetensors";
@@ -432,7 +432,7 @@ static void test_refusals(void **state)
     plan.jobs.jobs[0].weights_in = NULL;
 
     const struct run_options no_log = {.log_path = "/nonexistent/log"};
-    check_refused(&plan, &no_log, STATUS_IO, "log", "/nonexistent");
+    check_refused(&plan, &no_log, STATUS_BAD_INPUT, "log", "/nonexistent");
 
     plan.jobs.jobs[0].data_format = DATA_TEXT;
     plan.jobs.jobs[0].data = "/nonexistent/corpus.txt";

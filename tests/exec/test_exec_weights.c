@@ -235,7 +235,7 @@ static void test_write_fails(void **state)
     struct error err = {0};
     assert_int_equal(weights_write(&trainer.job, trainer.state_tables, trainer.shard_count,
                                    trainer.states, "/nowhere/at/all", &err),
-                     STATUS_IO);
+                     STATUS_BAD_INPUT);
     assert_non_null(strstr(err.text, "weights of job 'tiny': "));
     trainer_release(&trainer);
 }
