@@ -6,8 +6,8 @@
  * of the run. Operations are numbered in plan order (planner/walk/plan_walk.h), so a predicted and a measured span of
  * one plan match by number.
  *
- * File: {"spillway_trace": 1, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, compressed if the name
- * ends in .gz; trace_write.c describes it.
+ * File: {"spillway_trace": 2, "source": "predicted" | "measured", ..., "spans": [[...], ...]}, compressed if the name
+ * ends in .gz; trace_writer.c describes it.
  */
 #ifndef SPILLWAY_TRACES_TRACE_H
 #define SPILLWAY_TRACES_TRACE_H
@@ -21,8 +21,9 @@
 struct plan;
 
 enum {
-    TRACE_VERSION = 1,
-    TRACE_SPANS_MAX = 1 << 27, /* 7 GiB of struct trace_span */
+    TRACE_VERSION = 2,
+    TRACE_VERSION_OLDEST = 1, /* that is read */
+    TRACE_SPANS_MAX = 1 << 27, /* in memory: 7 GiB of struct trace_span */
     TRACE_LEVELS_MAX = 1 << 27
 };
 

@@ -1,16 +1,37 @@
-/* Definitions that the writer and the reader of trace files share: trace_write.c, which shows the format, and
- * trace_read.c. */
+/*
+ * What the writer and the reader of trace files share. trace_writer.c shows the format, trace_index.h what is at the end of
+ * a file.
+ */
 #ifndef SPILLWAY_TRACES_TRACE_FORMAT_H
 #define SPILLWAY_TRACES_TRACE_FORMAT_H
 
 #include "traces/trace.h"
 
-enum { TRACE_OPERATION_COLUMNS = 6, TRACE_SPAN_COLUMNS = 5, TRACE_LEVEL_COLUMNS = 3 };
+enum {
+    TRACE_OPERATION_COLUMNS = 6,
+    TRACE_SPAN_COLUMNS = 5,
+    TRACE_LEVEL_COLUMNS = 3,
+    TRACE_SPAN_BLOCK_COLUMNS = 8,
+    TRACE_LEVEL_BLOCK_COLUMNS = 6, /* then TRACE_PLACE_COLUMNS for each place */
+    TRACE_PLACE_COLUMNS = 3
+};
 extern const char *const trace_operation_columns[TRACE_OPERATION_COLUMNS];
 extern const char *const trace_span_columns[TRACE_SPAN_COLUMNS];
 extern const char *const trace_level_columns[TRACE_LEVEL_COLUMNS];
+extern const char *const trace_span_block_columns[TRACE_SPAN_BLOCK_COLUMNS];
+extern const char *const trace_level_block_columns[TRACE_LEVEL_BLOCK_COLUMNS];
+extern const char *const trace_place_columns[TRACE_PLACE_COLUMNS];
 
-/* Common values of the spans of an operation. */
+/* Spans in a block, at most. A block of levels has as many, or more where its row of the index would be longer. */
+enum { TRACE_BLOCK_SPANS = 4096, TRACE_BLOCK_LEVELS_BY_PLACE = 16 };
+
+static inline uint64_t trace_block_levels(uint32_t place_count)
+{
+    uint64_t by_place = (uint64_t)place_count * TRACE_BLOCK_LEVELS_BY_PLACE;
+    return by_place > TRACE_BLOCK_SPANS ? by_place : TRACE_BLOCK_SPANS;
+}
+
+/* What the spans of an operation have in common. */
 struct trace_operation {
     uint64_t bytes;
     uint32_t stream, job, shard;

@@ -1,9 +1,11 @@
 /*
- * Reads traces span by span. Memory holds everything except spans and levels, for a trace of any length.
+ * Traces that are read span by span. Memory holds the head, the index and, of a window, a level of each place, however
+ * long the trace is.
  *
  *     trace_reader_open -> trace_reader_span until there are no more -> trace_reader_level likewise -> close
  *
- * Reading checks everything that trace_check() checks; totals are checked at the end of the levels.
+ * Everything that is read is checked as trace_check() does; totals are checked at the end of the levels. With a part, an
+ * index (traces/trace_index.h) spares reading the rest of the trace; without an index all of it is read and checked.
  */
 #ifndef SPILLWAY_TRACES_TRACE_READER_H
 #define SPILLWAY_TRACES_TRACE_READER_H
@@ -12,27 +14,52 @@
 
 struct trace_reader; /* opaque */
 
-/* Opens a trace. The caller frees *out with trace_reader_close(). Errors of all functions: as trace_read(). */
-MUST_CHECK enum status trace_reader_open(const char *path, struct trace_reader **out, struct error *err);
+/* A part of a trace. All 0: all of it. */
+struct trace_part {
+    double from_s, to_s;   /* spans that overlap this window; to_s 0: up to the end */
+    uint64_t minibatches;  /* only the first ones of each job, and levels up to the last end of these; 0: all */
+};
 
-/* Returns the trace without spans and levels. Borrowed. */
+/* Opens a trace. `part` may be NULL: all of it. The caller frees *out with trace_reader_close(). Errors of all functions:
+ * those of trace_read(). */
+MUST_CHECK enum status trace_reader_open(const char *path, const struct trace_part *part, struct trace_reader **out,
+                                         struct error *err);
+
+/* Works as trace_reader_open() on a text in memory, which is borrowed; `name` stands for the file in messages. */
+MUST_CHECK enum status trace_reader_of_text(const char *name, const char *text, size_t length,
+                                            const struct trace_part *part, struct trace_reader **out, struct error *err);
+
+/* Reads from a trace in memory, which is borrowed and was checked. */
+MUST_CHECK enum status trace_reader_of(const struct trace *trace, struct trace_reader **out, struct error *err);
+
+/* Returns the trace, of a file without spans and levels. Borrowed. Totals of jobs and places are those of the whole. */
 const struct trace *trace_reader_head(const struct trace_reader *reader);
+
+/* True when the number of all spans and levels is known before they are read; it is in *spans and *levels then. */
+bool trace_reader_counts(const struct trace_reader *reader, uint64_t *spans, uint64_t *levels);
+
+/* *more is false at the end, and *out untouched. */
+MUST_CHECK enum status trace_reader_span(struct trace_reader *reader, struct trace_span *out, bool *more,
+                                         struct error *err);
+
+/* After the last span. Of a window: the levels within it and, of each place, the last one before it. */
+MUST_CHECK enum status trace_reader_level(struct trace_reader *reader, struct trace_level *out, bool *more,
+                                          struct error *err);
+
+/* Gives the caller the head, who releases it with trace_release(). The reader can only be closed then. */
+void trace_reader_take_head(struct trace_reader *reader, struct trace *out);
+
+/* Goes back to the first span. */
+MUST_CHECK enum status trace_reader_rewind(struct trace_reader *reader, struct error *err);
 
 void trace_reader_close(struct trace_reader *reader); /* NULL does nothing */
 
-/* Reads and checks the rest. *span_count is the number of all spans. */
+/* Reads everything that is left, to check it. *span_count is the number of all spans that were read. */
 MUST_CHECK enum status trace_reader_finish(struct trace_reader *reader, uint64_t *span_count, struct error *err);
 
-/* A part of a trace; all 0: the whole trace. */
-struct trace_part {
-    double from_s, to_s;   /* spans that overlap this window; to_s 0: to the end */
-    uint64_t minibatches;  /* only the first minibatches of each job, and levels up to their end; 0: all */
-};
-
 /*
- * Reads a trace and checks all of it, but keeps only this part; memory grows with the part. Totals of jobs and places
- * count the whole trace. It keeps the levels within the window and, for each place, the last level before it. The
- * caller zeroes *out, and releases it with trace_release() also after an error.
+ * Reads a part of a trace into memory, which grows with the part. Zeroed struct in; release with trace_release(), also after
+ * an error.
  */
 MUST_CHECK enum status trace_read_part(const char *path, const struct trace_part *part, struct trace *out,
                                        struct error *err);

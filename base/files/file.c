@@ -13,6 +13,11 @@
  *
  * Callers write without checking. The first failure is remembered with its errno and reported at commit. The header
  * of compressed data has no name and no time, so that equal input gives equal bytes.
+ *
+ * Reading can start at a place (base/files/file_place.h). Compressed data then has several members:
+ *
+ *     [ member ][ member ][ member ][ mark ]
+ *     place:   ^         ^          says where the last member begins
  */
 #include "base/files/file.h"
 
@@ -47,6 +52,9 @@ struct file_out {
     bool gzip;
     z_stream deflater;
     gz_header header;
+    uint64_t text_bytes, raw_bytes; /* written so far */
+    uint64_t member_text, member_raw; /* where the member begins */
+    bool has_places;
     char *buffer;
     size_t used, capacity;
     int failed; /* errno of the first failure, 0: none */
@@ -128,6 +136,7 @@ static bool grow_buffer(struct file_out *file, size_t wanted)
 static void put(struct file_out *file, const char *data, size_t length)
 {
     if (file->failed) return;
+    file->raw_bytes += length;
     if (length > file->capacity - file->used) {
         if (file->direct) {
             if (length > SIZE_MAX / 4 || !grow_buffer(file, file->used + length)) {
@@ -275,6 +284,7 @@ fail:
 
 void file_out_write(struct file_out *file, const void *data, size_t length)
 {
+    file->text_bytes += length;
     if (file->gzip)
         put_deflated(file, data, length, false);
     else
@@ -305,6 +315,34 @@ void file_out_printf(struct file_out *file, const char *format, ...)
     va_end(again);
     va_end(arguments);
 }
+
+/* --- places --------------------------------------------------------------------------------- */
+
+const unsigned char file_mark[FILE_MARK_BYTES] = {0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 0, 0xff, 12, 0, 'S', 'W', 8, 0,
+                                                  [FILE_MARK_BYTES - 10] = 3};
+
+struct file_place file_out_place(struct file_out *file)
+{
+    if (file->gzip && !file->failed && file->text_bytes > file->member_text) {
+        put_deflated(file, "", 0, true);
+        deflateReset(&file->deflater);
+        deflateSetHeader(&file->deflater, &file->header);
+        file->member_text = file->text_bytes;
+        file->member_raw = file->raw_bytes;
+    }
+    file->has_places = true;
+    return (struct file_place){.text = file->text_bytes, .raw = file->gzip ? file->member_raw : file->text_bytes};
+}
+
+static void put_mark(struct file_out *file)
+{
+    char mark[FILE_MARK_BYTES];
+    memcpy(mark, file_mark, sizeof mark);
+    for (int i = 0; i < 8; i++) mark[FILE_MARK_OFFSET_AT + i] = (char)(file->member_raw >> 8 * i);
+    put(file, mark, sizeof mark);
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
 
 /* Opens a device or a pipe. A pipe that no process reads is an error (ENXIO) and does not hold the program up. */
 static int open_direct(const char *path)
@@ -357,6 +395,7 @@ static void commit_rename(struct file_out *file)
 enum status file_out_commit(struct file_out *file, struct error *err)
 {
     if (file->gzip && !file->failed) put_deflated(file, "", 0, true);
+    if (file->gzip && file->has_places) put_mark(file);
     if (!file->failed) {
         if (file->direct)
             commit_direct(file);

@@ -37,6 +37,7 @@ struct file_in {
     char *buffer;       /* NULL for a text */
     size_t first, last; /* of `raw`: bytes that were not taken yet */
     uint64_t at;        /* of the text: the next byte */
+    uint64_t raw_size;
     uint64_t size;      /* of a regular file that is not compressed; else 0 */
     z_stream inflater;
 };
@@ -130,7 +131,7 @@ enum status file_in_read(struct file_in *file, char *data, size_t capacity, size
 static enum status go_to(struct file_in *file, uint64_t raw_offset, struct error *err)
 {
     if (file->fd < 0) {
-        file->first = (size_t)raw_offset;
+        file->first = raw_offset < file->raw_size ? (size_t)raw_offset : file->last;
         return STATUS_OK;
     }
     if (lseek(file->fd, (off_t)raw_offset, SEEK_SET) < 0) return error_input(err, "cannot read '%s'", file->name);
@@ -160,6 +161,70 @@ enum status file_in_seek(struct file_in *file, uint64_t offset, struct error *er
         if (status == STATUS_OK && got == 0)
             return error_set(err, STATUS_BAD_INPUT, "'%s' became shorter while it was read", file->name);
     }
+    return status;
+}
+
+enum status file_in_go(struct file_in *file, const struct file_place *place, struct error *err)
+{
+    if (!file->packed) return file_in_seek(file, place->text, err);
+    if (inflateReset(&file->inflater) != Z_OK) return error_memory(err, "inflating", 64 << 10);
+    file->inflated = false;
+    file->at = place->text;
+    return go_to(file, place->raw, err);
+}
+
+/* --- the end -------------------------------------------------------------------------------- */
+
+/* Reads until the end, at most `capacity` bytes; *got is 0 when there are more. */
+static enum status read_short(struct file_in *file, char *data, size_t capacity, size_t *got, struct error *err)
+{
+    size_t used = 0, part = 1;
+    *got = 0;
+    while (part > 0) {
+        char more;
+        enum status status = used < capacity ? file_in_read(file, data + used, capacity - used, &part, err)
+                                             : file_in_read(file, &more, 1, &part, err);
+        if (status != STATUS_OK) return status;
+        if (part > 0 && used == capacity) return STATUS_OK;
+        used += part;
+    }
+    *got = used;
+    return STATUS_OK;
+}
+
+/* The offset that the mark of a gzip file has. False without a mark. */
+static enum status read_mark(struct file_in *file, bool *found, uint64_t *offset, struct error *err)
+{
+    *found = false;
+    if (file->raw_size < FILE_MARK_BYTES) return STATUS_OK;
+    uint64_t mark_at = file->raw_size - FILE_MARK_BYTES;
+    enum status status = go_to(file, mark_at, err);
+    if (status == STATUS_OK) status = fill(file, FILE_MARK_BYTES, err);
+    if (status != STATUS_OK || file->last - file->first != FILE_MARK_BYTES) return status;
+    const unsigned char *mark = (const unsigned char *)file->raw + file->first;
+    const size_t behind = FILE_MARK_OFFSET_AT + 8;
+    if (memcmp(mark, file_mark, FILE_MARK_OFFSET_AT) != 0 ||
+        memcmp(mark + behind, file_mark + behind, FILE_MARK_BYTES - behind) != 0)
+        return STATUS_OK;
+    *offset = 0;
+    for (int i = 0; i < 8; i++) *offset |= (uint64_t)mark[FILE_MARK_OFFSET_AT + i] << 8 * i;
+    *found = *offset < mark_at;
+    return STATUS_OK;
+}
+
+enum status file_in_end(struct file_in *file, char *data, size_t capacity, uint64_t *begin, size_t *got,
+                        struct error *err)
+{
+    struct file_place place = {0};
+    bool found = true;
+    enum status status = STATUS_OK;
+    *got = 0;
+    if (file->packed) status = read_mark(file, &found, &place.raw, err);
+    else place.text = file->raw_size > capacity ? file->raw_size - capacity : 0;
+    if (status == STATUS_OK && found) status = file_in_go(file, &place, err);
+    if (status == STATUS_OK && found) status = read_short(file, data, capacity, got, err);
+    *begin = file->packed ? UINT64_MAX : place.text;
+    file->at = UINT64_MAX; /* no offset is after this one: file_in_seek() begins anew */
     return status;
 }
 
@@ -236,7 +301,7 @@ static enum status open_file(struct file_in *file, const char *path, struct erro
     if (file->fd < 0) return error_input(err, "cannot open '%s'", file->name);
     TRY(outputs_read(path, err));
     file->seeks = !standard && fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode);
-    if (file->seeks) file->size = (uint64_t)info.st_size;
+    if (file->seeks) file->size = file->raw_size = (uint64_t)info.st_size;
     file->buffer = alloc_zeroed(1, RAW_BYTES);
     if (!file->buffer) return error_memory(err, "an input file", RAW_BYTES);
     file->raw = file->buffer;
@@ -262,6 +327,7 @@ enum status file_in_of_text(const char *name, const char *text, size_t length, s
     TRY(create(name, &file, err));
     file->raw = length > 0 ? text : "";
     file->last = length;
+    file->raw_size = length;
     file->seeks = file->ended = true;
     *out = file;
     return STATUS_OK;

@@ -37,6 +37,8 @@ struct json_out {
     struct file_out *file; /* may be NULL; borrowed */
     char *buffer;
     size_t used, capacity;
+    uint64_t flushed;      /* bytes that went to the file */
+    uint64_t lines, line_at; /* ends of lines so far; where the last line begins */
     size_t depth;
     bool complete; /* no memory was missing so far */
     struct json_out_level levels[DEPTH_MAX];
@@ -49,6 +51,7 @@ static void flush_buffer(struct json_out *out)
 {
     if (out->file) {
         file_out_write(out->file, out->buffer, out->used);
+        out->flushed += out->used;
         out->used = 0;
     }
 }
@@ -157,6 +160,8 @@ static void put_string(struct json_out *out, const char *text)
 static void put_new_line(struct json_out *out)
 {
     put_char(out, '\n');
+    out->lines++;
+    out->line_at = out->flushed + out->used;
     memset(room(out), ' ', 2 * out->depth);
     out->used += 2 * out->depth;
 }
@@ -304,6 +309,16 @@ void json_out_null(struct json_out *out, const char *key)
     end_value(out);
 }
 
+struct file_place json_out_place(struct json_out *out)
+{
+    assert(out->file);
+    flush_buffer(out);
+    struct file_place place = file_out_place(out->file);
+    place.line = out->lines + 1;
+    place.column = out->flushed - out->line_at + 1;
+    return place;
+}
+
 /* --- files ----------------------------------------------------------------------------------- */
 
 enum status json_file_begin(struct json_file *json, const char *path, const char *what, struct error *err)
@@ -314,6 +329,12 @@ enum status json_file_begin(struct json_file *json, const char *path, const char
     if (json->out) return STATUS_OK;
     file_out_discard(json->file);
     return error_memory(err, what, 0);
+}
+
+void json_file_discard(struct json_file *json)
+{
+    json_out_destroy(json->out);
+    file_out_discard(json->file);
 }
 
 enum status json_file_end(struct json_file *json, struct error *err)

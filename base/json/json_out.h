@@ -15,6 +15,7 @@
 #include "base/error.h"
 
 struct file_out;
+struct file_place;
 struct json_out; /* opaque */
 
 /* Creates a writer. Without a `file`, the text stays in memory for json_out_text(). Returns NULL when no memory is
@@ -39,6 +40,12 @@ MUST_CHECK enum status json_file_begin(struct json_file *json, const char *path,
                                        struct error *err);
 /* Errors: as file_out_commit(); STATUS_NO_MEMORY when memory ran out while writing. No file is left then. */
 MUST_CHECK enum status json_file_end(struct json_file *json, struct error *err);
+/* Ends it without a file, in place of json_file_end(). */
+void json_file_discard(struct json_file *json);
+
+/* Returns the place after what was written so far (file_out_place()), with its line and column. Only with a file and
+ * between values; columns count bytes. */
+struct file_place json_out_place(struct json_out *out);
 
 /* Write values. `key` is NULL inside an array and at the top. `compact` puts the whole container on one line. */
 void json_out_object_begin(struct json_out *out, const char *key, bool compact);

@@ -31,9 +31,12 @@ struct position {
     size_t line, column;
 };
 
+static const struct position beginning = {.line = 1, .column = 1};
+
 struct array_place {
     bool found;
     struct position first; /* after the opening bracket */
+    struct file_place base; /* the last place before it from which the file can be read; a `text` of 0: its begin */
 };
 
 struct json_stream {
@@ -41,6 +44,8 @@ struct json_stream {
     char *held;             /* the text of a pipe, else NULL */
     const char *const *keys;
     size_t key_count;
+    struct file_place base;        /* as in an array, of what is read */
+    const struct file_place *ends; /* by array, while the head is read; NULL: not known */
     struct array_place arrays[JSON_STREAM_ARRAYS_MAX];
     struct json_input *head;
     char *buffer;           /* a NUL follows its last byte */
@@ -96,12 +101,26 @@ static void pass_over(struct json_stream *s, size_t bytes)
     s->first += bytes;
 }
 
-static enum status go_to(struct json_stream *s, const struct position *place, struct error *err)
+static enum status go_to(struct json_stream *s, const struct array_place *array, struct error *err)
 {
+    const struct position *place = &array->first;
+    if (array->base.text > 0) TRY(file_in_go(s->file, &array->base, err));
     TRY(file_in_seek(s->file, place->offset, err));
     s->first = s->last = 0;
     s->file_ended = false;
     s->at = *place;
+    return STATUS_OK;
+}
+
+/* The same where the place was noted when the file was written. */
+static enum status go_to_place(struct json_stream *s, const struct file_place *place, struct error *err)
+{
+    enum status status = file_in_go(s->file, place, err);
+    if (status != STATUS_OK) return status;
+    s->first = s->last = 0;
+    s->file_ended = false;
+    s->base = *place;
+    s->at = (struct position){.offset = place->text, .line = place->line, .column = place->column};
     return STATUS_OK;
 }
 
@@ -201,8 +220,9 @@ static enum status read_char(struct json_stream *s, struct scan *scan, struct er
     if (c == '[' && !before.in_string && before.depth == 1 && scan->after_colon) {
         size_t index = array_of_key(s, scan);
         if (index < s->key_count && !s->arrays[index].found) {
-            s->arrays[index] = (struct array_place){.found = true, .first = s->at};
-            TRY(skip_array(s, err));
+            s->arrays[index] = (struct array_place){.found = true, .first = s->at, .base = s->base};
+            const bool known = s->ends && s->ends[index].text > 0;
+            TRY(known ? go_to_place(s, &s->ends[index], err) : skip_array(s, err));
             note_anchor(s, scan);
         }
     }
@@ -290,7 +310,8 @@ enum status json_stream_next(struct json_stream *s, struct json_element *out, bo
     enum status status = find_next(s, more, err);
     if (status != STATUS_OK || !*more) return status;
     size_t length = 0;
-    *out = (struct json_element){.line = s->at.line, .column = s->at.column, .index = s->index++};
+    *out = (struct json_element){
+        .line = s->at.line, .column = s->at.column, .offset = s->at.offset, .index = s->index++};
     status = measure(s, &length, err);
     if (status != STATUS_OK) return status;
     pass_over(s, length);
@@ -380,11 +401,9 @@ size_t json_element_size(const struct json_element *element)
 
 /* --- opening and closing -------------------------------------------------------------------- */
 
-static const struct position beginning = {.line = 1, .column = 1};
-
 /* Takes `file` and `held` over, also on failure. */
 static enum status open_stream(struct file_in *file, char *held, const char *const *arrays, const struct position *at,
-                               struct json_stream **out, struct error *err)
+                               const struct file_place *ends, struct json_stream **out, struct error *err)
 {
     struct json_stream *s = alloc_zeroed(1, sizeof *s);
     if (!s) {
@@ -392,10 +411,12 @@ static enum status open_stream(struct file_in *file, char *held, const char *con
         free(held);
         return error_memory(err, "a JSON file", sizeof *s);
     }
-    *s = (struct json_stream){.file = file, .held = held, .keys = arrays, .at = *at, .of_element = at != &beginning};
+    *s = (struct json_stream){
+        .file = file, .held = held, .keys = arrays, .ends = ends, .at = *at, .of_element = at != &beginning};
     while (arrays[s->key_count]) s->key_count++;
     assert(s->key_count <= JSON_STREAM_ARRAYS_MAX);
     enum status status = read_head(s, err);
+    s->ends = NULL;
     if (status == STATUS_OK) *out = s;
     else json_stream_close(s);
     return status;
@@ -415,10 +436,17 @@ static enum status hold(struct file_in *file, char **held, struct file_in **out,
 enum status json_stream_open(const char *path, const char *const *arrays, struct json_stream **out, struct error *err)
 {
     struct file_in *file = NULL;
-    char *held = NULL;
     enum status status = file_in_open(path, &file, err);
-    if (status == STATUS_OK && !file_in_seeks(file)) status = hold(file, &held, &file, err);
-    return status == STATUS_OK ? open_stream(file, held, arrays, &beginning, out, err) : status;
+    return status == STATUS_OK ? json_stream_of_file(file, arrays, NULL, out, err) : status;
+}
+
+enum status json_stream_of_file(struct file_in *file, const char *const *arrays, const struct file_place *ends,
+                                struct json_stream **out, struct error *err)
+{
+    char *held = NULL;
+    enum status status = STATUS_OK;
+    if (!file_in_seeks(file)) status = hold(file, &held, &file, err);
+    return status == STATUS_OK ? open_stream(file, held, arrays, &beginning, ends, out, err) : status;
 }
 
 enum status json_stream_of_text(const char *name, const char *text, size_t length, const char *const *arrays,
@@ -426,7 +454,7 @@ enum status json_stream_of_text(const char *name, const char *text, size_t lengt
 {
     struct file_in *file = NULL;
     enum status status = file_in_of_text(name, text, length, &file, err);
-    return status == STATUS_OK ? open_stream(file, NULL, arrays, &beginning, out, err) : status;
+    return status == STATUS_OK ? open_stream(file, NULL, arrays, &beginning, NULL, out, err) : status;
 }
 
 enum status json_stream_of_element(const struct json_stream *stream, const struct json_element *element,
@@ -435,7 +463,7 @@ enum status json_stream_of_element(const struct json_stream *stream, const struc
     struct file_in *file = NULL;
     const struct position at = {.line = element->line, .column = element->column};
     enum status status = file_in_of_text(file_in_name(stream->file), element->text, element->length, &file, err);
-    if (status == STATUS_OK) status = open_stream(file, NULL, arrays, &at, out, err);
+    if (status == STATUS_OK) status = open_stream(file, NULL, arrays, &at, NULL, out, err);
     if (status == STATUS_OK) json_input_set_beside((*out)->head, stream->head);
     return status;
 }
@@ -451,7 +479,22 @@ enum status json_stream_begin(struct json_stream *stream, size_t index, struct e
     const struct array_place *place = &stream->arrays[index];
     stream->index = 0;
     stream->absent = !place->found;
-    return place->found ? go_to(stream, &place->first, err) : STATUS_OK;
+    return place->found ? go_to(stream, place, err) : STATUS_OK;
+}
+
+enum status json_stream_go(struct json_stream *stream, size_t index, const struct file_place *place, uint64_t element,
+                           struct error *err)
+{
+    assert(index < stream->key_count);
+    stream->index = element;
+    stream->absent = false;
+    return go_to_place(stream, place, err);
+}
+
+uint64_t json_stream_first(const struct json_stream *stream, size_t index)
+{
+    assert(index < stream->key_count);
+    return stream->arrays[index].first.offset;
 }
 
 void json_stream_close(struct json_stream *stream)

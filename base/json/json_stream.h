@@ -14,6 +14,8 @@
 
 #include "base/json/json_in.h"
 
+struct file_in;
+struct file_place;
 struct json_stream; /* opaque */
 
 enum { JSON_STREAM_ARRAYS_MAX = 8 };
@@ -28,17 +30,32 @@ MUST_CHECK enum status json_stream_open(const char *path, const char *const *arr
 MUST_CHECK enum status json_stream_of_text(const char *name, const char *text, size_t length, const char *const *arrays,
                                            struct json_stream **out, struct error *err);
 
+/* Works as json_stream_open() on a file that was opened, and takes it over, also on failure. `ends` may be NULL; else
+ * it has a place for each array: where its closing bracket or white space before the bracket stands, and the elements
+ * are not read then. A `text` of 0 says that the place is not known. A wrong place is an error or a wrong head. */
+MUST_CHECK enum status json_stream_of_file(struct file_in *file, const char *const *arrays,
+                                           const struct file_place *ends, struct json_stream **out, struct error *err);
+
 /* Returns the file without the elements of the long arrays. Borrowed. */
 const struct json_input *json_stream_head(const struct json_stream *stream);
 
 /* Goes to the first element of arrays[index]. An array that is missing in the file counts as empty. */
 MUST_CHECK enum status json_stream_begin(struct json_stream *stream, size_t index, struct error *err);
 
+/* Goes into arrays[index], to the place before its element number `element`: after the opening bracket, or before the
+ * comma that precedes the element. A wrong place is an error of json_stream_next(), or gives other elements. */
+MUST_CHECK enum status json_stream_go(struct json_stream *stream, size_t index, const struct file_place *place,
+                                      uint64_t element, struct error *err);
+
+/* Returns where the array begins: the offset after its opening bracket; 0 without the array. */
+uint64_t json_stream_first(const struct json_stream *stream, size_t index);
+
 /* The text of an element. Borrowed, valid until the next call on its stream. */
 struct json_element {
     const char *text;    /* followed by a comma, a bracket or white space */
     size_t length;
     size_t line, column; /* of its first character */
+    uint64_t offset;     /* likewise, in the text of the file */
     uint64_t index;
 };
 

@@ -75,7 +75,7 @@ static enum status check_trace(const char *path, char *text, size_t bytes, struc
 {
     struct trace_reader *reader = NULL;
     uint64_t spans = 0;
-    enum status status = trace_reader_open(path, &reader, err);
+    enum status status = trace_reader_open(path, NULL, &reader, err);
     if (status == STATUS_OK) status = trace_reader_finish(reader, &spans, err);
     if (status == STATUS_OK)
         snprintf(text, bytes, "%s, %s on %s",

@@ -67,7 +67,7 @@ static enum status go(enum way way, const char *path, uint64_t count)
     switch (way) {
     case NOTHING: return STATUS_OK;
     case JUDGE:
-        status = trace_reader_open(path, &reader, &err);
+        status = trace_reader_open(path, NULL, &reader, &err);
         if (status == STATUS_OK) status = trace_reader_finish(reader, &found, &err);
         trace_reader_close(reader);
         if (status == STATUS_OK && found != count) status = STATUS_CHECK;
