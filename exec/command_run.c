@@ -124,11 +124,12 @@ static enum status write_executed(const struct run_request *command, const struc
     return status;
 }
 
-/* Writes trace and executed plan. Failures go into the result, and the report then has no path. */
-static void write_traces(const struct run_request *command, struct run_result *result, struct run_report *report)
+/* Writes trace and executed plan. Failures go into the result, and the report then has no path. Takes the writer over. */
+static void write_traces(const struct run_request *command, struct run_result *result, struct trace_writer *writer,
+                         struct run_report *report)
 {
     struct error unwritten[2] = {{0}, {0}};
-    if (command->trace && trace_write(report->trace, command->trace, &unwritten[0]) != STATUS_OK) {
+    if (writer && trace_writer_commit(writer, report->trace, &unwritten[0]) != STATUS_OK) {
         run_result_unwritten(result, &unwritten[0]);
         report->trace_path = NULL;
     }
@@ -153,15 +154,17 @@ static enum status judge(const struct plan *plan, const struct run_result *resul
  * After training, writes the result first, without the less important files; then these files; then the result again
  * with the files that could not be written. The reader of a result file gets every error in it, and standard error
  * has no second copy.
+ * *writer is NULL afterwards if it was handed over.
  */
 static enum status hand_over(const struct run_request *command, const struct plan *plan, struct run_result *result,
-                             const struct trace *trace, struct error *err)
+                             const struct trace *trace, struct trace_writer **writer, struct error *err)
 {
     struct run_report report = {.plan = plan, .result = result, .trace = trace, .live = command->dispatch != 0,
                                 .trace_path = command->trace, .log_path = result->log_failed ? NULL : command->log,
                                 .carried_path = command->carried};
     if (command->result && run_report_write(&report, command->result, err) != STATUS_OK) return err->status;
-    write_traces(command, result, &report);
+    write_traces(command, result, *writer, &report);
+    *writer = NULL;
     if (command->result && result->unwritten[0] && run_report_write(&report, command->result, err) != STATUS_OK)
         return err->status;
     if (command->json && run_report_write(&report, "-", err) != STATUS_OK) return err->status;
@@ -183,6 +186,11 @@ static enum status carry_out(const struct run_request *command, const struct pla
     struct policy_process *policy = NULL;
     if (command->dispatch && policy_process_open(command->policy ? command->policy : plan->policy, 0, &policy, err))
         return err->status;
+    struct trace_writer *writer = NULL;
+    if (command->trace && trace_writer_create(command->trace, &writer, err) != STATUS_OK) {
+        policy_process_close(policy);
+        return err->status;
+    }
     const struct run_options options = {
         .live = policy,
         .live_seed = command->seed,
@@ -190,7 +198,7 @@ static enum status carry_out(const struct run_request *command, const struct pla
         .log_path = command->log,
         .log_goes_on = command->log_goes_on,
         .save_weights = !command->no_weights,
-        .record_spans = command->trace != NULL,
+        .writer = writer,
         .tf32 = command->tf32,
         .checkpoints = command->checkpoint ? &checkpoints : NULL,
         .storage = {.folder = command->storage},
@@ -205,7 +213,8 @@ static enum status carry_out(const struct run_request *command, const struct pla
     progress_lines(&bar.progress, line_interval_s);
     enum status status = run_plan(plan, &options, &result, &trace, err);
     progress_end(&bar.progress);
-    if (status == STATUS_OK) status = hand_over(command, plan, &result, &trace, err);
+    if (status == STATUS_OK) status = hand_over(command, plan, &result, &trace, &writer, err);
+    trace_writer_discard(writer);
     policy_process_close(policy);
     trace_release(&trace);
     run_result_release(&result);

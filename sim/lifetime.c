@@ -37,13 +37,16 @@ struct sim_lifetimes {
     const struct plan *plan;
     struct trace *trace;
     bool levels;
+    struct trace_writer *writer; /* may be NULL */
     uint32_t *current;     /* by the walk's number of the lifetime ... */
     uint32_t current_capacity; /* ... numbers so far */
     struct lifetime *records;
     uint32_t count, capacity;
     uint32_t free_first;   /* linked through `users` */
     uint64_t *in_use;      /* bytes, by device */
-    uint64_t *last_level;  /* index + 1 in trace->levels, by device */
+    struct trace_level *now; /* levels of the last moment: one of a device at most, which later changes replace */
+    uint32_t now_count;
+    uint32_t *now_at;      /* by device: where its level is in `now`, if it is there */
     struct sim_caching **caching; /* by device; NULL: no caching allocators */
     uint32_t *blocks;      /* of `caching`, by record */
     bool caching_failed;
@@ -60,7 +63,7 @@ static bool create_caching(struct sim_lifetimes *l, const struct hardware *hardw
 }
 
 enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, bool levels,
-                                 const struct hardware *caching, struct sim_lifetimes **out, struct error *err)
+                                 struct trace_writer *writer, const struct hardware *caching, struct sim_lifetimes **out, struct error *err)
 {
     struct sim_lifetimes *l = alloc_zeroed(1, sizeof *l);
     if (!l) return error_memory(err, "memory in use", sizeof *l);
@@ -68,10 +71,12 @@ enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace, b
     l->plan = plan;
     l->trace = trace;
     l->levels = levels;
+    l->writer = writer;
     l->free_first = NONE;
     l->in_use = alloc_zeroed(devices, sizeof *l->in_use);
-    l->last_level = alloc_zeroed(devices, sizeof *l->last_level);
-    if (!l->in_use || !l->last_level || (caching && !create_caching(l, caching))) {
+    l->now = alloc_zeroed(devices, sizeof *l->now);
+    l->now_at = alloc_zeroed(devices, sizeof *l->now_at);
+    if (!l->in_use || !l->now || !l->now_at || (caching && !create_caching(l, caching))) {
         uint64_t bytes = sim_lifetimes_bytes(l);
         sim_lifetimes_destroy(l);
         return error_memory(err, "memory in use", bytes);
@@ -90,7 +95,8 @@ void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes)
     free(lifetimes->current);
     free(lifetimes->records);
     free(lifetimes->in_use);
-    free(lifetimes->last_level);
+    free(lifetimes->now);
+    free(lifetimes->now_at);
     free(lifetimes);
 }
 
@@ -99,7 +105,7 @@ uint64_t sim_lifetimes_bytes(const struct sim_lifetimes *lifetimes)
     return sizeof *lifetimes + lifetimes->current_capacity * sizeof *lifetimes->current +
            (uint64_t)lifetimes->capacity * sizeof *lifetimes->records +
            lifetimes->plan->hardware.device_count *
-               (sizeof *lifetimes->in_use + sizeof *lifetimes->last_level);
+               (sizeof *lifetimes->in_use + sizeof *lifetimes->now + sizeof *lifetimes->now_at);
 }
 
 /* --- records -------------------------------------------------------------------------------- */
@@ -159,17 +165,22 @@ static bool begin_record(struct sim_lifetimes *l, const struct plan_place_use *u
 
 /* --- levels --------------------------------------------------------------------------------- */
 
+void sim_lifetimes_finish(struct sim_lifetimes *l)
+{
+    for (uint32_t i = 0; i < l->now_count; i++) {
+        if (l->levels) l->trace->levels[l->trace->level_count++] = l->now[i];
+        if (l->writer) trace_writer_level(l->writer, &l->now[i]);
+    }
+    l->now_count = 0;
+}
+
 /* Notes the level of a place; of several levels at one time the last one is kept. */
 static void note_level(struct sim_lifetimes *l, uint32_t device, double now_s)
 {
-    struct trace *trace = l->trace;
-    uint64_t last = l->last_level[device];
-    if (last == 0 || trace->levels[last - 1].time_s < now_s) {
-        last = ++trace->level_count;
-        l->last_level[device] = last;
-    }
-    trace->levels[last - 1] = (struct trace_level){
-        .time_s = now_s, .bytes = l->in_use[device], .place = 1 + device};
+    if (l->now_count > 0 && l->now[0].time_s < now_s) sim_lifetimes_finish(l);
+    uint32_t i = l->now_at[device];
+    if (i >= l->now_count || l->now[i].place != 1 + device) i = l->now_at[device] = l->now_count++;
+    l->now[i] = (struct trace_level){.time_s = now_s, .bytes = l->in_use[device], .place = 1 + device};
 }
 
 static void note_use(struct sim_lifetimes *l, uint32_t device, double now_s)
@@ -179,7 +190,7 @@ static void note_use(struct sim_lifetimes *l, uint32_t device, double now_s)
         place->peak_bytes = l->in_use[device];
         place->peak_time_s = now_s;
     }
-    if (l->levels) note_level(l, device, now_s);
+    if (l->levels || l->writer) note_level(l, device, now_s);
 }
 
 /* --- public --------------------------------------------------------------------------------- */
@@ -227,7 +238,7 @@ static void end(struct sim_lifetimes *lifetimes, uint32_t index, double now_s)
     lifetimes->in_use[record->device] -= record->bytes;
     if (lifetimes->caching && !lifetimes->caching_failed)
         sim_caching_give(lifetimes->caching[record->device], lifetimes->blocks[index]);
-    if (lifetimes->levels) note_level(lifetimes, record->device, now_s);
+    if (lifetimes->levels || lifetimes->writer) note_level(lifetimes, record->device, now_s);
     record_give_back(lifetimes, index);
 }
 

@@ -11,14 +11,15 @@
 #include "planner/walk/plan_walk.h"
 #include "sim/caching.h"
 #include "traces/trace.h"
+#include "traces/trace_writer.h"
 
 struct sim_lifetimes; /* opaque */
 
 /* Creates the lifetimes; the caller frees them with sim_lifetimes_destroy(). Peaks go to trace->places and, with
- * `levels`, every change to trace->levels; both borrowed. `caching`: the machine on which all device memory comes from
+ * `levels`, every change to trace->levels; both borrowed. `writer` gets every change, too; it may be NULL. `caching`: the machine on which all device memory comes from
  * a caching allocator (sim/caching.h), or NULL. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace,
-                                            bool levels, const struct hardware *caching,
+                                            bool levels, struct trace_writer *writer, const struct hardware *caching,
                                             struct sim_lifetimes **out, struct error *err);
 void sim_lifetimes_destroy(struct sim_lifetimes *lifetimes); /* NULL is fine */
 
@@ -38,6 +39,9 @@ bool sim_lifetimes_use(struct sim_lifetimes *lifetimes, const struct plan_place_
 /* Start or end the operation with these uses. */
 void sim_lifetimes_start(struct sim_lifetimes *lifetimes, const struct sim_uses *uses, double now_s);
 void sim_lifetimes_end(struct sim_lifetimes *lifetimes, const struct sim_uses *uses, double now_s);
+
+/* Hands on the levels of the last moment, after the last operation. */
+void sim_lifetimes_finish(struct sim_lifetimes *lifetimes);
 
 /* Returns the bytes in use at the device. */
 uint64_t sim_lifetimes_in_use(const struct sim_lifetimes *lifetimes, uint32_t device);

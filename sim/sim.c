@@ -283,6 +283,15 @@ static void try_start(struct sim *sim, uint32_t owner)
     start_op(sim, stream);
 }
 
+/* Hands the span to the writer, and those after it that waited for it. */
+static void write_span(struct sim *sim, const struct trace_span *span)
+{
+    struct trace_span next;
+    if (sim->order_failed) return;
+    sim->order_failed = !trace_order_put(&sim->order, span);
+    while (!sim->order_failed && trace_order_take(&sim->order, &next)) trace_writer_span(sim->options->writer, &next);
+}
+
 static void record_span(struct sim *sim, const struct sim_stream *stream, uint32_t owner,
                         const struct sim_op *op)
 {
@@ -291,7 +300,7 @@ static void record_span(struct sim *sim, const struct sim_stream *stream, uint32
     uint32_t op_index = op->op - unit->first_op;
     uint64_t number = sim_window_number(&sim->window, stream->running);
     bool computes = template->kind == OP_COMPUTE;
-    sim->trace->spans[number] = (struct trace_span){
+    const struct trace_span span = {
         .start_s = stream->start_s,
         .end_s = sim->now_s,
         .number = number,
@@ -304,6 +313,8 @@ static void record_span(struct sim *sim, const struct sim_stream *stream, uint32
         .pass = computes ? template->pass : (uint8_t)unit->pass,
         .op_index = op_index < UINT8_MAX ? (uint8_t)op_index : UINT8_MAX,
     };
+    if (sim->options->record_spans) sim->trace->spans[number] = span;
+    if (sim->options->writer) write_span(sim, &span);
 }
 
 /* Returns true for operations that move states on a stream of computations (planner/plan_charges.h). */
@@ -322,7 +333,7 @@ static void end_op(struct sim *sim, uint32_t owner)
     double time_s = sim_time_s(sim);
     sim_lifetimes_end(sim->lifetimes, &uses, time_s);
     sim->trace->jobs[sim_window_unit(window, op)->job].end_s = time_s;
-    if (sim->options->record_spans) record_span(sim, stream, owner, op);
+    if (sim_records(sim)) record_span(sim, stream, owner, op);
 
     if (!moves_states(sim, op)) stream->busy_s += sim->now_s - stream->start_s;
     stream->operations++;
@@ -519,7 +530,7 @@ static enum status fill_result(const struct sim *sim, struct sim_result *result,
     result->represented = sim->symmetry.represented;
     result->collective_paths = sim_collective_flows_path_count(sim->collective_flows);
     result->memory_bytes = sizeof *sim + sim->arena.total_bytes + sim_window_bytes(&sim->window) +
-                           sim_lifetimes_bytes(sim->lifetimes);
+                           sim_lifetimes_bytes(sim->lifetimes) + trace_order_bytes(&sim->order);
     char text[SIM_LIMIT_TEXT_BYTES];
     sim_limit_text(sim->hardware, result, sim->trace, text);
     return arena_string(&result->arena, text, &result->binds, err);
@@ -545,6 +556,9 @@ enum status sim_run(const struct plan *plan, const struct sim_options *options,
     report_progress(&sim);
     trace->makespan_s = result->makespan_s;
     trace->complete = true;
+    sim_lifetimes_finish(sim.lifetimes);
+    if (sim.order_failed) status = error_memory(err, "spans in order", trace_order_bytes(&sim.order));
+    if (options->writer) trace_writer_total(options->writer, trace);
     if (options->record_spans) {
         trace->span_count = sim.total;
         trace_finish(trace);
@@ -553,6 +567,7 @@ out:
     if (!sim.window.walk) plan_walk_destroy(sim.walk);
     sim_window_release(&sim.window);
     sim_steady_release(&sim.steady);
+    trace_order_release(&sim.order);
     sim_lifetimes_destroy(sim.lifetimes);
     sim_dispatch_destroy(sim.live);
     arena_release(&sim.arena);

@@ -15,6 +15,7 @@
 #include "sim/network/collective_flow.h"
 #include "sim/network/flow.h"
 #include "traces/trace.h"
+#include "traces/trace_writer.h"
 
 struct sim_options {
     const struct hardware *hardware; /* NULL: the plan's own; else one with the same number of devices */
@@ -30,6 +31,7 @@ struct sim_options {
                             above 0, every device is simulated */
     uint64_t seed;       /* of the noise, which is drawn by operation number */
     bool record_spans;   /* fill trace->spans and trace->levels; off in sweeps */
+    struct trace_writer *writer; /* gets spans and levels as they come, in little memory; the caller commits it; may be NULL */
     bool caching;        /* device buffers come from a caching allocator (sim/caching.h); fills result->reserved */
     bool no_fold;        /* simulate every device, also those equal to another one (sim/symmetry/symmetry.h). Implied by
                             spans and by caching, because operations that begin at the same time have different orders

@@ -169,7 +169,7 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
 /* --- creation ------------------------------------------------------------------------------- */
 
 /* Fills the host places. The plan gives their contents, which do not change during the run. */
-static enum status fill_hosts(struct sim *sim, struct trace *trace, bool record, struct error *err)
+static enum status fill_hosts(struct sim *sim, struct trace *trace, struct error *err)
 {
     struct arena scratch = {0};
     enum status status = STATUS_OK;
@@ -180,8 +180,9 @@ static enum status fill_hosts(struct sim *sim, struct trace *trace, bool record,
         uint32_t place = trace_host_place(trace, h);
         trace->places[place].capacity_bytes = hardware_host_bytes(sim->hardware);
         trace->places[place].peak_bytes = uses[h].memory_bytes;
-        if (record)
-            trace->levels[trace->level_count++] = (struct trace_level){.place = place, .bytes = uses[h].memory_bytes};
+        const struct trace_level level = {.place = place, .bytes = uses[h].memory_bytes};
+        if (sim->options->record_spans) trace->levels[trace->level_count++] = level;
+        if (sim->options->writer) trace_writer_level(sim->options->writer, &level);
     }
     arena_release(&scratch);
     return status;
@@ -198,7 +199,12 @@ static enum status create_trace(struct sim *sim, uint64_t acquires, struct error
     if (status == STATUS_OK && sim->live)
         status = arena_string(&trace->arena, sim->options->live->policy->name, &trace->policy, err);
     if (status != STATUS_OK) return status;
-    status = fill_hosts(sim, trace, record, err);
+    if (sim->options->writer) {
+        trace->plan_fingerprint = plan_fingerprint(sim->plan);
+        status = trace_writer_begin(sim->options->writer, trace, err);
+        if (status != STATUS_OK) return status;
+    }
+    status = fill_hosts(sim, trace, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < sim->hardware->device_count; d++)
         trace->places[1 + d].capacity_bytes = sim->hardware->devices[d].memory_bytes;
@@ -214,7 +220,7 @@ static enum status join_devices(struct sim *sim, struct error *err)
         status = sim_collective_flows_create(&sim->arena, sim->plan, sim->hardware, sim->collectives,
                                              sim->options->collectives, &sim->collective_flows, err);
     const struct sim_options *options = sim->options;
-    bool all = options->no_fold || options->record_spans || options->caching || options->noise > 0;
+    bool all = options->no_fold || sim_records(sim) || options->caching || options->noise > 0;
     if (status != STATUS_OK || all) return status;
     const struct sim_symmetry_setup setup = {.plan = sim->plan, .hardware = sim->hardware, .slow = options->slow,
                                              .collectives = sim->collectives, .flows = sim->collective_flows};
@@ -248,7 +254,7 @@ enum status sim_create(struct sim *sim, struct error *err)
                                       &sim->durations, err);
     if (status == STATUS_OK) status = sim_create_machine(sim, err);
     if (status == STATUS_OK)
-        status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans,
+        status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans, sim->options->writer,
                                       sim->options->caching ? sim->hardware : NULL, &sim->lifetimes, err);
     if (status == STATUS_OK)
         status = sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err);

@@ -17,6 +17,7 @@
 #include "sim/steady.h"
 #include "sim/symmetry/symmetry.h"
 #include "sim/window.h"
+#include "traces/trace_order.h"
 
 enum sim_stream_state {
     SIM_STREAM_IDLE,
@@ -99,7 +100,15 @@ struct sim {
     double now_s;            /* relative to `zero`, like all times of queue, flows and interference */
     struct sim_steady steady;
     uint64_t total, done, events, skipped; /* operations */
+    struct trace_order order; /* spans that wait for the writer */
+    bool order_failed;        /* no memory for it */
 };
+
+/* Is every operation told one by one? */
+static inline bool sim_records(const struct sim *sim)
+{
+    return sim->options->record_spans || sim->options->writer;
+}
 
 /* Seconds since the first operation started. */
 static inline double sim_time_s(const struct sim *sim)

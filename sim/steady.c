@@ -83,7 +83,7 @@ enum status sim_steady_create(struct sim *sim, struct error *err)
     enum status status = STATUS_OK;
     for (uint32_t s = 0; s < sim->plan->segment_count; s++)
         steady->watching |= sim->plan->segments[s].repeat_count >= REPEATS_MIN;
-    if (sim->live || options->record_spans || options->caching || options->noise > 0) steady->watching = false;
+    if (sim->live || sim_records(sim) || options->caching || options->noise > 0) steady->watching = false;
     if (!steady->watching) return STATUS_OK;
     steady->segment = PLAN_NONE;
     steady->counter_count = sim_flows_counters(sim->flows, steady->counters);

@@ -206,6 +206,8 @@ static void begin_level_block(struct trace_writer *writer, uint64_t first, doubl
 
 static enum status write_levels(struct trace_writer *writer, struct error *err)
 {
+    enum { LEVELS_AT_ONCE = 512 };
+    struct trace_level levels[LEVELS_AT_ONCE];
     struct json_out *out = writer->file.out;
     const uint64_t count = writer->judge.level_count, by_block = trace_block_levels(writer->head.place_count);
     struct trace_held *held = NULL;
@@ -213,15 +215,18 @@ static enum status write_levels(struct trace_writer *writer, struct error *err)
     write_names(out, "level_columns", trace_level_columns, ARRAY_COUNT(trace_level_columns));
     json_out_array_begin(out, "levels", false);
     for (uint64_t i = 0; i < count && status == STATUS_OK; i++) {
-        struct trace_level level;
-        status = spool_read(writer->levels, i * sizeof level, &level, sizeof level, err);
-        if (status != STATUS_OK) break;
-        if (i % by_block == 0) begin_level_block(writer, i, level.time_s, held);
-        held[level.place] = (struct trace_held){.next = i + 1, .time_s = level.time_s, .bytes = level.bytes};
+        const struct trace_level *level = &levels[i % LEVELS_AT_ONCE];
+        if (i % LEVELS_AT_ONCE == 0) {
+            uint64_t part = count - i < LEVELS_AT_ONCE ? count - i : LEVELS_AT_ONCE;
+            status = spool_read(writer->levels, i * sizeof *level, levels, part * sizeof *level, err);
+            if (status != STATUS_OK) break;
+        }
+        if (i % by_block == 0) begin_level_block(writer, i, level->time_s, held);
+        held[level->place] = (struct trace_held){.next = i + 1, .time_s = level->time_s, .bytes = level->bytes};
         json_out_array_begin(out, NULL, true);
-        json_out_double(out, NULL, level.time_s);
-        json_out_u64(out, NULL, level.place);
-        json_out_u64(out, NULL, level.bytes);
+        json_out_double(out, NULL, level->time_s);
+        json_out_u64(out, NULL, level->place);
+        json_out_u64(out, NULL, level->bytes);
         json_out_array_end(out);
     }
     writer->ends.arrays[TRACE_LEVELS] = (struct trace_end){.count = count, .at = json_out_place(out)};
@@ -374,6 +379,11 @@ static enum status write_level_blocks(struct trace_writer *writer, struct json_o
 }
 
 /* --- the end -------------------------------------------------------------------------------- */
+
+void trace_writer_fail(struct trace_writer *writer, const struct error *err)
+{
+    if (writer->err.status == STATUS_OK) writer->err = *err;
+}
 
 void trace_writer_total(const struct trace_writer *writer, struct trace *trace)
 {

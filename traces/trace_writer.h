@@ -24,6 +24,9 @@ MUST_CHECK enum status trace_writer_begin(struct trace_writer *writer, const str
 void trace_writer_span(struct trace_writer *writer, const struct trace_span *span);
 void trace_writer_level(struct trace_writer *writer, const struct trace_level *level);
 
+/* Remembers that the trace cannot be written, as if it were an error of a span. */
+void trace_writer_fail(struct trace_writer *writer, const struct error *err);
+
 /* Fills in makespan and times of jobs from the spans that were written; without spans changes nothing. */
 void trace_writer_total(const struct trace_writer *writer, struct trace *trace);
 

@@ -74,9 +74,10 @@ enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error
         return err->status;
     const char *path = options.operands[0];
     struct trace_reader *reader = NULL;
-    uint64_t spans = 0;
+    uint64_t spans = 0, levels = 0;
     enum status status = trace_reader_open(path, NULL, &reader, err);
-    if (status == STATUS_OK) status = trace_reader_finish(reader, &spans, err);
+    if (status == STATUS_OK && !trace_reader_counts(reader, &spans, &levels))
+        status = trace_reader_finish(reader, &spans, err);
     if (status == STATUS_OK)
         status = (cli->json ? show_json : show_text)(cli, path, trace_reader_head(reader), spans, err);
     trace_reader_close(reader);

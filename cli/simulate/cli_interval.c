@@ -27,6 +27,7 @@ static enum status simulate_drawn(const struct plan *plan, const struct hardware
     own.hardware = &drawn;
     own.seed = options->seed + number; /* for --noise */
     own.record_spans = false;
+    own.writer = NULL;
     own.on_progress = NULL;
     enum status status = machine_draw(hardware, interval->seed, number, &drawn, err);
     if (status == STATUS_OK) status = sim_run(plan, &own, &result, &trace, err);

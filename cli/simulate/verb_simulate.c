@@ -233,8 +233,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     struct swap_report swap = {0};
     bool jobs = request->subject == SIMULATE_JOBS;
     struct arena arena = {0};
-    struct cli_predict_options how = {.spans = request->trace_path != NULL,
-                                      .every_device = request->no_fold, .caching = request->caching,
+    struct cli_predict_options how = {.every_device = request->no_fold, .caching = request->caching,
                                       .demand_first = request->demand_first,
                                       .collectives = (enum sim_collectives_by)request->collectives,
                                       .seed = request->seed};
@@ -250,6 +249,7 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
         status = cli_device_factors(request->slow, "slow", plan.hardware.device_count, &arena, &how.slow, err);
     if (status == STATUS_OK && request->noise) status = read_noise(request->noise, &how.noise, err);
     if (status == STATUS_OK && cli_document_wants_spans(cli, plan_operations(&plan))) how.spans = true;
+    if (status == STATUS_OK && report.trace_path) status = trace_writer_create(report.trace_path, &how.writer, err);
     if (status == STATUS_OK)
         status = request->live ? cli_predict_live(&plan, other.hardware, request->policy, &how, &prediction, err)
                                : cli_predict(&plan, other.hardware, &how, &prediction, err);
@@ -260,8 +260,8 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
                                   &outcome, err);
         report.outcome = &outcome;
     }
-    if (status == STATUS_OK && report.trace_path)
-        status = trace_write(&prediction.trace, report.trace_path, err);
+    if (how.writer && status == STATUS_OK) status = trace_writer_commit(how.writer, &prediction.trace, err);
+    else trace_writer_discard(how.writer);
     if (status == STATUS_OK)
         cli_history_keep(cli, &(struct cli_outcome){.file = report.plan_path, .policy = plan.policy, .plan = &plan,
                                                     .plan_fingerprint = prediction.trace.plan_fingerprint,

@@ -130,6 +130,7 @@ struct sim_options cli_predict_sim_options(const struct hardware *hardware, cons
         .demand_first = how->demand_first,
         .seed = how->seed,
         .record_spans = how->spans,
+        .writer = how->writer,
         .caching = how->caching,
         .no_fold = how->every_device,
         .no_skip = how->every_device,

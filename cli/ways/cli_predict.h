@@ -32,6 +32,7 @@ struct cli_predict_options {
     uint64_t seed;
     bool caching;      /* device memory comes from a caching allocator */
     bool demand_first;
+    struct trace_writer *writer; /* as in struct sim_options; NULL: no trace is written */
     bool spans;        /* the trace records every operation */
     bool every_device; /* simulate every device and every repetition, also those equal to others */
 };

@@ -157,7 +157,7 @@ enum status run_plan(const struct plan *plan, const struct run_options *options,
     if (status == STATUS_OK) status = loop_init(&loop, err);
     if (status == STATUS_OK) status = run_saver_create(&run, loop.states, &run.saver, err);
     if (status == STATUS_OK)
-        status = run_record_create(plan, options->record_spans, trace, &loop.record, err);
+        status = run_record_create(plan, options->record_spans, options->writer, trace, &loop.record, err);
     if (status != STATUS_OK) goto out;
 
     run.start_s = clock_s();

@@ -252,7 +252,7 @@ enum status run_live_create(struct run_loop *loop, struct run_live **out, struct
         const struct plan_dispatch_options asked = policy_process_dispatch(options->live, options->live_seed);
         status = plan_dispatch_create(loop->plan, &asked, &live->dispatch, err);
     }
-    if (status == STATUS_OK && (options->record_spans || options->record_order))
+    if (status == STATUS_OK && (options->record_spans || options->writer || options->record_order))
         status = make_room_for_order(live, err);
     if (status == STATUS_OK)
         *out = live;

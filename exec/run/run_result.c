@@ -84,7 +84,7 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
 enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error *err)
 {
     struct run *const run = loop->run;
-    run_record_finish(loop->record);
+    TRY(run_record_finish(loop->record, err));
     run_saver_finish(run->saver);
     run_saver_stop(run->saver);
     sum_up_jobs(loop, trace);

@@ -40,7 +40,7 @@ struct run_options {
     struct policy_process *live;     /* asked for the next unit of a plan with choices (run_live.h); borrowed;
                                         NULL: the plan's order */
     uint64_t live_seed;
-    bool record_order;           /* live: fill result->order; always done with record_spans */
+    bool record_order;           /* live: fill result->order; always done with record_spans or a writer */
     const char *log_path;        /* JSON lines per minibatch; NULL: none; "-": standard output */
     bool log_goes_on;            /* append to the log, even if no job continues from a checkpoint: other jobs may
                                     have done so */
@@ -50,7 +50,8 @@ struct run_options {
     struct storage_options storage; /* only the folder is used; NULL: no storage */
     enum run_on_nan on_nan;
     bool keep_going;             /* a failed job does not end the others */
-    bool record_spans;
+    bool record_spans;           /* keep spans and levels in the trace */
+    struct trace_writer *writer; /* gets spans and levels as they come; the caller commits it; may be NULL */
     bool tf32;                   /* see device_options */
     bool poison;                 /* for tests, see device_options */
     uint64_t delay_seed;

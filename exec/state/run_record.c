@@ -1,8 +1,7 @@
 /*
  * Spans come in plan order, which is the order of a trace. Changes of memory levels come in that
- * order too, but a trace needs them by time, across streams. They are collected as (time, place,
- * change in bytes), sorted at the end and summed up. If two changes have the same time, memory is
- * released before it is acquired: the next user of a slot waits for the last one.
+ * order too, but a trace needs them by time, across streams. They are collected (run_changes.h) and
+ * summed up at the end.
  *
  * A slot is acquired when the operation with ACQUIRE starts and released when the operation with
  * RELEASE ends; in the plan's terms another stream may then still read it for a moment.
@@ -11,27 +10,22 @@
  */
 #include "exec/state/run_record.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
+#include "base/try.h"
+#include "exec/state/run_changes.h"
 
-struct run_record_change {
-    double time_s;
-    uint64_t order; /* of arrival */
-    int64_t bytes;
-    uint32_t place;
-};
+/* Changes in memory, at most: 8 MiB of them. */
+enum { CHANGES_MAX = 1 << 18 };
 
 struct run_record {
     const struct plan *plan;
     struct trace *trace;
-    bool spans;
-    struct run_record_change *changes;
-    uint64_t change_count, change_limit;
+    bool spans;                  /* keep them in `trace` */
+    struct trace_writer *writer; /* gets them; may be NULL */
+    struct run_changes *changes; /* NULL: only totals are kept */
     uint64_t *level; /* per place, in plan order */
     double *busy_s;  /* per stream */
     double first_s, last_s;
@@ -55,7 +49,17 @@ static uint64_t count_changes(const struct plan *plan)
     return total;
 }
 
-enum status run_record_create(const struct plan *plan, bool spans, struct trace *trace,
+static enum status init_trace(struct run_record *record, uint64_t change_limit, struct error *err)
+{
+    const struct plan *const plan = record->plan;
+    enum status status = trace_init(record->trace, plan, TRACE_MEASURED, record->spans ? plan_operations(plan) : 0,
+                                    record->spans ? change_limit + 1 : 0, err);
+    if (status != STATUS_OK || !record->writer) return status;
+    record->trace->plan_fingerprint = plan_fingerprint(plan);
+    return trace_writer_begin(record->writer, record->trace, err);
+}
+
+enum status run_record_create(const struct plan *plan, bool spans, struct trace_writer *writer, struct trace *trace,
                               struct run_record **out, struct error *err)
 {
     struct run_record *record = alloc_zeroed(1, sizeof *record);
@@ -63,19 +67,17 @@ enum status run_record_create(const struct plan *plan, bool spans, struct trace 
     record->plan = plan;
     record->trace = trace;
     record->spans = spans;
+    record->writer = writer;
     record->first_s = INFINITY;
-    record->change_limit = spans ? count_changes(plan) : 0;
+    const uint64_t change_limit = count_changes(plan);
     const uint32_t places = plan->hardware.device_count + 1;
     record->level = alloc_zeroed(places, sizeof *record->level);
     record->busy_s = alloc_zeroed(plan_stream_count(plan), sizeof *record->busy_s);
-    if (spans) record->changes = alloc_zeroed(record->change_limit + 1, sizeof *record->changes);
     enum status status = STATUS_OK;
-    if (!record->level || !record->busy_s || (spans && !record->changes))
-        status = error_memory(err, "the record of a run",
-                              record->change_limit * sizeof *record->changes);
-    if (status == STATUS_OK)
-        status = trace_init(trace, plan, TRACE_MEASURED, spans ? plan_operations(plan) : 0,
-                            spans ? record->change_limit + 1 : 0, err);
+    if (!record->level || !record->busy_s) status = error_memory(err, "the record of a run", places * sizeof *record->level);
+    if (status == STATUS_OK && (spans || writer))
+        status = run_changes_create(change_limit < CHANGES_MAX ? (size_t)change_limit : CHANGES_MAX, &record->changes, err);
+    if (status == STATUS_OK) status = init_trace(record, change_limit, err);
     if (status == STATUS_OK)
         *out = record;
     else
@@ -86,7 +88,7 @@ enum status run_record_create(const struct plan *plan, bool spans, struct trace 
 void run_record_destroy(struct run_record *record)
 {
     if (!record) return;
-    free(record->changes);
+    run_changes_destroy(record->changes);
     free(record->level);
     free(record->busy_s);
     free(record);
@@ -94,11 +96,7 @@ void run_record_destroy(struct run_record *record)
 
 static void add_change(struct run_record *record, double time_s, uint32_t place, int64_t bytes)
 {
-    if (bytes == 0) return;
-    assert(record->change_count < record->change_limit);
-    record->changes[record->change_count] = (struct run_record_change){
-        .time_s = time_s, .order = record->change_count, .bytes = bytes, .place = place};
-    record->change_count++;
+    if (bytes != 0) run_changes_add(record->changes, time_s, place, bytes);
 }
 
 void run_record_span(struct run_record *record, const struct trace_span *span)
@@ -107,10 +105,9 @@ void run_record_span(struct run_record *record, const struct trace_span *span)
     record->first_s = fmin(record->first_s, span->start_s);
     record->last_s = fmax(record->last_s, span->end_s);
     record->busy_s[span->stream] += span->end_s - span->start_s;
-    if (record->spans) {
-        trace->spans[trace->span_count++] = *span;
-        return;
-    }
+    if (record->spans) trace->spans[trace->span_count++] = *span;
+    if (record->writer) trace_writer_span(record->writer, span);
+    if (record->changes) return;
     struct trace_job *const job = &trace->jobs[span->job];
     if (job->end_s == 0) job->start_s = span->start_s; /* its first operation */
     job->start_s = fmin(job->start_s, span->start_s);
@@ -125,7 +122,7 @@ double run_record_busy_s(const struct run_record *record, uint32_t stream)
 void run_record_slots(struct run_record *record, const struct run_slots *slots)
 {
     const uint32_t place = 1 + slots->device;
-    if (record->spans) {
+    if (record->changes) {
         add_change(record, slots->start_s, place, (int64_t)slots->acquired_bytes);
         add_change(record, slots->end_s, place, -(int64_t)slots->released_bytes);
         return;
@@ -139,37 +136,48 @@ void run_record_slots(struct run_record *record, const struct run_slots *slots)
     record->level[place] -= slots->released_bytes;
 }
 
-static int compare_changes(const void *left, const void *right)
-{
-    const struct run_record_change *const a = left, *const b = right;
-    if (a->time_s < b->time_s || a->time_s > b->time_s) return a->time_s < b->time_s ? -1 : 1;
-    if ((a->bytes < 0) != (b->bytes < 0)) return a->bytes < 0 ? -1 : 1;
-    return a->order < b->order ? -1 : a->order > b->order;
-}
-
-void run_record_finish(struct run_record *record)
+static void add_level(struct run_record *record, const struct trace_level *level)
 {
     struct trace *const trace = record->trace;
-    trace_finish(trace);
-    trace->places[0].peak_bytes = plan_host_bytes(record->plan);
-    if (!record->spans) {
-        trace->makespan_s = fmax(0, record->last_s - record->first_s);
-        if (isinf(record->first_s)) trace->makespan_s = 0;
-        return;
-    }
-    trace->levels[trace->level_count++] =
-        (struct trace_level){.bytes = trace->places[0].peak_bytes, .place = 0};
-    qsort(record->changes, record->change_count, sizeof *record->changes, compare_changes);
-    for (uint64_t i = 0; i < record->change_count; i++) {
-        const struct run_record_change *const change = &record->changes[i];
-        uint64_t *const level = &record->level[change->place];
-        *level += (uint64_t)change->bytes; /* two's complement: adds or subtracts */
-        trace->levels[trace->level_count++] = (struct trace_level){
-            .time_s = change->time_s, .bytes = *level, .place = change->place};
-        struct trace_place *const place = &trace->places[change->place];
+    if (record->spans) trace->levels[trace->level_count++] = *level;
+    if (record->writer) trace_writer_level(record->writer, level);
+}
+
+/* Levels in the order of time, and their peaks. */
+static enum status add_levels(struct run_record *record, struct error *err)
+{
+    struct trace *const trace = record->trace;
+    add_level(record, &(struct trace_level){.bytes = trace->places[0].peak_bytes, .place = 0});
+    for (;;) {
+        struct run_change change;
+        bool more;
+        TRY(run_changes_next(record->changes, &change, &more, err));
+        if (!more) return STATUS_OK;
+        uint64_t *const level = &record->level[change.place];
+        *level += (uint64_t)change.bytes; /* two's complement: adds or subtracts */
+        add_level(record, &(struct trace_level){.time_s = change.time_s, .bytes = *level, .place = change.place});
+        struct trace_place *const place = &trace->places[change.place];
         if (*level > place->peak_bytes) {
             place->peak_bytes = *level;
-            place->peak_time_s = change->time_s;
+            place->peak_time_s = change.time_s;
         }
     }
+}
+
+enum status run_record_finish(struct run_record *record, struct error *err)
+{
+    struct trace *const trace = record->trace;
+    if (record->writer) trace_writer_total(record->writer, trace);
+    trace_finish(trace);
+    trace->places[0].peak_bytes = plan_host_bytes(record->plan);
+    if (record->changes) {
+        struct error failed = {0};
+        if (add_levels(record, &failed) == STATUS_OK) return STATUS_OK;
+        if (record->writer) trace_writer_fail(record->writer, &failed); /* the run is more than its trace */
+        if (record->spans) *err = failed;
+        return err->status;
+    }
+    trace->makespan_s = fmax(0, record->last_s - record->first_s);
+    if (isinf(record->first_s)) trace->makespan_s = 0;
+    return STATUS_OK;
 }

@@ -144,6 +144,41 @@ static char *written(const struct trace *trace, const char *name, size_t *length
     return support_slurp(path, length);
 }
 
+/* Written while it is simulated, and from memory afterwards. */
+static void test_a_writer_gets_what_is_kept_in_memory(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("sim/sim.h");
+    for (uint32_t round = 0; round < 60; round++) {
+        struct random_plan_shape shape = shape_of(seed, 5 * round);
+        struct plan plan = {0};
+        struct sim_test_outcome outcome;
+        struct sim_options options = {0};
+        struct sim_result result = {0};
+        struct trace trace = {0};
+        struct error err = {0};
+        size_t lengths[2];
+        char *texts[2];
+        random_plan(&shape, &plan);
+        sim_test_simulate(&plan, &outcome);
+        texts[0] = written(&outcome.trace, "memory.json", &lengths[0]);
+        if (trace_writer_create(support_path("stream.json"), &options.writer, &err) ||
+            sim_run(&plan, &options, &result, &trace, &err) || trace_writer_commit(options.writer, &trace, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(trace.span_count, 0);
+        texts[1] = support_slurp(support_path("stream.json"), &lengths[1]);
+        assert_int_equal(lengths[0], lengths[1]);
+        assert_memory_equal(texts[0], texts[1], lengths[0]);
+        free(texts[0]);
+        free(texts[1]);
+        sim_result_release(&result);
+        trace_release(&trace);
+        sim_test_release(&outcome);
+        plan_release(&plan);
+    }
+    support_clean();
+}
+
 static void test_two_runs_give_the_same_bytes(void **state)
 {
     (void)state;
@@ -194,6 +229,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_the_reference),
+        cmocka_unit_test(test_a_writer_gets_what_is_kept_in_memory),
         cmocka_unit_test(test_two_runs_give_the_same_bytes),
         cmocka_unit_test(test_device_numbers_mean_nothing),
     };

@@ -367,8 +367,8 @@ static void bad_files_are_refused_with_their_place(void **state)
         const char *find, *put, *message;
         enum status status;
     } cases[] = {
-        {"\"spillway_trace\": 1", "\"spillway_trace\": 2",
-         "t:1:20: trace version 2 is not known (expected 1)", STATUS_BAD_INPUT},
+        {"\"spillway_trace\": 1", "\"spillway_trace\": 3",
+         "t:1:20: trace version 3 is not known (expected 1 or 2)", STATUS_BAD_INPUT},
         {"\"source\": \"measured\"", "\"source\": \"guessed\"",
          "t:1:33: ", STATUS_BAD_INPUT},
         {"00000000000000ff", "00000000000000FF",
