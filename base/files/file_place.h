@@ -1,6 +1,6 @@
 /* Places in files: where reading can start in the middle. */
-#ifndef SPILLWAY_BASE_FILE_PLACE_H
-#define SPILLWAY_BASE_FILE_PLACE_H
+#ifndef SPILLWAY_BASE_FILES_FILE_PLACE_H
+#define SPILLWAY_BASE_FILES_FILE_PLACE_H
 
 #include <stdint.h>
 

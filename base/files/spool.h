@@ -2,8 +2,8 @@
  * Bytes that are kept until they are read: in memory while they are few, then in a file without a name, which is gone
  * when the process ends, however it ends.
  */
-#ifndef SPILLWAY_BASE_SPOOL_H
-#define SPILLWAY_BASE_SPOOL_H
+#ifndef SPILLWAY_BASE_FILES_SPOOL_H
+#define SPILLWAY_BASE_FILES_SPOOL_H
 
 #include <stddef.h>
 #include <stdint.h>

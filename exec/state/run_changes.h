@@ -2,8 +2,8 @@
  * Changes of memory in use, which come in the order of the plan and are wanted in the order of time. Memory does not grow
  * with their number: what does not fit is sorted and kept in a file.
  */
-#ifndef SPILLWAY_EXEC_RUN_CHANGES_H
-#define SPILLWAY_EXEC_RUN_CHANGES_H
+#ifndef SPILLWAY_EXEC_STATE_RUN_CHANGES_H
+#define SPILLWAY_EXEC_STATE_RUN_CHANGES_H
 
 #include <stdbool.h>
 #include <stddef.h>
