@@ -95,7 +95,7 @@ enum status run_log_open(const char *path, const struct plan *plan, const struct
         log->file = strcmp(path, "-") == 0 ? stdout : fopen(path, head->goes_on ? "ae" : "we");
         if (!log->file) {
             free(log);
-            return error_io(err, "cannot write the log '%s'", path);
+            return error_input(err, "cannot write the log '%s'", path);
         }
     }
     pthread_mutex_init(&log->lock, NULL);
