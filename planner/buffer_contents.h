@@ -13,7 +13,7 @@ struct buffer_extent {
     uint32_t thing;
 };
 
-/* Zeroed: empty. Ends with contents_release(). */
+/* Zeroed: empty. Ends with buffer_contents_release(). */
 struct buffer_contents {
     struct buffer_extent *extents; /* ascending, disjoint; neighbours that continue each other are merged */
     uint32_t count, capacity;

@@ -195,8 +195,9 @@ enum plan_pass {
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
 
-/* A new kind comes last. Host memory is added up by it in host_need.c (before there is a plan), plan_host_bytes() of plan.c, and by host
- * in plan_hosts.c; walk/plan_parts.c says what it holds, and check/plan_check_hosts.c judges. */
+/* A new kind comes last. Three places add up host memory by kind: host_need.c before there is a plan, plan_host_bytes() in
+ * plan.c, and plan_hosts.c for each host. planner/walk/memory_breakdown.c lists the contents of a host, and
+ * planner/check/plan_check_hosts.c judges them. */
 enum plan_buffer_kind {
     BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/job/memory.h) */
     BUFFER_PARAMETERS,     /* only the parameters, on a device, for a forward pass; in parallel jobs whole weights,

@@ -1,10 +1,10 @@
 /*
- * Minibatches of a schedule that are proven to be placed like the ones before, and left out.
+ * Minibatches of a schedule that are proven to repeat, and are therefore placed once.
  *
- * A job of a hundred thousand minibatches is placed like one of a few: after some of them the clocks of placing.h stand
- * as they stood a number of minibatches before, all later by the same time, and everything that is decided from there is
- * decided again. So the scheduler looks each time the same job ends a minibatch, and when it finds the state of an
- * earlier look, it skips the cycles in which no job ends. The schedule keeps the cycle once, with the number of cycles.
+ * After some minibatches the clocks of schedule_builder.h stand as they stood a number of minibatches before, all later by
+ * the same time. Every decision from there on repeats. The scheduler therefore looks each time the same job ends a
+ * minibatch. When it finds the state of an earlier look, it skips the cycles in which no job ends. The schedule stores
+ * the cycle once, with the number of cycles.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
