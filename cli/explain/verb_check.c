@@ -31,7 +31,7 @@
 #include "planner/solve/instance/instance_io.h"
 #include "sim/serving/serving_io.h"
 #include "sim/swarm/swarm_io.h"
-#include "traces/chrome_read.h"
+#include "traces/exchange/chrome_read.h"
 #include "traces/trace_reader.h"
 
 enum { HOLDS_BYTES = 256 };

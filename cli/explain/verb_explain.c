@@ -18,7 +18,7 @@
 #include "cli/explain/trace_times.h"
 #include "cli/ways/cli_predict.h"
 #include "planner/check/plan_io.h"
-#include "traces/chrome_read.h"
+#include "traces/exchange/chrome_read.h"
 
 struct explain_request {
     const char *plan_path, *trace_path; /* trace_path may be NULL */

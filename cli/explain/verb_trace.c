@@ -12,7 +12,7 @@
 #include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_trace.h"
-#include "traces/chrome.h"
+#include "traces/exchange/chrome.h"
 #include "traces/trace_reader.h"
 
 static const off_t large_bytes = 100 * 1000 * 1000;

@@ -33,7 +33,7 @@
 #include "planner/walk/plan_walk.h"
 #include "sim/duration.h"
 #include "sim/engine/allocate.h"
-#include "traces/chakra.h"
+#include "traces/exchange/chakra.h"
 
 enum { RANKS_AT_ONCE = 256, SIGNALS_KEPT = 1 << 12, DEPS_MAX = 2 * (DEVICES_MAX * STREAM_HOST + 8) };
 static const uint64_t operations_max = (uint64_t)1 << 40;

@@ -1,5 +1,5 @@
 /*
- * Exports a plan as execution traces of MLCommons Chakra (traces/chakra.h), for simulators that read them.
+ * Exports a plan as execution traces of MLCommons Chakra (traces/exchange/chakra.h), for simulators that read them.
  *
  * Rank r is device r. Computations and copies between host and device are nodes of the device of their instance; host
  * computations too, with is_cpu_op. A copy from another device is a RECV at its target and a SEND at its source. A

@@ -1,5 +1,5 @@
 /*
- * Execution traces of MLCommons Chakra (traces/chakra.h), simulated on a machine as a graph of activities
+ * Execution traces of MLCommons Chakra (traces/exchange/chakra.h), simulated on a machine as a graph of activities
  * (sim/chakra/graph.h).
  *
  * Rank r is device r. Its computations are sequential; so are its copies in, its copies out, its receives and the
@@ -22,7 +22,7 @@
 #define SPILLWAY_SIM_CHAKRA_CHAKRA_IMPORT_H
 
 #include "sim/chakra/graph.h"
-#include "traces/chakra.h"
+#include "traces/exchange/chakra.h"
 
 /*
  * Simulates a trace. `hardware` has at least one device per rank. Result and trace are filled as by sim_graph_run();

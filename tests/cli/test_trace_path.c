@@ -1,5 +1,5 @@
 /*
- * cli/explain/trace_times.h and traces/chrome_read.h: the path of a trace without its plan against one found by looking at
+ * cli/explain/trace_times.h and traces/exchange/chrome_read.h: the path of a trace without its plan against one found by looking at
  * all pairs, its parts against the makespan; other programs' traces, and what is wrong about them.
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "cli/explain/trace_times.h"
 #include "planner/plan.h"
 #include "tests/support/support_seed.h"
-#include "traces/chrome_read.h"
+#include "traces/exchange/chrome_read.h"
 
 /* --- paths ------------------------------------------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 
 #include "cli/explain/critical_path.h"
 #include "cli/explain/trace_times.h"
-#include "traces/chrome_read.h"
+#include "traces/exchange/chrome_read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,4 +1,4 @@
-/* traces/chrome.h, judged from outside: jansson reads the file and the rules are recomputed. */
+/* traces/exchange/chrome.h, judged from outside: jansson reads the file and the rules are recomputed. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 #include "base/random.h"
 #include "planner/plan.h"
 #include "tests/support/sim/support_traces.h"
-#include "traces/chrome.h"
+#include "traces/exchange/chrome.h"
 
 /* --- the judge ------------------------------------------------------------------------------ */
 
@@ -349,5 +349,5 @@ int main(void)
         cmocka_unit_test(a_limit_cuts_memory_as_well),
         cmocka_unit_test(what_nanoseconds_cannot_hold_is_refused),
     };
-    return cmocka_run_group_tests_name("traces/chrome.h", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("traces/exchange/chrome.h", tests, NULL, NULL);
 }

@@ -1,10 +1,10 @@
 /* Writes nodes. A node is built in memory, since its length comes before it. */
-#include "traces/chakra.h"
+#include "traces/exchange/chakra.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "traces/chakra_fields.h"
+#include "traces/exchange/chakra_fields.h"
 
 static const char version[] = "1.0.0";
 

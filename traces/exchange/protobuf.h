@@ -12,8 +12,8 @@
  *
  * Source: Protocol Buffers, "Encoding" (protobuf.dev); in message streams a length precedes each message.
  */
-#ifndef SPILLWAY_TRACES_PROTOBUF_H
-#define SPILLWAY_TRACES_PROTOBUF_H
+#ifndef SPILLWAY_TRACES_EXCHANGE_PROTOBUF_H
+#define SPILLWAY_TRACES_EXCHANGE_PROTOBUF_H
 
 #include <stdbool.h>
 #include <stddef.h>

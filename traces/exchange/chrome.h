@@ -3,8 +3,8 @@
  * track per stream, counters of memory, flow arrows from a copy to the computation that needs it.
  * Events of one track never overlap. Compressed when the name ends in .gz.
  */
-#ifndef SPILLWAY_TRACES_CHROME_H
-#define SPILLWAY_TRACES_CHROME_H
+#ifndef SPILLWAY_TRACES_EXCHANGE_CHROME_H
+#define SPILLWAY_TRACES_EXCHANGE_CHROME_H
 
 #include "traces/trace.h"
 

@@ -25,7 +25,7 @@
  *
  * Source: "Trace Event Format" (Google, 2016), complete, metadata, counter and flow events.
  */
-#include "traces/chrome.h"
+#include "traces/exchange/chrome.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* The files of a trace: one for each rank, and one of process groups. */
 #include "base/try.h"
-#include "traces/chakra.h"
+#include "traces/exchange/chakra.h"
 
 #include <inttypes.h>
 #include <stdio.h>

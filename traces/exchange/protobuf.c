@@ -1,5 +1,5 @@
 /* See protobuf.h. */
-#include "traces/protobuf.h"
+#include "traces/exchange/protobuf.h"
 
 #include <assert.h>
 #include <inttypes.h>

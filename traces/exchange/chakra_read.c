@@ -2,7 +2,7 @@
  * Reads one rank. The bytes are read twice: first to count and check, then into arrays of the right size. Unknown
  * fields and attributes are skipped, as protocol buffers require; known ones must have a type that can hold them.
  */
-#include "traces/chakra.h"
+#include "traces/exchange/chakra.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "base/size.h"
 #include "base/try.h"
-#include "traces/chakra_fields.h"
+#include "traces/exchange/chakra_fields.h"
 
 const char *const chakra_collective_names[CHAKRA_COLLECTIVE_COUNT] = {
     "ALL_REDUCE", "REDUCE",     "ALL_GATHER",     "GATHER",               "SCATTER",

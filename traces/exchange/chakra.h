@@ -2,7 +2,7 @@
  * Execution traces of MLCommons Chakra: the operations of each rank of a training, in one file per rank.
  *
  * PREFIX.R.et holds the nodes of rank R: a GlobalMetadata message, then one message per Node, each preceded by its
- * length (traces/protobuf.h). A node is a computation, a copy between the device and memory outside it, one end of a
+ * length (traces/exchange/protobuf.h). A node is a computation, a copy between the device and memory outside it, one end of a
  * message, or a rank's part in a collective. It begins when its dependencies, all of its own rank, have ended. Ranks
  * synchronise only by messages and collectives.
  *
@@ -33,8 +33,8 @@
  *
  * Source: mlcommons/chakra, schema/protobuf/et_def.proto and src/feeder (field numbers, names, types).
  */
-#ifndef SPILLWAY_TRACES_CHAKRA_H
-#define SPILLWAY_TRACES_CHAKRA_H
+#ifndef SPILLWAY_TRACES_EXCHANGE_CHAKRA_H
+#define SPILLWAY_TRACES_EXCHANGE_CHAKRA_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/files/file.h"
-#include "traces/protobuf.h"
+#include "traces/exchange/protobuf.h"
 
 #define CHAKRA_NONE UINT32_MAX
 

@@ -1,6 +1,6 @@
 /* Field numbers of Chakra's messages (et_def.proto), only for reading and writing. */
-#ifndef SPILLWAY_TRACES_CHAKRA_FIELDS_H
-#define SPILLWAY_TRACES_CHAKRA_FIELDS_H
+#ifndef SPILLWAY_TRACES_EXCHANGE_CHAKRA_FIELDS_H
+#define SPILLWAY_TRACES_EXCHANGE_CHAKRA_FIELDS_H
 
 enum { CHAKRA_METADATA_VERSION = 1 };
 

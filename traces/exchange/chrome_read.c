@@ -2,7 +2,7 @@
  * Events are collected, sorted by track and time, reduced to outermost events, and classified by kind and name. Names
  * and tracks are borrowed from the text's tree until the trace has copies.
  */
-#include "traces/chrome_read.h"
+#include "traces/exchange/chrome_read.h"
 
 #include <jansson.h>
 #include <math.h>

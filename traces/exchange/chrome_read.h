@@ -10,8 +10,8 @@
  * Copies of a track, recognised by their names (HtoD, DtoH, PtoP), and collectives (nccl) form separate streams.
  * Operations of one name form one job of the trace; the job with the most seconds comes first.
  */
-#ifndef SPILLWAY_TRACES_CHROME_READ_H
-#define SPILLWAY_TRACES_CHROME_READ_H
+#ifndef SPILLWAY_TRACES_EXCHANGE_CHROME_READ_H
+#define SPILLWAY_TRACES_EXCHANGE_CHROME_READ_H
 
 #include "traces/trace.h"
 
