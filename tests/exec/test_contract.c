@@ -1,18 +1,18 @@
 /* label: long
  *
- * The contract of training: a plan changes when and where, never what is computed.
+ * The contract of training: a plan changes the time and the place of a computation, never its result.
  *
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
- * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, or kept by
- * some shards alone, with
+ * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, or kept
+ * only by some shards, with
  * states in host memory, some of them on storage or all, or jobs in files until their turn, carried out with random pauses on every stream
  * and with every released range filled with NaN: the losses of each step and of each evaluation, the
- * final weights and those of the best evaluation have the same bits as when each job runs alone on a
- * device that holds all of it, whether two devices copy to each other directly or through the host. The
+ * final weights and the weights of the best evaluation have the same bits as when each job is the only one
+ * on a device that holds all of it, whether two devices copy to each other directly or through the host. The
  * same for each family of networks that can be trained, and for jobs
- * whose weights or moments are in bf16, one beside the other, of a width that leaves rows unaligned; and for
- * jobs that clip, which can only be spilled: alone, each is one shard beside its embedding. One that clips
- * at a norm no gradient has ends with the bits of one that does not clip at all.
+ * whose weights or moments are in bf16, next to each other, of a width that leaves rows unaligned; and for
+ * jobs that clip, which can only be spilled: in a run of its own, each is one shard and its embedding. A job
+ * that clips at a norm no gradient has ends with the same bits as a job that does not clip at all.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +38,7 @@
 enum { FP32 = PRECISION_FP32, BF16 = PRECISION_BF16, ROUNDED = PRECISION_BF16_WEIGHTS };
 enum { JOBS = 3, STEPS = 5, EVERY = 2, EVALUATIONS = 3 };
 
-/* Three blocks of width 32 each: as many parameters that the same devices are too small. */
+/* Three blocks of width 32 each: enough parameters that the same devices are too small. */
 static const struct subject {
     const char *config;
     double first_loss; /* of guessing */
@@ -64,7 +64,7 @@ static const struct subject {
      "\"num_attention_heads\": 3, \"head_dim\": 12, \"intermediate_size\": 133, "
      "\"image_size\": 16, \"patch_size\": 4, \"qkv_bias\": false, \"num_labels\": 10}",
      2.303, {0}, {0}, {0}},
-    /* in every step, in none, and in some; and beside a job that does not */
+    /* clips in every step, in none, and in some; and together with a job that does not clip */
     {"{\"model_type\": \"gpt2\", \"n_layer\": 3, \"n_embd\": 32, \"n_head\": 4, "
      "\"n_positions\": 32, \"vocab_size\": 131}",
      4.875, {0.02, NEVER, 0.7}, {0}, {0}},
@@ -89,7 +89,7 @@ static const struct subject {
      2.303, {0}, {ROUNDED, ROUNDED, ROUNDED}, {FP32, BF16, BF16}},
 };
 
-/* What was seen of a plan, beside its outcome. */
+/* Properties of a plan, in addition to its outcome. */
 struct shape {
     uint32_t shards;
     uint64_t stored_bytes; /* of states on storage */
@@ -215,7 +215,7 @@ static bool clips_at_all(const struct subject *subject)
     return false;
 }
 
-/* The jobs that clip in no step, or do not clip, are those of before; the others are not. */
+/* Checks that jobs that clip in no step, or do not clip, end as before, and that the others do not. */
 static void check_clipping(const struct subject *subject, const struct planner_options *options,
                            const struct outcome *alone)
 {
@@ -237,7 +237,7 @@ static void check_clipping(const struct subject *subject, const struct planner_o
     }
 }
 
-/* What the draws of all subjects covered. */
+/* Counts the cases that the draws of all subjects covered. */
 static struct coverage {
     uint32_t place[PLANNER_PLACE_COUNT], mode[ACTIVATIONS_COUNT], all_stored, some_stored, direct;
     uint32_t losses[2], mixed, turns;

@@ -1,5 +1,5 @@
 /* label: medium
- * Checkpoints: what is written is read, whatever the cuts; what is damaged is passed over; and at
+ * Checkpoints: written data is read back, whatever the cuts; damaged checkpoints are skipped; and at
  * whatever call the disk fails, the program is killed or the power goes, the newest complete
  * checkpoint is found and nothing that was promised is lost.
  */
@@ -33,7 +33,7 @@ enum { STEPS = 4, KEEP = 2 };
 
 static const struct checkpoint_origin origin = {"host", "a library 1.2", 3};
 static double losses[64];
-/* Of a job that is evaluated after every step: the best is step 2, which is soon too old. */
+/* The evaluations of a job that is evaluated after every step: the best is step 2, which is soon too old. */
 static struct evaluation_progress evaluations[] = {{1, 5.25}, {2, 1.5}, {3, NAN}, {4, 2.125}, {5, 1.5}};
 
 static struct checkpoint_history history_of(const struct job *job, uint64_t step)
@@ -45,7 +45,7 @@ static struct checkpoint_history history_of(const struct job *job, uint64_t step
     };
 }
 
-/* What is read of the losses; evaluations are not asked for. */
+/* Asks for the losses only, to be read into `to`; evaluations are not read. */
 static struct checkpoint_history only_losses(double *to)
 {
     return (struct checkpoint_history){.losses = to};
@@ -101,8 +101,8 @@ static void *number(const struct job *job, const struct weights_tensor *tensor, 
     return at + i * number_bytes(job, part);
 }
 
-/* Numbers that say of which step, shard and word they are; NaN and infinity among them. Only where
- * there are tensors: what lies between them is nobody's. */
+/* Numbers that say of which step, shard and word they are; NaN and infinity among them. Writes only
+ * to tensors: the gaps between tensors belong to no tensor. */
 static void fill(const struct trainer *trainer, uint64_t step)
 {
     const uint32_t parts = 1 + optimizer_moments(trainer->job.optimizer.kind);
@@ -250,7 +250,7 @@ static void test_the_best(void **state)
     assert_string_equal(safetensors_metadata(file, "evaluation"), "3 minibatches, none, tokens 0");
     safetensors_close(file);
 
-    /* only the parameters, into room for them alone */
+    /* only the parameters, into memory that has room only for them */
     float *const alone = calloc(1, trainer.parameters[0].bytes);
     float *const places[] = {alone, trainer.states[1]};
     assert_non_null(alone);
@@ -265,7 +265,7 @@ static void test_the_best(void **state)
                         trainer.parameters[0].entries[0].bytes);
     free(alone);
 
-    /* evaluated on something else the training is the same, and the evaluations begin anew */
+    /* with other evaluation data the training is the same, and the evaluations start again from the first */
     subject = subject_of(&trainer);
     trainer.job.evaluation.minibatches = 4;
     assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_OK);
@@ -371,7 +371,7 @@ static void check_other(struct disk *disk, struct trainer *trainer, const char *
     assert_null(strchr(err.text, '\n'));
 }
 
-/* Whatever decides a step; what it does not decide makes no difference. */
+/* Every option that decides a step counts; options that do not decide a step make no difference. */
 static void test_another_optimizer(void **state)
 {
     (void)state;
@@ -658,11 +658,11 @@ static void test_failing_reads(void **state)
 /* --- every call ------------------------------------------------------------------------------- */
 
 struct tally {
-    uint32_t cases, behind; /* `behind`: a checkpoint was found that was never said to be done */
+    uint32_t cases, behind; /* `behind`: a checkpoint was found that was never reported as done */
     bool broken;            /* a promise was broken: only a disk that lies may do that */
 };
 
-/* Steps 1 .. STEPS with a fault at call `at`; then what is there. False when that call never came. */
+/* Runs steps 1 .. STEPS with a fault at call `at`, then checks the files. Returns false if that call never came. */
 static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, bool lies,
                      struct trainer *trainer, struct tally *tally)
 {
@@ -702,7 +702,7 @@ static bool one_case(enum support_disk_fault fault, uint64_t at, uint64_t seed, 
                holds(trainer, found.step) &&
                memcmp(read_losses, losses, found.step * sizeof *losses) == 0;
     }
-    /* of what was said to be done, the best one is there, too old or not */
+    /* the best checkpoint of all that were reported as done is there, too old or not */
     if (good && found.best_step > 0 && (err.status == STATUS_OK || fault > FAULT_FULL)) {
         fill(trainer, 99);
         good = checkpoint_read(&disk.disk, FOLDER, &subject, found.best_step, NULL, NULL, &why) ==

@@ -173,7 +173,7 @@ static void check_copies(struct device_options options)
         device_copy(h2d, arena + ranges[i].offset, from + ranges[i].offset, ranges[i].bytes, NULL);
         device_wait(d2h, h2d, device_record(h2d));
         device_copy(d2h, back + ranges[i].offset, arena + ranges[i].offset, ranges[i].bytes, NULL);
-        /* What came back goes there again: the host's side is read after the copy has ended. */
+        /* The bytes that came back are copied in again: the host's side is read after the copy has ended. */
         device_wait(h2d, d2h, device_record(d2h));
         device_copy(h2d, arena + ranges[i].offset, back + ranges[i].offset, ranges[i].bytes, NULL);
         device_wait(d2h, h2d, device_record(h2d));
@@ -206,7 +206,7 @@ static void test_copies(void **state)
     check_copies((struct device_options){.delay_seed = 11});
 }
 
-/* Where there are two GPUs: pinned, paced, delayed, beside pageable memory of the host. */
+/* Where there are two GPUs: pinned, paced, delayed, and with pageable memory of the host. */
 static void test_copies_between_devices(void **state)
 {
     (void)state;
@@ -277,7 +277,7 @@ static void test_events(void **state)
     }
 }
 
-/* An event whose last command is a wait is not reached before what stands in front of that wait. */
+/* An event whose last command is a wait is not reached before the commands before that wait. */
 static void test_a_wait_is_a_command(void **state)
 {
     (void)state;
@@ -390,7 +390,7 @@ static void test_poison(void **state)
     }
 }
 
-/* Closing does not wait for what is queued, nor for a paced copy of 5 000 s. */
+/* Closing waits neither for queued commands nor for a paced copy of 5 000 s. */
 static void test_close_with_work_queued(void **state)
 {
     (void)state;

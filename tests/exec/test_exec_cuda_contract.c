@@ -54,7 +54,7 @@ enum { STEPS = 4 };
 #endif
 enum { JOBS = 3, SIZES_MAX = 5, FP32 = PRECISION_FP32, BF16 = PRECISION_BF16, ROUNDED = PRECISION_BF16_WEIGHTS };
 
-/* What trains, and on how small a device. */
+/* The jobs that train, and the sizes of their small devices. */
 static const struct subject {
     const char *config;
     uint64_t memory_bytes[SIZES_MAX]; /* up to the first 0 */

@@ -4,7 +4,7 @@
  * devices that are described to the library and not there. It is asked everything but to compute; it even
  * compiles, and loads the code into a driver of ours (tests/emulator/cudnn/described_driver.c).
  *
- * What needs a GPU and is not done here: a handle, and carrying a plan out.
+ * Two things need a GPU and are not done here: creating a handle, and carrying a plan out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void test_descriptors(void **state)
     }
 }
 
-/* The library does look: what is wrong with a graph is kept, the first thing. */
+/* The library does check a graph: the first error of a graph is kept. */
 static void test_wrong_descriptors(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void test_wrong_descriptors(void **state)
 
 /* --- devices that are not there ------------------------------------------------------------------ */
 
-/* What the library wants to know of a device, from data sheets. */
+/* The properties of a device that the library asks for, from data sheets. */
 struct described {
     const char *name;
     int version, processors, shared, blocks, threads;
@@ -180,7 +180,7 @@ static void test_plans(void **state)
     }
 }
 
-/* What the planner grants for the heads that share keys is what the library asks for, and not much more. */
+/* The planner grants the memory that the library asks for with heads that share keys, and not much more. */
 static void test_the_grant(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Training data: the file formats and none, what is refused, and which tokens a batch holds. */
+/* Training data: the file formats and none, refused inputs, and the tokens of a batch. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -221,7 +221,7 @@ static void test_files_refused(void **state)
     err = (struct error){0};
     assert_int_equal(data_open(&job, &source, &err), STATUS_BAD_INPUT);
     assert_non_null(strstr(err.text, "'/' is not a regular file"));
-    /* a pipe that nobody writes to: refused, not waited for */
+    /* a pipe without a writer: refused, not waited for */
     assert_int_equal(mkfifo(path, 0600), 0);
     job.data = path;
     err = (struct error){0};
@@ -243,7 +243,7 @@ static void test_one_sample(void **state)
     data_close(source);
 }
 
-/* Drawn tokens: in range, spread out, a function of seed and minibatch alone. */
+/* Drawn tokens: in range, spread out, a function only of seed and minibatch. */
 static void test_none(void **state)
 {
     (void)state;
@@ -351,7 +351,7 @@ static void test_masks(void **state)
     data_close(again);
 }
 
-/* Which word is guessed depends on the seed; a sample is a run of tokens; T of them are enough. */
+/* The seed decides which word is guessed; a sample is a run of tokens; T tokens are enough. */
 static void test_masks_of_numbers(void **state)
 {
     (void)state;
@@ -486,7 +486,7 @@ static void test_images(void **state)
     refuse(&job, STATUS_BAD_INPUT, "image 0 has label 300 (expected less than the classes, 300)");
 }
 
-/* Drawn labels and pixels: in range, spread out, a function of seed and minibatch alone. */
+/* Drawn labels and pixels: in range, spread out, a function only of seed and minibatch. */
 static void test_drawn_images(void **state)
 {
     (void)state;
@@ -517,7 +517,7 @@ static void test_drawn_images(void **state)
     data_close(source);
 }
 
-/* What happens to the file behind our back is an error, not the end of the program. */
+/* A change to the file while it is open is an error, not the end of the program. */
 static void test_a_file_that_changes(void **state)
 {
     (void)state;
@@ -596,7 +596,7 @@ static void test_held_out(void **state)
                                   "such file or directory");
 }
 
-/* Random tokens: the held-out ones are others than those of the training, and the same for all. */
+/* Random tokens: the held-out tokens differ from the training tokens, and are the same for all. */
 static void test_held_out_none(void **state)
 {
     (void)state;

@@ -156,7 +156,7 @@ static void test_timing_and_timeout(void **state)
     device_close(device);
 }
 
-/* Copies of odd sizes and places, there and back, paced or not: every byte arrives, none beside. */
+/* Copies of odd sizes and places, there and back, paced or not: every byte arrives, and no other byte changes. */
 static void check_copies(double bytes_per_s)
 {
     struct device *device = open_device((struct device_options){
@@ -246,7 +246,7 @@ static void test_pacing_never_exceeds_the_rate(void **state)
     device_close(device);
 }
 
-/* Closing does not wait for what is queued, nor for a paced copy of 5 000 s, nor for events. */
+/* Closing waits neither for queued commands, nor for a paced copy of 5 000 s, nor for events. */
 static void test_close_with_work_queued(void **state)
 {
     (void)state;
@@ -280,7 +280,7 @@ static void test_poison(void **state)
         struct device *device = open_device((struct device_options){.poison = poison != 0});
         struct device_stream *stream = device_stream(device, STREAM_COMPUTE);
         float *arena = device_arena(device);
-        /* Fresh memory is poisoned as well: reading what was never written shows. */
+        /* Fresh memory is poisoned as well: a read of memory that was never written shows. */
         assert_true(poison ? isnan(arena[123]) != 0 : arena[123] == 0);
         for (int i = 0; i < 100; i++) arena[i] = 2.5f;
         device_poison(stream, arena + 10, 20 * sizeof(float));

@@ -180,7 +180,7 @@ static void test_cuts_larger(void **state)
 
 /* --- logits in pieces ------------------------------------------------------------------------- */
 
-/* Three pieces, each as many rows as a sample has. */
+/* Three pieces, each with the number of rows of a sample. */
 static void test_pieces(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * The kernels of the host: the cases of support_kernels.h on two threads and on one, and what is
- * theirs alone. They are the reference of all other back ends.
+ * The kernels of the host: the cases of support_kernels.h on two threads and on one, and the cases
+ * that only the host has. The host's kernels are the reference of all other back ends.
  */
 #include <math.h>
 #include <pthread.h>
@@ -204,8 +204,8 @@ static void *run_stream(void *argument)
     return NULL;
 }
 
-/* Streams of one, one and two threads compute the same at the same time: each gets what it gets
- * alone. */
+/* Streams of one, one and two threads compute the same at the same time: each gets the result
+ * that it gets when it is the only stream. */
 static void test_streams(void **state)
 {
     (void)state;

@@ -44,7 +44,7 @@ struct setting {
     double clip;           /* of the last job; 0: it does not */
     bool stored;           /* states are on storage */
     bool evaluated;        /* the first job, and its best weights are kept */
-    bool fixed;            /* one order alone */
+    bool fixed;            /* only one order */
 };
 
 static enum status make_plan(const struct setting *setting, const uint64_t *first, struct plan *plan)
@@ -248,7 +248,7 @@ static void test_random_workloads(void **state)
     assert_true(ran >= 12);
 }
 
-/* Simulated live, a plan has as many operations and stays within memory; twice, it is the same. */
+/* Simulated live, a plan has the same number of operations and stays within memory; a second run is the same. */
 static void test_simulated(void **state)
 {
     (void)state;
@@ -344,7 +344,7 @@ static void test_broken_policies_stop_the_run(void **state)
     plan_release(&plan);
 }
 
-/* What a policy's process has started ends with the run. */
+/* Processes that a policy's process has started end with the run. */
 static void test_no_process_is_left(void **state)
 {
     (void)state;

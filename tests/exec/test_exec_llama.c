@@ -58,7 +58,7 @@ static void judge_rms_norm(double *out, const double *in, const double *w, uint6
     for (uint64_t i = 0; i < c; i++) out[i] = in[i] / sqrt(squares + epsilon) * w[i];
 }
 
-/* Heads of one token: element e of the first half is paired with that of the second. */
+/* Heads of one token: element e of the first half is paired with element e of the second half. */
 static void judge_turn(double *x, uint64_t heads, uint64_t d, uint64_t position, double theta)
 {
     for (uint64_t head = 0; head < heads; head++, x += d)

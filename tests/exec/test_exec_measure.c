@@ -43,7 +43,7 @@ static void test_statistics(void **state)
     assert_false(measure_samples_spread(&one) > 0);
 }
 
-/* 7 and 1 are the ends of five values, so the mean is that of 1.5, 2 and 4; of four, all count. */
+/* 7 and 1 are the ends of five values, so the mean is taken over 1.5, 2 and 4; of four values, all count. */
 static void test_mean(void **state)
 {
     (void)state;
@@ -195,8 +195,8 @@ static void test_a_profile(void **state)
     json_out_destroy(out);
     json_out_destroy(out_again);
 
-    /* What a plan asks for can be answered: a linear layer between the measured sizes takes longer
-     * than one of half its width. */
+    /* The sizes that a plan asks for have answers: a linear layer between the measured sizes takes longer
+     * than a linear layer of half its width. */
     const struct work_item narrow = {KERNEL_MATMUL_FORWARD, 1, 200, 300, 500};
     const struct work_item wide = {KERNEL_MATMUL_FORWARD, 1, 200, 600, 500};
     assert_true(cost_item_s(&again, 0, &wide) > cost_item_s(&again, 0, &narrow));

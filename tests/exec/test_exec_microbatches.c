@@ -1,8 +1,8 @@
 /*
  * Several microbatches in a minibatch: the same training as one large microbatch, but for rounding.
  *
- * That the bits do not depend on shards, places and neighbours is test_contract.c's matter, and that
- * a single microbatch's gradients are right that of the families' tests. What is left is the sum: the
+ * test_contract.c checks that the bits do not depend on shards, places and neighbours. The tests of the
+ * families check that a single microbatch's gradients are right. This test checks the sum: the
  * same samples, taken 6 at once, or in 2, 3 or 6 parts, must give the same losses and weights to the
  * precision of a float, for families whose mean loss over all samples is the mean of the parts'.
  */

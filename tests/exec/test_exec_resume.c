@@ -45,7 +45,7 @@ struct setting {
     uint32_t storage;
 };
 
-/* All jobs spilled whole, in slices, resident, on two devices, and what is between. */
+/* All jobs spilled whole, in slices, resident, on two devices, and mixtures of these. */
 static const struct setting settings[] = {
     {"spill-sequential", 1, 3, 0, ACTIVATIONS_RECOMPUTE, PLANNER_STORAGE_NONE},
     {"sharded-lrtf", 1, 4, 400000, PLANNER_AUTO, PLANNER_STORAGE_NONE},
@@ -274,7 +274,7 @@ static void test_resumed_is_untouched(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++)
         for (uint64_t step = 1; step < STEPS; step++) {
             const uint64_t first[JOBS] = {step, 1 + (step + i) % (STEPS - 1)};
-            const char *const copy = folder_of(60); /* a run removes what is later than its own */
+            const char *const copy = folder_of(60); /* a run removes checkpoints later than its own */
             const struct run_checkpoints checkpoints = {.folder = copy, .keep = KEEP};
             const struct run_options options = {
                 .poison = true, .delay_seed = i == step ? 7 : 0, .checkpoints = &checkpoints};
@@ -290,7 +290,7 @@ static void test_resumed_is_untouched(void **state)
             ran++;
         }
     print_message("%u resumed runs\n", ran);
-    /* behind steps 2, 4 and the last; that the best is not the last one makes it a matter of memory */
+    /* after steps 2, 4 and the last; the best is not the last one, so its weights have to be remembered */
     assert_int_equal(untouched.evaluation_count, 3);
     assert_in_range(untouched.best_step, 2, 4);
     assert_true(untouched.kept_fingerprint != untouched.fingerprints[1]);
@@ -354,8 +354,8 @@ static void assert_kept(const char *folder, uint32_t job, const struct outcome *
     assert_in_range(found, 1, keep + (job == 1));
 }
 
-/* Stopped again and again, each time by another plan, with checkpoints every few steps that nobody waits
- * for: the end is that of one run. */
+/* Stopped again and again, each time by another plan, with checkpoints every few steps that no step
+ * waits for: the end is the same as in one run. */
 static void test_stopped_many_times(void **state)
 {
     (void)state;
@@ -466,7 +466,7 @@ static void test_a_loss_that_is_not_finite(void **state)
         for (uint64_t m = 0; m < kept; m++) assert_true(isfinite(out.losses[1][m]));
         for (uint64_t m = 0; m < done; m++) assert_true(!isfinite(out.losses[1][m]) == (m + 1 == done));
         remove_folder(folder);
-        /* its weights, and what steps remember, are those of a run that ends one minibatch sooner */
+        /* its weights, and all that steps remember, are the same as in a run that ends one minibatch sooner */
         struct outcome sooner;
         char text[80];
         snprintf(text, sizeof text, "is not finite; it keeps its weights after minibatch %llu", (unsigned long long)done - 1);
@@ -478,7 +478,8 @@ static void test_a_loss_that_is_not_finite(void **state)
     }
 }
 
-/* Every step after the one that ruins the weights is left out: they are those of a run that ends there. */
+/* Every step after the one that ruins the weights is left out: the weights are the same as in a run that ends
+ * there. */
 static void test_steps_left_out(void **state)
 {
     (void)state;
@@ -553,8 +554,8 @@ static void shorten(void *context, double done, double total, uint32_t job, doub
     if (done > shortening->after * total) assert_int_equal(truncate(shortening->path, 10), 0);
 }
 
-/* A file that someone shortens under a run ends that job, or all of them; either way each keeps a
- * checkpoint of what it completed. */
+/* A file that is shortened during a run ends that job, or all jobs; either way each job keeps a
+ * checkpoint of the steps it completed. */
 static void test_data_that_vanish(void **state)
 {
     (void)state;
@@ -599,7 +600,7 @@ static void test_data_that_vanish(void **state)
     unlink(path);
 }
 
-/* --- what is refused ------------------------------------------------------------------------------------ */
+/* --- refused inputs ------------------------------------------------------------------------------------- */
 
 static void check_refused(struct plan *plan, const char *folder, enum status expected,
                           const char *first, const char *second)
@@ -654,7 +655,7 @@ static void test_clipped(void **state)
     clipped = false;
 }
 
-/* The same of weights and moments in bf16: what is rounded at random does not depend on where it goes on. */
+/* The same with weights and moments in bf16: stochastic rounding does not depend on where a run goes on. */
 static void test_rounded(void **state)
 {
     struct outcome before, after;

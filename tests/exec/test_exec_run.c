@@ -173,7 +173,7 @@ static void test_every_plan_gives_the_same_bits(void **state)
     static const char *const policies[] = {"spill-sequential", "sharded-lrtf",
                                            "sharded-lrtf-cached", "random", "model-parallel",
                                            "shard-parallel"};
-    /* 400 kB hold no embedding of (97 + 32) rows with its moments and gradient beside the rest. */
+    /* 400 kB cannot hold an embedding of (97 + 32) rows with its moments and gradient in addition to the rest. */
     static const uint64_t memories[] = {0, 1200000, 400000};
     struct outcome reference, out;
     run_reference(3, MINIBATCHES, &reference);
@@ -232,7 +232,7 @@ static void stop_after(long microseconds)
     assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
 }
 
-/* Stop in the middle: what was completed, and the weights, are those of a run that was shorter from
+/* Stop in the middle: the completed steps and the weights are the same as in a run that was shorter from
  * the start, wherever the state lay. */
 static void check_stop(const struct setting *setting, long microseconds)
 {

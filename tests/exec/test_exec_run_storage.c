@@ -2,8 +2,8 @@
  * A disk that fails takes the job with it whose state was on it, and nothing else.
  *
  * The k-th transfer of a run fails, for many k. With keep_going, jobs that had no part in it end with
- * the bits of an undisturbed run; the one that failed says where, and the losses that it counts are
- * those of minibatches from before. Without it, the run ends and says the same.
+ * the bits of an undisturbed run; the job that failed says where, and the losses that it counts are
+ * losses of minibatches before the failure. Without keep_going, the run ends and says the same.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -23,7 +23,7 @@
 
 enum { LANES = 2, FILE_BYTES = 5 << 20, MIB = 1 << 20 };
 
-/* What the calls are to say. */
+/* The outcomes that the calls are to report. */
 struct faults {
     struct storage_calls calls; /* first: what storage.c knows */
     pthread_mutex_t lock;
@@ -88,7 +88,7 @@ static struct storage *open_storage(struct faults *faults, bool no_ring, bool bu
     return storage;
 }
 
-/* Random ranges, written and read at random places in memory, beside an array that is to be equal. */
+/* Random ranges, written and read at random places in memory, and compared with an array that must be equal. */
 static void write_and_read(struct storage *storage, uint64_t seed)
 {
     char *const model = calloc(1, FILE_BYTES), *const from = malloc(FILE_BYTES + STORAGE_BLOCK);
@@ -138,7 +138,7 @@ static void every_byte_arrives(void **state)
     }
 }
 
-/* The k-th transfer fails, for all k; what was there before stays legible. */
+/* The k-th transfer fails, for all k; earlier data stays legible. */
 static void failures_say_where(void **state)
 {
     (void)state;

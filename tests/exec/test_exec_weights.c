@@ -1,5 +1,5 @@
 /*
- * Weights: initial values, safetensors files both ways, what is refused and with which words,
+ * Weights: initial values, safetensors files both ways, refused inputs and their messages,
  * fingerprints.
  */
 #include <math.h>
@@ -477,7 +477,7 @@ static void test_read_refused(void **state)
 
 /* Two blocks of each; the names of a few tensors, as Hugging Face's files have them. */
 static const struct family_file {
-    const char *config, *base; /* what stands in front of the names of all but the head */
+    const char *config, *base; /* the prefix of all names but the head's */
     size_t count;
     const char *names[3];
     const char *missing; /* the message about the first tensor of the second block */
