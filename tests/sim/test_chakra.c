@@ -1,6 +1,6 @@
 /*
- * Execution traces of MLCommons Chakra: bytes of the format, closed forms of what is simulated, plans there
- * and back, and what is refused with which words.
+ * Execution traces of MLCommons Chakra: bytes of the format, closed forms of simulated times, plans there
+ * and back, and refused inputs with their messages.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -159,7 +159,7 @@ static struct hardware machine(uint32_t devices)
     return hardware;
 }
 
-/* One rank of a machine of so many. */
+/* Returns the time of a trace of one rank by itself. */
 static double alone_s(const struct chakra_node *nodes, uint32_t count)
 {
     struct hardware hardware = machine(1);
@@ -172,7 +172,7 @@ static double alone_s(const struct chakra_node *nodes, uint32_t count)
 }
 
 /* As Chakra's generator makes them: computations of 7 us, which a device does one at a time whether they
- * depend on each other or not; the host's thread beside it. Copies of 40 000 bytes at 1e10 bytes/s take 4 us
+ * depend on each other or not; the host's thread runs at the same time. Copies of 40 000 bytes at 1e10 bytes/s take 4 us
  * each way, at the same time. */
 static void one_rank(void **state)
 {
@@ -332,10 +332,10 @@ static void spilled_plans(void **state)
     }
 }
 
-/* --- what is refused ------------------------------------------------------------------------ */
+/* --- refused inputs ------------------------------------------------------------------------- */
 
 struct refusal {
-    const char *complaint; /* behind the prefix */
+    const char *complaint; /* after the prefix */
     uint32_t ranks;
     struct chakra_node nodes[3]; /* the first rank's; others have but the last */
     uint32_t count;

@@ -77,7 +77,7 @@ static const struct {
 } by_hand[] = {
     /* 10 work, 1 writing, 10 work, 1 writing, 5 work: none at the end */
     {CHECKPOINTS "'events': []}", 25, 27, 0, 0, 0, 0, 2, 0},
-    /* at 15 the 4 s behind the first checkpoint are lost; away until 18, back to work at 20, 10, 1, 5 */
+    /* at 15 the 4 s after the first checkpoint are lost; away until 18, back to work at 20, 10, 1, 5 */
     {CHECKPOINTS "'events': [{'at': '15s', 'for': '3s', 'device': 1}]}", 25, 36, 4, 3, 2, 0, 2, 1},
     /* in the middle of writing: the 10 s are lost, and half a second of writing */
     {CHECKPOINTS "'events': [{'at': '10.5s', 'for': '0s', 'device': 0}]}", 25, 39.5, 10, 0, 2, 0, 2.5, 1},
@@ -147,7 +147,7 @@ static struct failures never(void)
 
 /*
  * Exponential failures of rate r in all, that cost a restart R which can fail too: a stretch of length L takes
- * e^(r R) (e^(r L) - 1) / r in the mean. The last stretch has no checkpoint behind it.
+ * e^(r R) (e^(r L) - 1) / r in the mean. The last stretch has no checkpoint after it.
  */
 static void means_are_those_of_theory(void **state)
 {

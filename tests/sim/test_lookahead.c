@@ -1,6 +1,6 @@
 /*
- * Operations are issued no later than they are needed, and not all of them at once (label: fast): by the walk and the
- * spans alone, each begins at the very moment when its stream is free and all that it waits for has ended; and pipelines
+ * Operations are issued no later than they are needed, and not all of them at once (label: fast): judged only by the walk
+ * and the spans, each begins at the very moment when its stream is free and all that it waits for has ended; and pipelines
  * with replicas keep a small part of their operations in memory.
  */
 #include <setjmp.h>

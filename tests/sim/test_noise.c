@@ -26,7 +26,7 @@ static void factors_are_centred(void **state)
 
 enum { DRAWS = 2000 };
 
-/* Of n samples of a share q, how many are below is within 5 standard deviations of n q. */
+/* Checks that the number below, out of n samples of a share q, is within 5 standard deviations of n q. */
 static void assert_share(uint64_t below, uint64_t count, double share)
 {
     double deviation = sqrt((double)count * share * (1 - share));
@@ -52,7 +52,7 @@ static void drawn_figures_have_their_spread(void **state)
         within += fabs(moved) < 0.02;
         below += moved < 0;
         both += (moved < 0) == (moved_link < 0);
-        for (uint32_t l = 1; l < machine.link_count; l++) { /* what is alike stays alike */
+        for (uint32_t l = 1; l < machine.link_count; l++) { /* equal links stay equal */
             const struct sourced_value *other = &machine.links[l].bandwidth, *first = &machine.links[1].bandwidth;
             if (other->value == first->value && strcmp(other->source, first->source) == 0 && other->spread == first->spread)
                 assert_true(drawn.links[l].bandwidth.value == drawn.links[1].bandwidth.value);
@@ -91,7 +91,7 @@ static void measurements_have_errors_of_their_own(void **state)
     }
 }
 
-/* What measurements of a moment have in common: kernels and copies become slower by one factor, of the spread's size. */
+/* Measurements of a moment share one factor, of the spread's size: kernels and copies become slower by it. */
 static void moments_move_all_alike(void **state)
 {
     (void)state;
@@ -148,7 +148,7 @@ static void quantiles_are_where_they_say(void **state)
     assert_true(q.low == 7 && q.median == 7 && q.high == 7);
 }
 
-/* Of n samples and one more, alike in kind, the one more is inside with at least 90 % (and less than 1 / n above that). */
+/* After n samples, one more sample of the same kind is inside with at least 90 % (and less than 1 / n above that). */
 static void what_comes_next_is_inside(void **state)
 {
     (void)state;

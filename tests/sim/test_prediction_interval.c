@@ -1,6 +1,6 @@
 /*
  * sim/uncertainty/prediction_interval.h: intervals hold nine of ten runs, of machines that are steady, drift, jump and
- * stall at times; they are narrower where what comes can be known; and what they are made of shows in them.
+ * stall at times; they are narrower where the future can be predicted; and their causes show in them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,7 +109,8 @@ static void kinds_are_told_apart(void **state)
     assert_true(other.median <= none.median && none.median <= other.median);
 }
 
-/* Twice as slow all the time is twice as slow next; and a run is what it is when nothing ever moved. */
+/* A run that was always twice as slow is twice as slow next; and runs whose ratios were all the same
+ * keep that ratio. */
 static void factors_carry_over(void **state)
 {
     (void)state;

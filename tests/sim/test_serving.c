@@ -117,7 +117,7 @@ static void advance(struct slow_group *g, const struct stage_cut *const *cuts, u
             struct under_way *u = &g->list[i];
             if (u->done) continue;
             double at_s = u->ends_s;
-            if (!u->running) { /* it begins when those in front have left its stage */
+            if (!u->running) { /* it begins when the requests ahead have left its stage */
                 at_s = u->ended_s;
                 for (uint32_t k = 0; k < i; k++)
                     at_s = fmax(at_s, g->list[k].stage > u->stage ? g->list[k].left_s[u->stage] : HUGE_VAL);
@@ -139,7 +139,7 @@ static void advance(struct slow_group *g, const struct stage_cut *const *cuts, u
     }
 }
 
-/* What the group would do without further arrivals: when the last of its requests ends. */
+/* Returns the time when the last request of the group would end without further arrivals. */
 static double ends_s(const struct slow_group *g, const struct stage_cut *const *cuts, uint32_t stages, uint32_t which)
 {
     struct slow_group *copy = malloc(sizeof *copy);
@@ -228,7 +228,7 @@ static void agrees_event_by_event(void **state)
         random_placement(&cuts, &in.arena, &placement);
         assert_int_equal(traffic_make(&in, below(UINT32_MAX), 1, &traffic, &err), STATUS_OK);
         if (placement.group_count == 0) fail();
-        if (traffic.count <= 400) { /* as many as the slow one has room for */
+        if (traffic.count <= 400) { /* the slow simulator has room for 400 requests */
             uint32_t attained = support_serve(&cuts, &placement, &traffic, admit_all, &fast), counted = 0;
             slow = calloc(traffic.count + 1, sizeof *slow);
             slow_simulation(&cuts, &placement, &traffic, admit_all, slow);
@@ -296,7 +296,7 @@ static double two_models(double rate, const char *first, const char *second, dou
 }
 
 /* M/D/1: D + rate D^2 / (2 (1 - rate D)) for each of two models with half of the requests on a device of its own;
- * in one pipeline of both devices the sum of its stages, and that of waiting for the slower one. */
+ * in one pipeline of both devices the sum of its stages, and the wait for the slower stage. */
 static void waits_as_theory_says(void **state)
 {
     (void)state;
@@ -448,7 +448,7 @@ static void networks_take_what_they_must(void **state)
     const struct serving_degree *whole = serving_degree_of(&kind, 1);
     uint64_t bytes = 0;
     for (uint32_t l = 0; l < kind.layer_count; l++) bytes += whole->layer_bytes[l];
-    /* alone the tied table of the head is the embedding's; in stages of their own each has one */
+    /* in one stage the tied table of the head is the embedding's; in stages of their own each has a table */
     uint64_t table = network.vocabulary * network.width;
     assert_true(bytes == 2 * network_parameters(&network) || bytes == 2 * (network_parameters(&network) + table));
     /* a request's matrix products at the machine's peak, the head's included, are the least that it takes */

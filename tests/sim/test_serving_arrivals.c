@@ -1,4 +1,4 @@
-/* Requests from a file: which they are, and what is wrong with files. */
+/* Requests from a file: the requests that are read, and the errors of files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -64,7 +64,7 @@ static double *latencies_of(struct serving *in, uint32_t stages, uint32_t groups
 
 /* --- a batch of one is a request --------------------------------------------------------------- */
 
-/* A model that could be batched and that nobody asks for: those beside it wait in lines, and nothing changes. */
+/* A model that could be batched gets no requests: the other models wait in lines, and nothing changes. */
 static void batches_of_one_change_no_bit(void **state)
 {
     (void)state;
@@ -285,9 +285,9 @@ static void keeps_its_promises(void **state)
 /* --- closed forms ------------------------------------------------------------------------------ */
 
 /*
- * K requests at once: the first alone, all others in full batches but for the last. L(b) = 0.3 + 0.4 b; of 24
+ * K requests at once: the first in a batch of 1, all others in full batches but for the last. L(b) = 0.3 + 0.4 b; of 24
  * requests in batches of 5 the last ends at L(1) + 4 L(5) + L(3) = 0.7 + 4 x 2.3 + 1.5 = 11.4 s, on two stages of
- * half of that each at (0.7 + 4 x 2.3 + 1.5 + 2.3) / 2, for behind the slowest batch (of 5) the pipeline is full.
+ * half of that each at (0.7 + 4 x 2.3 + 1.5 + 2.3) / 2, for after the slowest batch (of 5) the pipeline is full.
  */
 static void saturated_servers_answer_full_batches(void **state)
 {
@@ -314,7 +314,7 @@ static void saturated_servers_answer_full_batches(void **state)
 /*
  * Batches that take D whatever their size, and room for all: every service takes all that came during the one
  * before. They are rate D in the mean; none with probability exp(-rate D), and then the next request begins a
- * service itself. Of rate D + exp(-rate D) requests a service, rate D wait for D / 2 in the mean.
+ * service itself. A service takes rate D + exp(-rate D) requests, and rate D of them wait for D / 2 in the mean.
  */
 static void free_batches_wait_as_theory_says(void **state)
 {
@@ -332,7 +332,7 @@ static void free_batches_wait_as_theory_says(void **state)
         assert_int_equal(traffic_make(&in, below(UINT32_MAX), 1, &traffic, &err), STATUS_OK);
         double *latency_s = latencies_of(&in, 1, 1, false, &traffic, &attained);
         for (uint32_t r = 0; r < traffic.count; r++) sum += latency_s[r];
-        /* waits are in [0, 1], and those of one service hang together: ten times their independent error */
+        /* waits are in [0, 1], and waits of one service are correlated: ten times their independent error */
         support_serving_near(sum / traffic.count, 1 + busy / 2, 10 * 0.3 / sqrt(traffic.count));
         free(latency_s);
         traffic_release(&traffic);

@@ -246,7 +246,7 @@ static void bounds_know_of_bursts(void **state)
     assert_int_equal(bound_of(MODELS("2", "5 B") "{'name': 'm', 'latency': '1s', 'weights': '5 B', 'objective': '2.9s',"
                               "'batch': {'most': 2, 'base': '0.6s'},"
                               "'arrivals': {'times': [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]}}]}"), 8);
-    /* layers of 0.25 s on four devices: stages in a row answer one at 1, 1.25, 1.5 s; devices alone one each */
+    /* layers of 0.25 s on four devices: stages in a row answer one at 1, 1.25, 1.5 s; single devices one each */
     assert_int_equal(bound_of(MODELS("4", "5 B") "{'name': 'm', 'latency': '1s', 'layers': 4, 'weights': '5 B',"
                               "'objective': '1.6s', 'arrivals': {'times': [3, 3, 3, 3, 3, 3, 3, 3, 3, 3]}}]}"), 4);
     /* two bursts of other models, where memory for both is on no device, but on two in a row */

@@ -1,7 +1,7 @@
 /*
- * sim/network/collective_flow.h (label: fast): collectives as flows. Alone, and all groups of a gang together, they take
- * as long as the closed form; beside copies and each other what is derived by hand, and what a slow solver gives
- * that goes by rings of its own; folding and the choice of flows by the plan.
+ * sim/network/collective_flow.h (label: fast): collectives as flows. One by itself, and all groups of a gang together,
+ * take as long as the closed form. Together with copies and with each other they take the time derived by hand, and the
+ * time of a slow solver that goes by rings of its own; folding and the choice of flows by the plan.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -243,9 +243,9 @@ static void bridge_machine(struct hardware *out, bool duplex)
 }
 
 /*
- * A ring of 40e6 bytes beside 32e6 bytes to device 0. Duplex links: one message of the ring in each direction, so
+ * A ring of 40e6 bytes during a copy of 32e6 bytes to device 0. Duplex links: one message of the ring in each direction, so
  * ring and copy have 8e9 each on the link of device 0. The copy ends at 4 ms; of the ring 8e6 are left: 0.5 ms.
- * Both directions over one: the ring takes its rate twice, alone 8e9. With the copy all three have 16/3 e9: the
+ * Both directions over one: the ring takes its rate twice, 8e9 without the copy. With the copy all three have 16/3 e9: the
  * copy ends at 6 ms, when the ring has 8e6 left at 8e9: 1 ms.
  */
 static void a_collective_beside_copies(void **state)
@@ -269,7 +269,7 @@ static void a_collective_beside_copies(void **state)
 
 /*
  * A ring of four through host memory, on links of 3e9 B/s behind a simplex bridge of 8e9: each of four messages crosses the
- * bridge out and in, so each goes at 1e9. All-reduce of 40e6 B sends 1.5 times as much: 60 ms. Beside a copy of 40e6 B to
+ * bridge out and in, so each goes at 1e9. All-reduce of 40e6 B sends 1.5 times 40e6 B: 60 ms. With a copy of 40e6 B to
  * device 0 the bridge carries 8 r + r: r = 8e9 / 9, 45 ms for the copy; the ring has 20e6 B left, 20 ms.
  */
 static void a_ring_through_host_memory(void **state)
@@ -450,7 +450,7 @@ static void folding(void **state)
     } cases[] = {
         {"8x a100-sxm4-80gb", {.tensor = 1, .pipeline = 1, .data = 8}, false, 7},
         {"2x p3dn.24xlarge", {.tensor = 1, .pipeline = 1, .data = 16}, false, 15},
-        {"8x a100-sxm4-80gb", {.tensor = 8, .pipeline = 1, .data = 1}, true, 7}, /* some beside computations */
+        {"8x a100-sxm4-80gb", {.tensor = 8, .pipeline = 1, .data = 1}, true, 7}, /* some during computations */
         {"4x p3dn.24xlarge", {.tensor = 4, .pipeline = 2, .data = 4}, true, 16}, /* stages and ranks over NICs */
         {"2x dgx-a100-80gb", {.tensor = 4, .pipeline = 1, .data = 4}, true, 15}, /* both over NVLink */
     };

@@ -35,7 +35,7 @@ struct outcome {
 static struct traffic traffic;
 static struct outcome crowded, direct;
 
-/* The next copies begin: owners behind those of the bundles. */
+/* The begin of each path's next copy is an event: its owner's number is after the owners of the bundles. */
 static void run(const struct traffic *t, struct outcome *out)
 {
     struct arena arena = {0};
@@ -74,7 +74,7 @@ static void run(const struct traffic *t, struct outcome *out)
     arena_release(&arena);
 }
 
-/* `group`: nobody is in a crowd then. */
+/* Runs with a `group` for each path: no path is in a crowd then. */
 static void run_directly(struct traffic *t, struct outcome *out)
 {
     for (uint32_t p = 0; p < t->path_count; p++) t->paths[p].group = p;
@@ -117,7 +117,8 @@ static void assert_same(const struct traffic *t)
 /*
  * 70 devices on links of 2 in pairs behind switches of 3, all behind a simplex bridge of 100, copies in of 5 each, at once.
  * A pair's limit is 1.5, so all of them want 105 and get 100 / 70 = 10 / 7: the end is at 3.5. Device 0 comes
- * back after 1 s for 3 more, alone: 1.5 s at 2. Its link is full then; the bridge was for 3.5 s, no switch ever.
+ * back after 1 s for 3 more, with no other copy: 1.5 s at 2. Its link is full then. The bridge was full for 3.5 s, no
+ * switch ever was.
  */
 static void ends_as_by_hand(void **state)
 {

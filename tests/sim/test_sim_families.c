@@ -2,7 +2,7 @@
  * Small random plans of every family in the simulator (label: fast), judged by what must hold of any
  * (support_plan_judge.h).
  *
- *     test_sim_families [COUNT [FIRST]]     so many, from case FIRST on; with SPILLWAY_SEED the same again
+ *     test_sim_families [COUNT [FIRST]]     COUNT cases from case FIRST on; with SPILLWAY_SEED the same again
  *
  * A case is simulated as it is; with other numbers for its devices and jobs and every device for itself; and, where
  * theory has a word to say, with a faster link.

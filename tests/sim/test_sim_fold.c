@@ -317,7 +317,7 @@ static bool random_parallel_plan(uint64_t key, struct plan *out)
     return planner_plan(&hardware, &jobs, &options, out, &err) == STATUS_OK;
 }
 
-/* Nobody, or some devices, two of them equally slow. NULL: nobody. */
+/* Makes no device slow, or some, two of them equally slow. Returns NULL if no device is slow. */
 static const double *random_slow(uint64_t key, uint32_t devices, double *slow)
 {
     uint32_t count = (uint32_t)random_below(key, 300, 4);
@@ -366,8 +366,9 @@ static void make(const char *machine, struct parallel parallel, struct plan *out
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-/* Of a stage of T x D devices one is slow: there are that one, the rest of its tensor group, of its data-parallel
- * group, and all others; so also in the stages that wait for these, since copies go from place to place. */
+/* One device of a stage of T x D devices is slow: the classes are that device, the rest of its tensor group, the rest
+ * of its data-parallel group, and all others. The stages that wait for these have the same classes, since copies go from
+ * place to place. */
 static void one_that_is_slow(void **state)
 {
     (void)state;
@@ -386,7 +387,7 @@ static void one_that_is_slow(void **state)
     }
 }
 
-/* Two jobs, side by side and one behind the other on some of the same devices: what is in both, and what is in one. */
+/* Two jobs, side by side and one after the other on some of the same devices: devices of both, and devices of one. */
 static void devices_of_two_jobs(void **state)
 {
     (void)state;
@@ -434,7 +435,7 @@ static void collectives_as_flows(void **state)
     }
 }
 
-/* Wherever memory ends, the simulation says so and leaves nothing behind. */
+/* Wherever memory ends, the simulation says so and leaks no memory. */
 static void no_memory_for_folding(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
  * sim/live/live.h: workload W to the last digit, random instances against a slow simulator, closed forms by
- * hand, and what is refused.
+ * hand, and refused inputs.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -116,7 +116,7 @@ static void memory_is_constant(void **state)
 
 /*
  * Ticks of a second, copies as in the instance. One device, two slots, jobs a (7, in 3, out 2) and b (5, in
- * 4, out 1), fifo. Both copies in share the link: a's 3 are there at 6 and b's last second alone, at 7.
+ * 4, out 1), fifo. Both copies in share the link: a's 3 are there at 6, and b's last second, with no other copy, at 7.
  * a computes 6 to 13, copies out to 15; b computes 13 to 18, out to 19.
  */
 static void two_jobs_on_one_link(void **state)
@@ -305,9 +305,9 @@ static void random_cases(void **state)
     assert_true(unclear < 40); /* of 4000 */
 }
 
-/* --- slower beside copies ------------------------------------------------------------------------ */
+/* --- slower during copies ------------------------------------------------------------------------ */
 
-/* compute_by_copy 0.5, one copy at 0.8 of the reference rate: a computes 4 s beside b's copy in of 6 s, at
+/* compute_by_copy 0.5, one copy at 0.8 of the reference rate: a computes 4 s during b's copy in of 6 s, at
  * 1 / 1.4, and is done after 4 * 1.4 = 5.6. (a has no copy in.) b computes 2 more from 6 on. */
 static void computing_is_slowed(void **state)
 {
@@ -329,7 +329,7 @@ static void computing_is_slowed(void **state)
     hardware_release(&hw);
 }
 
-/* --- what is refused ----------------------------------------------------------------------------- */
+/* --- refused inputs ------------------------------------------------------------------------------ */
 
 static bool wait_for_ever(void *state, const struct policy_view *view, struct policy_choice *out)
 {

@@ -40,7 +40,7 @@ static void random_graph(struct sim_test_random *random, struct graph *g)
     }
 }
 
-/* Of the flows of priorities up to that of the flow. */
+/* Returns the load of the flows with priorities up to `priority`. */
 static double load_before(const struct graph *g, const struct sim_test_flow *flows, uint32_t count, uint32_t link_dir,
                           uint32_t priority)
 {
@@ -51,7 +51,8 @@ static double load_before(const struct graph *g, const struct sim_test_flow *flo
     return load;
 }
 
-/* At its cap, or on a link that those not behind it fill, and of its own priority no flow there is faster. */
+/* Checks that the flow is at its cap, or on a link that flows of its priority and of priorities before it fill, where no
+ * flow of its own priority is faster. */
 static bool is_excused(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
                        const struct sim_test_flow *flow)
 {
@@ -69,7 +70,7 @@ static bool is_excused(const struct graph *g, const struct sim_test_flow *flows,
     return false;
 }
 
-/* What low priorities do changes nothing for the first: those alone are rated the same. */
+/* Low priorities change nothing for the first priority: its flows are rated the same without the others. */
 static void assert_rated_right(const struct graph *g, const struct sim_share *share)
 {
     struct sim_test_flow flows[FLOWS_MAX], first[FLOWS_MAX];
@@ -83,7 +84,7 @@ static void assert_rated_right(const struct graph *g, const struct sim_share *sh
     sim_test_slow_share(g->links, LINKS, first, first_count);
     for (uint32_t f = 0, k = 0; f < count; f++) {
         double found = sim_share_rate(share, sim_share_class(share, (uint32_t)(flows[f].path - g->paths)));
-        SIM_ASSERT_NEAR(found, flows[f].rate, 100e9); /* what is left of a link, to 1e-9 of all */
+        SIM_ASSERT_NEAR(found, flows[f].rate, 100e9); /* the rest of a link, to 1e-9 of the whole */
         if (flows[f].path->priority == 0) SIM_ASSERT_CLOSE(found, first[k++].rate);
         flows[f].rate = found;
     }
@@ -222,8 +223,8 @@ static void test_prefetch_waits(void **state)
     plan_release(&plan);
 }
 
-/* The same with links of 0.6e9 B/s: what is on demand goes at that, 5 ms, and leaves 0.4e9; of the other copy 2e6 B are
- * left then, at 0.6e9. Fairly: 0.5e9 each for 6 ms, then 1e6 B at 0.6e9. */
+/* The same with links of 0.6e9 B/s: the copy on demand goes at that, 5 ms, and leaves 0.4e9; of the other copy 2e6 B
+ * are left then, at 0.6e9. Fairly: 0.5e9 each for 6 ms, then 1e6 B at 0.6e9. */
 static void test_prefetch_has_the_rest(void **state)
 {
     (void)state;
@@ -244,7 +245,7 @@ static void test_prefetch_has_the_rest(void **state)
 }
 
 /*
- * What goes out waits, and goes on where it stopped. Device 0 computes for 1 ms and copies 5e6 B out, which begin alone;
+ * A copy out waits, and goes on where it stopped. Device 0 computes for 1 ms and copies 5e6 B out, at first by itself;
  * device 1 computes for 3 ms, then gets 4e6 B: it has nothing to compute, so these are on demand. Out: 2e6 B until 3 ms,
  * nothing until 7, 3e6 more until 10. Fairly both share from 3 ms on: 3e6 B each until 9, and in 1e6 more until 10.
  */

@@ -92,7 +92,7 @@ static void random_operations(uint64_t key, uint32_t owners)
             for (uint32_t i = 0; i < owners; i++) model.events[i].time_s -= shift;
             now_s -= shift;
         }
-        if (step % 2 > 0) continue; /* what asks plays what has been noted, and pop is to do so, too */
+        if (step % 2 > 0) continue; /* a query applies the noted events, and pop must do so, too */
         assert_same_first(queue, &model);
         bool empty = true;
         for (uint32_t i = 0; i < owners; i++) empty &= !model.present[i];

@@ -195,7 +195,7 @@ static void test_gaps(void **state)
 }
 
 /* In 2 ms, computation 1.7 ms, out 2 ms. The record has the computation begin 0.1 ms before its copy in has ended: it is
- * replayed behind it. */
+ * replayed after the copy. */
 static void test_too_early(void **state)
 {
     (void)state;

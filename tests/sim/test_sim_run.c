@@ -52,10 +52,10 @@ static void test_a_chain(void **state)
     SIM_ASSERT_CLOSE(sim_test_makespan(builder), 2 * 25e-6 + 5e6 / 1.2e9 + 1.7e-3);
 }
 
-/* The latency of one copy is spent while the other uses the link alone: two devices behind a
+/* During the latency of one copy only the other uses the link: two devices behind a
  * simplex link of 1e9; copies of 1e6 and 3e6 B; the first device's own link has 1 ms of latency.
- * 0 - 1 ms: the second alone, 1e6 B. Then half each: the first takes 2 ms for its 1e6, while the
- * second moves its other 1e6; 1e6 left alone takes 1 ms: 4 ms. */
+ * 0 - 1 ms: only the second, 1e6 B. Then half each: the first takes 2 ms for its 1e6, while the
+ * second moves its other 1e6; the last 1e6 has the whole link and takes 1 ms: 4 ms. */
 static void test_latency_takes_no_bandwidth(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void test_two_flows_on_a_link(void **state)
     SIM_ASSERT_CLOSE(links[0].bytes[0], 3.5e9);
     SIM_ASSERT_CLOSE(links[0].bytes[1], 0);
     SIM_ASSERT_CLOSE(links[0].busy_s, first_s + rest_s);
-    SIM_ASSERT_CLOSE(links[0].saturated_s, first_s); /* one flow alone is held back by its own link */
+    SIM_ASSERT_CLOSE(links[0].saturated_s, first_s); /* a single flow is held back by its own link */
     SIM_ASSERT_CLOSE(links[1].busy_s, first_s);
     SIM_ASSERT_CLOSE(links[1].saturated_s, 0);
     SIM_ASSERT_CLOSE(links[2].saturated_s, rest_s);
@@ -112,7 +112,7 @@ static void test_two_flows_on_a_link(void **state)
 }
 
 /* A copy in of 3e9 B while one of 2e9 B goes out, 1e9 B/s: 3 s on a duplex link; on a simplex one
- * half each for 4 s, then the other 1e9 B alone: 5 s. */
+ * half each for 4 s, then only the other 1e9 B: 5 s. */
 static void test_duplex_and_simplex(void **state)
 {
     (void)state;
@@ -157,9 +157,9 @@ static void test_sixteen_devices_behind_a_bridge(void **state)
 }
 
 /*
- * What was measured need not be latency + bytes / bandwidth: undisturbed, a copy lasts exactly what
- * models/cost/cost.h says; two such copies on a link that both fill alone last twice the part that is not
- * latency.
+ * A measured time need not be latency + bytes / bandwidth: undisturbed, a copy lasts exactly as
+ * models/cost/cost.h says; two such copies on a link that either fills by itself last twice the part that is
+ * not latency.
  */
 static void test_measured_copies(void **state)
 {
@@ -235,7 +235,7 @@ static void test_period_of_double_buffering(void **state)
  * 1 / (1 + 0.25 + 0.5 / 2.2). Device 1's ends after t1 = 1.25 + 0.5 / 2.2 s.
  * Phase 2, one computation: copy at 4e9 / 1.6, computation at 1 / (1 + 0.5 / 1.6). Device 0 has 1 s
  * left and needs 1 + 0.5 / 1.6 s; the copy has 6e9 - t1 * 4e9 / 2.2 B left.
- * Phase 3: what is left, alone.
+ * Phase 3: only the rest of the copy.
  */
 static void test_interference(void **state)
 {
@@ -271,7 +271,7 @@ static void test_interference(void **state)
     plan_release(&plan);
 }
 
-/* Two copies of a domain: R / (1 + d) each; 3e9 B at 4e9 / 1.2. GPUs are alone in theirs: 4e9. */
+/* Two copies of a domain: R / (1 + d) each; 3e9 B at 4e9 / 1.2. Each GPU has a domain of its own: 4e9. */
 static void test_copies_slow_copies_of_their_domain(void **state)
 {
     (void)state;
@@ -486,7 +486,7 @@ static void test_progress_is_reported(void **state)
     plan_release(&plan);
 }
 
-/* What a caching allocator has in use is what is in use, each buffer rounded up to 512 B. */
+/* The memory in use of a caching allocator is the buffers in use, each rounded up to 512 B. */
 static void test_caching(void **state)
 {
     (void)state;
@@ -526,7 +526,7 @@ static void test_no_memory(void **state)
         enum status status = sim_run(&plan, &options, &outcome.result, &outcome.trace, &err);
         uint64_t made = alloc_test_fail_at(0);
         sim_test_release(&outcome);
-        if (made < n) continue; /* there are not so many */
+        if (made < n) continue; /* there are fewer than n calls */
         assert_int_equal(status, STATUS_NO_MEMORY);
     }
     plan_release(&plan);
@@ -534,7 +534,7 @@ static void test_no_memory(void **state)
 
 /* --- copies between devices ------------------------------------------------------------------- */
 
-/* What device 0 has computed in `compute_ns` goes straight to device 1, and if `out_bytes` > 0, to
+/* The result that device 0 computes in `compute_ns` goes straight to device 1, and if `out_bytes` > 0, to
  * the host as well. */
 static void plan_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t out_bytes, uint64_t p2p_bytes,
                        struct plan *plan)
@@ -578,7 +578,7 @@ static void run_fetch(struct hardware *hardware, uint64_t compute_ns, uint64_t o
     plan_release(&plan);
 }
 
-/* Links of their own, 2 and 3e9 B/s, 20 and 30 us: 3e6 B behind 1 ms of computing, while 4e6 B go out
+/* Links of their own, 2 and 3e9 B/s, 20 and 30 us: 3e6 B after 1 ms of computing, while 4e6 B go out
  * over another link at 1e9 B/s. Bytes leave by the one and arrive by the other. */
 static void test_a_direct_copy(void **state)
 {
@@ -648,11 +648,11 @@ static void bridged(struct hardware *out, double bridge, double own, bool direct
 }
 
 /*
- * Without a network the copy is staged: out over link and bridge, and in over both again. Its latency is that of both
- * copies, 50 us. Alone it gets half of the bridge, 1.75e9 B/s, which is less than 0.79 of a link of 3e9.
+ * Without a network the copy is staged: out over link and bridge, and in over both again. Its latency is the sum of both
+ * copies', 50 us. Without other copies it gets half of the bridge, 1.75e9 B/s, which is less than 0.79 of a link of 3e9.
  *
  *     1.000 ms  computed; the copy to the host begins 25 us later, that to device 1 50 us later
- *     1.025     the former alone on its link: 3e9 B/s, 75e3 B
+ *     1.025     only the former on its link: 3e9 B/s, 75e3 B
  *     1.050     both: the bridge carries r + 2 r = 3.5e9, r = 3.5e9 / 3; in 1.5 ms 1.75e6 B each
  *     2.550     the former has its 1.825e6 B, the latter goes at 1.75e9: 2.625e6 B more in 1.5 ms
  *     4.050

@@ -121,7 +121,7 @@ static bool is_full(const struct graph *g, const struct sim_test_flow *flows, ui
     return load_of(g, flows, count, link_dir) >= g->links[link_dir / 2].bytes_per_s * (1 - 1e-9);
 }
 
-/* `full`: what was reported so far; an own link direction is full when its path is at its base cap. */
+/* `full`: the link directions reported so far; an own link direction is full when its path is at its base cap. */
 static void assert_full_link_dirs(const struct graph *g, const struct sim_share *share,
                                   const struct sim_test_flow *flows, uint32_t count, const bool *full)
 {
@@ -327,8 +327,8 @@ static void change(struct sim_share *share, const struct graph *g, uint32_t p)
     else add(share, p);
 }
 
-/* Of several flows that begin or end at once, which is told first makes no difference: every rate and everything else that
- * is remembered are the same to the last bit. */
+/* The order in which flows that begin or end at once are reported makes no difference: every rate and everything else
+ * that is remembered are the same to the last bit. */
 static void test_order_is_nothing(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static double makespan_s(const struct plan *plan, const struct sim_options *opti
 
 enum { UNITS = 7, DEVICES = 3 };
 
-/* On each device UNITS units that copy 2e6 B in at 1e9 B/s, compute 1.7 ms and copy as much out, in two slots. */
+/* On each device UNITS units that copy 2e6 B in at 1e9 B/s, compute 1.7 ms and copy 2e6 B out, in two slots. */
 static void spilled_plan(struct plan *plan)
 {
     struct hardware hardware;
@@ -175,7 +175,7 @@ static void test_folding(void **state)
 
 /* --- chance ---------------------------------------------------------------------------------- */
 
-/* Computations alone, one after the other on one device: their sum, each within its range; mean and variance of a
+/* Only computations, one after the other on one device: their sum, each within its range; mean and variance of a
  * uniform distribution, 1 and noise^2 / 3, within five standard errors (its fourth moment is noise^4 / 5). */
 static void test_noise(void **state)
 {

@@ -1,7 +1,7 @@
 /*
- * What is left out of a run since it repeats (sim/steady.h; label: fast): random plans and jobs with all their
- * repetitions and with those that are simulated, to the last bit of what is promised so; a closed form; a clock that
- * never starts anew; what must not be left out.
+ * Repetitions that are left out of a run (sim/steady.h; label: fast): random plans and jobs with all their repetitions
+ * and with only the simulated ones, equal to the last bit where that is promised; a closed form; a clock that never
+ * starts again; repetitions that must not be left out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,8 +82,8 @@ static double compare(const struct plan *plan, struct sim_options options)
 
 /* --- random ones ------------------------------------------------------------------------------ */
 
-/* With spans, times count from the beginning. Not where copies on demand go first: what is on demand is decided by a
- * last bit where a computation ends as a copy begins. Nor of plans that find no steady state: copies that slow each
+/* With spans, times count from the beginning. Not where copies on demand go first: a last bit decides which copy is on
+ * demand where a computation ends as a copy begins. Nor for plans that find no steady state: copies that slow each
  * other down can make a last bit grow from repetition to repetition, in one of 9000 such plans to 2e-7. */
 static void as_by_another_clock(const struct plan *plan)
 {
@@ -228,21 +228,20 @@ static void two_paces(void **state)
 }
 
 /*
- * What is left of a flow, which nothing else tells. Links of 1 B/ns; copies out of all devices share one more.
+ * The rest of a flow, which no other part of the state tells. Links of 1 B/ns; copies out of all devices share one more.
  *
- *     device 1   copies out  .....]                                 once: an operation in front of all repetitions
+ *     device 1   copies out  .....]                                 once: an operation before all repetitions
  *     device 0   copies out    [ out of 0 .........|........]
  *     device 2   copies out                        [ out of 4 ]
  *                                                  | the simulator looks
  *
  * Devices 0 and 2 are bound by their computations, 8 s a repetition, and wait for no copy out. So at a look that has
- * device 1's copy end while that of unit 0 goes on, what waits, what runs and since when are as they will be at each
+ * device 1's copy end while unit 0's copy goes on, what waits, what runs and since when are as they will be at each
  * look to come, and so is the next event of the shared link, the end of unit 4's copy. But of unit 0's copy more is
  * left: were that no part of the state, a repetition in which it takes longer would be repeated up to the end.
  * Times are sums of halves, quarters ... of seconds, that equal ones be equal to the last bit. Without links of their
- * own the flows are of a bottleneck, with them each is of a class (sim/network/flow.c). Of computations that are slowed
- * there is no such test: each has its end in the queue and its speed by the flows' rates, so what is left is the
- * product.
+ * own the flows are of a bottleneck, with them each is of a class (sim/network/flow.c). There is no such test for
+ * slowed computations: each has its end in the queue and its speed by the flows' rates, so its rest is the product.
  */
 static void make_leftover(uint64_t delay_ns, uint64_t once_bytes, bool own_links, struct plan *out)
 {

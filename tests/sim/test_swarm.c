@@ -1,6 +1,6 @@
 /*
- * Swarms: the simulation against the same rules done slowly, against closed forms and renewal theory; what is kept
- * and lost adds up; bounds against linear programmes that can be solved by hand; files.
+ * Swarms: the simulation against the same rules done slowly, against closed forms and renewal theory; kept and
+ * lost time adds up; bounds against linear programmes that can be solved by hand; files.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static void must_parse(struct swarm *out, const char *format, ...)
     if (parse(text, out, &err)) fail_msg("%s in %s", err.text, text);
 }
 
-/* What it returns lives as long as in->arena. */
+/* Returns a result that lives as long as in->arena. */
 static struct swarm_result run(struct swarm *in, uint32_t wiring, double rebalance_s)
 {
     struct swarm_options options = {.wiring = wiring, .rebalance_s = rebalance_s, .seed = 7};
@@ -140,7 +140,7 @@ static void steady_rate(void **state)
     swarm_release(&in);
 }
 
-/* A peer three times as fast does three times as much, by what the trainer has measured. */
+/* A peer three times as fast does three times the work, by the trainer's measurements. */
 static void work_follows_speed(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static bool is_same(const struct swarm *in, const struct swarm_result *fast, con
 }
 
 /* The same swarm a hair further apart: where two things happen at the same time but for rounding, such as the end of a
- * pass that is repeated and that of a step, each of the two programs may take the other first. Not here. */
+ * repeated pass and the end of a step, each of the two programs may take the other first. Not here. */
 static bool is_same_nearby(const struct swarm *in, uint32_t wiring)
 {
     bool same = false;
@@ -381,8 +381,8 @@ static void everything_adds_up(void **state)
 
 /* --- rebalancing ------------------------------------------------------------------------------ */
 
-/* Nine of twelve equal peers begin in the first stage. Balanced are 4, 4 and 4, which is what they come to, three
- * moves at least; the rate then is 4 / 2 times that of a stage of two. */
+/* Nine of twelve equal peers begin in the first stage. Balanced are 4, 4 and 4, which they reach after three
+ * moves at least; the rate then is 4 / 2 times the rate of a stage of two. */
 static void peers_move_where_they_are_needed(void **state)
 {
     (void)state;
@@ -398,7 +398,7 @@ static void peers_move_where_they_are_needed(void **state)
     assert_true(kept.moves == 0 && moved.moves == 4);
     assert_true(there[0] == 4 && there[1] == 4 && there[2] == 4);
     assert_true(moved.elapsed_s < 0.7 * kept.elapsed_s);
-    /* in the end there is nothing to gain, and nobody moves for as long as it goes on */
+    /* in the end there is nothing to gain, and no peer moves for as long as the run goes on */
     in.steps = 200;
     assert_true(run(&in, SWARM_SHORTEST_QUEUE, 1).moves == 4);
     swarm_release(&in);
