@@ -1,6 +1,6 @@
 /*
- * Opening a trace file. With an index the file says at its end where its spans and levels end, and only what is before,
- * between and after them is read; without one everything is passed over once.
+ * Opening a trace file. An index at the end of the file has the places where spans and levels end, so only the text before,
+ * between and after them is read. A file without an index is passed over once.
  *
  * The rows of the index are checked here as far as they go without the spans: they ascend and cover the arrays. Whether
  * they tell the truth is seen when blocks are read.
@@ -94,7 +94,7 @@ static enum status read_span_blocks(struct trace_file *s, struct error *err)
     return status;
 }
 
-/* Of a row of level blocks: what the places hold. False when it cannot be. */
+/* Reads the levels of the places from a row of level blocks. False when they are impossible. */
 static bool read_held(const double *numbers, uint32_t place_count, uint64_t first, struct trace_held *out)
 {
     for (uint32_t p = 0; p < place_count; p++, numbers += TRACE_PLACE_COLUMNS) {

@@ -1,6 +1,6 @@
 /*
- * What the writer and the reader of trace files share. trace_writer.c shows the format, trace_index.h what is at the end of
- * a file.
+ * Declarations that the writer and the reader of trace files share. trace_writer.c shows the format, trace_index.h the
+ * index at the end of a file.
  */
 #ifndef SPILLWAY_TRACES_TRACE_FORMAT_H
 #define SPILLWAY_TRACES_TRACE_FORMAT_H
@@ -22,7 +22,7 @@ extern const char *const trace_span_block_columns[TRACE_SPAN_BLOCK_COLUMNS];
 extern const char *const trace_level_block_columns[TRACE_LEVEL_BLOCK_COLUMNS];
 extern const char *const trace_place_columns[TRACE_PLACE_COLUMNS];
 
-/* Spans in a block, at most. A block of levels has as many, or more where its row of the index would be longer. */
+/* Spans in a block, at most. A block of levels has the same number, or more where its row of the index would be longer. */
 enum { TRACE_BLOCK_SPANS = 4096, TRACE_BLOCK_LEVELS_BY_PLACE = 16 };
 
 static inline uint64_t trace_block_levels(uint32_t place_count)
@@ -31,7 +31,7 @@ static inline uint64_t trace_block_levels(uint32_t place_count)
     return by_place > TRACE_BLOCK_SPANS ? by_place : TRACE_BLOCK_SPANS;
 }
 
-/* What the spans of an operation have in common. */
+/* The values that all spans of an operation share. */
 struct trace_operation {
     uint64_t bytes;
     uint32_t stream, job, shard;

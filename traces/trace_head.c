@@ -1,4 +1,4 @@
-/* What a trace file holds besides its spans and levels. Every count is within a limit, every index in range. */
+/* Reads all of a trace file but its spans and levels. Every count is within a limit, every index in range. */
 #include "traces/trace_file.h"
 
 #include <inttypes.h>

@@ -7,8 +7,8 @@
  *     index     [ from 0, 0 to 2 s ][ from 4096, 1 to 3 s ]
  *     spans     | ... ends 2 s      | ... ends 3 s        |   each block begins where it should and has these bounds
  *
- * Of a window only blocks that overlap it are read. What the judge says of totals needs all spans and is not
- * asked then. Levels before the window are replaced by what the index says that places hold.
+ * For a window only the blocks that overlap it are read. The judge then leaves totals out, because they need all spans.
+ * The index has the level of each place at the start of a block, which replaces the levels before the window.
  */
 #include "traces/trace_reader.h"
 
@@ -24,7 +24,7 @@
 
 /* The block that is read, as the spans or levels so far say. */
 struct bounds {
-    size_t block;  /* of those that began */
+    size_t block;  /* number of blocks begun */
     uint64_t left; /* elements to its end; only in a window */
     double from_s, to_s;
     uint32_t minibatch;
@@ -46,7 +46,7 @@ struct trace_reader {
     uint64_t given; /* levels */
     struct trace_held *held, *sorted; /* by place: the last level before the window; those, by element */
     uint32_t held_count, held_at;
-    bool held_given, level_waits; /* a level of the window came, and waits behind what was held */
+    bool held_given, level_waits; /* a level of the window was read, and waits for the held ones to be given first */
     struct trace_level waiting;
 };
 

@@ -20,8 +20,8 @@ struct trace_part {
     uint64_t minibatches;  /* only the first ones of each job, and levels up to the last end of these; 0: all */
 };
 
-/* Opens a trace. `part` may be NULL: all of it. The caller frees *out with trace_reader_close(). Errors of all functions:
- * those of trace_read(). */
+/* Opens a trace. `part` may be NULL: all of it. The caller frees *out with trace_reader_close(). All
+ * functions return the errors of trace_read(). */
 MUST_CHECK enum status trace_reader_open(const char *path, const struct trace_part *part, struct trace_reader **out,
                                          struct error *err);
 
@@ -32,17 +32,17 @@ MUST_CHECK enum status trace_reader_of_text(const char *name, const char *text, 
 /* Reads from a trace in memory, which is borrowed and was checked. */
 MUST_CHECK enum status trace_reader_of(const struct trace *trace, struct trace_reader **out, struct error *err);
 
-/* Returns the trace, of a file without spans and levels. Borrowed. Totals of jobs and places are those of the whole. */
+/* Returns the trace; for a file it has no spans and levels. Borrowed. Totals of jobs and places count the whole trace. */
 const struct trace *trace_reader_head(const struct trace_reader *reader);
 
 /* True when the number of all spans and levels is known before they are read; it is in *spans and *levels then. */
 bool trace_reader_counts(const struct trace_reader *reader, uint64_t *spans, uint64_t *levels);
 
-/* *more is false at the end, and *out untouched. */
+/* Reads the next span. *more is false at the end, and *out untouched. */
 MUST_CHECK enum status trace_reader_span(struct trace_reader *reader, struct trace_span *out, bool *more,
                                          struct error *err);
 
-/* After the last span. Of a window: the levels within it and, of each place, the last one before it. */
+/* Reads the next level, after the last span. A window has the levels within it and the last earlier one of each place. */
 MUST_CHECK enum status trace_reader_level(struct trace_reader *reader, struct trace_level *out, bool *more,
                                           struct error *err);
 

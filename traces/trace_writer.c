@@ -13,7 +13,7 @@
  *      "operations": [[0, 0, 3, "forward", 1, 0], ...],
  *      "span_blocks": [...], "level_blocks": [...], "ends": [...]}
  *
- * What is known when the run ends stands after the spans. An operation that is repeated in every minibatch is stored once,
+ * Values that are known only when the run ends stand after the spans. An operation that is repeated in every minibatch is stored once,
  * in "operations", and a span is five numbers: about 45 bytes. Whether an operation is a copy follows from its stream; a
  * collective is one on another stream that has bytes. The blocks are the index (trace_index.h).
  *
@@ -397,7 +397,7 @@ void trace_writer_total(const struct trace_writer *writer, struct trace *trace)
     trace->makespan_s = judge->last_s - judge->first_s;
 }
 
-/* With what is known now: peaks and totals. */
+/* Judges the trace with its final peaks and totals. */
 static enum status judge_all(struct trace_writer *writer, const struct trace *trace, struct error *err)
 {
     if (writer->err.status != STATUS_OK) {
