@@ -1,5 +1,5 @@
 /*
- * Gates: lower bounds on the begin of a stream's next operation, which keep the window of operations small.
+ * Lookahead limits: lower bounds on the begin of a stream's next operation, which keep the window of operations small.
  *
  * The simulator issues operations until each unfinished stream has an operation (sim.c). If a stream is first used at
  * the end of a step, for the gradients of all ranks, the whole step would be issued before its first event. But this

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/files/folder.h"
 
 enum { BUFFER_BYTES = 1 << 18 };
 
@@ -33,12 +34,6 @@ static char *folder_of(const char *path)
     char *folder = alloc_zeroed(1, length + 1);
     if (folder) memcpy(folder, slash ? path : ".", length);
     return folder;
-}
-
-static const char *temporary_folder(void)
-{
-    const char *named = getenv("TMPDIR");
-    return named && named[0] ? named : "/tmp";
 }
 
 enum status spool_create(const char *path, struct spool **out, struct error *err)
@@ -89,7 +84,7 @@ static void fail(struct spool *spool)
 static void write_buffer(struct spool *spool)
 {
     if (spool->fd < 0 && spool->folder) spool->fd = open_nameless(spool->folder);
-    if (spool->fd < 0) spool->fd = open_nameless(temporary_folder());
+    if (spool->fd < 0) spool->fd = open_nameless(folder_for_temporary());
     if (spool->fd < 0) fail(spool);
     for (size_t done = 0; done < spool->used && !spool->failed;) {
         ssize_t written = write(spool->fd, spool->buffer + done, spool->used - done);

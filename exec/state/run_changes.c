@@ -1,5 +1,5 @@
 /*
- * External sorting: each time the buffer is full it is sorted and written behind the runs before it. At the end the runs are
+ * External sorting: each time the buffer is full it is sorted and appended to the spool as a run. At the end the runs are
  * merged, each read through its part of the same buffer:
  *
  *     file    [ run 0: sorted ][ run 1: sorted ][ run 2 ]
@@ -16,8 +16,8 @@
 #include "base/alloc.h"
 #include "base/files/spool.h"
 
-/* A sorted run: what is left of it in the file, and in its part of the buffer. */
-struct run {
+/* A sorted run: its remaining bytes in the file, and its entries in its part of the buffer. */
+struct sorted_run {
     uint64_t at, end;   /* bytes of the spool */
     size_t first, last; /* entries of the buffer */
 };
@@ -28,7 +28,7 @@ struct run_changes {
     uint64_t added;
     struct spool *spool;
     bool reading;
-    struct run *runs;
+    struct sorted_run *runs;
     size_t run_count;
     size_t *heap; /* runs with something left, the least head first */
     size_t heap_count, part;
@@ -83,10 +83,10 @@ void run_changes_add(struct run_changes *changes, double time_s, uint32_t place,
 
 /* --- merging -------------------------------------------------------------------------------- */
 
-/* Has something of the run in the buffer, unless it is at its end. */
+/* Fills the run's part of the buffer when it is empty, unless the run has ended. */
 static enum status refill(struct run_changes *changes, size_t r, struct error *err)
 {
-    struct run *const run = &changes->runs[r];
+    struct sorted_run *const run = &changes->runs[r];
     if (run->first < run->last || run->at == run->end) return STATUS_OK;
     uint64_t left = (run->end - run->at) / sizeof *changes->buffer;
     size_t part = left < changes->part ? (size_t)left : changes->part;
@@ -153,7 +153,7 @@ enum status run_changes_next(struct run_changes *changes, struct run_change *out
     enum status status = changes->reading ? STATUS_OK : begin_reading(changes, err);
     if (status != STATUS_OK || changes->heap_count == 0) return status;
     const size_t r = changes->heap[0];
-    struct run *const run = &changes->runs[r];
+    struct sorted_run *const run = &changes->runs[r];
     *out = changes->buffer[run->first++];
     *more = true;
     status = refill(changes, r, err);

@@ -1,10 +1,10 @@
 /*
  * The proof that a cycle continues, to the last bit. Placing after a look depends on the clocks, on counts that are
- * compared as they are (whose region, edge and position is next), and on ranks.
+ * compared as they are (the next weight buffer, edge and position), and on ranks.
  *
  *   Clocks. They enter by max() only, so that two looks whose clocks differ by one and the same time go on alike, that time
  *   apart. A clock that stood still is no hindrance when it is older than every result of max() since the reference
- *   (placing.earliest_s): no result was that clock's, and none will be, since results get later.
+ *   (earliest_s of struct schedule_builder): no result was that clock's, and none will be, since results get later.
  *   Rounding. Numbers of one binade are multiples of one unit, and what a duration adds to one of them is rounded to that
  *   unit, whichever number it is; half units are rounded to even ones, so cycles take an even number of units. So cycles
  *   are left out only while all clocks that matter stay in their binade, and likewise what jobs have left to compute.
