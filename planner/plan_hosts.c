@@ -162,7 +162,7 @@ static enum status survey_instances(struct survey *s, uint32_t *seen, bool stage
 }
 
 static_assert(BUFFER_STAGED + 1 == BUFFER_KIND_COUNT,
-              "a new kind of buffer: may several hosts have it? Look at host_need.c and walk/plan_parts.c, too");
+              "a new kind of buffer: may several hosts have it? Look at host_need.c and walk/memory_breakdown.c, too");
 
 /* Returns true for data that each host reads itself, and for boundaries that stages of a resident job hand on. */
 static bool may_be_on_several(uint32_t kind)

@@ -234,7 +234,7 @@ static enum status write_levels(struct trace_writer *writer, struct error *err)
     return status;
 }
 
-/* --- what is known at the end --------------------------------------------------------------- */
+/* --- the end of the file -------------------------------------------------------------------- */
 
 static void write_run(const struct trace *trace, struct json_out *out)
 {

@@ -224,7 +224,7 @@ enum status file_in_end(struct file_in *file, char *data, size_t capacity, uint6
     if (status == STATUS_OK && found) status = file_in_go(file, &place, err);
     if (status == STATUS_OK && found) status = read_short(file, data, capacity, got, err);
     *begin = file->packed ? UINT64_MAX : place.text;
-    file->at = UINT64_MAX; /* no offset is after this one: file_in_seek() begins anew */
+    file->at = UINT64_MAX; /* no offset is after this one: file_in_seek() starts over */
     return status;
 }
 

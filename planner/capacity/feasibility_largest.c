@@ -6,7 +6,7 @@
 #include "base/try.h"
 #include "models/job/job.h"
 
-static_assert(FEASIBILITY_BLOCKS_MOST <= LAYERS_MAX - 2, "networks may have so many blocks");
+static_assert(FEASIBILITY_BLOCKS_MOST <= LAYERS_MAX - 2, "a network has room for FEASIBILITY_BLOCKS_MOST blocks");
 
 struct job feasibility_job_of_blocks(const struct job *job, uint64_t blocks)
 {

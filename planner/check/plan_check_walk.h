@@ -50,7 +50,7 @@ struct check_words {
     size_t count, capacity;
 };
 
-/* What is known of the repetitions of a segment (plan_check_repeat.c). */
+/* State of the search for repetitions of a segment (plan_check_repeat.c). */
 struct check_repeats {
     uint32_t next_try;          /* repetitions done before it, and the one that is noted */
     bool noting;                /* what the repetition touches */

@@ -187,7 +187,7 @@ void parallel_job_assign_place(struct parallel_job *s, uint32_t r, enum parallel
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step);
 void parallel_job_release(struct parallel_job *s, const struct pipeline_step *step);
 
-/* Places for as many of each as one minibatch needs at once.
+/* Lays out the places of each kind, in the number that one minibatch needs at once.
  * Errors: STATUS_INFEASIBLE, naming job, stage and bytes missing; STATUS_BAD_INPUT for activations that are swapped of
  * a run without weights. */
 MUST_CHECK enum status parallel_job_lay_out(struct parallel_job *s, struct error *err);

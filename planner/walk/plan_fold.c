@@ -312,7 +312,7 @@ static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct pl
 static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside);
 
-/* The piece in parts: repeats that are outside of its segments, and what is between them. */
+/* Divides the piece into parts: the repeats outside of its segments, and the instances between them. */
 static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside)
 {

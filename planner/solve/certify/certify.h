@@ -63,7 +63,7 @@ MUST_CHECK enum status certify(const struct instance *in, const struct certify_o
 /* Returns the excess of the value over the bound, relative to the bound; 0 when both are 0. */
 double certificate_gap(const struct certificate *certificate);
 
-/* What is proved of a value: the same for each kind of problem. */
+/* The proof of a value, in the same form for each kind of problem. */
 struct certificate_claim {
     enum certificate_status status;
     const char *objective;        /* "makespan" */

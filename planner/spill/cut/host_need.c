@@ -14,7 +14,7 @@
 #include "planner/spill/cut/partition_storage.h"
 
 static_assert(BUFFER_STAGED + 1 == BUFFER_KIND_COUNT,
-              "a new kind of buffer: add what it takes on the host here, and look at plan_hosts.c and walk/plan_parts.c");
+              "a new kind of buffer: add its host memory here, and look at plan_hosts.c and walk/memory_breakdown.c");
 
 static enum status no_memory(struct error *err)
 {

@@ -303,7 +303,7 @@ static const struct scheduled_unit *last_unit(const struct schedule *schedule)
     return &schedule->units[schedule->count - 1];
 }
 
-/* If what comes are cycles like those before: *cycle was left out, and what is shown tells of later. */
+/* When the next cycles repeat the last one, *cycle was left out, and the view shows the time after it. */
 static enum status look_for_cycles(struct scheduler *s, struct schedule *out, struct schedule_cycle *cycle, bool *found,
                                    struct error *err)
 {
