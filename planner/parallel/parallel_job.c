@@ -76,7 +76,7 @@ static void begin_minibatch(struct parallel_job *s)
     }
 }
 
-/* A pass that leaves a gradient of run r. */
+/* Runs after each pass that makes a gradient of run r. */
 static void follow_gradient(struct parallel_job *s, uint32_t r)
 {
     struct parallel_job_run *run = &s->of[r];
@@ -90,14 +90,14 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
     parallel_job_emit_update(s, r, s->completed_count == s->runs);
 }
 
-/* After the last pass of a stage: emits its updates, or the copies up of updates that the host has made already. */
+/* Runs after the last pass of a stage: emits updates, or copies up the weights that the host has updated. */
 static void finish_run(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
     else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) parallel_job_emit_refresh(s, r);
 }
 
-/* Has the run's stage passed for the last time, and has it the gradient that it updates with? */
+/* Returns true if the run's stage has done its last pass and the gradient for the update is complete. */
 static bool may_finish(const struct parallel_job *s, uint32_t r)
 {
     const struct parallel_job_run *run = &s->of[r];
@@ -134,7 +134,8 @@ static uint32_t add_gang(const struct parallel_job *s, uint32_t tensor, uint32_t
     return plan_builder_gang(s->builder, extents, devices);
 }
 
-/* Of the stages that sum a tied table's gradients; `devices`: of all stages, whose last ones are moved. */
+/* Makes the gang of the stages that sum a tied table's gradients. Changes `devices`, which lists the devices of all
+ * stages. */
 static void add_ends(struct parallel_job *s, uint32_t *devices)
 {
     const struct parallel *p = s->parallel;
@@ -148,7 +149,7 @@ static void add_ends(struct parallel_job *s, uint32_t *devices)
     s->ends_gang = plan_builder_gang(s->builder, extents, devices);
 }
 
-/* Of each stage; where its replicas take turns, of each of these behind it. */
+/* Makes a gang per stage, followed by a gang per replica if the stage's replicas take turns. */
 static enum status make_gangs(struct parallel_job *s, struct error *err)
 {
     const struct parallel *p = s->parallel;
@@ -177,7 +178,7 @@ static enum status make_gangs(struct parallel_job *s, struct error *err)
     return STATUS_OK;
 }
 
-/* Everything but instances. job: the plan's, in which what is left to the planner is decided. */
+/* Prepares everything but instances. Writes the planner's own decisions into `job`, the plan's copy of the job. */
 static enum status prepare(struct parallel_job *s, struct job *job, struct arena *arena, struct error *err)
 {
     s->job = job;
@@ -213,19 +214,18 @@ static bool is_asynchronous(const struct parallel_job *s)
     return pipeline_is_asynchronous(s->parallel->schedule);
 }
 
-/* Returns true if the job has more minibatches that do not overlap. */
 static bool has_more(const struct parallel_job *s, uint64_t done)
 {
     return !is_asynchronous(s) && s->job->minibatches > done;
 }
 
-/* A job's minibatches are alike up to this one; with delayed updates the first is another. */
+/* Returns the end of the row of equal minibatches after `done`. With delayed updates the first minibatch differs. */
 static uint64_t segment_end(const struct parallel_job *s, uint64_t done)
 {
     return s->parallel->delayed && done == 0 ? 1 : s->job->minibatches;
 }
 
-/* A minibatch of each job that has some left, and again, in segments of as many as all have. */
+/* Emits a minibatch of each job that has some left, and repeats it until a job ends or its minibatches change. */
 static void emit_minibatches(struct parallel_job *all, uint32_t count, struct plan_builder *builder)
 {
     uint64_t done = 0, next;
@@ -255,7 +255,7 @@ static void stack_stage(struct parallel_job *s, const struct parallel_job_stage 
     s->staged_base_bytes = max_u64(s->staged_base_bytes, below->staged_end);
 }
 
-/* Behind the memory of other jobs on the same devices. */
+/* Places the job's memory after the memory of earlier jobs on the same devices. */
 static void stack_jobs(struct parallel_job *all, uint32_t index)
 {
     struct parallel_job *s = &all[index];
@@ -276,7 +276,6 @@ static double minibatch_s(const struct parallel_job *s)
     return max_s(s->order.end_s, s->times.exchange_s) + s->times.update_s;
 }
 
-/* Jobs on the same devices take turns. */
 static void estimate_end(struct parallel_job *all, uint32_t index)
 {
     struct parallel_job *s = &all[index];
@@ -288,7 +287,7 @@ static void estimate_end(struct parallel_job *all, uint32_t index)
                          (is_asynchronous(s) ? parallel_job_async_estimate_s(s) : (double)s->job->minibatches * minibatch_s(s));
 }
 
-/* What the last update has made comes up, and states and gradients end. */
+/* Copies up the weights of a delayed last update, and ends the lives of states and gradients. */
 static void end_job(struct parallel_job *s)
 {
     for (uint32_t r = s->runs; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r);

@@ -59,7 +59,7 @@
 
 struct ticks {
     struct parallel_job *s;
-    uint64_t microbatches; /* that are written down: those between are repetitions */
+    uint64_t microbatches; /* microbatches that are emitted; repetitions are left out */
 };
 
 /* --- rounds --------------------------------------------------------------------------------- */
@@ -74,19 +74,19 @@ uint32_t parallel_job_async_tick(struct parallel_job *s)
     return s->stages[0].lag + 1;
 }
 
-/* Microbatches of an update of the stage, of all replicas that take turns. */
+/* Returns the microbatches of one update of the stage, over all replicas that take turns. */
 static uint64_t round_of(const struct parallel_job *s, uint32_t stage)
 {
     return parallel_microbatches(s->job, stage) * s->stages[stage].turns;
 }
 
-/* Of its runs the first; those of a stage are [first_run(stage), first_run(stage + 1)). */
+/* Returns the first run of a stage, whose runs are [first_run(stage), first_run(stage + 1)). */
 static uint32_t first_run(const struct parallel_job *s, uint32_t stage)
 {
     return stage * parallel_buckets(s->parallel);
 }
 
-/* Of the whole training; of ranks that go in step each counts once. */
+/* Returns the microbatches of the whole training. A microbatch counts once for all ranks in step. */
 static uint64_t all_microbatches(const struct parallel_job *s)
 {
     return s->job->minibatches * (s->job->microbatches / s->parallel->data);
@@ -94,7 +94,7 @@ static uint64_t all_microbatches(const struct parallel_job *s)
 
 /* --- versions ------------------------------------------------------------------------------- */
 
-/* The last round that reads the version; false: none does. */
+/* Finds the last round that reads the version. Returns false if no round does. */
 static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
 {
     uint64_t reader = version + t->s->of[r].versions - 1, last = t->microbatches / round_of(t->s, t->s->of[r].stage) - 1;
@@ -112,7 +112,8 @@ static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool
     run->version_ends = ends_round && last_reader(t, r, run->version, &last) && last == round && run->version < round;
 }
 
-/* A minibatch ends with the first stage's; where that has another pace, with its last pass. */
+/* A minibatch ends with the first stage's update or, if stages have their own number of microbatches per update,
+ * with the first stage's last pass. */
 static void update(struct ticks *t, uint32_t r, uint64_t round)
 {
     struct parallel_job_run *run = &t->s->of[r];
@@ -122,7 +123,7 @@ static void update(struct ticks *t, uint32_t r, uint64_t round)
     parallel_job_emit_update(t->s, r, r == 0 && !parallel_has_own_pace(t->s->parallel));
 }
 
-/* In the order in which their gradients were complete. */
+/* Updates the stage's runs in the order in which their gradients were completed. */
 static void update_stage(struct ticks *t, uint32_t stage, uint64_t round)
 {
     for (uint32_t r = first_run(t->s, stage + 1); r-- > first_run(t->s, stage);) update(t, r, round);
@@ -190,7 +191,7 @@ static void emit_ticks(struct ticks *t, uint64_t first, uint64_t end)
 
 /* --- a training ----------------------------------------------------------------------------- */
 
-/* The least common multiple; `most` and above: of no interest. */
+/* Returns the least common multiple, or `most` if it is larger. */
 static uint64_t common_multiple(uint64_t a, uint64_t b, uint64_t most)
 {
     uint64_t x = a, y = b;
@@ -219,8 +220,8 @@ static uint64_t period_of(const struct parallel_job *s, uint64_t most)
 void parallel_job_async_emit(struct parallel_job *s)
 {
     uint64_t all = all_microbatches(s), fill = 0, tail = 0;
-    /* until all stages pass back over rounds that read no longer the first version; the last round of ticks sees the
-     * end come */
+    /* The repeated part begins when all stages pass back over rounds that do not read the first version. The last
+     * round stays outside, because its versions end early. */
     for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
         const struct parallel_job_stage *stage = &s->stages[p];
         uint64_t size = round_of(s, p), stale = parallel_staleness(s->parallel, first_run(s, p));
@@ -240,10 +241,13 @@ void parallel_job_async_emit(struct parallel_job *s)
     }
     emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->stages[0].lag);
     plan_builder_segment(s->builder, 1);
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* what is stored */
+    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* the version
+                                                                                                        that is
+                                                                                                        stored */
 }
 
-/* What a stage that blocks waits for in a tick: boundaries from the one in front, gradients from the one behind. */
+/* Returns the seconds per tick that a blocking stage waits for boundaries from the previous stage and gradients from
+ * the next. */
 static double held_s(const struct parallel_job *s, uint32_t stage)
 {
     double seconds = 0;

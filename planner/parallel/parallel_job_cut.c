@@ -34,7 +34,7 @@ static void join(struct stage_layer *into, const struct stage_layer *layer)
     into->kept_bytes += layer->kept_bytes;
 }
 
-/* Blocks and what goes with them. */
+/* Joins the embedding with the first block and the head with the last. */
 static void join_ends(struct stage_chain *chain)
 {
     join(&chain->layers[1], &chain->layers[0]);
@@ -57,7 +57,7 @@ struct kinds {
     const struct hardware *hardware;
     const struct job *job;
     struct arena *arena;
-    struct stage_chain *of_type; /* no layers: not made yet */
+    struct stage_chain *of_type; /* by device type; no layers: not made yet */
 };
 
 static enum status chain_on(struct kinds *k, uint32_t device, const struct stage_chain **out, struct error *err)
@@ -77,7 +77,7 @@ static void slow_down(struct stage_chain *chain, const struct stage_chain *by)
     }
 }
 
-/* What the devices of a stage are together. */
+/* Finds the slowest times and the least memory of a stage's devices. */
 static enum status enter_stage(struct kinds *k, uint32_t stage, const struct stage_chain **out, uint64_t *memory_bytes,
                                struct error *err)
 {
@@ -114,7 +114,7 @@ static bool differ(const struct hardware *hardware, uint32_t first, uint64_t end
     return false;
 }
 
-/* Run by run, where devices differ. */
+/* Gives each run its own times and memory if the devices differ. */
 static enum status tell_apart(struct arena *arena, const struct hardware *hardware, const struct job *job,
                               struct stage_request *request, struct error *err)
 {
@@ -189,7 +189,7 @@ static enum status apply_stages(struct job *job, const struct stage_partition *f
     return error_add(err, "job '%s' divided as %s", job->name, stage_partition_text(found, text));
 }
 
-/* The slowest level that workers are on. */
+/* Returns the rate of the slowest level with several workers. */
 static double slowest_rate(const struct stage_request *request)
 {
     double slowest = INFINITY;
@@ -198,7 +198,7 @@ static double slowest_rate(const struct stage_request *request)
     return slowest;
 }
 
-/* Of stages whose replicas are given. */
+/* Chooses only the cuts, for given replicas of each stage. */
 static enum status choose_cuts(struct arena *arena, const struct stage_chain *chain, const struct job *job,
                                const struct stage_request *like, struct stage_partition *out, struct error *err)
 {
@@ -221,7 +221,8 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
         request = (struct stage_request){.method = STAGE_PIPEDREAM, .microbatches = 1};
         TRY(find_levels(arena, hardware, job, &request, err));
     }
-    uint32_t device = p->first_device < hardware->device_count ? p->first_device : 0; /* more are refused later */
+    uint32_t device = p->first_device < hardware->device_count ? p->first_device : 0; /* too large a number is
+                                                                                         reported later */
     if (p->schedule == PIPELINE_1F1B && p->chunks == 1 && p->first_device < hardware->device_count)
         request.memory_bytes = hardware->devices[device].memory_bytes;
     TRY(parallel_job_cut_chain(arena, job, hardware, device, &chain, err));
@@ -237,7 +238,7 @@ enum status parallel_job_cut_choose(const struct hardware *hardware, struct job 
 {
     struct arena arena = {0};
     uint32_t buckets = job->parallel.buckets;
-    job->parallel.buckets = 0; /* of what is cut here */
+    job->parallel.buckets = 0; /* the cut replaces buckets */
     enum status status = choose(&arena, hardware, job, err);
     job->parallel.buckets = buckets;
     if (!status && buckets > 1 && parallel_check(job, err)) status = error_add(err, "job '%s'", job->name);

@@ -21,7 +21,7 @@
 #include "planner/parallel/parallel_job_layout.h"
 #include "planner/parallel/parallel_job_replicas.h"
 
-/* With more tensor groups replicas stay as the programme divides them. */
+/* Largest number of tensor groups for which replicas are moved after the dynamic program. */
 enum { MOVED_GROUPS_MAX = 8 };
 
 struct parallel_job_rannc_choice {
@@ -31,7 +31,7 @@ struct parallel_job_rannc_choice {
 
 /* --- memory --------------------------------------------------------------------------------- */
 
-/* Of boundaries and their gradients, `count` of what enters or leaves a stage. */
+/* Returns the memory for `count` boundaries, or gradients of them, after the layer. */
 static uint64_t passing_bytes(const struct job *job, uint64_t layer, uint64_t count)
 {
     return count * parallel_job_range_bytes(parallel_boundary_bytes(job, layer));
@@ -71,8 +71,7 @@ static uint64_t missing_bytes(const struct hardware *hardware, const struct job 
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* Of a minibatch: each stage's last pass, and its update; that of both ends of a tied table behind the sum of its
- * gradients. */
+/* Returns the end of the last update. The ends of a pipeline with a tied table first sum the table's gradients. */
 static double end_of_updates(const struct pipeline_order *order, const struct parallel_job_times *times, uint32_t runs)
 {
     double end_s = 0, ends_s = 0;
@@ -102,7 +101,7 @@ static enum status clock_minibatch(const struct hardware *hardware, struct paral
 
 /* --- choices -------------------------------------------------------------------------------- */
 
-/* The best so far, or none; what least is missing. */
+/* The best choice so far; if none fits, the least number of missing bytes. */
 struct parallel_job_rannc_search {
     const struct hardware *hardware;
     const struct job *job;
@@ -111,8 +110,8 @@ struct parallel_job_rannc_search {
     uint64_t missing;
 };
 
-/* Of a job with other degrees: cut, timed, and kept if it is the best that fits. *minibatch_s: INFINITY where some of it is
- * missing memory, or where it is nothing that a job may be. */
+/* Cuts and times a job with other degrees, and keeps it if it is the best that fits. *minibatch_s is INFINITY if
+ * memory is missing or the degrees are invalid. */
 static enum status try_choice(struct parallel_job_rannc_search *s, const struct job *job, double *minibatch_s,
                               struct error *err)
 {
@@ -135,7 +134,7 @@ static enum status try_choice(struct parallel_job_rannc_search *s, const struct 
     }
     own = (struct error){0};
     enum status status = clock_minibatch(s->hardware, &trial, &own);
-    if (status == STATUS_BAD_INPUT && p->replicated > 0) return STATUS_OK; /* no way between all replicas */
+    if (status == STATUS_BAD_INPUT && p->replicated > 0) return STATUS_OK; /* no path between all replicas */
     if (status) {
         *err = own;
         return status;
@@ -203,7 +202,7 @@ static enum status try_equal(struct parallel_job_rannc_search *s, uint32_t stage
     return STATUS_OK;
 }
 
-/* Is it tried as `data`, too? */
+/* Returns true if the partition is also tried as plain data parallelism. */
 static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
 {
     for (uint32_t i = 1; i < found->count; i++)
@@ -211,7 +210,7 @@ static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
     return microbatches % found->stages[0].replicas == 0;
 }
 
-/* A replica from one stage to another, if that ends sooner; *found_s follows. */
+/* Moves a replica from one stage to another if that makes the minibatch shorter. Updates *found_s. */
 static enum status try_move(struct parallel_job_rannc_search *s, struct job *job, uint32_t from, uint32_t to, double *found_s,
                             struct error *err)
 {
@@ -230,8 +229,8 @@ static enum status try_move(struct parallel_job_rannc_search *s, struct job *job
     return STATUS_OK;
 }
 
-/* The slowest stage is not all: what is sent and exchanged, and how the pipeline fills, differ between choices that the
- * programme holds for equal. So replicas are moved as long as that pays. */
+/* Moves replicas while that makes the minibatch shorter. The dynamic program compares only the slowest stages:
+ * partitions that it finds equal differ in sends, exchanges and the time to fill the pipeline. */
 static enum status move_replicas(struct parallel_job_rannc_search *s, struct job *job, double found_s, struct error *err)
 {
     double before_s;
@@ -244,7 +243,7 @@ static enum status move_replicas(struct parallel_job_rannc_search *s, struct job
     return STATUS_OK;
 }
 
-/* All numbers of stages. */
+/* Tries all numbers of stages. */
 static enum status try_unequal(struct parallel_job_rannc_search *s, uint64_t microbatches, struct arena *scratch,
                                struct error *err)
 {

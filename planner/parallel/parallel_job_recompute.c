@@ -15,14 +15,14 @@ static bool is_again(const char *choices, uint32_t r) { return choices[r] == PAR
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* Runs that take turns in places, in order, and how many places there are. */
+/* The runs that share places for activations, in order, and the number of places. */
 struct parallel_job_recompute_turns {
-    uint32_t of[RUNS_MAX]; /* a run's; RUNS_MAX: it takes none */
+    uint32_t of[RUNS_MAX]; /* index of a run among them; RUNS_MAX: it does not share */
     uint32_t runs[RUNS_MAX];
     uint32_t count, places;
 };
 
-/* Like planner/parallel/parallel_job_layout.c: the last run stays where it is larger than all others. */
+/* As in planner/parallel/parallel_job_layout.c, the last run has a place of its own if it is larger than all others. */
 static bool find_places(const struct parallel_job_choice_problem *p, const char *choices,
                         struct parallel_job_recompute_turns *out)
 {
@@ -53,10 +53,10 @@ struct parallel_job_recompute_clock {
     const char *choices;
     struct parallel_job_recompute_turns turns;
     double compute_s, up_s, down_s;            /* when each stream is free */
-    double passed_s[STEPS_MAX], ready_s[STEPS_MAX]; /* of each step: it has computed; what it fetches is there */
-    double out_s[RUNS_MAX], back_s[RUNS_MAX];  /* of each run: its activations have left; its backward pass has ended */
-    double drained_s[RUNS_MAX];                /* of each backward pass in order: its gradient is down */
-    uint32_t fetching[STEPS_MAX], fetching_count, fetched; /* steps with weights, in order; how many were begun */
+    double passed_s[STEPS_MAX], ready_s[STEPS_MAX]; /* of each step: end of its computation; arrival of its data */
+    double out_s[RUNS_MAX], back_s[RUNS_MAX];  /* of each run: end of the copy out; end of its backward pass */
+    double drained_s[RUNS_MAX];                /* of each backward pass in order: its gradient is on the host */
+    uint32_t fetching[STEPS_MAX], fetching_count, fetched; /* steps with weights, in order; number already begun */
 };
 
 static uint32_t run_of(const struct parallel_job_recompute_clock *c, uint32_t step)
@@ -70,7 +70,7 @@ static bool leaves(const struct parallel_job_recompute_clock *c, uint32_t r)
     return c->turns.of[r] < c->turns.count && c->turns.of[r] + c->turns.places < c->turns.count;
 }
 
-/* Weights for the next step that has some, and what left of its run's activations. */
+/* Fetches weights for the next step that has some, and the swapped activations of its run. */
 static void fetch_next(struct parallel_job_recompute_clock *c)
 {
     if (c->fetched == c->fetching_count) return;
@@ -79,7 +79,7 @@ static void fetch_next(struct parallel_job_recompute_clock *c)
     if (at >= c->problem->slots) c->up_s = fmax(c->up_s, c->passed_s[c->fetching[at - c->problem->slots]]);
     c->up_s += run->weights_s;
     if (step >= c->problem->count && leaves(c, r)) {
-        uint32_t user = c->turns.runs[c->turns.of[r] + c->turns.places]; /* of the place, before it comes back */
+        uint32_t user = c->turns.runs[c->turns.of[r] + c->turns.places]; /* of the place, before the run comes back */
         c->up_s = fmax(c->up_s, fmax(c->out_s[r], c->back_s[user])) + run->copy_s[COPY_H2D];
     }
     c->ready_s[step] = c->up_s;
@@ -129,13 +129,13 @@ double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *pro
 
 struct parallel_job_recompute_search {
     const struct parallel_job_choice_problem *problem;
-    uint32_t may[RUNS_MAX], may_count; /* runs that have something to compute again */
+    uint32_t may[RUNS_MAX], may_count; /* runs that can be recomputed */
     char best[RUNS_MAX];
     double best_s;
     bool any;
 };
 
-/* Kept, if it is shorter than all before. */
+/* Keeps the choices if they give the shortest minibatch so far. */
 static bool try_choices(struct parallel_job_recompute_search *s, const char *choices)
 {
     bool fits;
@@ -157,7 +157,7 @@ static void try_all(struct parallel_job_recompute_search *s)
     }
 }
 
-/* Of the runs that may be: the first k, the last k, every k-th, and all but every k-th. */
+/* Tries the first k, the last k, every k-th, and all but every k-th of the runs that can be recomputed. */
 enum { FAMILIES = 4 };
 static void try_family(struct parallel_job_recompute_search *s, uint32_t family)
 {
@@ -178,7 +178,7 @@ static void change(char *choice)
     *choice = *choice == PARALLEL_AGAIN ? PARALLEL_SWAPPED : PARALLEL_AGAIN;
 }
 
-/* One run, or (`pairs`) two. The first change that helps. */
+/* Changes one run, or two with `pairs`, and keeps the first improvement. */
 static bool better(struct parallel_job_recompute_search *s, bool pairs)
 {
     char choices[RUNS_MAX];
@@ -196,7 +196,7 @@ static bool better(struct parallel_job_recompute_search *s, bool pairs)
     return false;
 }
 
-/* From the best of each family. */
+/* Improves the best choices of each family. */
 static void search_all(struct parallel_job_recompute_search *s)
 {
     for (uint32_t family = 0; family < FAMILIES; family++) {
@@ -242,7 +242,7 @@ static double shared_copy_s(const struct parallel_job *s, enum copy_direction di
     return cost_copy_s(hardware, first, direction, bytes) + (double)bytes * (1 / rate - 1 / alone);
 }
 
-/* The job as if all runs were chosen alike: times, sizes, and where its memory ends. */
+/* Sizes, times and lays out the job with one choice for all runs. */
 static enum status measure(const struct parallel_job *s, struct job *job, uint32_t choice, struct arena *arena,
                            struct parallel_job *out, struct error *err)
 {
@@ -259,12 +259,13 @@ static enum status measure(const struct parallel_job *s, struct job *job, uint32
     TRY(parallel_job_times_make(arena, &s->plan->hardware, job, &out->times, err));
     TRY(pipeline_order(arena, &job->parallel, out->microbatches, out->times.runs, &out->order, err));
     TRY(parallel_job_size(out, arena, err));
-    enum status placed = parallel_job_lay_out(out, &unfit); /* the clock says what fits, and what may leave */
+    enum status placed = parallel_job_lay_out(out, &unfit); /* an error does not matter here: the clock decides which
+                                                               choices fit */
     assert(placed == STATUS_OK || placed == STATUS_INFEASIBLE || placed == STATUS_BAD_INPUT);
     return STATUS_OK;
 }
 
-/* What is not activations or workspace. All runs that are computed again have places of their own. */
+/* Returns the memory besides activations and workspace. `again`: all runs are recomputed, so each has its own place. */
 static uint64_t fixed_bytes(const struct parallel_job *again)
 {
     uint64_t bytes = again->stages[0].end, work = 0;

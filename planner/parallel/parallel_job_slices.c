@@ -35,7 +35,7 @@ static double work_s(const struct parallel_job_slices_costs *c, const struct job
     return pass_seconds_parallel(c->hardware, c->job.parallel.first_device, slice, layers, pass);
 }
 
-/* Of these a pass waits for those that `hidden_s` of computation does not hide. */
+/* Returns the seconds that a pass waits for collectives, after `hidden_s` of computation has hidden some of them. */
 static double collectives_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
                             enum parallel_pass pass, double hidden_s)
 {
@@ -43,7 +43,8 @@ static double collectives_s(const struct parallel_job_slices_costs *c, const str
     return sum.exposed_s + max_s(0, sum.beside_s - hidden_s);
 }
 
-/* Forward and back. What weights' gradients gather is for sequence parallelism, which goes with no slices. */
+/* Returns the seconds of both passes. The collectives of weight gradients belong to sequence parallelism, which
+ * excludes slices. */
 static double both_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers)
 {
     double work = work_s(c, slice, layers, PARALLEL_FORWARD) + work_s(c, slice, layers, PARALLEL_BACKWARD);
@@ -52,7 +53,7 @@ static double both_s(const struct parallel_job_slices_costs *c, const struct job
            collectives_s(c, slice, layers, PARALLEL_INPUT, work_s(c, slice, layers, PARALLEL_WEIGHT));
 }
 
-/* A boundary to the next stage and a gradient back. */
+/* Returns the seconds to send a boundary to the next stage and its gradient back. */
 static double both_ways_s(void *context, uint32_t begin, uint32_t end)
 {
     const struct parallel_job_slices_costs *c = context;
@@ -66,7 +67,8 @@ static double both_ways_s(void *context, uint32_t begin, uint32_t end)
     return 2 * (c->send_latency_s + share * (double)bytes * c->send_s_per_byte + gather_s);
 }
 
-/* Of stages only the first, the second and the last differ. Where stages block, what they fetch takes its turn. */
+/* Returns the seconds of the slowest stage. Only the first, the second and the last stage differ. Blocking stages
+ * add their fetches. */
 static double slowest_s(void *context, uint32_t begin, uint32_t end)
 {
     struct parallel_job_slices_costs *c = context;
@@ -80,7 +82,7 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
     if (end < tokens) p->slice_tokens[parts++] = tokens - end;
     p->slices = parts;
     struct job slice = parallel_slice(&c->job, own);
-    double most_s = 1e-12; /* a time is above 0 */
+    double most_s = 1e-12; /* positive, as slice_seconds requires */
     for (uint32_t i = 0; i < 3; i++) {
         struct parallel_layers layers = parallel_layers(&slice, runs[i]);
         double one_s = both_s(c, &slice, layers);
@@ -89,7 +91,7 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
     return most_s + (p->blocking ? both_ways_s(c, begin, end) : 0);
 }
 
-/* How many times the copies between stages `stage` and the next cross the link direction at once. */
+/* Returns the number of copies from a stage to the next that cross the link direction at the same time. */
 static uint32_t copies_across(const struct parallel_job_slices_costs *c, uint32_t stage, uint32_t link_dir)
 {
     uint32_t size = c->job.parallel.tensor * c->job.parallel.data, first = c->job.parallel.first_device + stage * size;
@@ -119,7 +121,8 @@ static void find_sends(struct parallel_job_slices_costs *c)
     }
 }
 
-/* While the stage's other groups communicate as well. A machine that lacks links or devices is refused later. */
+/* Finds the first tensor group of the first stage, while the stage's other groups communicate too. Missing links or
+ * devices are reported later. */
 static enum status find_group(struct parallel_job_slices_costs *c, struct arena *arena, struct error *err)
 {
     const struct parallel *p = &c->job.parallel;
@@ -181,7 +184,7 @@ enum status parallel_job_slices_order(struct parallel_job *s, struct arena *aren
         slowest_s = max_s(slowest_s, one_s);
         sent_s = max_s(sent_s, 2 * s->times.runs[r].send_s);
     }
-    /* of what is sent there and back, a stage that blocks waits for each slice's; else for the K - 1 hops' */
+    /* a blocking stage waits for the sends of every slice; other stages only for those of the K - 1 hops */
     order.end_s = (s->microbatches + s->runs - 1) * slowest_s +
                   ((s->parallel->blocking ? s->microbatches - 1 : 0) + s->runs - 1) * sent_s;
     s->order = order;

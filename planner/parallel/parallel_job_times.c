@@ -22,8 +22,8 @@ struct parallel_job_times_view {
     const struct job *job;
     const struct parallel *parallel;
     struct collective_finder finder;
-    struct collective_group tensor_group, data_group; /* of the stage at hand, like ... */
-    uint32_t *kinds, kind_count;                      /* ... a device of each type that it has */
+    struct collective_group tensor_group, data_group; /* of the current stage; likewise ... */
+    uint32_t *kinds, kind_count;                      /* ... one device of each of its types */
 };
 
 static uint32_t device_of(const struct parallel_job_times_view *v, uint32_t stage, uint32_t tensor, uint32_t data)
@@ -45,7 +45,7 @@ static enum status check_pair(const struct parallel_job_times_view *v, uint32_t 
     return hardware_reaches(v->hardware, from, to) ? STATUS_OK : fail_pair(v, from, to, err);
 }
 
-/* The first group along one axis of a stage's devices, while all others communicate as well. */
+/* Finds the first group along one axis of a stage's devices, while all other groups communicate as well. */
 static enum status find_group(const struct parallel_job_times_view *v, uint32_t stage, bool tensor, uint32_t *devices,
                               struct collective_group *groups, struct collective_group *out,
                               struct error *err)
@@ -73,7 +73,7 @@ static void find_kinds(struct parallel_job_times_view *v, const uint32_t *device
     }
 }
 
-/* The same of both axes into the view. */
+/* Fills in the view for a stage: its groups along both axes and its device types. */
 static enum status enter_stage(struct parallel_job_times_view *v, struct arena *scratch, uint32_t stage, struct error *err)
 {
     size_t size = (size_t)v->parallel->tensor * parallel_replicas(v->parallel, stage);
@@ -100,7 +100,7 @@ static double tensor_s(const struct parallel_job_times_view *v, struct parallel_
     return sum.exposed_s + max_s(0, sum.beside_s - compute_s);
 }
 
-/* On the slowest device of the stage. */
+/* Returns the seconds on the slowest device of the stage. */
 static double slowest_s(const struct parallel_job_times_view *v, const struct job *job, struct parallel_layers layers,
                         enum parallel_pass pass)
 {
@@ -110,7 +110,7 @@ static double slowest_s(const struct parallel_job_times_view *v, const struct jo
     return seconds;
 }
 
-/* Seconds of a microbatch with all its slices. */
+/* Returns the seconds of a microbatch with all its slices. */
 static double work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     double seconds = 0;
@@ -127,13 +127,13 @@ static double pass_s(const struct parallel_job_times_view *v, struct parallel_la
     return work_s(v, layers, pass) + tensor_s(v, layers, pass, hidden_behind_s);
 }
 
-/* Weights of a run on their way up, once. */
+/* Returns the seconds to copy a run's weights up once. */
 static double gather_from_host_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, parallel_host_state(v->job, layers).weight_bytes);
 }
 
-/* Exchanges of a microbatch: gradients to shares, weights for the forward and the backward pass. */
+/* Returns the seconds of a microbatch's exchanges: reducing gradients, gathering weights for both passes. */
 static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     struct rank_state whole = parallel_whole_state(v->job, layers);
@@ -147,13 +147,13 @@ static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage
     return reduce_s + 2 * gather_s;
 }
 
-/* On the host's processor, of each rank. */
+/* Returns the seconds of a rank's work on the host's processor. */
 static double host_work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     return pass_seconds_parallel(v->hardware, hardware_cpu(v->hardware), v->job, layers, pass);
 }
 
-/* Seconds of the ranks of a stage on one host, one after the other. */
+/* Returns the seconds of sums and steps of the stage's ranks on the fullest host, one after the other. */
 static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
@@ -163,7 +163,7 @@ static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uin
            (host_work_s(v, layers, PARALLEL_UPDATE) + sums * host_work_s(v, layers, PARALLEL_SUM));
 }
 
-/* After the sum over ranks and before the copy up. */
+/* Returns the seconds between the sum over ranks and the copy up. */
 static double host_update_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double joined_s = parallel_joins_on_hosts(v->parallel)
@@ -183,7 +183,7 @@ static double update_s(const struct parallel_job_times_view *v, uint32_t stage, 
     return pass_s(v, layers, PARALLEL_UPDATE, 0) + gradients_s;
 }
 
-/* Between any two replicas that a microbatch can go to one after the other. */
+/* Checks the paths between all replicas that pass a microbatch on to each other. */
 static enum status check_turns(const struct parallel_job_times_view *v, uint32_t stage, uint32_t next, struct error *err)
 {
     for (uint32_t d = 0; d < parallel_turns(v->parallel, stage); d++)
@@ -220,12 +220,12 @@ static enum status run_times(const struct parallel_job_times_view *v, uint32_t r
     return STATUS_OK;
 }
 
-/* All runs of a stage. */
+/* Adds up all runs of a stage. */
 static enum status stage_times(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_job_times *out,
                                struct error *err)
 {
     double compute_s = 0, shares_s = 0, up_s = 0, host_s = 0, minibatches = (double)v->job->minibatches;
-    double updates = (double)parallel_updates(v->job, stage) / minibatches; /* of a minibatch; so are */
+    double updates = (double)parallel_updates(v->job, stage) / minibatches; /* per minibatch, as are the sums below */
     double microbatches = updates * (double)parallel_microbatches(v->job, stage);
     for (uint32_t run = 0; run < parallel_runs(v->parallel); run++) {
         if (parallel_place(v->parallel, run).stage != stage) continue;
@@ -237,7 +237,7 @@ static enum status stage_times(const struct parallel_job_times_view *v, uint32_t
         shares_s += microbatches * exchange_s(v, stage, layers);
         if (v->parallel->offload == OFFLOAD_WEIGHTS) up_s += 2 * microbatches * gather_from_host_s(v, stage, layers);
         if (parallel_offloads(v->parallel)) host_s += host_sums_and_steps_s(v, stage, layers);
-        /* A backward pass in one is no slower than its parts, between which a host is ahead for less
+        /* A backward pass in one part is no slower than its two parts, between which the host gains less lead
          * (models/cost/kernel_model.h). */
         static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};
         for (size_t i = 0; i < ARRAY_COUNT(passes); i++) {
@@ -256,7 +256,7 @@ static enum status stage_times(const struct parallel_job_times_view *v, uint32_t
     return STATUS_OK;
 }
 
-/* A tied table's gradients: all groups of ranks of the first and the last stage at once. */
+/* Adds the sum of a tied table's gradients. All groups of ranks of both end stages communicate at the same time. */
 static enum status add_joined(const struct parallel_job_times_view *v, struct arena *scratch, struct parallel_job_times *out,
                               struct error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * A unit is put together on the side, with the slots of what it acquires in the order of its accesses, which
- * is the order of the instance's layout.
+ * The slots of a unit are collected in the order of the accesses that acquire them, which is the order of the
+ * instance's layout.
  */
 #include "planner/parallel/parallel_job_units.h"
 
@@ -21,21 +21,19 @@ enum {
     LAST = ACCESS_READ | ACCESS_RELEASE
 };
 
-/* The unit at hand. */
 struct parallel_job_unit {
     struct parallel_job *s;
     struct parallel_job_run *run;
     struct parallel_job_stage *stage;
-    const struct job *job; /* or a slice of it ... */
-    uint32_t slice;        /* ... which is it */
+    const struct job *job; /* the job, or a slice of it ... */
+    uint32_t slice;        /* ... and the index of the slice */
     enum plan_pass pass;
-    uint32_t r, gang;      /* the run; on whose devices */
+    uint32_t r, gang;      /* the run; its gang */
     uint32_t peer;         /* the gang it fetches from, or PLAN_NONE */
     uint32_t slots[16];
     uint32_t slot_count;
 };
 
-/* A list of accesses of one operation. */
 struct accesses {
     struct plan_access of[12];
     uint32_t count;
@@ -49,13 +47,13 @@ static struct parallel_job_unit begin_unit(struct parallel_job *s, uint32_t r, e
                                       .gang = stage->gang, .peer = PLAN_NONE};
 }
 
-/* Those of a stage that pass over the microbatch at hand. */
+/* Returns the gang that passes over the current microbatch. */
 static uint32_t gang_in_turn(const struct parallel_job *s, const struct parallel_job_stage *stage)
 {
     return stage->first_turn + (uint32_t)(s->microbatch % stage->turns);
 }
 
-/* A pass over microbatch n, or the slice that is the n-th. */
+/* Begins a pass over microbatch n; with slices, over slice n. */
 static struct parallel_job_unit begin_pass(struct parallel_job *s, uint32_t r, enum plan_pass pass, uint32_t n)
 {
     bool ends_minibatch = parallel_has_own_pace(s->parallel) && pass == PLAN_BACKWARD && r == 0;
@@ -82,7 +80,7 @@ static uint32_t buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_
     return plan_builder_buffer(u->s->builder, &b);
 }
 
-/* Each rank's own, in host memory or on storage. */
+/* Returns a buffer in host memory or on storage, one for each rank. */
 static uint32_t host_buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_t variant, uint64_t bytes)
 {
     struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = u->r, .variant = variant, .bytes = bytes};
@@ -101,7 +99,7 @@ static void add_slot(struct parallel_job_unit *u, uint32_t slot)
     u->slots[u->slot_count++] = slot;
 }
 
-/* An access whose slot, if it acquires one, is `bytes` at `offset`. */
+/* Adds an access. A slot that it acquires has `bytes` at `offset`. */
 static void add_placed(struct parallel_job_unit *u, struct accesses *a, uint32_t buffer_index, uint32_t flags, uint64_t offset,
                        uint64_t bytes)
 {
@@ -122,7 +120,7 @@ static void access_gradient(struct parallel_job_unit *u, struct accesses *a, uin
     add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->run->gradient_offset, bytes);
 }
 
-/* A run's whole weights or gradient in slot `turn` of a ring. */
+/* Accesses a run's whole weights or gradient in slot `turn` of a ring. */
 static void access_ring(struct parallel_job_unit *u, struct accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
                         uint32_t turn, uint64_t bytes, uint32_t flags)
 {
@@ -130,7 +128,6 @@ static void access_ring(struct parallel_job_unit *u, struct accesses *a, uint32_
     add_placed(u, a, buffer(u, kind, u->r, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
 }
 
-/* Version `version` of a run's weights. */
 static void access_version(struct parallel_job_unit *u, struct accesses *a, uint64_t version, uint32_t flags)
 {
     const struct parallel_job_run *run = u->run;
@@ -139,7 +136,7 @@ static void access_version(struct parallel_job_unit *u, struct accesses *a, uint
     add_placed(u, a, buffer(u, BUFFER_PARAMETERS, u->r, slot, run->version_bytes), flags, offset, run->version_bytes);
 }
 
-/* The weights that a pass multiplies by, as long as it does. */
+/* Accesses the weights that a pass multiplies by, during the pass. */
 static void access_weights(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->weights;
@@ -151,7 +148,7 @@ static void access_weights(struct parallel_job_unit *u, struct accesses *a)
         access_state(u, a, ACCESS_READ);
 }
 
-/* The gradient that a pass makes or adds to. */
+/* Accesses the gradient that a pass makes or adds to. */
 static void access_sum(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->gradients;
@@ -161,7 +158,7 @@ static void access_sum(struct parallel_job_unit *u, struct accesses *a)
         access_gradient(u, a, CHANGE);
 }
 
-/* Weights and states of the rank's share, where they are kept. */
+/* Returns the buffer of the rank's share of weights and states. */
 static uint32_t shares(const struct parallel_job_unit *u)
 {
     const struct rank_state *host = &u->run->host;
@@ -169,7 +166,7 @@ static uint32_t shares(const struct parallel_job_unit *u)
                        host->weight_bytes + host->state_bytes);
 }
 
-/* The next slot of a ring in host memory: variant 0 has only weights, variant 1 the whole state. */
+/* Accesses the next slot of a ring in host memory. Variant 0 has only weights, variant 1 the whole state. */
 static void access_staged(struct parallel_job_unit *u, struct accesses *a, struct parallel_job_ring *ring, uint32_t variant,
                           uint64_t bytes, uint32_t flags)
 {
@@ -184,7 +181,7 @@ static void access_workspace(struct parallel_job_unit *u, struct accesses *a, ui
     add_placed(u, a, buffer(u, BUFFER_WORKSPACE, u->r, 0, bytes), flags, u->stage->workspace_offset, bytes);
 }
 
-/* A thing of run r; nothing where there is none: no boundary enters run 0 or leaves the last. */
+/* Accesses data of run r. Does nothing at the ends: no boundary enters run 0 or leaves the last run. */
 static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum parallel_job_thing thing, uint32_t r,
                          uint32_t microbatch, uint32_t flags)
 {
@@ -204,7 +201,7 @@ static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum p
     add_slot(u, *slot - 1);
 }
 
-/* Buffers of the microbatch that a backward pass reads, for the last time or not. */
+/* Accesses the buffers that a backward pass reads. `release`: for the last time. */
 static void access_inputs(struct parallel_job_unit *u, struct accesses *a, uint32_t n, uint32_t release)
 {
     access_thing(u, a, PARALLEL_JOB_BOUNDARY, u->r, n, ACCESS_READ | release);
@@ -254,7 +251,7 @@ static const struct parallel_job_exchange *exchange_of(const struct parallel_job
     return known;
 }
 
-/* Those of the tensor group that overlap, or those that do not, changing a buffer in place. */
+/* Adds the overlapping or the other collectives of the tensor group. They change the buffer `on` in place. */
 static void add_tensor_collectives(struct parallel_job_unit *u, enum parallel_pass pass, bool overlapping, uint32_t stream,
                                    uint32_t on)
 {
@@ -268,7 +265,8 @@ static void add_tensor_collectives(struct parallel_job_unit *u, enum parallel_pa
     }
 }
 
-/* The place of what is fetched, in turn with the passes: so these are over when it comes, and the next waits for it. */
+/* A blocking stage acquires the place for fetched data on the compute stream: after earlier passes, before the next
+ * pass. */
 static void hold_place(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch)
 {
     struct accesses held = {0};
@@ -276,7 +274,7 @@ static void hold_place(struct parallel_job_unit *u, enum parallel_job_thing thin
     add_compute(u, u->pass, PLAN_NONE, &held);
 }
 
-/* Fetch what comes from another stage, and gather its parts where each rank has one; `from`: the run on it. */
+/* Fetches data that run `from` has made on another stage. If each rank receives a part, gathers the parts. */
 static void add_fetch(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch,
                       uint32_t from)
 {
@@ -306,7 +304,7 @@ static void add_copy(struct parallel_job_unit *u, enum plan_stream_kind stream, 
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
-/* From storage into host memory. */
+/* Reads from storage into host memory. */
 static void add_read(struct parallel_job_unit *u, struct parallel_job_ring *ring, uint32_t variant, uint64_t bytes)
 {
     struct accesses a = {0};
@@ -315,7 +313,7 @@ static void add_read(struct parallel_job_unit *u, struct parallel_job_ring *ring
     add_copy(u, STREAM_READ, bytes, &a);
 }
 
-/* The source of a copy of the rank's weights up to its device. */
+/* Accesses the source of a copy of the rank's weights to its device. */
 static void access_raised(struct parallel_job_unit *u, struct accesses *a)
 {
     uint64_t bytes = u->run->host.weight_bytes;
@@ -329,7 +327,7 @@ static void access_raised(struct parallel_job_unit *u, struct accesses *a)
 
 /* --- passes --------------------------------------------------------------------------------- */
 
-/* To the rank's host, and its place is free; back into that place. */
+/* Copies activations to the rank's host and frees their place; add_swap_in() copies them back into it. */
 static void add_swap_out(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
@@ -359,7 +357,7 @@ static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
     access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r, n, ACCESS_READ);
     access_thing(&u, &a, PARALLEL_JOB_ACTIVATIONS, r, n, MAKE);
     access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, MAKE);
-    uint32_t output = a.of[a.count - 1].buffer; /* activations, where no boundary leaves */
+    uint32_t output = a.of[a.count - 1].buffer; /* the activations if no boundary leaves */
     access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
     add_compute(&u, PLAN_FORWARD, work_of(&u, PARALLEL_FORWARD), &a);
     add_tensor_collectives(&u, PARALLEL_FORWARD, false, STREAM_COMPUTE, output);
@@ -379,7 +377,7 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
 }
 
-/* With collectives during the second computation. */
+/* Runs collectives during the second computation. */
 static void emit_backward_in_three(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses input = {0}, weight = {0}, output = {0};
@@ -415,7 +413,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     add_fetch(&u, PARALLEL_JOB_GRADIENT, r + 1, n, r + 1);
     access_weights(&u, &a);
     access_inputs(&u, &a, n, 0);
-    uint32_t output = a.of[r > 0 ? 2 : 1].buffer; /* activations, where no gradient leaves */
+    uint32_t output = a.of[r > 0 ? 2 : 1].buffer; /* the activations if no gradient leaves */
     access_thing(&u, &a, PARALLEL_JOB_GRADIENT, r, n, MAKE);
     if (r > 0) output = a.of[a.count - 1].buffer;
     access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
@@ -425,7 +423,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     end_unit(&u);
 }
 
-/* Its collectives gather the activations that the forward pass kept. */
+/* The collectives gather the activations that the forward pass kept. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
@@ -453,9 +451,9 @@ void parallel_job_emit_pass(struct parallel_job *s, const struct pipeline_step *
     parallel_job_cache_pass(s, step);
 }
 
-/* --- what data-parallel ranks exchange ------------------------------------------------------ */
+/* --- exchanges of data-parallel ranks ------------------------------------------------------- */
 
-/* From the host, and from the other ranks' devices where each has brought a share. */
+/* Copies weights up from the host. If each rank copies only its share, gathers them. */
 static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
 {
     struct parallel_job_unit u = begin_unit(s, step->run, PLAN_GATHER, false);
@@ -487,14 +485,14 @@ void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step
     end_unit(&u);
 }
 
-/* Those of the host's processor. */
+/* Adds work of the host's processor. */
 static void add_step(struct parallel_job_unit *u, enum plan_pass pass, enum parallel_pass work, const struct accesses *a)
 {
     struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_CPU, .pass = (uint8_t)pass, .work = work_of(u, work)};
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
-/* A gradient's share to the host, and its place is free; there it is the minibatch's, or one of several. */
+/* Copies a gradient's share to the host and frees its place. The host keeps it, or adds it to the minibatch's sum. */
 static void emit_drain(struct parallel_job *s, uint32_t r)
 {
     struct parallel_job_unit u = begin_unit(s, r, PLAN_REDUCE, false);
@@ -551,7 +549,8 @@ void parallel_job_emit_join(struct parallel_job *s)
     end_unit(&u);
 }
 
-/* On the host: the sum of the ranks', where each has it whole; what is stored is read, and written back. */
+/* Updates on the host. Sums the gradients of the ranks if each rank has a whole one. Stored states are read and
+ * written back. */
 static void emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     struct parallel_job_unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
@@ -594,7 +593,7 @@ void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
     end_unit(&u);
 }
 
-/* With shares of states and whole weights, the weights are gathered after the update. */
+/* If ranks have shares of states but whole weights, the weights are gathered after the update. */
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (parallel_offloads(s->parallel)) {

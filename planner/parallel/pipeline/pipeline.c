@@ -37,14 +37,14 @@ struct sequence_step {
 struct pipeline_stage {
     double free_s;
     struct sequence_step *sequence;
-    uint64_t length, taken; /* steps of it */
-    uint32_t kept;  /* microbatches whose gradients of weights are not all there */
+    uint64_t length, taken; /* steps of the sequence */
+    uint32_t kept;  /* microbatches whose weight gradients are not complete */
 };
 
 struct pipeline_choice {
-    double start_s; /* what it takes its turn by */
+    double start_s; /* decides whose turn it is */
     uint32_t pass, run;
-    double pass_s;  /* the pass itself starts: where stages block, behind what is fetched for it */
+    double pass_s;  /* start of the pass itself; on blocking stages after its fetch */
 };
 
 struct pipeline_clock {
@@ -54,12 +54,12 @@ struct pipeline_clock {
     uint64_t length; /* steps of each stage */
     bool splits, by_sequence;
     struct pipeline_stage *stages;
-    struct pipeline_choice *next;           /* per stage; INFINITY: nothing can be, or all is done */
-    uint32_t *first;                        /* which stage is next: of all in [1], of two halves in [2] and [3] ... */
-    uint32_t leaf_count;                    /* of that, at least the stages; a power of two */
-    uint32_t (*appended)[PIPELINE_PASSES];  /* per run: to the stage's sequence */
-    uint32_t (*passed)[PIPELINE_PASSES];    /* per run: microbatches through each pass */
-    double *forward_end_s, *backward_end_s; /* [run][microbatch]; backward: of the input's gradient */
+    struct pipeline_choice *next;           /* per stage; INFINITY: no step can start, or all are done */
+    uint32_t *first; /* a tournament tree: [1] is the next stage overall, [2] and [3] the next of each half ... */
+    uint32_t leaf_count;                    /* leaves of the tree: a power of two, at least the stages */
+    uint32_t (*appended)[PIPELINE_PASSES];  /* per run: passes appended to the sequence */
+    uint32_t (*passed)[PIPELINE_PASSES];    /* per run: microbatches that have passed */
+    double *forward_end_s, *backward_end_s; /* [run][microbatch]; backward: end of the input gradient */
 };
 
 bool pipeline_splits(const struct parallel *parallel)
@@ -77,7 +77,7 @@ static uint32_t run_of(const struct pipeline_clock *c, uint32_t stage, uint32_t 
     return chunk * stages + (back ? stages - 1 - stage : stage);
 }
 
-/* What a pass over the run needs of another stage takes to come from there. */
+/* Returns the seconds to send a pass over the run its data from another stage. */
 static double fetch_s(const struct pipeline_clock *c, uint32_t pass, uint32_t run)
 {
     uint32_t own = parallel_place(c->parallel, run).stage;
@@ -87,13 +87,13 @@ static double fetch_s(const struct pipeline_clock *c, uint32_t pass, uint32_t ru
     return sent ? c->times[pass == PIPELINE_FORWARD ? from : run].send_s : 0;
 }
 
-/* Of that what comes beside other passes. */
+/* Returns the part of fetch_s() that overlaps other passes. */
 static double beside_s(const struct pipeline_clock *c, uint32_t pass, uint32_t run)
 {
     return c->parallel->blocking ? 0 : fetch_s(c, pass, run);
 }
 
-/* When it could start, or be fetched for. INFINITY: what it needs has not begun. */
+/* Returns the time when the pass, or its fetch, could start; INFINITY if a pass that it needs has not begun. */
 static double ready_s(const struct pipeline_clock *c, uint32_t pass, uint32_t run)
 {
     uint32_t n = c->passed[run][pass];
@@ -113,7 +113,7 @@ static double ready_s(const struct pipeline_clock *c, uint32_t pass, uint32_t ru
 
 /* --- sequences ------------------------------------------------------------------------------ */
 
-/* Append a pass of the stage. Those past the last microbatch are left out. */
+/* Appends a pass to the stage's sequence, unless it is past the last microbatch. */
 static void append(struct pipeline_clock *c, uint32_t stage, uint32_t pass, uint32_t chunk)
 {
     struct pipeline_stage *s = &c->stages[stage];
@@ -122,7 +122,7 @@ static void append(struct pipeline_clock *c, uint32_t stage, uint32_t pass, uint
     s->sequence[s->length++] = (struct sequence_step){pass, run};
 }
 
-/* The k-th forward or backward pass of a stage, all its chunks together: which chunk is it? */
+/* Returns the chunk of the stage's k-th forward or backward pass. */
 static uint32_t chunk_of(const struct pipeline_clock *c, uint64_t k, bool forward)
 {
     uint32_t stages = c->parallel->pipeline, chunks = c->parallel->chunks;
@@ -141,7 +141,7 @@ static uint64_t warm_up(const struct pipeline_clock *c, uint32_t stage)
     return begin < all ? begin : all;
 }
 
-/* gpipe, 1f1b, interleaved, on several stages. */
+/* The sequence of gpipe, 1f1b and interleaved on several stages. */
 static void append_in_turn(struct pipeline_clock *c, uint32_t stage)
 {
     uint64_t all = (uint64_t)c->microbatches * c->parallel->chunks, begin = warm_up(c, stage);
@@ -159,7 +159,7 @@ static void append_one_by_one(struct pipeline_clock *c)
     }
 }
 
-/* zb-h1: 1f1b; gradients of weights lag by p microbatches on stage p. */
+/* The sequence of zb-h1: 1f1b, with weight gradients p microbatches late on stage p. */
 static void append_h1(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t begin = c->parallel->pipeline - 1 - stage, m = c->microbatches;
@@ -172,14 +172,14 @@ static void append_h1(struct pipeline_clock *c, uint32_t stage)
     for (uint32_t k = 0; k < stage; k++) append(c, stage, PIPELINE_WEIGHT, 0);
 }
 
-/* Both halves of a backward pass, one after the other. */
+/* Appends both halves of a backward pass. */
 static void append_backward(struct pipeline_clock *c, uint32_t stage, uint32_t chunk)
 {
     append(c, stage, PIPELINE_INPUT, chunk);
     append(c, stage, PIPELINE_WEIGHT, chunk);
 }
 
-/* zb-v, with chunk 0 on the way there and 1 on the way back. */
+/* The sequence of zb-v: chunk 0 goes down the stages and chunk 1 comes back. */
 static void append_v(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t rest = c->parallel->pipeline - stage, least = 2 * c->parallel->pipeline - 1;
@@ -243,8 +243,8 @@ static struct pipeline_choice ready_choice(const struct pipeline_clock *c, uint3
     return (struct pipeline_choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, run)), .pass = pass, .run = run};
 }
 
-/* The first of the stage's chunks to be ready for the pass; of equals the later run backward, and the
- * later one forward too, for its microbatch is further along. */
+/* Returns the choice of the stage's chunk that is ready first. Among equal chunks the later run wins, because its
+ * microbatch is further along. */
 static struct pipeline_choice first_ready(const struct pipeline_clock *c, uint32_t stage, uint32_t pass)
 {
     struct pipeline_choice best = {.start_s = INFINITY, .pass = pass};
@@ -263,7 +263,7 @@ static void next_ready(const struct pipeline_clock *c, uint32_t stage, struct pi
     struct pipeline_choice weight = first_ready(c, stage, PIPELINE_WEIGHT);
     uint32_t room = kept_max(c->parallel) - s->kept;
     if (room > 0) forward = first_ready(c, stage, PIPELINE_FORWARD);
-    /* the way back must not be blocked: what is on the way there leaves a place for it */
+    /* The way back must not be blocked: a forward pass on the way down may not take the last place. */
     if (c->parallel->chunks == 2 && room == 1 && forward.run < c->parallel->pipeline)
         forward = ready_choice(c, stage, PIPELINE_FORWARD, 1);
     *out = input.start_s <= forward.start_s ? input : forward;
@@ -289,7 +289,7 @@ static void run_pass(struct pipeline_clock *c, uint32_t stage, const struct pipe
     if (choice->pass != PIPELINE_INPUT) s->kept--;
 }
 
-/* Among equal stages, the lower one. */
+/* Plays the stage's matches in the tournament. Among equal stages the lower one wins. */
 static void play(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t node = c->leaf_count + stage;
@@ -310,8 +310,8 @@ static void choose(struct pipeline_clock *c, uint32_t stage)
     play(c, stage);
 }
 
-/* A pass of a run next to one of the stage's was taken: that may be what the stage waits for, if its next is known and
- * not ready. */
+/* Chooses again for the stage of a run next to a pass that has begun. With sequences this matters only if the stage
+ * waits for that pass. */
 static void choose_again(struct pipeline_clock *c, uint32_t run)
 {
     uint32_t stage = parallel_place(c->parallel, run).stage;
@@ -357,7 +357,7 @@ static enum status prepare(struct pipeline_clock *c, struct arena *arena, struct
     return STATUS_OK;
 }
 
-/* The clock back to 0, for the other way of choosing. */
+/* Sets the clock back to 0 for the other method of choosing. */
 static void rewind_clock(struct pipeline_clock *c)
 {
     memset(c->passed, 0, c->runs * sizeof *c->passed);

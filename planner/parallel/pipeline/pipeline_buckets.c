@@ -5,7 +5,7 @@
 
 #include "base/try.h"
 
-/* Times of each stage: the passes over all its runs, and the send of the last run. */
+/* Makes the times of each stage: the passes over all its runs, and the send of the last run. */
 static enum status stage_times(struct arena *arena, const struct parallel *parallel, const struct pipeline_times *runs,
                                struct pipeline_times **out, struct error *err)
 {
@@ -19,7 +19,7 @@ static enum status stage_times(struct arena *arena, const struct parallel *paral
     return STATUS_OK;
 }
 
-/* A pass over a stage as passes over its runs. */
+/* Divides a pass over a stage into passes over its runs. */
 static void divide(const struct pipeline_step *whole, uint32_t buckets, const struct pipeline_times *runs,
                    struct pipeline_step *out)
 {

@@ -21,10 +21,11 @@
 #include "base/extreme.h"
 
 struct replica {
-    uint32_t stage, first;  /* its first microbatch, which is its place among the replicas */
-    uint32_t length, ahead; /* microbatches; forward passes in front of the first backward one */
+    uint32_t stage, first;  /* its first microbatch, which is also its index among the stage's replicas */
+    uint32_t length, ahead; /* microbatches; forward passes before the first backward pass */
     uint32_t taken;         /* steps */
-    double free_s, next_s;  /* when its next step can start; INFINITY: what that needs has not begun, or all is done */
+    double free_s, next_s;  /* when its next step can start; INFINITY: a pass that it needs has not begun, or all are
+                               done */
 };
 
 struct pipeline_turns_clock {
@@ -42,7 +43,7 @@ struct pipeline_turn {
     uint32_t pass, microbatch;
 };
 
-/* F ... F, then F B F B ..., then B ... B. */
+/* Returns the replica's next step: F ... F, then F B F B ..., then B ... B. */
 static struct pipeline_turn next_turn(const struct pipeline_turns_clock *c, const struct replica *r)
 {
     uint32_t own = 0, ahead = r->ahead, both = 2 * (r->length - ahead), i = r->taken;
@@ -59,14 +60,14 @@ static double *end_of(double *ends_s, const struct pipeline_turns_clock *c, uint
     return &ends_s[(size_t)stage * c->microbatches + microbatch];
 }
 
-/* What the pass needs of another stage takes to come from there. */
+/* Returns the seconds to send a pass its data from another stage. */
 static double fetch_s(const struct pipeline_turns_clock *c, uint32_t stage, uint32_t pass)
 {
     if (pass == PIPELINE_FORWARD) return stage > 0 ? c->times[stage - 1].send_s : 0;
     return stage + 1 < c->parallel->pipeline ? c->times[stage].send_s : 0;
 }
 
-/* When what the pass needs is there; where stages block, when it can be fetched. */
+/* Returns the time when the data of the pass has arrived; on blocking stages, when it can be fetched. */
 static double ready_s(const struct pipeline_turns_clock *c, uint32_t stage, struct pipeline_turn turn)
 {
     double beside_s = c->parallel->blocking ? 0 : fetch_s(c, stage, turn.pass);
@@ -85,7 +86,7 @@ static void choose(struct pipeline_turns_clock *c, struct replica *r)
     if (c->parallel->blocking) r->next_s += fetch_s(c, r->stage, turn.pass);
 }
 
-/* The replica of a stage that has the microbatch. */
+/* Returns the replica of a stage that processes the microbatch. */
 static struct replica *replica_of(const struct pipeline_turns_clock *c, uint32_t stage, uint32_t microbatch)
 {
     return &c->replicas[c->first_of[stage] + microbatch % parallel_turns(c->parallel, stage)];
@@ -108,7 +109,7 @@ static void run_clock(struct pipeline_turns_clock *c, struct pipeline_order *out
 {
     for (uint32_t i = 0; i < c->count; i++) choose(c, &c->replicas[i]);
     for (uint64_t i = 0; i < out->count; i++) {
-        struct replica *best = c->replicas; /* of equals the first */
+        struct replica *best = c->replicas; /* among equal replicas the first wins */
         for (struct replica *r = c->replicas + 1; r < c->replicas + c->count; r++)
             if (r->next_s < best->next_s) best = r;
         assert(best->next_s < INFINITY);

@@ -1,8 +1,7 @@
 /*
- * In units of the granularity: best[e] is the least sum of slices that end at unit e, none of whose hops, t + s, is above
- * the longest that is allowed. That of each slice, from b to e, is tried for it in ascending order; what no longer can win
- * is skipped: the first at which all units are reached is the least that is possible, and (K - 1) times it alone may be
- * more than the best so far.
+ * Counts tokens in units of the granularity. best[e] is the least sum of slices that end at unit e and whose hops, t +
+ * s, are within the current limit. Limits are tried in ascending order, beginning with the first one under which slices
+ * reach the last unit. A limit is skipped if (K - 1) times the limit already exceeds the best total.
  */
 #include "planner/parallel/pipeline/slice_partition.h"
 
@@ -32,7 +31,7 @@ static uint32_t token_of(const struct slice_request *request, uint32_t unit)
     return token < request->tokens ? (uint32_t)token : request->tokens;
 }
 
-/* Returns how many times there are. */
+/* Fills both tables and lists the distinct hop times. Returns their number. */
 static uint32_t fill(struct slice_partition_table *t, const struct slice_request *request)
 {
     uint32_t count = 0;
@@ -48,7 +47,7 @@ static uint32_t fill(struct slice_partition_table *t, const struct slice_request
     return count;
 }
 
-/* The least sum of slices whose hops take at most `most_s`; INFINITY: there is none. */
+/* Returns the least sum of slices whose hops take at most `most_s`; INFINITY if there are none. */
 static double least_sum(struct slice_partition_table *t, double most_s)
 {
     t->best[0] = 0;

@@ -1,6 +1,7 @@
 /*
- * Two programmes over the same table: a cell for (b, i) has b blocks that cover the layers from i on. The first finds what
- * the heaviest computes at least; the second, among cuts whose blocks compute no more than that, the fewest bytes sent.
+ * Two dynamic programs over one table, whose cell (b, i) has b blocks that cover the layers from i on. The first finds
+ * the least computation of the heaviest block; the second finds the fewest bytes sent by cuts whose blocks compute no
+ * more.
  *
  *     layers of 3 1 1 3 s, sending 9 5 9, two blocks:  3 1 | 1 3  sends 5, the heaviest 4 s;  3 | 1 1 3  has one of 5 s
  */
@@ -19,7 +20,7 @@ struct stage_blocks_cell {
 struct joiner {
     const struct stage_chain *chain;
     uint32_t layers, most;
-    double *seconds;                 /* of the layers in front, layers + 1 entries */
+    double *seconds;                 /* of the layers before the index, layers + 1 entries */
     struct stage_blocks_cell *cells; /* [b - 1][i] */
 };
 
@@ -28,8 +29,8 @@ static struct stage_blocks_cell *cell_of(const struct joiner *j, uint32_t blocks
     return &j->cells[(size_t)(blocks - 1) * j->layers + layer];
 }
 
-/* A block from `layer` to in front of `next`, with what is behind it: the heaviest; the bytes, where a block may compute
- * for as long as `limit_s`. */
+/* Returns the value of a block of layers [layer, next) and the best blocks after it: the seconds of the heaviest or,
+ * if `limit_s` is finite, the bytes sent (INFINITY if the block takes longer). */
 static double with_block(const struct joiner *j, uint32_t blocks, uint32_t layer, uint32_t next, double limit_s)
 {
     double own_s = j->seconds[next] - j->seconds[layer];

@@ -1,4 +1,4 @@
-/* A cell for (s, i): the slowest of the stages from s on, which cover the layers from i on, and where s ends. */
+/* Cell (s, i) has the slowest of the stages from s on, which cover the layers from i on, and the end of stage s. */
 #include "planner/parallel/pipeline/stage_cuts.h"
 
 #include <assert.h>
@@ -20,7 +20,6 @@ struct stage_cuts_cutter {
     struct stage_cuts_cell *cells; /* [s][i], i up to the number of layers */
 };
 
-/* The sums of a stage so far, layer by layer. */
 struct stage_cuts_sums {
     double seconds, weight_bytes;
     uint64_t held_bytes, kept_bytes;
@@ -62,7 +61,7 @@ static double stage_s(const struct stage_cuts_request *request, uint32_t s, cons
     return fmax(sums->seconds, 2.0 * (replicas - 1) * sums->weight_bytes / request->bytes_per_s) / replicas;
 }
 
-/* From the last stage to the first; a stage leaves at least one layer to each later stage. */
+/* Fills in from the last stage to the first. A stage leaves at least one layer to each later stage. */
 static void fill(struct stage_cuts_cutter *c)
 {
     const struct stage_cuts_request *request = c->request;

@@ -1,18 +1,18 @@
 /*
  * Tables by ranges of layers.
  *
- * PipeDream's: a cell for (i, j, m) of a level has the value and where the last stage begins, and how many
- * components that has. A stage of a level is a solution of the level below, so the answer is read off from the top:
+ * PipeDream: cell (i, j, m) of a level has the value, the first layer of the last stage and the number of components of
+ * the last stage. A stage of a level is a solution of the level below, so the answer is read from the top level down:
  *
  *     level 2, 4 servers      layers 0..30 on 3 of them      | 31..40 on 1
  *     level 1, 4 workers      0..30 on 4                     | 31..37 on 3, 38..40 on 1
  *     flat                    0..30 on 12                    | 31..37 on 3 | 38..40 on 1        "12-3-1"
  *
- * Balanced: a cell for (s, i, d) has the slowest of s stages that cover the layers from i on with d workers: from the
- * end, for it is the workers from a stage on that say how many minibatches each of its own keeps, ceil(d / r) of r. Of
- * stages that differ there are as many as asked for, so the first of s from the end is known as well; and of their cuts
- * with equally slow slowest stages, which are many where the others are faster, the one with the least sum of squares is
- * taken. Stages whose workers are given are planner/parallel/pipeline/stage_cuts.h's.
+ * Balanced: cell (s, i, d) has the slowest of s stages that cover the layers from i on with d workers. The table starts
+ * at the last stage because the d workers from a stage on determine the minibatches that each of its r workers keeps,
+ * ceil(d / r). If stages have different devices, the number of stages is given, so the s-th stage from the end is
+ * known. Many cuts have equally slow slowest stages; the one with the least sum of squares is chosen.
+ * planner/parallel/pipeline/stage_cuts.h handles stages whose workers are given.
  */
 #include "planner/parallel/pipeline/stage_partition.h"
 
@@ -41,11 +41,11 @@ struct stage_partition_finder {
     const struct stage_chain *chain;
     const struct stage_request *request;
     uint32_t layers, workers;
-    double *seconds;   /* of the layers in front, layers + 1 entries; likewise below */
-    double *seconds_of_stage; /* likewise, stage by stage; NULL: they are equal */
+    double *seconds;   /* of the layers before the index, layers + 1 entries; likewise below */
+    double *seconds_of_stage; /* likewise, stage by stage; NULL: stages have equal devices */
     uint64_t *weights, *held, *kept;
     struct stage_partition_cell *levels[STAGE_LEVELS_MAX]; /* [i][j][m - 1] */
-    struct stage *stages;                                  /* from the end */
+    struct stage *stages;                                  /* from the last stage on */
     uint32_t stage_count;
 };
 
@@ -62,7 +62,7 @@ static struct stage_partition_cell *cell_of(const struct stage_partition_finder 
     return &f->levels[level][((size_t)i * f->layers + j) * f->request->levels[level].components + m - 1];
 }
 
-/* A of the level below with all its components: what one component takes. */
+/* Returns A of the level below with all its components: the time of one component. */
 static double inside_s(const struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j)
 {
     if (level == 0) return seconds_of(f, i, j);
@@ -84,7 +84,7 @@ static double sent_s(const struct stage_partition_finder *f, uint32_t level, uin
     return 2.0 * (double)f->chain->layers[layer].cut_bytes / f->request->levels[level].bytes_per_s;
 }
 
-/* Ranges from short to long: both parts of a range are there before it. */
+/* Fills short ranges before long ones, because a range needs both of its parts. */
 static void fill_level(struct stage_partition_finder *f, uint32_t level)
 {
     uint32_t components = f->request->levels[level].components;
@@ -108,7 +108,7 @@ static void fill_level(struct stage_partition_finder *f, uint32_t level)
         }
 }
 
-/* The stages of a solution, from the end, each `times` times replicated already. */
+/* Lists the stages of a solution from the end. Each is replicated `times` times by the levels above. */
 static void read_off(struct stage_partition_finder *f, uint32_t level, uint32_t i, uint32_t j, uint32_t m, uint32_t times)
 {
     for (bool first = false; !first;) {
@@ -149,14 +149,15 @@ static enum status find_pipedream(struct stage_partition_finder *f, struct arena
 
 /* --- balanced ------------------------------------------------------------------------------- */
 
-/* The s-th stage from the end, from the front. */
+/* Returns the index of the s-th stage from the end. */
 static uint32_t place_of(const struct stage_partition_finder *f, uint32_t s)
 {
     assert(s <= f->request->stages);
     return f->request->stages - s;
 }
 
-/* As many minibatches as a worker of the s-th stage from the end has room for beside layers i..j; capped. */
+/* Returns the number of minibatches for which a worker of the s-th stage from the end has memory, with layers i..j;
+ * capped. */
 static uint32_t room_for(const struct stage_partition_finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
     const struct stage_request *request = f->request;
@@ -174,19 +175,19 @@ static double stage_s(const struct stage_partition_finder *f, uint32_t i, uint32
     return seconds[j + 1] - seconds[i];
 }
 
-/* Of a stage and those behind it: the slowest; where none is to be slower than `limit_s`, the sum of squares. */
+/* Returns the value of a stage and the later stages: the slowest or, if `limit_s` is finite, the sum of squares. */
 static double join_stages(double one_s, double behind, double limit_s)
 {
     if (isinf(limit_s)) return fmax(one_s, behind);
     return one_s <= limit_s ? one_s * one_s + behind : INFINITY;
 }
 
-/* s stages from each layer on; `behind`: s - 1 stages, NULL where s is 1. */
+/* Fills in s stages from each layer on; `behind` has s - 1 stages and is NULL if s is 1. */
 static void fill_stages(const struct stage_partition_finder *f, uint32_t s, double limit_s,
                         const struct stage_partition_cell *behind, struct stage_partition_cell *out)
 {
     uint32_t n = f->layers, width = f->workers + 1;
-    uint32_t in_front = f->request->stages > 0 ? place_of(f, s) : 0; /* stages, who have a worker each at least */
+    uint32_t in_front = f->request->stages > 0 ? place_of(f, s) : 0; /* earlier stages, each with at least one worker */
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t d = 0; d < width; d++) out[(size_t)i * width + d] = (struct stage_partition_cell){INFINITY, 0, 0};
         for (uint32_t next = i + 1; next <= n; next++) {
@@ -347,7 +348,7 @@ static enum status begin(struct stage_partition_finder *f, struct arena *scratch
     return add_up(f, scratch, err);
 }
 
-/* The stages that were read off, from the front. */
+/* Copies the stages, which were found from the end, in ascending order. */
 static enum status hand_over(const struct stage_partition_finder *f, struct arena *arena, struct stage_partition *out,
                              struct error *err)
 {
