@@ -44,7 +44,7 @@
  * version ends with the last pass that reads it, or with the update if no pass is left to read it.
  *
  * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the number of places of each kind on
- * a replica. There are as many versions as activations, or with 2bw two for every other minibatch. The period is the
+ * a replica. The number of versions is the number of activations, or two for every other minibatch with 2bw. The period is the
  * least common multiple of all these. The ticks between the first ones and the end are stored once; if they are not at
  * least two periods, everything is written out.
  *

@@ -8,7 +8,7 @@
  *
  * PipeDream: the workers are all replicas that the job asks for, a tensor group counting as one, over the levels of the
  * machine: the devices of a node and the nodes, if all nodes have the same number of workers; else one level. Rates are
- * those of a single copy. Stages are on consecutive devices, no matter on which levels they are divided.
+ * rates of a single copy. Stages are on consecutive devices, no matter on which levels they are divided.
  *
  * If a job gives the number of replicas of each of several stages, such as 15-1, both keep these numbers and choose only
  * the cuts (planner/parallel/pipeline/stage_cuts.h): balanced by computation, PipeDream by its formula with all workers on

@@ -190,13 +190,14 @@ static void count_variants(struct parallel_job *s)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) assert(s->of[r].pools[t].free_count == s->of[r].pools[t].made);
 }
 
-/* Is the boundary of the run between two of its stage? */
+/* Returns true if the run and the previous run are on the same stage. */
 static bool stays_on_stage(const struct parallel_job *s, uint32_t r)
 {
     return r > 0 && s->of[r - 1].stage == s->of[r].stage;
 }
 
-/* Of what is made on one stage and used `ticks` later on another: how many each replica has made by then. */
+/* Returns the number of boundaries or gradients that a replica of `stage` has made before another stage uses the
+ * first, `ticks` later. */
 static uint32_t waiting(uint32_t ticks, const struct parallel_job_stage *stage)
 {
     return ticks / stage->turns + 1;
@@ -212,10 +213,10 @@ static void count_passed_on(const struct parallel_job *s, uint32_t r, enum paral
 }
 
 /*
- * Asynchronous schedules: a replica keeps parallel_depth() microbatches. The boundary of one more is fetched while it
- * passes back over the oldest; a gradient is fetched while the one before it is used. Both wait where they were made;
- * one gradient more for a replica that is behind, where stages have their own numbers of these. Between buckets of a stage
- * nothing is fetched, and a gradient is used by the next pass.
+ * Asynchronous schedules: a replica keeps parallel_depth() microbatches. The boundary of one more is fetched during the
+ * backward pass over the oldest; a gradient is fetched while the previous gradient is used. Both wait on the replica
+ * that made them. If the two stages have different numbers of replicas, a late replica needs a place for one more
+ * gradient. Between buckets of a stage nothing is fetched, and the next pass uses a gradient.
  */
 static void count_under_way(struct parallel_job *s)
 {
@@ -236,18 +237,19 @@ static void count_under_way(struct parallel_job *s)
     }
 }
 
-/* Which passes a thing of a run is there between. */
+/* The passes that begin and end the life of each kind of data. */
 static const struct {
     uint32_t made_by, used_by;     /* enum pipeline_pass */
-    uint32_t made_ahead, used_ahead; /* 1: on the run in front */
+    uint32_t made_ahead, used_ahead; /* 1: on the previous run */
 } lives[PARALLEL_JOB_THINGS] = {
     [PARALLEL_JOB_ACTIVATIONS] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 0, 0},
     [PARALLEL_JOB_BOUNDARY] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 1, 0},
     [PARALLEL_JOB_GRADIENT] = {PIPELINE_BACKWARD, PIPELINE_BACKWARD, 0, 1},
 };
 
-/* Of a minibatch whose microbatches `turns` replicas take in turn, each from the oldest that it still has to the newest:
- * the most places that one needs. Scratch: `used`, a flag for each microbatch; `oldest`, a number for each replica. */
+/* Returns the number of places that the neediest of `turns` replicas takes in a minibatch. A replica keeps all its
+ * microbatches from the oldest unfinished one to the newest. Scratch: `used`, a flag per microbatch; `oldest`, a
+ * number per replica. */
 static uint32_t count_places(const struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t turns,
                              uint32_t *used, uint32_t *oldest)
 {
@@ -266,12 +268,12 @@ static uint32_t count_places(const struct parallel_job *s, uint32_t r, enum para
     return most;
 }
 
-/* Synchronous schedules where stages take turns. */
+/* Counts places for synchronous schedules whose stages take turns. */
 static void count_in_turn(struct parallel_job *s)
 {
     for (uint32_t r = 0; r < s->runs; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
-            struct parallel_job_pool *pool = &s->of[r].pools[t]; /* its tables are not in use yet */
+            struct parallel_job_pool *pool = &s->of[r].pools[t]; /* the pool's tables are not in use yet */
             if (r == 0 && t != PARALLEL_JOB_ACTIVATIONS) continue;
             uint32_t own = count_places(s, r, t, parallel_job_stage_of(s, r)->turns, pool->variant_of, pool->free);
             pool->made = own;
@@ -290,7 +292,7 @@ static uint64_t reserve(struct parallel_job_stage *stage, uint64_t bytes)
     return offset;
 }
 
-/* Of the devices of a stage. */
+/* Returns the memory of the smallest device of a stage. */
 static uint64_t least_memory(const struct parallel_job *s, const struct parallel_job_stage *stage)
 {
     const struct plan_gang *gang = &s->plan->gangs[stage->gang];
@@ -305,7 +307,7 @@ static void place_ring(struct parallel_job_stage *stage, struct parallel_job_rin
     ring->offset = reserve(stage, ring->slots * ring->bytes);
 }
 
-/* In an arena of host memory that each rank has for itself. */
+/* Places staged data in host memory, in an arena of each rank. */
 static void place_staged(struct parallel_job *s, uint32_t index)
 {
     struct parallel_job_stage *stage = &s->stages[index];
@@ -324,8 +326,8 @@ static void place_staged(struct parallel_job *s, uint32_t index)
     stage->staged_end = states->offset + states->slots * states->bytes;
 }
 
-/* Runs that take turns in places for activations. Those that keep nothing do not, nor those that are computed again, nor
- * the last one if it is larger than all others, which the head of a network makes it: it stays in any case. */
+/* Lists the runs that share places for activations: those that keep activations and are not recomputed. The last run
+ * is left out if the head makes it larger than all others; it then stays on the device. */
 static uint32_t find_turns(struct parallel_job *s, uint32_t *turns, uint64_t *each)
 {
     uint32_t count = 0, last = s->runs - 1;
@@ -340,8 +342,8 @@ static uint32_t find_turns(struct parallel_job *s, uint32_t *turns, uint64_t *ea
     return count;
 }
 
-/* As many places as fit; at least those that come back ahead of their passes, whose places others have had.
- * s->completed is scratch here. */
+/* Gives swapped runs as many places as fit, but at least `prefetch` + 1, because activations come back that long
+ * before their passes. Uses s->completed as scratch. */
 static void place_swapped(struct parallel_job *s, struct parallel_job_stage *stage)
 {
     uint32_t *turns = s->completed;
@@ -362,9 +364,10 @@ static void place_swapped(struct parallel_job *s, struct parallel_job_stage *sta
 }
 
 /*
- * Of one stage with several runs, each boundary's gradient is made by the pass that uses up the one behind it: two places
- * that they take in turn do for all. So it is where passes back over a microbatch follow each other run by run, as over
- * buckets; where some of these gradients wait (backward passes in two, say) each run has places of its own.
+ * Returns true if the gradients of all boundaries on a stage can alternate between two places, because each is made by
+ * the pass that uses up the gradient of the next boundary. That holds if backward passes over a microbatch follow each
+ * other run by run, as over buckets. If gradients have to wait, as with split backward passes, each run has places of
+ * its own.
  */
 static bool gradients_alternate(const struct parallel_job *s)
 {

@@ -3,7 +3,7 @@
  * planner/parallel/parallel_job.c and the files it is divided into include this.
  *
  * A pass that makes activations, a boundary or a gradient takes the lowest free variant of that kind and run. The last
- * pass that uses it frees the variant. So a kind has as many variants as are alive at once in the order of the passes.
+ * pass that uses it frees the variant. So the number of variants is the largest number alive at once in the order of the passes.
  * Where ranks keep shares, whole weights and gradients of several runs use the same memory in turn: they lie in
  * *rings*, a few slots, each as large as the largest run of the stage. Every variant has a place of its own in the
  * memory of the stage's devices, the same on all of them:
@@ -183,7 +183,7 @@ MUST_CHECK enum status parallel_job_size(struct parallel_job *s, struct arena *a
 /* The places of a thing of run r of the microbatch whose turn it is, into its table. */
 void parallel_job_assign_place(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table);
 
-/* Take the variants that a step makes, and free those that it uses for the last time. */
+/* Take the variants that a step makes, and free the variants that it uses for the last time. */
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step);
 void parallel_job_release(struct parallel_job *s, const struct pipeline_step *step);
 

@@ -10,8 +10,8 @@
  *     up        W0 W1 W2 ... W2+A2 W1+A1    weights for each pass, into `prefetch` + 1 slots; swapped activations
  *     down      A0 A1 ... G2 G1 G0          activations after forward passes, gradients after backward ones, two slots
  *
- * The places for activations are those of planner/parallel/parallel_job_layout.h: the number that fits beside the
- * workspace of recomputation. The clock below simulates this; tests compare it with the simulator. Sums and steps on the
+ * Activations have the places of planner/parallel/parallel_job_layout.h: the number that fits next to the workspace of
+ * recomputation. The clock below simulates this; tests compare it with the simulator. Sums and steps on the
  * host do not depend on the choices and are left out, and so is storage.
  *
  * If at most PARALLEL_JOB_CHOICE_EXACT runs have something to recompute, all choices are tried, and the result is the
@@ -58,7 +58,7 @@ bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem,
 
 /* Sets the choices in job->parallel, where job is s->job. The gangs must exist; *s is otherwise unchanged. If no choice
  * fits, all runs are swapped, so that planner/parallel/parallel_job_layout.h reports the missing bytes. Errors:
- * STATUS_NO_MEMORY; those of parallel_job_times_make(). */
+ * STATUS_NO_MEMORY; as parallel_job_times_make(). */
 MUST_CHECK enum status parallel_job_choose_recompute(struct parallel_job *s, struct job *job, struct error *err);
 
 #endif

@@ -5,12 +5,12 @@
  *     M sum of (f + b) + (K - 1)(max f + max b)
  *
  * for slices of f and b seconds. planner/parallel/pipeline/slice_partition.h minimizes this, with t = f + b. These seconds
- * include the collectives of a tensor group that passes wait for: each slice has as many collectives as a whole sequence,
+ * include the collectives of a tensor group that passes wait for: a slice has the same number of collectives as a whole sequence,
  * and their latency does not shrink with the slice. Boundaries and their gradients are sent during passes of other
  * slices, except the first and the last ones: these count for the K - 1 hops. All devices of a stage send at once.
  *
  * Gradients of boundaries have one variant for each that is alive at once in this order. Each stage is one microbatch of
- * slices behind the stage that sends to it, so a short slice after a long one does not wait for the long one's place.
+ * slices later than the stage that sends to it, so a short slice after a long one does not wait for the long one's place.
  * There is one more variant, into which a gradient is made while the one before it is sent.
  */
 #include "planner/parallel/parallel_job_slices.h"
@@ -184,7 +184,7 @@ enum status parallel_job_slices_order(struct parallel_job *s, struct arena *aren
         slowest_s = max_s(slowest_s, one_s);
         sent_s = max_s(sent_s, 2 * s->times.runs[r].send_s);
     }
-    /* a blocking stage waits for the sends of every slice; other stages only for those of the K - 1 hops */
+    /* a blocking stage waits for the sends of every slice; other stages wait for the K - 1 hops */
     order.end_s = (s->microbatches + s->runs - 1) * slowest_s +
                   ((s->parallel->blocking ? s->microbatches - 1 : 0) + s->runs - 1) * sent_s;
     s->order = order;

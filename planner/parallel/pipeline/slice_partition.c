@@ -1,7 +1,7 @@
 /*
  * Counts tokens in units of the granularity. best[e] is the least sum of slices that end at unit e and whose hops, t +
- * s, are within the current limit. Limits are tried in ascending order, beginning with the first one under which slices
- * reach the last unit. A limit is skipped if (K - 1) times the limit already exceeds the best total.
+ * s, are within the current limit. Limits are tried in ascending order until (K - 1) times the limit reaches the best
+ * total.
  */
 #include "planner/parallel/pipeline/slice_partition.h"
 
@@ -31,7 +31,7 @@ static uint32_t token_of(const struct slice_request *request, uint32_t unit)
     return token < request->tokens ? (uint32_t)token : request->tokens;
 }
 
-/* Fills both tables and lists the distinct hop times. Returns their number. */
+/* Fills in both tables and sorts the hop times. Returns their number. */
 static uint32_t fill(struct slice_partition_table *t, const struct slice_request *request)
 {
     uint32_t count = 0;
