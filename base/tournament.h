@@ -15,7 +15,8 @@
 #include "base/extreme.h"
 
 struct tournament {
-    double *keys;    /* [1, 2 * leaves): key i is the smaller of keys 2 i and 2 i + 1; the last `leaves` are the numbers */
+    double *keys;    /* [1, 2 * leaves): key i is the smaller of keys 2 i and 2 i + 1; the last `leaves` are the
+                        numbers */
     uint32_t leaves; /* a power of two; numbers past the count are HUGE_VAL */
 };
 

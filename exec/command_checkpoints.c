@@ -63,7 +63,8 @@ static enum status wait_for_writer(const char *folder, const volatile bool *stop
     for (;;) {
         const int lock = disk_real.calls->lock_folder(&disk_real, folder);
         if (lock >= 0) disk_real.calls->close(&disk_real, lock);
-        if (lock >= 0 || errno != EWOULDBLOCK) return STATUS_OK; /* a folder that is not there is told by who reads it */
+        if (lock >= 0 || errno != EWOULDBLOCK) return STATUS_OK; /* a folder that is not there is told by who reads
+                                                                    it */
         const long writer = writer_of(folder);
         if (writer > 0) snprintf(who, sizeof who, "process %ld", writer);
         if (!told) tell_waiting(who, folder);

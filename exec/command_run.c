@@ -124,7 +124,8 @@ static enum status write_executed(const struct run_request *command, const struc
     return status;
 }
 
-/* Writes trace and executed plan. Failures go into the result, and the report then has no path. Takes the writer over. */
+/* Writes trace and executed plan. Failures go into the result, and the report then has no path. Takes the writer
+ * over. */
 static void write_traces(const struct run_request *command, struct run_result *result, struct trace_writer *writer,
                          struct run_report *report)
 {

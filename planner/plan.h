@@ -186,7 +186,8 @@ enum plan_pass {
     PLAN_BACKWARD_WEIGHT, /* ... and the part for the gradients of the weights */
     PLAN_GATHER,          /* parallel jobs, units of a collective: gathers weights from the shares of data-parallel
                              ranks (from the host, where they are offloaded) ... */
-    PLAN_REDUCE,          /* ... and reduces their gradients (and copies them to the host, where states are offloaded) */
+    PLAN_REDUCE,          /* ... and reduces their gradients (and copies them to the host, where states are
+                             offloaded) */
     PLAN_REFRESH,         /* parallel jobs: brings weights that the host has updated to the device */
     PLAN_JOIN,            /* parallel jobs: adds the gradients that the first and the last stage have of a tied table */
     PLAN_OPEN,            /* file stream: the state of a shard to host memory, at the job's start ... */
@@ -195,9 +196,9 @@ enum plan_pass {
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
 
-/* A new kind comes last. Three places add up host memory by kind: host_need.c before there is a plan, plan_host_bytes() in
- * plan.c, and plan_hosts.c for each host. planner/walk/memory_breakdown.c lists the contents of a host, and
- * planner/check/plan_check_hosts.c judges them. */
+/* A new kind comes last. Three places add up host memory by kind: host_need.c before there is a plan,
+ * plan_host_bytes() in plan.c, and plan_hosts.c for each host. planner/walk/memory_breakdown.c lists the contents of
+ * a host, and planner/check/plan_check_hosts.c judges them. */
 enum plan_buffer_kind {
     BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/job/memory.h) */
     BUFFER_PARAMETERS,     /* only the parameters, on a device, for a forward pass; in parallel jobs whole weights,

@@ -1,7 +1,7 @@
 /*
- * One pass in plan order. For each device and each buffer that an operation with a lookahead limit may access, the maker
- * keeps the last access and the last write. A writer waits for the last access, a reader for the last write. The begin
- * or end of a lifetime clears both.
+ * One pass in plan order. For each device and each buffer that an operation with a lookahead limit may access, the
+ * maker keeps the last access and the last write. A writer waits for the last access, a reader for the last write. The
+ * begin or end of a lifetime clears both.
  */
 #include "sim/lookahead.h"
 

@@ -15,8 +15,8 @@
  * without lookahead limits, and the window is only as wide as streams drift apart: 37514 of 589826 operations for the
  * step of 3072 devices of docs/simulating.md, instead of 577612.
  *
- * Only streams of a kind that has few of the plan's operations have lookahead limits, in instances of gangs that are not
- * repeated.
+ * Only streams of a kind that has few of the plan's operations have lookahead limits, in instances of gangs that are
+ * not repeated.
  */
 #ifndef SPILLWAY_SIM_LOOKAHEAD_H
 #define SPILLWAY_SIM_LOOKAHEAD_H
@@ -59,8 +59,8 @@ MUST_CHECK enum status sim_lookahead_maker_note(struct sim_lookahead_maker *make
                                                 const struct plan_op *op, uint32_t device, uint32_t place,
                                                 uint32_t stream, uint64_t before, struct error *err);
 
-/* Forgets all notes: before an instance that is repeated or belongs to no gang. Later operations get no lookahead limits
- * from these notes. */
+/* Forgets all notes: before an instance that is repeated or belongs to no gang. Later operations get no lookahead
+ * limits from these notes. */
 void sim_lookahead_maker_forget(struct sim_lookahead_maker *maker);
 
 /* Makes the lookahead limits, after all operations are noted. `totals`: operations of each stream. Memory is the

@@ -3,9 +3,9 @@
  *
  * This interpreter follows plan.h's rules, with durations from models/cost/cost.h. Copies are flows that share links
  * (sim/network/share.h); so are collectives, if options say so. Computations are slowed by concurrent operations
- * (struct hardware_interference). Virtual time is double seconds; equal times are ordered by (time, kind, operation number), so
- * equal inputs give equal bytes. Memory is proportional to the window of operations between the first unfinished and
- * the last issued one; memory is allocated only when it grows.
+ * (struct hardware_interference). Virtual time is double seconds; equal times are ordered by (time, kind, operation
+ * number), so equal inputs give equal bytes. Memory is proportional to the window of operations between the first
+ * unfinished and the last issued one; memory is allocated only when it grows.
  */
 #ifndef SPILLWAY_SIM_SIM_H
 #define SPILLWAY_SIM_SIM_H
@@ -31,7 +31,8 @@ struct sim_options {
                             above 0, every device is simulated */
     uint64_t seed;       /* of the noise, which is drawn by operation number */
     bool record_spans;   /* fill trace->spans and trace->levels; off in sweeps */
-    struct trace_writer *writer; /* gets spans and levels as they come, in little memory; the caller commits it; may be NULL */
+    struct trace_writer *writer; /* gets spans and levels as they come, in little memory; the caller commits it; may
+                                    be NULL */
     bool caching;        /* device buffers come from a caching allocator (sim/caching.h); fills result->reserved */
     bool no_fold;        /* simulate every device, also those equal to another one (sim/symmetry/symmetry.h). Implied by
                             spans and by caching, because operations that begin at the same time have different orders

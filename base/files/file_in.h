@@ -38,10 +38,10 @@ MUST_CHECK enum status file_in_seek(struct file_in *file, uint64_t offset, struc
 /* Continues at a place that file_out_place() returned when the file was written. Only for text and regular files. */
 MUST_CHECK enum status file_in_go(struct file_in *file, const struct file_place *place, struct error *err);
 
-/* Reads the end of the text without the rest: its last bytes, at most `capacity`; of gzip data the last member, when the
- * file has a mark (base/files/file_place.h) and the member fits. *got is 0 where the end is not known. *begin is the offset
- * of data[0] in the text, of gzip data UINT64_MAX: not known. Only for text and regular files. file_in_seek() or
- * file_in_go() must follow. */
+/* Reads the end of the text without the rest: its last bytes, at most `capacity`; of gzip data the last member, when
+ * the file has a mark (base/files/file_place.h) and the member fits. *got is 0 where the end is not known. *begin is
+ * the offset of data[0] in the text, of gzip data UINT64_MAX: not known. Only for text and regular files.
+ * file_in_seek() or file_in_go() must follow. */
 MUST_CHECK enum status file_in_end(struct file_in *file, char *data, size_t capacity, uint64_t *begin, size_t *got,
                                    struct error *err);
 

@@ -22,8 +22,8 @@ struct cli_mem {
     const struct feasibility_way *ways; /* (count) */
     const struct feasibility *fits;     /* (count) */
     const struct cli_mem_time *times;   /* (count) */
-    const uint32_t *order;              /* (count) the ways that fit, the fastest first, then the others, the least shortage
-                                   first */
+    const uint32_t *order;              /* (count) the ways that fit, the fastest first, then the others, the least
+                                           shortage first */
     const struct feasibility_largest *largest; /* (count); NULL: not asked for */
     uint32_t count;
     struct cli_planned planned; /* the time that `plan` predicts, if it was computed */

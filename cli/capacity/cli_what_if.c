@@ -34,7 +34,8 @@ static const struct what_if_way *best_way(const struct what_if_answer *a, const 
     return &search->tries[search->best].way;
 }
 
-/* Reports why nothing fits: the shortage of the way that needs the least memory, which is the last one on one device. */
+/* Reports why nothing fits: the shortage of the way that needs the least memory, which is the last one on one
+ * device. */
 static void say_why(struct what_if_answer *a, const struct job *job, const struct what_if *search)
 {
     const char *reason = "no way was found";

@@ -85,7 +85,8 @@ double what_if_watts(const struct hardware *hardware);
 uint64_t what_if_minibatches(const struct job_set *jobs); /* minibatches of all jobs */
 
 /* Computes the answer. `out` is zeroed before, except for name and hardware; the caller releases it, also after an
- * error. If nothing fits, that is an answer and not an error. `jobs` were read from `from`; from->machine is not used. */
+ * error. If nothing fits, that is an answer and not an error. `jobs` were read from `from`; from->machine is not
+ * used. */
 MUST_CHECK enum status what_if_answer(const struct cli_source *from, const struct job_set *jobs, struct what_if_answer *out,
                                       struct error *err);
 void what_if_answer_release(struct what_if_answer *answer);

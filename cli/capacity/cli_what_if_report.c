@@ -146,7 +146,8 @@ static bool any_bf16(const struct what_if_report *report)
     return false;
 }
 
-/* Returns the name of the peak that products are compared with, of the first kind of device (cli_peak_flops_per_s()). */
+/* Returns the name of the peak that products are compared with, of the first kind of device
+ * (cli_peak_flops_per_s()). */
 static const char *peak_name(const struct what_if_report *report, const struct what_if_answer *a)
 {
     const struct device_type *type = &a->hardware.types[0];

@@ -2,8 +2,8 @@
  * `mem`: checks whether the training of a network fits a machine, and in which ways.
  *
  * The options become a jobs file in memory, so that defaults, limits and messages equal those of other verbs. Each way
- * of training (planner/capacity/feasibility_ways.h) is planned, and the plan's memory is shown. Ways that fit are simulated and
- * ranked by time.
+ * of training (planner/capacity/feasibility_ways.h) is planned, and the plan's memory is shown. Ways that fit are
+ * simulated and ranked by time.
  */
 #include <inttypes.h>
 #include <string.h>

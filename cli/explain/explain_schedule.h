@@ -17,7 +17,8 @@ struct explain_times {
     uint64_t count;
     double *seconds; /* measured, with waiting for links */
     double *gap_s;   /* from the end of the last operation that it waited for to its begin; at least 0 */
-    double *alone_s; /* time by models/cost/cost.h on the plan's machine without contention; of collectives, `seconds` */
+    double *alone_s; /* time by models/cost/cost.h on the plan's machine without contention; of collectives,
+                        `seconds` */
 };
 
 /*

@@ -40,7 +40,8 @@ struct history_record {
     const char *policy;
     const char *networks;       /* "gpt2-xl, llama-7b x 3" */
     const char *hardware;       /* the machine's name ... */
-    const char *measured_on;    /* ... and the device on which its figures were measured; NULL: they were not measured */
+    const char *measured_on;    /* ... and the device on which its figures were measured; NULL: they were not
+                                   measured */
     int64_t jobs, devices;
     double predicted_s;         /* the makespan, by simulation */
     double lower_bound_s;       /* lower bound of the makespan of all plans */

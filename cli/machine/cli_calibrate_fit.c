@@ -134,7 +134,8 @@ static enum status closed_form(const struct fit *fit, const struct fit_run *run,
 {
     struct what_if_floor floor;
     TRY(what_if_floor(&fit->machines[run->machine], &run->jobs.jobs[0], &run->way, &floor, err));
-    *out_log = floor.run_s > 0 ? log(floor.run_s) : 0; /* 0: no closed form is known, and the factor is the whole time */
+    *out_log = floor.run_s > 0 ? log(floor.run_s) : 0; /* 0: no closed form is known, and the factor is the whole
+                                                          time */
     return STATUS_OK;
 }
 

@@ -31,7 +31,8 @@ struct calibration_problem {
     bool keep[FIT_VALUES]; /* figures that are not fitted */
 };
 
-/* Fits the figures in `values` that are above 0. Errors: STATUS_BAD_INPUT for too few runs; as calibration_predict(). */
+/* Fits the figures in `values` that are above 0. Errors: STATUS_BAD_INPUT for too few runs; as
+ * calibration_predict(). */
 MUST_CHECK enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
                                        double values[FIT_VALUES], struct error *err);
 

@@ -1,6 +1,7 @@
 /*
- * Findings come in the order of repairs: the executor, GPUs and their driver, requirements of copies (links, locked memory,
- * NUMA, peers), memory and disk, then optional parts. A machine without GPUs is healthy: its cores are devices too.
+ * Findings come in the order of repairs: the executor, GPUs and their driver, requirements of copies (links, locked
+ * memory, NUMA, peers), memory and disk, then optional parts. A machine without GPUs is healthy: its cores are devices
+ * too.
  *
  *     executor    spillway-exec --version     its back ends; `devices` lists the devices of each
  *     GPUs        /sys/bus/pci/devices        vendor 10de, class 03: also those without a driver

@@ -2,8 +2,8 @@
  * `plan`: makes a plan from a jobs file and a machine, with its simulated makespan and its distance from a proven lower
  * bound.
  *
- * With several plans (`--policy all`, `--policy optimal`) the best one is kept and written by -o. A policy that cannot place
- * the jobs is a row of the answer; only if all policies fail, the answer is no.
+ * With several plans (`--policy all`, `--policy optimal`) the best one is kept and written by -o. A policy that cannot
+ * place the jobs is a row of the answer; only if all policies fail, the answer is no.
  */
 #include <float.h>
 #include <stdlib.h>

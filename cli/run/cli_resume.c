@@ -122,8 +122,8 @@ void cli_resume_release(struct cli_resume *resume)
 
 /* --- the remaining plan -------------------------------------------------------------------- */
 
-/* Counts shards whose optimizer could have another place: neither shards that stay on a device, nor an embedding that is
- * not cut into rows. */
+/* Counts shards whose optimizer could have another place: neither shards that stay on a device, nor an embedding
+ * that is not cut into rows. */
 static uint32_t movable_shards(const struct plan *plan, uint32_t job)
 {
     const struct job *about = &plan->jobs.jobs[job];

@@ -29,7 +29,8 @@ enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, 
     return STATUS_OK;
 }
 
-/* Makes the title "link-rate (GB/s)", and labels from the values' texts if they are not numbers, or with `as_labels`. */
+/* Makes the title "link-rate (GB/s)", and labels from the values' texts if they are not numbers, or with
+ * `as_labels`. */
 static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, struct arena *arena, char title[TITLE_BYTES],
                               struct plot_ticks *out, struct error *err)
 {

@@ -4,9 +4,9 @@
  * The order search (planner/spill/order/order_search.h) is given cut after cut: first the planner's own choice, then
  * cuts that differ from the best so far in one respect (weight buffers for spilled state, activations kept for backward
  * passes, states that stay, shards), until no cut is better. Policies that do not order spilled units are candidates
- * as well: jobs one after the other, jobs whose states stay on devices, and resident placement ("settled"). Options that the
- * user fixed are not varied, and policies that contradict them are left out. The best candidate by simulation is searched once
- * more within the limits.
+ * as well: jobs one after the other, jobs whose states stay on devices, and resident placement ("settled"). Options
+ * that the user fixed are not varied, and policies that contradict them are left out. The best candidate by simulation
+ * is searched once more within the limits.
  */
 #ifndef SPILLWAY_CLI_WAYS_CLI_OPTIMAL_H
 #define SPILLWAY_CLI_WAYS_CLI_OPTIMAL_H
@@ -29,7 +29,8 @@ MUST_CHECK enum status cli_optimal(const struct cli_source *source,
 MUST_CHECK enum status cli_optimal_cuts(const struct cli_source *source, const struct planner_options *options,
                                         struct cli_field *field, struct planner_options *best, struct error *err);
 
-/* Returns a label such as "optimal, 4 weight buffers, recompute": the policy, and the options that differ from `fixed`. */
+/* Returns a label such as "optimal, 4 weight buffers, recompute": the policy, and the options that differ from
+ * `fixed`. */
 void cli_optimal_label(const struct planner_options *fixed, const struct planner_options *options,
                        char text[CLI_OUTCOME_NAME_BYTES]);
 

@@ -1,4 +1,5 @@
-/* The time that `plan` predicts for a single job, from a plan of a few minibatches; `mem` shows it with its own ways. */
+/* The time that `plan` predicts for a single job, from a plan of a few minibatches; `mem` shows it with its own
+ * ways. */
 #ifndef SPILLWAY_CLI_WAYS_CLI_PLANNED_H
 #define SPILLWAY_CLI_WAYS_CLI_PLANNED_H
 

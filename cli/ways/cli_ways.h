@@ -7,8 +7,9 @@
  *     settled     jobs that each have a device for themselves (planner/strategy/resident.h)
  *     saturn      parallelism, devices and start of each job chosen together (planner/saturn/saturn.h); also with one
  *                 device for each job, which `run` can carry out
- *     parallel    every job over all devices by one of the ways of `mem` (planner/capacity/feasibility_ways.h): replicas, ZeRO,
- *                 pipelines, tensor groups, and states on the host; jobs on the same devices take turns by minibatches
+ *     parallel    every job over all devices by one of the ways of `mem` (planner/capacity/feasibility_ways.h):
+ *                 replicas, ZeRO, pipelines, tensor groups, and states on the host; jobs on the same devices take turns
+ *                 by minibatches
  *     one device  for a single job, the ways of `mem` on one device or in stages
  *
  * If options say how states are spilled, only spilling by policies and the search remain. If jobs name devices or

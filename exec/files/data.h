@@ -4,8 +4,8 @@
  * bert must guess, depend only on the job's seed and the minibatch's number. Samples are counted over all
  * minibatches. Sample s starts at a position drawn from (seed, s), or consists of tokens drawn from it.
  *
- * Held-out data (models/job/job.h, struct job_evaluation) are a separate source of the job's held-out minibatches. These
- * samples begin at equal distances for every seed, or are random samples that no training uses. They come from a
+ * Held-out data (models/job/job.h, struct job_evaluation) are a separate source of the job's held-out minibatches.
+ * These samples begin at equal distances for every seed, or are random samples that no training uses. They come from a
  * separate file, or from the last tenth of the training file, which the training then does not use.
  */
 #ifndef SPILLWAY_EXEC_FILES_DATA_H

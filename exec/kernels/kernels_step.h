@@ -20,8 +20,8 @@ struct host_step {
     bool moments_bf16; /* bf16 moments, rounded at random */
     float rate;    /* sgd, momentum: lr; adamw: lr / (1 - beta1^step) */
     float keep;    /* sgd, momentum: weight decay; adamw: 1 - lr * weight decay */
-    float beta1, rest1, beta2, rest2; /* rest = 1 - beta. momentum: beta1 is the momentum, rest1
-                                          and beta2 the shares of gradient and sum in the step */
+    float beta1, rest1, beta2, rest2; /* rest = 1 - beta. momentum: beta1 is the momentum, rest1 and beta2 the shares
+                                         of gradient and sum in the step */
     float inverse_root; /* 1 / sqrt(1 - beta2^step) */
     float epsilon;
 };

@@ -17,7 +17,7 @@ typedef void (*measure_call_function)(const struct measure_call *call);
 
 struct kernel_class {
     measure_call_function call, less;       /* call NULL: not measured. less: a call of the same sizes whose time is
-                                       subtracted */
+                                               subtracted */
     size_t need;                    /* offset in struct kernels of a kernel that a back end may lack; 0: none */
     bool gpu_only;                  /* on the host, models/cost/cost.c computes it from other measurements */
 };

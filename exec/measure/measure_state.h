@@ -18,8 +18,8 @@ struct measure_samples {
 /* Further samples are dropped. */
 void measure_samples_add(struct measure_samples *samples, double value);
 double measure_samples_median(const struct measure_samples *samples); /* at least one sample */
-double measure_samples_mean(const struct measure_samples *samples); /* with five or more samples: without the lowest and the
-                                                         highest */
+double measure_samples_mean(const struct measure_samples *samples); /* with five or more samples: without the lowest
+                                                                       and the highest */
 /* Returns half the interquartile range over the median; 0 with fewer than two samples. */
 double measure_samples_spread(const struct measure_samples *samples);
 
@@ -190,8 +190,8 @@ struct measure_laboratory;
 struct measure_laboratory_options {
     const struct backend *backend;
     uint32_t threads, cores;
-    struct measure_laboratory *operands; /* a laboratory with at least equally many devices, whose operands are shared;
-                                    NULL: own operands */
+    struct measure_laboratory *operands; /* a laboratory with at least equally many devices, whose operands are
+                                            shared; NULL: own operands */
 };
 MUST_CHECK enum status measure_laboratory_open(struct measure *measure, const struct measure_laboratory_options *options,
                                                struct measure_laboratory **out, struct error *err);

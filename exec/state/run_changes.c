@@ -1,6 +1,6 @@
 /*
- * External sorting: each time the buffer is full it is sorted and appended to the spool as a run. At the end the runs are
- * merged, each read through its part of the same buffer:
+ * External sorting: each time the buffer is full it is sorted and appended to the spool as a run. At the end the runs
+ * are merged, each read through its part of the same buffer:
  *
  *     file    [ run 0: sorted ][ run 1: sorted ][ run 2 ]
  *     buffer  [ of run 0 | of run 1 | of run 2 ]        the least of the three heads comes next

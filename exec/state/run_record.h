@@ -10,8 +10,9 @@
 
 struct run_record; /* opaque */
 
-/* Creates a record and prepares the zeroed `trace`, which keeps spans and levels if `spans` is true. `writer` gets them,
- * too; it may be NULL. Without both only totals are kept. The caller frees the record with run_record_destroy(). */
+/* Creates a record and prepares the zeroed `trace`, which keeps spans and levels if `spans` is true. `writer` gets
+ * them, too; it may be NULL. Without both only totals are kept. The caller frees the record with
+ * run_record_destroy(). */
 MUST_CHECK enum status run_record_create(const struct plan *plan, bool spans, struct trace_writer *writer,
                                          struct trace *trace, struct run_record **out, struct error *err);
 void run_record_destroy(struct run_record *record); /* NULL does nothing */

@@ -108,7 +108,8 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
 
 /* The steps of run_setup() before the first memory of the plan's sizes, after run_check_machine(). Storage is opened
  * between the two. */
-MUST_CHECK enum status run_prepare(struct run *run, struct error *err);     /* jobs, outputs, tables, the layout of host memory */
+MUST_CHECK enum status run_prepare(struct run *run, struct error *err);     /* jobs, outputs, tables, the layout of
+                                                                               host memory */
 MUST_CHECK enum status run_open_inputs(struct run *run, struct error *err); /* memory, data, heads of weights */
 
 /* Does all work before the clock starts: checks, memory, devices, data, initial weights, the log. */

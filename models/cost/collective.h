@@ -52,9 +52,9 @@ enum collective_kind {
 extern const char *const collective_kind_names[COLLECTIVE_KIND_COUNT]; /* "all-reduce", ... */
 
 /*
- * X(enum, name): every algorithm. The names of jobs (models/job/parallel.c), of the command line (cli/common/cli_parallel.c) and of
- * Chakra traces come from here. The kinds of collectives of an algorithm, and its parts, are in collective.c; halving
- * is recursive halving and doubling.
+ * X(enum, name): every algorithm. The names of jobs (models/job/parallel.c), of the command line
+ * (cli/common/cli_parallel.c) and of Chakra traces come from here. The kinds of collectives of an algorithm, and its
+ * parts, are in collective.c; halving is recursive halving and doubling.
  */
 #define COLLECTIVE_ALGORITHMS(X) X(RING, "ring") X(TREE, "tree") X(HALVING, "halving") X(HIERARCHICAL, "hierarchical")
 

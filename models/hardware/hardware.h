@@ -30,8 +30,8 @@
  * File format (F: a sourced value, see below; optional keys in parentheses):
  *
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
- *      ("note": "...", "measured_on": "...", "stack": "frameworks", "load": {"others": F, "stolen": F, "disturbed": F},)
- *      "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F,
+ *      ("note": "...", "measured_on": "...", "stack": "frameworks", "load": {"others": F, "stolen": F, "disturbed":
+ *      F},) "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F,
  *                "nodes": 4, "node_devices": 8)},
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
@@ -143,8 +143,8 @@ struct compute_profile {
  * The software that drives the devices of a machine. Its overheads apply to every kind of job alike: spilled,
  * resident or parallel.
  *
- *   spillway     this project's executor: attention and each elementwise operation on activations are one kernel, kernels
- *                follow each other without gaps, and a job's states come from host memory and return to it
+ *   spillway     this project's executor: attention and each elementwise operation on activations are one kernel,
+ *                kernels follow each other without gaps, and a job's states come from host memory and return to it
  *   frameworks   PyTorch, Megatron-LM and the like, as published runs used them: the second part of struct kernel_model
  *                applies, and states are on the devices from the start, as in timings of iterations
  */
@@ -159,9 +159,9 @@ struct kernel_model {
     struct sourced_value multiprocessors; /* number of multiprocessors; each takes one tile of a product */
     struct sourced_value matmul_depth;  /* inner dimension k at which a product reaches half its rate */
     struct sourced_value matmul_sustained; /* highest fraction of the peak that products of any size reach; 0: no
-                                           limit */
+                                              limit */
     struct sourced_value misaligned_rate; /* fraction of its rate that a product reaches if its rows are not a
-                                           multiple of 16 bytes; 0: all of it */
+                                             multiple of 16 bytes; 0: all of it */
     /* Values of frameworks: */
     struct sourced_value score_bytes_forward; /* bytes that attention moves per score, without its matrix products; */
     struct sourced_value score_bytes_backward; /* 0: attention is one kernel that keeps scores on chip */
@@ -184,9 +184,9 @@ struct device_type {
     struct sourced_value peak_fp32, peak_tf32, peak_bf16; /* dense FLOP/s, fp32 accumulation; 0: none */
     struct sourced_value memory_bandwidth; /* bytes/s */
     struct sourced_value matmul_efficiency; /* fraction of the peak, used if nothing was measured */
-    struct sourced_value fp32_efficiency; /* fraction of peak_fp32 for fp32 products without matrix cores. It includes
-                                          effects of shapes: waves and depth of the kernel_model are not
-                                          subtracted. 0: matmul_efficiency */
+    struct sourced_value fp32_efficiency; /* fraction of peak_fp32 for fp32 products without matrix cores. It
+                                             includes effects of shapes: waves and depth of the kernel_model are not
+                                             subtracted. 0: matmul_efficiency */
     struct sourced_value memory_efficiency; /* fraction of memory_bandwidth, likewise */
     struct sourced_value launch_latency; /* seconds per kernel */
     struct sourced_value board_power;  /* power limit of a board, watts; 0: unknown */
@@ -243,7 +243,7 @@ struct hardware_storage {
     struct sourced_value capacity_bytes; /* 0: no storage */
     struct sourced_value read_rate, write_rate; /* bytes/s, one direction at a time */
     struct sourced_value both_rate; /* sum of both directions at the same time, bytes/s; 0: unknown, the larger of
-                                      read_rate and write_rate is used */
+                                       read_rate and write_rate is used */
     struct sourced_value latency;  /* seconds before the first byte */
 };
 
@@ -262,9 +262,9 @@ struct hardware {
     const char *note;          /* assumptions; may be NULL */
     struct sourced_value host_bytes; /* DRAM that plans may use, all hosts together */
     struct sourced_value host_bandwidth; /* memory bandwidth of all cores of all hosts, bytes/s; 0: unknown, see
-                                     hardware_cpu() */
+                                            hardware_cpu() */
     struct sourced_value file_read, file_write; /* bytes/s of files, all hosts together; 0: unknown
-                                            (models/job/host_files.h) */
+                                                   (models/job/host_files.h) */
     uint32_t host_cores;       /* all hosts together */
     uint32_t host_nodes, node_devices; /* number of hosts and of devices per host, in order; 0, 0: one host */
     uint32_t threads;          /* per host device; 0 for GPUs */

@@ -51,7 +51,8 @@ struct hardware_node {
     struct sourced_value storage, storage_rate; /* all NVMe drives together, one direction; 0: none */
     uint32_t pcie;        /* generation of the host; 0: the GPU's */
     uint32_t switch_devices;                    /* devices per PCIe switch; 0: two */
-    const struct hardware_gpu_fit *fit;         /* fit of its GPUs under the software that ran there; NULL: the GPU's fit */
+    const struct hardware_gpu_fit *fit;         /* fit of its GPUs under the software that ran there; NULL: the GPU's
+                                                   fit */
     struct sourced_value nvlink;                /* 0: the GPU's */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */
     struct sourced_value nic, nic_latency;      /* per NIC; a message crosses two NICs */

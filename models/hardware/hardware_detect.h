@@ -4,7 +4,8 @@
  *
  *     from the driver     name, memory, free memory, pairs of devices that were seen to copy directly
  *     from the kernel     cores, host memory, generation and lanes of each PCIe link
- *     from datasheets     peaks, bandwidths, NVLink; for unknown GPUs computed from multiprocessors, clocks and bus width
+ *     from datasheets     peaks, bandwidths, NVLink; for unknown GPUs computed from multiprocessors, clocks and bus
+ *                         width
  *     assumed             efficiencies, latencies, links between PCIe and host memory, a processor's peak
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_DETECT_H

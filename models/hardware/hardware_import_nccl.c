@@ -1,9 +1,9 @@
 /*
  * nccl-tests: how long a collective takes by size.
  *
- * Its table does not name the collective, but its two bandwidths do: bus over algorithm bandwidth is 2 (n - 1) / n of an
- * all-reduce, (n - 1) / n of an all-gather and a reduce-scatter. Both are printed with two decimals, so the largest row
- * decides, whose values have most digits.
+ * Its table does not name the collective, but its two bandwidths do: bus over algorithm bandwidth is 2 (n - 1) / n of
+ * an all-reduce, (n - 1) / n of an all-gather and a reduce-scatter. Both are printed with two decimals, so the largest
+ * row decides, whose values have most digits.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -790,7 +790,8 @@ static enum status parse_job(struct parsing *p, struct json_object *object, size
     draft.name = name;
     TRY(json_take_string(object, "name", JSON_OPTIONAL, &draft.name, err));
     TRY(read_shared(object, &draft, err));
-    for (size_t i = 0; i < object->asked_count; i++) assert(has_row(object->asked[i])); /* a new key has its row: job_keys.h */
+    for (size_t i = 0; i < object->asked_count; i++) assert(has_row(object->asked[i])); /* a new key has its row:
+                                                                                           job_keys.h */
     TRY(close_job(object, &draft, err));
     TRY(check_name(&draft, err));
     TRY(resolve(&draft, p->folder, p->arena, err));

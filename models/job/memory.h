@@ -180,9 +180,10 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless
  *                they are kept as one tensor      d_wide  (R,F), for llama two of them: gate, then up
  *   logits       (r,V) with r = network_logit_rows(), the rows of a piece, or (B,classes)
- *   scratch      attention: with UNIT_ROUNDED first memory_attention_copies(), then the larger of memory_attention_tiles()
- *                and memory_attention_library(); embedding: two sorted lists of (row, token) pairs of 8 bytes,
- *                for bert's norm then two (R,C) and one (R,2); vit: the patches, as pixels and embedded
+ *   scratch      attention: with UNIT_ROUNDED first memory_attention_copies(), then the larger of
+ *                memory_attention_tiles() and memory_attention_library(); embedding: two sorted lists of (row, token)
+ *                pairs of 8 bytes, for bert's norm then two (R,C) and one (R,2); vit: the patches, as pixels and
+ *                embedded
  *   activations  as laid out by memory_activations(), if they are recomputed; an entry of that table is at this
  *                entry's offset plus its own. With UNIT_INPUTS only one layer's activations, without its output
  *                and not of the head

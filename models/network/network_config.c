@@ -121,7 +121,8 @@ enum status network_parse(const struct json_input *in, const json_t *value, cons
         return network_parse(in, text_model(value), named, arena, out, err);
     }
     TRY(json_object_open(&object, in, value, "a network object, as config.json has it", err));
-    json_object_ignore_others(&object); /* keys of other programs; a family that knows all of its keys closes the object */
+    json_object_ignore_others(&object); /* keys of other programs; a family that knows all of its keys closes the
+                                           object */
     struct network n = {0};
     TRY(read_family(&object, &n.family, err));
     TRY(json_take_string(&object, "name", JSON_OPTIONAL, &name, err));

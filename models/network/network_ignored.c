@@ -1,4 +1,5 @@
-/* See network_ignored.h. Sources: configuration_gpt2.py, _llama.py, _bert.py and _vit.py of transformers 4.57 and 5.0. */
+/* See network_ignored.h. Sources: configuration_gpt2.py, _llama.py, _bert.py and _vit.py of transformers 4.57 and
+ * 5.0. */
 #include "models/network/network_ignored.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
  * See feasibility.h. Two minibatches: by then everything that lives in a run has lived.
  *
- * The plan takes machine and job over, so each gets views of them: structs of their own whose strings, links and profiles
- * are borrowed.
+ * The plan takes machine and job over, so each gets views of them: structs of their own whose strings, links and
+ * profiles are borrowed.
  */
 #include "planner/capacity/feasibility.h"
 

@@ -15,7 +15,8 @@ enum { FEASIBILITY_BLOCKS_MOST = 4096 }; /* the deepest published network has ab
 struct feasibility_largest {
     uint64_t blocks;                   /* 0: not even one block fits */
     uint64_t parameters;               /* of the network with `blocks` blocks; 0 for none */
-    enum feasibility_verdict one_more; /* what one more block lacks; FEASIBILITY_YES: FEASIBILITY_BLOCKS_MOST blocks fit */
+    enum feasibility_verdict one_more; /* what one more block lacks; FEASIBILITY_YES: FEASIBILITY_BLOCKS_MOST blocks
+                                          fit */
 };
 
 /* Finds the most blocks for a way of `job`; with fewer blocks than chunks, the number of chunks follows the blocks.

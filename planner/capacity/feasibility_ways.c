@@ -1,5 +1,5 @@
-/* See feasibility_ways.h. Combinations that a job's shape rules out are found by asking parallel_check(), as saturn_configs.c
- * does. */
+/* See feasibility_ways.h. Combinations that a job's shape rules out are found by asking parallel_check(), as
+ * saturn_configs.c does. */
 #include "planner/capacity/feasibility_ways.h"
 
 #include <assert.h>

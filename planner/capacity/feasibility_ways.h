@@ -10,12 +10,14 @@
  *     spilled-storage          states on storage; machines with storage
  *     stages, stages-recompute resident stages on all devices; machines with several
  *
- *                              over n devices at once (models/job/parallel.h); "+recompute": all but the inputs of layers
+ *                              over n devices at once (models/job/parallel.h); "+recompute": all but the inputs of
+ *                              layers
  *     dp=n                     replicas
  *     dp=n,v=c,zero=1..3       with shares of states; of gradients; of weights
  *     ...,offload=states       states and step on the host
  *     ...,offload=weights      weights too; ",storage": all that on storage
- *     tp=t,pp=p,dp=d           the largest tensor groups that divide heads and devices, and stages; replicas of the rest
+ *     tp=t,pp=p,dp=d           the largest tensor groups that divide heads and devices, and stages; replicas of the
+ *                              rest
  */
 #ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_WAYS_H
 #define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_WAYS_H

@@ -8,8 +8,8 @@
  * faster where more fit.
  *
  *     jobs of up to 8 minibatches    are timed whole
- *     longer ones                    as in planner/saturn/saturn_times.h, from plans of 2 and of 4 minibatches; or the lower
- *                                    bound, where that is larger
+ *     longer ones                    as in planner/saturn/saturn_times.h, from plans of 2 and of 4 minibatches; or the
+ *                                    lower bound, where that is larger
  */
 #ifndef SPILLWAY_PLANNER_CAPACITY_WHAT_IF_H
 #define SPILLWAY_PLANNER_CAPACITY_WHAT_IF_H

@@ -208,7 +208,8 @@ static double ending_s(const struct what_if_floor_view *v, const struct what_if_
     return max_s(max_s(0, run->reduce_s - run->ahead_s) + run->update_s + run->publish_s, first->update_s);
 }
 
-/* One stage, with gradients that are reduced once: these follow each other from the last run's on, and so do weights. */
+/* One stage, with gradients that are reduced once: these follow each other from the last run's on, and so do
+ * weights. */
 static double reductions_s(const struct what_if_floor_view *v, const struct what_if_floor_load *load)
 {
     double begin_s = load->passes_s - v->runs[parallel_runs(v->parallel) - 1].ahead_s;

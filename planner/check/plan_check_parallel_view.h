@@ -33,7 +33,8 @@ struct check_parallel_view {
     uint32_t run, runs, global;
     uint32_t ranks;           /* ranks whose gradients are summed */
     struct rank_state whole;  /* state of all data-parallel ranks together */
-    bool gathers, scatters;   /* passes find weights that were fetched for them; passes leave gradients apart from sums */
+    bool gathers, scatters;   /* passes find weights that were fetched for them; passes leave gradients apart from
+                                 sums */
     bool drains;              /* the device holds no sums of gradients */
     uint32_t versions;        /* number of versions of the weights at once, apart from the state; 0: the weights are in
                                  the state */
@@ -46,8 +47,8 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
  * the place of the data that the next operation fetches (`blocking`). Neither operation needs an earlier check. */
 bool check_holds_place(const struct checker *c, uint32_t index);
 
-/* Returns whether the run has the operand. Returns the operand that a buffer is, or CHECK_OPERANDS. Returns its least bytes;
- * 0: no fixed size. */
+/* Returns whether the run has the operand. Returns the operand that a buffer is, or CHECK_OPERANDS. Returns its
+ * least bytes; 0: no fixed size. */
 bool check_operand_exists(const struct check_parallel_view *v, enum check_operand operand);
 enum check_operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b);
 uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand);

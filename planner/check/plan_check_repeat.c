@@ -220,8 +220,9 @@ static struct growth next_growth(const struct check_repeats *repeats, size_t *at
     return growth;
 }
 
-/* Checks a shard of a parallel job, or one of its replicas that take turns: a repetition has whole minibatches, so that versions that
- * are counted by them (check_parallel_versions()) grow evenly, too, from the first update on that counts. */
+/* Checks a shard of a parallel job, or one of its replicas that take turns: a repetition has whole minibatches, so
+ * that versions that are counted by them (check_parallel_versions()) grow evenly, too, from the first update on that
+ * counts. */
 static bool turn_grows_evenly(const struct job *job, uint32_t run, uint32_t turn, uint64_t minibatches,
                               const struct check_repeats *repeats, size_t *at)
 {

@@ -148,8 +148,9 @@ static enum status check_link(struct check_walk *r, uint32_t device, uint32_t pe
     return check_fail(r->c, CHECK_RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
 }
 
-/* A copy between devices must have a peer that the device reaches at every place: straight, or staged through host memory
- * where the copy is of a job on several devices at once. Other jobs' copies through host memory are D2H and H2D. */
+/* A copy between devices must have a peer that the device reaches at every place: straight, or staged through host
+ * memory where the copy is of a job on several devices at once. Other jobs' copies through host memory are D2H and
+ * H2D. */
 static enum status check_peer(struct check_walk *r)
 {
     const struct plan *plan = r->plan;

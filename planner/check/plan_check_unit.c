@@ -193,7 +193,8 @@ static enum status check_p2p_copy(struct checker *c, const struct plan_access *f
         return check_fail(c, CHECK_RULE_FORM, "a copy between devices of the %s%s (expected a boundary or its "
                           "gradient)", check_access_text(c, from, from_text),
                           b->on_device ? "" : " on the host");
-    bool held = c->plan->jobs.jobs[c->unit->job].parallel.blocking; /* its place was acquired by the previous operation */
+    bool held = c->plan->jobs.jobs[c->unit->job].parallel.blocking; /* its place was acquired by the previous
+                                                                       operation */
     if (from->flags != (ACCESS_READ | ACCESS_RELEASE) || to->flags != (ACCESS_WRITE | (held ? 0 : ACCESS_ACQUIRE)))
         return check_fail(c, CHECK_RULE_FORM, "a copy between devices releases its source and %s its destination",
                           held ? "writes" : "acquires");

@@ -70,8 +70,8 @@ struct check_walk {
                                  that are acquired and released */
     uint32_t host_count, device_buffer_count;
     struct buffer_contents *hosts;
-    struct check_live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged buffers,
-                                  and, where ranks of gangs have such arenas, the arena of each device */
+    struct check_live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged
+                                        buffers, and, where ranks of gangs have such arenas, the arena of each device */
     uint32_t places;
     struct check_live *lives;
     size_t live_count, live_capacity;
@@ -86,7 +86,7 @@ struct check_walk {
     const struct plan_instance *instance;
     bool one_place;           /* of each gang only the first place is followed */
     uint32_t *smallest;       /* then per device: the device with the least memory of the devices followed together;
-                                                                  else the device itself */
+                                 else the device itself */
     struct plan_gang_peers *peers; /* then per gang: the peers whose routes were checked */
     uint32_t *holders;        /* per device: the reservation that has it, or PLAN_NONE; NULL without reservations */
     uint8_t *reservation_states;    /* per reservation: RESERVATION_* */
@@ -96,7 +96,8 @@ struct check_walk {
     uint32_t rank;                                        /* ... and the device's place in the gang */
     uint32_t own_first, own_end;                          /* accesses of the operation at that place ... */
     struct buffer_contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the contents of the buffer there */
-    struct check_versions versions;                       /* versions in a unit of a parallel job: of the instance with ... */
+    struct check_versions versions;                       /* versions in a unit of a parallel job: of the instance
+                                                             with ... */
     uint64_t versions_position;                           /* ... this position in plan order, plus 1, ... */
     uint32_t versions_rank;                               /* ... and this place of its gang */
     uint32_t segment;
@@ -109,8 +110,9 @@ static inline enum status check_no_memory(struct check_walk *r)
     return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
 }
 
-/* Begin a segment. After `done` repetitions of it were walked: *left_out more are proven to pass, and the walk continues
- * after them. Note that an operation accesses a cell of live_at (lives) or an entry of hosts. Errors: STATUS_NO_MEMORY. */
+/* Begin a segment. After `done` repetitions of it were walked: *left_out more are proven to pass, and the walk
+ * continues after them. Note that an operation accesses a cell of live_at (lives) or an entry of hosts. Errors:
+ * STATUS_NO_MEMORY. */
 void check_repeat_enter(struct check_walk *r);
 MUST_CHECK enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
                                          uint32_t *left_out);

@@ -51,8 +51,8 @@ struct check_shard_facts {
 
 /*
  * Things that buffers hold, each with a version. The version of a shard's state counts its updates; all other things
- * have the version of their minibatch. The numbers of a shard's things begin at shard * CHECK_SHARD_THINGS, the numbers of a
- * job's things after all shards' numbers.
+ * have the version of their minibatch. The numbers of a shard's things begin at shard * CHECK_SHARD_THINGS, the numbers
+ * of a job's things after all shards' numbers.
  */
 enum check_shard_thing {
     CHECK_THING_STATE,
@@ -189,8 +189,8 @@ struct check_rank {
     uint32_t run, turn;
 };
 struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
-/* The versions of a unit's claims at present, by enum check_claim_clock; valid where `counts` is set. A claim's version_delta
- * is added. */
+/* The versions of a unit's claims at present, by enum check_claim_clock; valid where `counts` is set. A claim's
+ * version_delta is added. */
 struct check_versions {
     uint64_t of[CHECK_CLOCK_COUNT];
     bool counts[CHECK_CLOCK_COUNT];

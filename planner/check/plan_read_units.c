@@ -1,4 +1,5 @@
-/* The tables of operations and units, a part of planner/check/plan_read.c: a unit's operations stand in it, with their accesses. */
+/* The tables of operations and units, a part of planner/check/plan_read.c: a unit's operations stand in it, with
+ * their accesses. */
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/check/plan_reader.h"

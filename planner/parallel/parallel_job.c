@@ -8,16 +8,16 @@
  *     the reduction of the gradient that the pass made; or of the minibatch's gradient, after the last pass
  *     the updates of all runs after the stage's last pass, in the order in which their gradients were complete
  *
- * Streams run operations in this order. A gather placed before a reduction does not wait for it; an update placed before
- * a pass would make the pass wait for a reduction. So
+ * Streams run operations in this order. A gather placed before a reduction does not wait for it; an update placed
+ * before a pass would make the pass wait for a reduction. So
  *
  *     compute  B3 ------ B2 ------ B1 ------ B0 ------        U3 U2 U1 U0
  *     data        G1 R3 --- G0 R2 ---     R1 ---    R0 ---                  (ZeRO-3: G gathers, R reduces)
  *
  * Offloaded states (models/job/parallel_offload.h): a run's gradient is copied down after each backward pass, and its
  * update on the host's processor follows the last copy at once. Its weights are copied up after the stage's last pass,
- * because on the stream of the data group they would otherwise come before reductions. With `delayed` they are copied up
- * a minibatch later, after the run's last backward pass, when no pass needs the old weights any more:
+ * because on the stream of the data group they would otherwise come before reductions. With `delayed` they are copied
+ * up a minibatch later, after the run's last backward pass, when no pass needs the old weights any more:
  *
  *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
  *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...

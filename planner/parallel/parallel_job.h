@@ -41,9 +41,10 @@
  *   whole weights               rx       rx       rx                               aw
  *   whole gradient                       aw                aw                               rx
  *
- * Asynchronous schedules (planner/parallel/parallel_job_async.h) keep the weights apart from the state: several versions,
- * each in a buffer of PARAMETERS. LOAD makes the first version. A pass reads its minibatch's version, the last pass with
- * x. UPDATE reads the newest version and makes the next one, or changes it in place if there is only one.
+ * Asynchronous schedules (planner/parallel/parallel_job_async.h) keep the weights apart from the state: several
+ * versions, each in a buffer of PARAMETERS. LOAD makes the first version. A pass reads its minibatch's version, the
+ * last pass with x. UPDATE reads the newest version and makes the next one, or changes it in place if there is only
+ * one.
  *
  * Variants distinguish microbatches that are in flight at the same time. plan_check() tracks the microbatch in every
  * buffer, the number of updates in the weights of each pass, and the number of microbatches in a gradient when it is
@@ -56,8 +57,8 @@
 
 /*
  * Adds all jobs, which must all be parallel, to the builder, with estimate and lower bound. Errors: STATUS_INFEASIBLE,
- * with job, stage and missing bytes; STATUS_BAD_INPUT if the machine has too few devices or no path between devices that
- * exchange data; STATUS_NO_MEMORY, STATUS_LIMIT.
+ * with job, stage and missing bytes; STATUS_BAD_INPUT if the machine has too few devices or no path between devices
+ * that exchange data; STATUS_NO_MEMORY, STATUS_LIMIT.
  */
 MUST_CHECK enum status parallel_job_plan(struct plan_builder *builder, struct error *err);
 

@@ -9,13 +9,13 @@
  *
  * A forward pass needs the previous stage's forward pass of the same tick, a backward pass the next stage's backward
  * pass of the tick before. So in this order every pass comes after the passes that it needs. On each stage it is 1F1B
- * with P - 1 - p forward passes at the start. No stage keeps more than P - p microbatches, and the slowest stage is never
- * idle once the pipeline is full: every cycle of waiting goes up some stages and down again over the same number of
- * ticks, so it is no longer than its slowest stage's.
+ * with P - 1 - p forward passes at the start. No stage keeps more than P - p microbatches, and the slowest stage is
+ * never idle once the pipeline is full: every cycle of waiting goes up some stages and down again over the same number
+ * of ticks, so it is no longer than its slowest stage's.
  *
  * If stages have replicas that take turns (models/job/parallel.h), a tick is a microbatch of the whole job. Stage p has
- * r(p) replicas with n(p) microbatches in flight each. It passes forward over microbatch n in tick n + S(p) and backward
- * in tick n + S(p) + L(p), where L(p) = (n(p) - 1) r(p). If every stage has one replica, L(p) is P - 1 - p:
+ * r(p) replicas with n(p) microbatches in flight each. It passes forward over microbatch n in tick n + S(p) and
+ * backward in tick n + S(p) + L(p), where L(p) = (n(p) - 1) r(p). If every stage has one replica, L(p) is P - 1 - p:
  *
  *     replicas 1-2   tick        0    1    2     3     4           replicas 2-1   0    1    2       3
  *     stage 0                    F0   F1   F2 B0 F3 B1 F4 B2       stage 0, 0     F0        F2 B0
@@ -24,16 +24,16 @@
  *
  * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1). If S(p) <= S(p + 1) and S(p) + L(p) is not below
  * S(p + 1) + L(p + 1), every pass comes after the passes that it needs: within a tick, forward passes in the order of
- * stages, then backward passes from the last stage to the first. In this order a boundary waits S(p + 1) - S(p) ticks on
- * the replica that made it, and its gradient the rest of L(p) - L(p + 1). The side with more replicas gets all of these
- * ticks, because it has more memory for them. Streams see the same order either way.
+ * stages, then backward passes from the last stage to the first. In this order a boundary waits S(p + 1) - S(p) ticks
+ * on the replica that made it, and its gradient the rest of L(p) - L(p + 1). The side with more replicas gets all of
+ * these ticks, because it has more memory for them. Streams see the same order either way.
  *
  * An update joins all replicas of a stage. Replicas with earlier microbatches of its round wait for replicas with later
  * ones. The wait is hidden while the later stages still have microbatches.
  *
  * Updates. After the last backward pass of a minibatch over a run (with pipedream, after each), the gradients of
- * data-parallel ranks are summed, the gradients of a stage's buckets during the backward passes over earlier buckets. The
- * update comes as late as possible: before the stage's next backward pass, which adds to the gradient again; with
+ * data-parallel ranks are summed, the gradients of a stage's buckets during the backward passes over earlier buckets.
+ * The update comes as late as possible: before the stage's next backward pass, which adds to the gradient again; with
  * pipedream before the next forward pass, which needs the new version. So with 2bw a forward pass hides a part of the
  * exchange.
  *
@@ -43,10 +43,10 @@
  * version u and makes version u + 1, in the slot that the round has just left, or in place if there is only one slot. A
  * version ends with the last pass that reads it, or with the update if no pass is left to read it.
  *
- * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the number of places of each kind on
- * a replica. The number of versions is the number of activations, or two for every other minibatch with 2bw. The period is the
- * least common multiple of all these. The ticks between the first ones and the end are stored once; if they are not at
- * least two periods, everything is written out.
+ * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the number of places of each kind
+ * on a replica. The number of versions is the number of activations, or two for every other minibatch with 2bw. The
+ * period is the least common multiple of all these. The ticks between the first ones and the end are stored once; if
+ * they are not at least two periods, everything is written out.
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, sections 3.2 and 3.3; arXiv 2006.09503, section 3.
  */

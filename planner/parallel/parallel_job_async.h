@@ -7,8 +7,8 @@
 
 #include "planner/parallel/parallel_job_layout.h"
 
-/* Sets the ticks in which stages pass over a microbatch. The stages have their gangs. Returns the number of microbatches
- * in flight. */
+/* Sets the ticks in which stages pass over a microbatch. The stages have their gangs. Returns the number of
+ * microbatches in flight. */
 uint32_t parallel_job_async_tick(struct parallel_job *s);
 
 /* Emits all minibatches of the job, in segments of their own. */

@@ -2,17 +2,18 @@
  * The dynamic programs of planner/parallel/pipeline/stage_partition.h. Their layers are the units that runs consist of:
  * blocks, the first with the embedding and the last with the head, or layers of a profile.
  *
- * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches. With other
- * schedules planner/parallel/parallel_job_layout.h may later refuse the cut for lack of memory. On a machine with several
- * types of devices each run has its stage's times and memory: for each layer the slowest device, and the least memory.
+ * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches. With
+ * other schedules planner/parallel/parallel_job_layout.h may later refuse the cut for lack of memory. On a machine with
+ * several types of devices each run has its stage's times and memory: for each layer the slowest device, and the least
+ * memory.
  *
  * PipeDream: the workers are all replicas that the job asks for, a tensor group counting as one, over the levels of the
  * machine: the devices of a node and the nodes, if all nodes have the same number of workers; else one level. Rates are
  * rates of a single copy. Stages are on consecutive devices, no matter on which levels they are divided.
  *
- * If a job gives the number of replicas of each of several stages, such as 15-1, both keep these numbers and choose only
- * the cuts (planner/parallel/pipeline/stage_cuts.h): balanced by computation, PipeDream by its formula with all workers on
- * one level, the slowest that they are on.
+ * If a job gives the number of replicas of each of several stages, such as 15-1, both keep these numbers and choose
+ * only the cuts (planner/parallel/pipeline/stage_cuts.h): balanced by computation, PipeDream by its formula with all
+ * workers on one level, the slowest that they are on.
  */
 #include "planner/parallel/parallel_job_cut.h"
 

@@ -1,6 +1,6 @@
 /*
- * The order of a minibatch is walked once without emitting, to count variants. Every minibatch frees all that it takes, so
- * all are like the first.
+ * The order of a minibatch is walked once without emitting, to count variants. Every minibatch frees all that it takes,
+ * so all are like the first.
  *
  * Rings. A pass frees its slot of weights when it has computed, and the gather for the pass `prefetch` ahead
  * takes that one: `prefetch` + 1 slots, all in use. A gradient is made while the one before it is reduced: two slots.

@@ -3,10 +3,10 @@
  * planner/parallel/parallel_job.c and the files it is divided into include this.
  *
  * A pass that makes activations, a boundary or a gradient takes the lowest free variant of that kind and run. The last
- * pass that uses it frees the variant. So the number of variants is the largest number alive at once in the order of the passes.
- * Where ranks keep shares, whole weights and gradients of several runs use the same memory in turn: they lie in
- * *rings*, a few slots, each as large as the largest run of the stage. Every variant has a place of its own in the
- * memory of the stage's devices, the same on all of them:
+ * pass that uses it frees the variant. So the number of variants is the largest number alive at once in the order of
+ * the passes. Where ranks keep shares, whole weights and gradients of several runs use the same memory in turn: they
+ * lie in *rings*, a few slots, each as large as the largest run of the stage. Every variant has a place of its own in
+ * the memory of the stage's devices, the same on all of them:
  *
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
@@ -125,7 +125,8 @@ struct parallel_job_stage {
     uint32_t start, lag;        /* asynchronous schedules: the tick of its first pass, ticks between both passes */
     uint64_t workspace_offset, end;
     struct parallel_job_ring weights, gradients;
-    struct parallel_job_ring staged_weights, staged_states; /* in host memory, of each rank, on their way from storage */
+    struct parallel_job_ring staged_weights, staged_states; /* in host memory, of each rank, on their way from
+                                                               storage */
     uint64_t staged_end;
     uint64_t steps, steps_left; /* of a minibatch; of this one */
     uint64_t first_gathering;   /* the first step that multiplies by gathered weights ... */

@@ -1,9 +1,9 @@
 /*
  * Chooses stages, replicas and microbatches of a parallel job together: partition "rannc" (models/job/parallel.h).
  *
- * The job gives the number of tensor groups, `pipeline` times `data`, and the samples of a minibatch, `microbatch` times
- * `microbatches`. A choice is a number of microbatches (1, 2, 4, ... while they divide the samples), a number of stages,
- * and their replicas:
+ * The job gives the number of tensor groups, `pipeline` times `data`, and the samples of a minibatch, `microbatch`
+ * times `microbatches`. A choice is a number of microbatches (1, 2, 4, ... while they divide the samples), a number of
+ * stages, and their replicas:
  *
  *   equal     `data` replicas of each stage, if the stages divide the groups; each replica has its share of the
  *             microbatches
@@ -34,8 +34,8 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 
-/* Sets the choice in `job`. Errors: STATUS_INFEASIBLE if no choice fits the devices; STATUS_BAD_INPUT if the machine has too
- * few devices, or no path between devices that exchange data; STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Sets the choice in `job`. Errors: STATUS_INFEASIBLE if no choice fits the devices; STATUS_BAD_INPUT if the machine
+ * has too few devices, or no path between devices that exchange data; STATUS_LIMIT; STATUS_NO_MEMORY. */
 MUST_CHECK enum status parallel_job_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 #endif

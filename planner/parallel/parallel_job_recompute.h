@@ -15,13 +15,13 @@
  * host do not depend on the choices and are left out, and so is storage.
  *
  * If at most PARALLEL_JOB_CHOICE_EXACT runs have something to recompute, all choices are tried, and the result is the
- * optimum by that clock. With more runs the choices are searched: starting from the first k runs, the last k, every k-th,
- * and all but every k-th, each with its best k, one run and then two at a time are changed while the minibatch gets
- * shorter. (The chain of planner/chain/chain.h, which decides this for one device, has no weights or gradients on the
- * link; here they are most of the traffic.)
+ * optimum by that clock. With more runs the choices are searched: starting from the first k runs, the last k, every
+ * k-th, and all but every k-th, each with its best k, one run and then two at a time are changed while the minibatch
+ * gets shorter. (The chain of planner/chain/chain.h, which decides this for one device, has no weights or gradients on
+ * the link; here they are most of the traffic.)
  *
- * Memory: as in planner/parallel/parallel_job_layout.h. A recomputed run keeps the tensors between its layers in a place
- * of its own, and the workspace has room for the recomputed activations.
+ * Memory: as in planner/parallel/parallel_job_layout.h. A recomputed run keeps the tensors between its layers in a
+ * place of its own, and the workspace has room for the recomputed activations.
  *
  * Source: KARMA, arXiv 2008.11421, section III-F (what to recompute), and its pipeline over several devices.
  */
@@ -47,9 +47,9 @@ struct parallel_job_choice_problem {
     uint64_t have_bytes;     /* for activations and workspace */
 };
 
-/* Returns the seconds until the last gradient is on the host. *fits is false, and the result has no meaning, if there are
- * places for fewer than `slots` runs (or for fewer than all runs, if these are fewer), or if a run without weights would
- * be swapped. */
+/* Returns the seconds until the last gradient is on the host. *fits is false, and the result has no meaning, if
+ * there are places for fewer than `slots` runs (or for fewer than all runs, if these are fewer), or if a run without
+ * weights would be swapped. */
 double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *problem, const char *choices, bool *fits);
 
 /* Sets choices[0 .. count) and *best_s, their seconds. *exact: all other choices were tried. Returns false if no choice

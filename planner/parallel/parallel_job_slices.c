@@ -1,17 +1,18 @@
 /*
- * The last stage passes backward at once after its last forward pass, and so does each stage before it. With equally fast
- * stages a minibatch of M microbatches ends after
+ * The last stage passes backward at once after its last forward pass, and so does each stage before it. With equally
+ * fast stages a minibatch of M microbatches ends after
  *
  *     M sum of (f + b) + (K - 1)(max f + max b)
  *
- * for slices of f and b seconds. planner/parallel/pipeline/slice_partition.h minimizes this, with t = f + b. These seconds
- * include the collectives of a tensor group that passes wait for: a slice has the same number of collectives as a whole sequence,
- * and their latency does not shrink with the slice. Boundaries and their gradients are sent during passes of other
- * slices, except the first and the last ones: these count for the K - 1 hops. All devices of a stage send at once.
+ * for slices of f and b seconds. planner/parallel/pipeline/slice_partition.h minimizes this, with t = f + b. These
+ * seconds include the collectives of a tensor group that passes wait for: a slice has the same number of collectives as
+ * a whole sequence, and their latency does not shrink with the slice. Boundaries and their gradients are sent during
+ * passes of other slices, except the first and the last ones: these count for the K - 1 hops. All devices of a stage
+ * send at once.
  *
- * Gradients of boundaries have one variant for each that is alive at once in this order. Each stage is one microbatch of
- * slices later than the stage that sends to it, so a short slice after a long one does not wait for the long one's place.
- * There is one more variant, into which a gradient is made while the one before it is sent.
+ * Gradients of boundaries have one variant for each that is alive at once in this order. Each stage is one microbatch
+ * of slices later than the stage that sends to it, so a short slice after a long one does not wait for the long one's
+ * place. There is one more variant, into which a gradient is made while the one before it is sent.
  */
 #include "planner/parallel/parallel_job_slices.h"
 

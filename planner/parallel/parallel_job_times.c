@@ -1,7 +1,7 @@
 /*
- * A pass takes as long as on the slowest device of its stage. For sends, the first device of each stage represents all. The
- * order made from these times decides only which pass comes before which, and is the same if stages block while they
- * fetch. The simulator times every device.
+ * A pass takes as long as on the slowest device of its stage. For sends, the first device of each stage represents all.
+ * The order made from these times decides only which pass comes before which, and is the same if stages block while
+ * they fetch. The simulator times every device.
  */
 #include "planner/parallel/parallel_job_times.h"
 

@@ -37,7 +37,8 @@ void plan_dispatch_destroy(struct plan_dispatch *dispatch); /* NULL is fine */
 
 struct plan_dispatched {
     const struct plan_instance *instance; /* one of the plan's choices */
-    bool decided;                         /* plan_dispatch_over() has to report its end; else it follows a decided unit */
+    bool decided;                         /* plan_dispatch_over() has to report its end; else it follows a decided
+                                             unit */
 };
 
 /*

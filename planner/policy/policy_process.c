@@ -1,6 +1,6 @@
 /*
- * The other process is a contained child, which begins as a copy of this one, loads the shared object, says hello, and then
- * answers views until the socket closes:
+ * The other process is a contained child, which begins as a copy of this one, loads the shared object, says hello, and
+ * then answers views until the socket closes:
  *
  *     here                                       there
  *                                                policy_open(), hello: its flags, or why not
@@ -9,8 +9,8 @@
  *
  * To those who ask, the whole is a policy like others, whose choose() asks. Answers are held against the
  * rules where all answers are (policy_ask.c). When one does not come, choose() waits for nothing, and
- * policy_process_failed() says why. Several schedules may be decided one after the other: each begins with decision 0, and
- * with a state of its own.
+ * policy_process_failed() says why. Several schedules may be decided one after the other: each begins with decision 0,
+ * and with a state of its own.
  */
 #include "planner/policy/policy_process.h"
 

@@ -63,7 +63,8 @@ struct saturn_options {
                           copies; 0: as timed */
     double bound_s;    /* bound of every schedule by the unslowed run times */
     struct saturn_times *kept_times; /* unslowed run times: empty: out; else used instead of timing. May be NULL */
-    double restart_s;  /* cost of a stop; below 0: the time of the largest state out over a device's link, and in again */
+    double restart_s;  /* cost of a stop; below 0: the time of the largest state out over a device's link, and in
+                          again */
 };
 
 /* Results. Open structure; zeroed it is empty, with nothing to release. */
@@ -71,7 +72,8 @@ struct saturn_report {
     struct spase_certificate certificate;     /* of the schedule, by any rule */
     double tick_s;                            /* seconds of a tick of its times */
     double slowed;                            /* as in the options */
-    uint32_t tried, timed;                    /* configurations of all jobs; configurations for which plans were timed */
+    uint32_t tried, timed;                    /* configurations of all jobs; configurations for which plans were
+                                                 timed */
     double scheduled_s;                       /* makespan without planning again */
     double baselines_s[SPASE_BASELINE_COUNT]; /* makespans of the rivals' rules, by the same run times */
     double optimus_dynamic_s;                 /* likewise, with intervals; else 0 */

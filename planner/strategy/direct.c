@@ -18,7 +18,8 @@ static bool any_parallel(const struct job_set *jobs)
     return false;
 }
 
-/* True when each job has the machine's only device for itself. reservation_plan() divides machines of several devices so. */
+/* True when each job has the machine's only device for itself. reservation_plan() divides machines of several
+ * devices so. */
 static bool all_alone(const struct hardware *hardware, const struct job_set *jobs)
 {
     bool all = hardware->device_count == 1;

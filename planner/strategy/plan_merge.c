@@ -52,7 +52,8 @@ struct merge {
     struct plan *whole;
     struct plan_merge_piece *pieces;
     uint32_t count;
-    struct tournament next_s; /* per subplan: when its next turn is expected to begin; HUGE_VAL: it waits, or is written */
+    struct tournament next_s; /* per subplan: when its next turn is expected to begin; HUGE_VAL: it waits, or is
+                                 written */
     struct arena scratch;
     struct error *err;
 };

@@ -1,7 +1,7 @@
 /*
  * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a subproblem of
- * its own (planner/strategy/subproblem.h), of one device in the best of several ways (planner/strategy/resident.h), and begins
- * when its devices are free by the clock of these plans. Then they are made one (planner/strategy/plan_merge.h).
+ * its own (planner/strategy/subproblem.h), of one device in the best of several ways (planner/strategy/resident.h), and
+ * begins when its devices are free by the clock of these plans. Then they are made one (planner/strategy/plan_merge.h).
  */
 #include "planner/strategy/reservation.h"
 

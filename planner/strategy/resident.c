@@ -39,7 +39,8 @@ struct resident_search {
     uint32_t *like;         /* per job: the lowest that takes as long wherever it is */
     uint32_t *kind_device;  /* per kind: the first device; device_count: there is none */
     struct resident_timed *timed; /* devices with jobs, that are planned already */
-    uint32_t *slots;        /* 1 + an index of `timed`, by hash; (slot_count), a power of two, at most half of them taken */
+    uint32_t *slots;        /* 1 + an index of `timed`, by hash; (slot_count), a power of two, at most half of them
+                               taken */
     uint32_t slot_count;
     uint32_t timed_count;
     struct resident_company company;
@@ -234,7 +235,8 @@ static enum status share_out(struct resident_search *s, const uint32_t *device_o
     return STATUS_OK;
 }
 
-/* By the plans of all its subproblems; infinite where one fits in no way, or host memory does not hold them together. */
+/* By the plans of all its subproblems; infinite where one fits in no way, or host memory does not hold them
+ * together. */
 static enum status time_division(struct resident_search *s, const uint32_t *device_of, double *seconds)
 {
     uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;

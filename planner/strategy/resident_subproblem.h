@@ -16,8 +16,9 @@ struct resident_company resident_company(const struct hardware *hardware, uint32
 
 enum { RESIDENT_WAYS_MAX = 4 };
 
-/* Sets the policies by which the subproblem's jobs can run on a device, in the order in which they are tried; NULL means
- * spilled. Jobs that clip need the host's processor, so their states do not stay on a device. Returns their number. */
+/* Sets the policies by which the subproblem's jobs can run on a device, in the order in which they are tried; NULL
+ * means spilled. Jobs that clip need the host's processor, so their states do not stay on a device. Returns their
+ * number. */
 size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem, const struct policy *ways[RESIDENT_WAYS_MAX]);
 
 /*

@@ -1,8 +1,8 @@
 /*
  * The steps in order: partition, schedule, emit, bound, check.
  *
- * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not interleave (unless other
- * orders are to fit as well). The machine is given to plan_build.h at the end of the steps that only read it.
+ * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not interleave (unless
+ * other orders are to fit as well). The machine is given to plan_build.h at the end of the steps that only read it.
  */
 #include "planner/strategy/spilled.h"
 

@@ -3,8 +3,8 @@
  * in use, and of host memory, where every buffer has its place from beginning to end.
  *
  * The moment is found by going through the instances one after the other, each buffer from ACQUIRE to RELEASE. A run
- * overlaps instances, so more is in use. These bytes count as MEMORY_PART_AHEAD, together with all placed bytes that are
- * unused at that moment: weight buffers into which the next shard comes, data gathered ahead, gaps of alignment.
+ * overlaps instances, so more is in use. These bytes count as MEMORY_PART_AHEAD, together with all placed bytes that
+ * are unused at that moment: weight buffers into which the next shard comes, data gathered ahead, gaps of alignment.
  *
  *     bytes of parts, MEMORY_PART_AHEAD included = plan_device_bytes()
  */

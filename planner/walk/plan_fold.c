@@ -289,8 +289,8 @@ static enum status join_repeat(struct joiner *j, const struct plan_repeat *repea
     return join_segment(j, front, repeat->count, repeat->times + 1);
 }
 
-/* What lies within a segment's stretch, and is whole periods of it, makes it longer. more: zeroed, per segment of the piece
- * from `begin` on; outside: per repeat, those that make nothing longer. Returns how many these are. */
+/* What lies within a segment's stretch, and is whole periods of it, makes it longer. more: zeroed, per segment of
+ * the piece from `begin` on; outside: per repeat, those that make nothing longer. Returns how many these are. */
 static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct plan_folded *piece, uint32_t first_repeat,
                          uint32_t end_repeat, uint64_t *more, bool *outside)
 {

@@ -87,7 +87,8 @@ struct plan_walk {
     struct walk_cursor at;
     bool open;                  /* without a plan order ... */
     const struct plan_instance *pushed; /* ... instances come here; NULL: none */
-    bool skipped;               /* some repetitions were skipped; segment_positions and segment_numbers account for them */
+    bool skipped;               /* some repetitions were skipped; segment_positions and segment_numbers account for
+                                   them */
     bool failed;
     uint64_t *minibatches; /* completed, per job */
     uint64_t *held_out;    /* completed held-out minibatches, per job */
@@ -98,7 +99,8 @@ struct plan_walk {
     struct walk_cell *cells; /* [device][device buffer] */
     struct walk_live *lives;
     uint32_t live_count, live_capacity, live_free; /* free list through next_free */
-    struct plan_freed_list *freed;                 /* per device, then of staged buffers by host, then of gangs' ranks */
+    struct plan_freed_list *freed;                 /* per device, then of staged buffers by host, then of gangs'
+                                                      ranks */
     uint32_t arenas;                               /* length of `freed` */
     struct walk_host_reader *readers;              /* pool */
     uint32_t reader_count, reader_capacity, reader_free;

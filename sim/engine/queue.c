@@ -40,8 +40,8 @@
 
 enum { BLOCK = SIM_QUEUE_BLOCK };
 
-/* Keys after every time (the keys of NaNs): from this key on there is no entry. The absent keys of a block differ, so they
- * are no ties. */
+/* Keys after every time (the keys of NaNs): from this key on there is no entry. The absent keys of a block differ,
+ * so they are no ties. */
 static const uint64_t absent = UINT64_MAX - (BLOCK - 1);
 
 static inline uint64_t absent_key(uint32_t owner)

@@ -221,7 +221,8 @@ static enum status create_units(struct live *live, struct error *err)
     const struct instance *in = live->in;
     struct arena scratch = {0};
     enum status status = STATUS_OK;
-    uint32_t *first = sim_allocate(&scratch, in->device_count, sizeof *first, &status, err); /* first device of each kind */
+    uint32_t *first = sim_allocate(&scratch, in->device_count, sizeof *first, &status, err); /* first device of each
+                                                                                                kind */
     for (uint32_t d = 0; d < in->device_count && status == STATUS_OK; d++) {
         uint32_t kind = 0;
         while (kind < live->kind_count && !same_kind(live, first[kind], d)) kind++;

@@ -7,8 +7,9 @@
  *
  * A trunk is a link direction that only one class uses: each of its n flows gets at most 1/n of it. The limit of a flow
  * is the lesser of this part and its cap. Machines whose devices meet at one switch or host bridge consist of
- * bottlenecks. The level is the bandwidth of the link direction minus the rates of flows below the level, divided by the
- * number of other flows. The iteration starts at bandwidth / flows, and the level rises until no further flow is below.
+ * bottlenecks. The level is the bandwidth of the link direction minus the rates of flows below the level, divided by
+ * the number of other flows. The iteration starts at bandwidth / flows, and the level rises until no further flow is
+ * below.
  *
  * All flows of a bottleneck are consecutive, in at most 64 places, with a bit for each active one. At an event all of
  * them advance by the volume served since the last event; rates and the first end take one pass each. With the three or

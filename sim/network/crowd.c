@@ -12,8 +12,8 @@
  * flows has only one limit and never moves.
  *
  * The level. Limits are visited from the lowest. Flows keep a limit that is at most the remaining bandwidth of the link
- * direction divided by the number of flows with this or a higher limit; the first higher limit ends the search. Sums are
- * computed from the numbers of flows each time, so they do not drift, and rates depend only on these numbers.
+ * direction divided by the number of flows with this or a higher limit; the first higher limit ends the search. Sums
+ * are computed from the numbers of flows each time, so they do not drift, and rates depend only on these numbers.
  *
  * Statistics. A clock has the time that its flows spent at their limit. Whether the limit is the cap or fills the trunk
  * depends on the arm, and changes with its number of flows; the arm stores the clock's time of the last change.

@@ -18,14 +18,14 @@
  * the class is idle or has passed 2^32 bytes: a reading is then exact to 1e-6 bytes, 1e-16 s on a fast link.
  *
  * Flows of a bottleneck (bottleneck.h) need neither clocks nor the general solver: they are few, an event concerns all
- * of them, and their remaining volumes are reduced at every event, which rounds like the textbook's "remaining -= rate *
- * elapsed". More flows that meet in one link direction are a crowd (crowd.h), with a clock for each limit of flows,
+ * of them, and their remaining volumes are reduced at every event, which rounds like the textbook's "remaining -= rate
+ * * elapsed". More flows that meet in one link direction are a crowd (crowd.h), with a clock for each limit of flows,
  * whatever their class. A bottleneck and a crowd have one entry each in the event queue. Bottlenecks, crowds and other
  * classes are called *bundles*: each has one event.
  *
  * Statistics cost O(path length) per copy: links count the flows that cross them. Shared link directions are noted when
- * they become full or not full. Link directions with a single path are full while the path is at its base cap, for which
- * each class has a second clock.
+ * they become full or not full. Link directions with a single path are full while the path is at its base cap, for
+ * which each class has a second clock.
  *
  * Source: the flow model of SimGrid (lazy updates of changed flows only); virtual time after Parekh and Gallager, "A
  * generalized processor sharing approach to flow control", IEEE/ACM ToN 1(3), 1993.

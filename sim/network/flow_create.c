@@ -18,7 +18,8 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
             const struct sim_crossing crossing = sim_path_crossing(&setup->paths[p], h);
             flows->path_links[used] = crossing.hop.link;
             flows->path_weights[used] = crossing.weight;
-            /* A flow that crosses a simplex link several times, a staged copy or a ring, sends equal bytes both ways. */
+            /* A flow that crosses a simplex link several times, a staged copy or a ring, sends equal bytes both
+             * ways. */
             bool both = crossing.weight > 1 && !setup->links[crossing.hop.link].duplex;
             flows->path_directions[used++] = both ? FLOW_PATH_BOTH_WAYS : (uint8_t)crossing.hop.direction;
         }

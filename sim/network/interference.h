@@ -1,5 +1,6 @@
 /*
- * Interference: concurrent operations slow each other down (struct hardware_interference in models/hardware/hardware.h).
+ * Interference: concurrent operations slow each other down (struct hardware_interference in
+ * models/hardware/hardware.h).
  *
  * The devices of a domain affect each other. With the host back end, all devices of a machine and its processor
  * (hardware_cpu()) are one domain; otherwise each device is its own domain. This module times the computations of

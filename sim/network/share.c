@@ -8,25 +8,25 @@
  * flow of weight n (path_classes.c).
  *
  * 2. A change spreads only over contended link directions: link directions in which the sum of the flows' caps exceeds
- * the bandwidth, now or when they were last rated. If no link direction of a path is contended, its rate is its cap, and
- * no other class changes.
+ * the bandwidth, now or when they were last rated. If no link direction of a path is contended, its rate is its cap,
+ * and no other class changes.
  *
- * 3. A class that shares no link direction is rated by itself: the lowest of its cap and bandwidth / flows. If groups of
- * devices do not contend with each other, this holds for every class.
+ * 3. A class that shares no link direction is rated by itself: the lowest of its cap and bandwidth / flows. If groups
+ * of devices do not contend with each other, this holds for every class.
  *
  * The remaining classes are rated by progressive filling. All rates of the component rise together from zero. Link
  * direction l would be full at the level (remaining bandwidth of l) / (flows not yet fixed on l). The lowest such level
- * over all link directions is reached first, unless a class reaches its cap before. In that case these classes are fixed
- * at their caps and the levels are computed again (fixing a class below a link direction's level never lowers that
- * level, so all of them can be fixed in one round). Otherwise the flows on that link direction are fixed at the level.
- * Rounds end when every class is fixed.
+ * over all link directions is reached first, unless a class reaches its cap before. In that case these classes are
+ * fixed at their caps and the levels are computed again (fixing a class below a link direction's level never lowers
+ * that level, so all of them can be fixed in one round). Otherwise the flows on that link direction are fixed at the
+ * level. Rounds end when every class is fixed.
  *
  *     two link directions, A 10 and B 9; flows x on A, y on A and B, z on B and B's cap-2 flow w
  *     levels: A 10/2 = 5, B 9/3 = 3; w has cap 2 < 3: fix w = 2
  *     levels: A 5, B (9-2)/2 = 3.5: fix y = z = 3.5;  A (10-3.5)/1 = 6.5: fix x = 6.5
  *
- * Rounding: the remaining bandwidth of a link direction is a difference and may be slightly low. In exact arithmetic the
- * level never falls from round to round, so the code keeps it from falling, which also keeps rates positive.
+ * Rounding: the remaining bandwidth of a link direction is a difference and may be slightly low. In exact arithmetic
+ * the level never falls from round to round, so the code keeps it from falling, which also keeps rates positive.
  *
  * Demands are summed over the few classes of a link direction at every change, and not updated by differences: so they
  * do not drift, and the state depends only on the counts.
@@ -139,9 +139,8 @@ static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
     return unfixed;
 }
 
-/* Finds the lowest level at which a link direction of the component is full, and that link direction; SHARE_NO_LINK_DIR:
- * no link direction becomes full.
- * */
+/* Finds the lowest level at which a link direction of the component is full, and that link direction;
+ * SHARE_NO_LINK_DIR: no link direction becomes full. */
 static uint32_t lowest_link_dir(const struct sim_share *share, double *level)
 {
     uint32_t lowest = SHARE_NO_LINK_DIR;

@@ -13,8 +13,8 @@
  * A duplex link has its bandwidth in each direction, a simplex link in total. A flow may use a multiple or a fraction
  * of its rate on a link direction (struct sim_crossing); fairness is about rates and not about use.
  *
- * There is a second solver: bottleneck.h rates classes that share exactly one link direction, by the same rules in closed form.
- * flow.c asks it for these and this one for all others, so a change of the rules belongs in both.
+ * There is a second solver: bottleneck.h rates classes that share exactly one link direction, by the same rules in
+ * closed form. flow.c asks it for these and this one for all others, so a change of the rules belongs in both.
  */
 #ifndef SPILLWAY_SIM_NETWORK_SHARE_H
 #define SPILLWAY_SIM_NETWORK_SHARE_H
@@ -77,9 +77,9 @@ double sim_share_rate(const struct sim_share *share, uint32_t class);
 
 /*
  * Returns the link directions (sim_link_dir()) that became full, or not full, in the last sim_share_solve(): *link
- * directions, borrowed. sim_share_full() tells the current state. A link direction that only one path uses is full while
- * that path is at its base cap: sim_share_own_link_dirs() lists those. A link direction that cannot be filled is never
- * reported.
+ * directions, borrowed. sim_share_full() tells the current state. A link direction that only one path uses is full
+ * while that path is at its base cap: sim_share_own_link_dirs() lists those. A link direction that cannot be filled is
+ * never reported.
  */
 uint32_t sim_share_turned(const struct sim_share *share, const uint32_t **link_dirs);
 bool sim_share_full(const struct sim_share *share, uint32_t link_dir);

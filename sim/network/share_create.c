@@ -1,9 +1,9 @@
 /*
  * The link directions and classes of path classes (path_classes.h), laid out for the solver (share.c).
  *
- * A link direction that only one class crosses is a *trunk* of that class: each of n flows gets at most 1/n of it, a cap
- * that depends on n. If all classes of a link direction share only that link direction, the link direction is marked as
- * a bottleneck, for callers that rate those classes without this solver (bottleneck.h).
+ * A link direction that only one class crosses is a *trunk* of that class: each of n flows gets at most 1/n of it, a
+ * cap that depends on n. If all classes of a link direction share only that link direction, the link direction is
+ * marked as a bottleneck, for callers that rate those classes without this solver (bottleneck.h).
  */
 #include "sim/network/share_state.h"
 

@@ -21,8 +21,8 @@ struct placement_bound_bounder {
     const struct serving *in;
     const struct traffic *traffic;
     struct serving_cuts cuts;
-    struct placement_window *own, *common; /* (shape_count, model_count): on the model's slowest stage; on one stage for all
-                                      models */
+    struct placement_window *own, *common; /* (shape_count, model_count): on the model's slowest stage; on one stage
+                                              for all models */
     uint32_t *requests, *first;    /* of each model: requests[first[m] .. first[m + 1]) */
     uint32_t *by_kind, *kind_first; /* the same for each kind */
     uint32_t *all;                 /* (traffic->count): 0, 1, 2 ... */

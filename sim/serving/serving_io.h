@@ -20,7 +20,8 @@
  *                   the number of requests (b take base + b (latency - base)); or "latency" of larger batches, with
  *                   linear interpolation: {"2": "300ms", "8": "900ms"}. (1)
  *   network         instead of latency: a name, a config.json relative to this file or an object like it, whose times
- *                   follow from the machine; "sequence" (all its positions), "precision" ("bf16"), "batch" (only "most")
+ *                   follow from the machine; "sequence" (all its positions), "precision" ("bf16"), "batch" (only
+ *                   "most")
  *   objective       maximum latency of a request; or "objective_scale" times its latency on one device (or on its least
  *                   degree). (none)
  *   arrivals        "process": "poisson", "gamma" (with "cv") or "even", and "rate"; or "times"; or "file", a text

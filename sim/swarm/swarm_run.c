@@ -393,7 +393,8 @@ static enum status allocate(struct swarm_state *r, struct arena *arena, struct e
     TRY(ARENA_NEW(arena, chooses, r->asked_last, err));
     for (size_t i = 0; i < places; i++) r->holder[i] = SWARM_NONE;
     for (size_t i = 0; i < chooses; i++) r->asked_last[i] = (uint32_t)(i / r->stages + r->peers - 1) % r->peers;
-    for (uint32_t m = r->slots; m-- > 0;) r->free_slots[r->free_count++] = m; /* so that the first slot is taken first */
+    for (uint32_t m = r->slots; m-- > 0;) r->free_slots[r->free_count++] = m; /* so that the first slot is taken
+                                                                                 first */
     return sim_queue_create(arena, swarm_owner_count(r), &r->queue, err);
 }
 

@@ -12,9 +12,9 @@
  * together.
  *
  * Rounding is equal. A simulated link has the same crossing flows in the same order. Only flows that share links affect
- * each other. Equal times have the order of the plan, and within an operation the order of places, as on every other link of
- * that colour. Flows without shared links but with equal caps are one class of sim/network/share.h, which is told their
- * full number.
+ * each other. Equal times have the order of the plan, and within an operation the order of places, as on every other
+ * link of that colour. Flows without shared links but with equal caps are one class of sim/network/share.h, which is
+ * told their full number.
  */
 #include "sim/symmetry/symmetry.h"
 

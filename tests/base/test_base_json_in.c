@@ -398,7 +398,8 @@ static void read_each_kind(struct json_object *object)
 
 static const char all_missing[] = "t.json:1:1: missing keys 'u', 'narrow', 'd', 'q', 'b', 's', 'choice', 'a' and 'o'";
 
-/* By closing the object, by an error of another value, and by a key that decides. Each time once: the input can be read again. */
+/* By closing the object, by an error of another value, and by a key that decides. Each time once: the input can be
+ * read again. */
 static void missing_keys_are_told_together(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /*
- * Long arrays of JSON files (label: fast): elements in order with their places, whatever stands between them and wherever
- * pieces of the file end; errors where they are; gzip members, pipes; rows of numbers against the tree; memory that ends.
+ * Long arrays of JSON files (label: fast): elements in order with their places, whatever stands between them and
+ * wherever pieces of the file end; errors where they are; gzip members, pipes; rows of numbers against the tree; memory
+ * that ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* base/process/load.h: shares of the processors' time from two readings of the counters; and cli/process/cli_load.h on top of it. */
+/* base/process/load.h: shares of the processors' time from two readings of the counters; and cli/process/cli_load.h
+ * on top of it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -13,9 +13,9 @@
  *     cnn         20  .00    20  .01    20  .12             19  .28  0.006 %
  *     random      20  .00    20  .05    16  .08  0.09 %     14  .23  0.04 %
  *
- * With a limit of 3 s on two cores of which one was idle: the same, but for 18 of the 20 cnn of 96 (the 19th took 1.09 s).
- * One more random chain of 96 layers is proven later. Of the nine that stay open, the fluid program's
- * bound is within 10 ticks of the makespan for six.
+ * With a limit of 3 s on two cores of which one was idle: the same, but for 18 of the 20 cnn of 96 (the 19th took 1.09
+ * s). One more random chain of 96 layers is proven later. Of the nine that stay open, the fluid program's bound is
+ * within 10 ticks of the makespan for six.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,8 +12,8 @@
  *
  * Times are CPU time of a process of its own for each run, as other work on the machine does not count; that of
  * sim/live/live.h includes making and releasing its tables, that of SimGrid is of its loop alone. SimGrid
- * rounds its sharing to 1e-5, so that its makespans differ (tests/support/sim/support_live_workload.c says why so little
- * matters so much).
+ * rounds its sharing to 1e-5, so that its makespans differ (tests/support/sim/support_live_workload.c says why so
+ * little matters so much).
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,13 +1,14 @@
 /*
  * Table 1 of PipeDream (Narayanan et al., SOSP 2019), as far as layer profiles of its networks are published, simulated
- * end to end: the configuration that it reports against data parallelism on the same workers, both as plans. Not a test:
- * prints a table, whose figures docs/instances/README.md has.
+ * end to end: the configuration that it reports against data parallelism on the same workers, both as plans. Not a
+ * test: prints a table, whose figures docs/instances/README.md has.
  *
- *     configuration   asynchronous 1F1B; of 15-1 the layers are cut where PipeDream's formula is least for workers on one
- *                     level at the NIC's rate, straight pipelines where the slowest stage is fastest. Replicas exchange the
- *                     gradients of a stage in up to BUCKETS parts, each beside the backward passes over those in front
- *     data parallel   one stage whose layers are in at most CHUNKS runs: the all-reduce of a run's gradients goes on beside
- *                     the backward passes over those in front, by the fastest algorithm
+ *     configuration   asynchronous 1F1B; of 15-1 the layers are cut where PipeDream's formula is least for workers on
+ *                     one level at the NIC's rate, straight pipelines where the slowest stage is fastest. Replicas
+ *                     exchange the gradients of a stage in up to BUCKETS parts, each beside the backward passes over
+ *                     those in front
+ *     data parallel   one stage whose layers are in at most CHUNKS runs: the all-reduce of a run's gradients goes on
+ *                     beside the backward passes over those in front, by the fastest algorithm
  *     speed-up        samples/s once the pipeline is full, over samples/s of data parallelism
  *
  * Minibatches are the paper's, for each worker; profiles are of one GPU with other ones, and are scaled. Only AlexNet,

@@ -1,6 +1,7 @@
 /*
- * cli/machine/cli_runs.h, cli/machine/cli_calibrate_split.h and cli/machine/cli_calibrate_fit.h (label: fast): files of measured runs, what is wrong with
- * them to the column, which of them judge, and a fit that finds its way back from runs that were predicted with other figures.
+ * cli/machine/cli_runs.h, cli/machine/cli_calibrate_split.h and cli/machine/cli_calibrate_fit.h (label: fast): files of
+ * measured runs, what is wrong with them to the column, which of them judge, and a fit that finds its way back from
+ * runs that were predicted with other figures.
  */
 #include <setjmp.h>
 #include <stdarg.h>

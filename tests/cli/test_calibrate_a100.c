@@ -1,7 +1,7 @@
 /* label: long
- * The A100's figures of the catalogue (models/hardware/hardware_catalogue.c) are what cli/machine/cli_calibrate_fit.h makes of the runs that they
- * are said to be fitted to: begun with them, a fit stays at them, and those that it has not seen are as far off as is said.
- */
+ * The A100's figures of the catalogue (models/hardware/hardware_catalogue.c) are what
+ * cli/machine/cli_calibrate_fit.h makes of the runs that they are said to be fitted to: begun with them, a fit stays
+ * at them, and those that it has not seen are as far off as is said. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

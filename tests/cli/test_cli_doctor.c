@@ -1,6 +1,6 @@
 /*
- * cli/machine/cli_doctor.h: made-up machines in a folder (/proc, /sys) with made-up programs on PATH; each is well but for one thing,
- * which is found, and how to repair it.
+ * cli/machine/cli_doctor.h: made-up machines in a folder (/proc, /sys) with made-up programs on PATH; each is well but
+ * for one thing, which is found, and how to repair it.
  */
 #include <setjmp.h>
 #include <stdarg.h>

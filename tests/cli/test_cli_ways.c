@@ -1,6 +1,6 @@
 /*
- * cli/ways/cli_ways.h, of random jobs on random machines, against the same ways asked for one by one: the plan that is made
- * where no policy is asked for ends no later than that of any policy and any way; the row of `--policy all` is
+ * cli/ways/cli_ways.h, of random jobs on random machines, against the same ways asked for one by one: the plan that is
+ * made where no policy is asked for ends no later than that of any policy and any way; the row of `--policy all` is
  * what `--policy optimal` makes; a plan is called optimal only where nothing is faster; `mem` and `plan` agree.
  */
 #include <setjmp.h>

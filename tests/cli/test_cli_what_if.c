@@ -1,6 +1,7 @@
 /*
- * cli/capacity/cli_what_if.h: intervals, by two roads: figures moved one by one against machines drawn at random (sim/uncertainty/machine_draw.h);
- * one figure alone against its closed form; a machine without spreads is sure of itself.
+ * cli/capacity/cli_what_if.h: intervals, by two roads: figures moved one by one against machines drawn at random
+ * (sim/uncertainty/machine_draw.h); one figure alone against its closed form; a machine without spreads is sure of
+ * itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,9 +54,9 @@ static double simulated_s(const struct plan *plan, const struct hardware *hardwa
     return seconds;
 }
 
-/* Times do not follow figures evenly: ends agree within a part of the interval's half. Over 60 seeds the worst of the four
- * ends (the lower one of 4x a100) is off by 0.257 of it on average, and 1000 draws scatter that by 0.030: 0.4 is 4.7 of
- * those away, where a third was 2.5 and is passed by one seed in some 160. */
+/* Times do not follow figures evenly: ends agree within a part of the interval's half. Over 60 seeds the worst of
+ * the four ends (the lower one of 4x a100) is off by 0.257 of it on average, and 1000 draws scatter that by 0.030:
+ * 0.4 is 4.7 of those away, where a third was 2.5 and is passed by one seed in some 160. */
 static void intervals_are_those_of_draws(void **state)
 {
     (void)state;

@@ -147,8 +147,8 @@ static void refused(void **state)
 
 /* --- an independent reader ------------------------------------------------------------------- */
 
-/* What a browser would show of the first paragraph; each tag must be one of ours and be closed in order, each '&' begin an
- * escape of ours. Void elements and those of the head are stepped over by name. */
+/* What a browser would show of the first paragraph; each tag must be one of ours and be closed in order, each '&'
+ * begin an escape of ours. Void elements and those of the head are stepped over by name. */
 struct reader {
     const char *open[32];
     size_t lengths[32], depth;

@@ -1,6 +1,6 @@
 /*
- * cli/explain: critical paths of plans made by hand and of random ones, where the simulator's own replay is the other road; what
- * more of a thing brings, against closed forms; causes that were put into a run found again.
+ * cli/explain: critical paths of plans made by hand and of random ones, where the simulator's own replay is the other
+ * road; what more of a thing brings, against closed forms; causes that were put into a run found again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,8 @@ static void machine(struct hardware *hardware)
     for (uint32_t d = 0; d < DEVICES; d++) sim_test_connect(hardware, d, sim_test_link(hardware, 1e9, 0, true));
 }
 
-/* A chain on device 0: 3 s in, 2 s of computation, 0.5 s out; and on device 1 one that is over earlier: 1.2, 0.7, 0.1. */
+/* A chain on device 0: 3 s in, 2 s of computation, 0.5 s out; and on device 1 one that is over earlier: 1.2, 0.7,
+ * 0.1. */
 static void chains(struct hardware *hardware, struct plan *plan)
 {
     struct plan_builder *builder = sim_test_builder(hardware, 2);
@@ -109,7 +110,8 @@ static uint32_t buy(const struct plan *plan, double more, struct arena *arena, s
     return count;
 }
 
-/* 5.5 s, of which 3.5 s are the link's and 2 s the device's, held against 10 % more of each; device 1's link is of no use. */
+/* 5.5 s, of which 3.5 s are the link's and 2 s the device's, held against 10 % more of each; device 1's link is of
+ * no use. */
 static void purchases_of_a_chain(void **state)
 {
     (void)state;
@@ -151,7 +153,8 @@ static void compute_is_named_by_the_jobs(void **state)
     plan_release(&plan);
 }
 
-/* Copies alone, on one device: as much throughput as link. The same where copies were measured, which the cost model prefers. */
+/* Copies alone, on one device: as much throughput as link. The same where copies were measured, which the cost model
+ * prefers. */
 static void purchase_of_a_lone_bottleneck(void **state)
 {
     (void)state;

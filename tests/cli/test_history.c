@@ -1,6 +1,6 @@
 /*
- * cli/history/history.h, history_error.h: random records come back as they were, filtered as by hand; errors by group against
- * sums of their own; files that are no histories; writers at once.
+ * cli/history/history.h, history_error.h: random records come back as they were, filtered as by hand; errors by group
+ * against sums of their own; files that are no histories; writers at once.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* docs/schemas: the checker of the tests finds each kind of mistake, in made-up and in real values. What the verbs print and write
- * is held against the schemas by check_schemas.sh and check_cli_golden.sh. */
+/* docs/schemas: the checker of the tests finds each kind of mistake, in made-up and in real values. What the verbs
+ * print and write is held against the schemas by check_schemas.sh and check_cli_golden.sh. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,7 +126,8 @@ static bool fits_with(const json_t *schemas, const char *file, const char *path,
     return fits;
 }
 
-/* A missing key, a wrong type, an unknown key and a value that is none of a list, in a file of each kind that is shipped. */
+/* A missing key, a wrong type, an unknown key and a value that is none of a list, in a file of each kind that is
+ * shipped. */
 static void mistakes_in_shipped_files_are_found(void **state)
 {
     (void)state;
@@ -203,7 +204,8 @@ static void must_miss(const struct sweep *sweep, const char *key)
         fail_msg("%s without '%s': %s", sweep->file, key, status == STATUS_OK ? "is taken" : err.text);
 }
 
-/* Deletes each required key that the schema knows of, and puts it back. Of an array the first element stands for all. */
+/* Deletes each required key that the schema knows of, and puts it back. Of an array the first element stands for
+ * all. */
 static void delete_required(struct sweep *sweep, const json_t *schema, const json_t *home, json_t *value)
 {
     schema = follow(sweep, schema, &home);
@@ -227,7 +229,8 @@ static void delete_required(struct sweep *sweep, const json_t *schema, const jso
     }
 }
 
-/* What a schema calls required, the reader requires: no missing key is ever taken for a stand-in's value (json_in.h). */
+/* What a schema calls required, the reader requires: no missing key is ever taken for a stand-in's value
+ * (json_in.h). */
 static void readers_miss_each_required_key(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * cli/sweep: axes as they are typed, points of grids, fronts against comparing all with all, CSV, and results that are kept
- * when a sweep is stopped.
+ * cli/sweep: axes as they are typed, points of grids, fronts against comparing all with all, CSV, and results that are
+ * kept when a sweep is stopped.
  */
 #include <setjmp.h>
 #include <stdarg.h>

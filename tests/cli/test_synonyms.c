@@ -1,6 +1,7 @@
 /*
- * Names that other tools have for what is ours: options of the command line (base/process/options.h, cli/common/cli_synonyms.h), keys of
- * job files (base/json/json_rename.h), degrees (models/job/parallel.h). What is read must be what our own names say.
+ * Names that other tools have for what is ours: options of the command line (base/process/options.h,
+ * cli/common/cli_synonyms.h), keys of job files (base/json/json_rename.h), degrees (models/job/parallel.h). What is
+ * read must be what our own names say.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * cli/explain/trace_times.h and traces/exchange/chrome_read.h: the path of a trace without its plan against one found by looking at
- * all pairs, its parts against the makespan; other programs' traces, and what is wrong about them.
+ * cli/explain/trace_times.h and traces/exchange/chrome_read.h: the path of a trace without its plan against one found
+ * by looking at all pairs, its parts against the makespan; other programs' traces, and what is wrong about them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,8 +108,8 @@ static void a_trace_of_nothing_is_refused(void **state)
 
 /* --- other programs' traces ---------------------------------------------------------------------- */
 
-/* A profiler's: the processor's event does not count, since a GPU's are there. The second product begins while the first
- * runs: it is taken to begin with its end, at 1430.25. */
+/* A profiler's: the processor's event does not count, since a GPU's are there. The second product begins while the
+ * first runs: it is taken to begin with its end, at 1430.25. */
 static const char profiled[] =
     "{\"traceEvents\": [\n"
     "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"pid\": 42, \"tid\": 42, \"ts\": 900, \"dur\": 2000},\n"

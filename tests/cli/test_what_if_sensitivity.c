@@ -1,4 +1,5 @@
-/* cli/capacity/cli_what_if_sensitivity.h: names, groups by their members, the order of bars, prices; effects are made up here. */
+/* cli/capacity/cli_what_if_sensitivity.h: names, groups by their members, the order of bars, prices; effects are
+ * made up here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

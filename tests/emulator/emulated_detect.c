@@ -1,6 +1,6 @@
 /*
- * exec/measure/detect.h on the emulated machine: what the driver says of its GPUs, and that direct copies count only where bytes
- * arrive: not where the driver does not offer them, and not where it offers them and delivers others.
+ * exec/measure/detect.h on the emulated machine: what the driver says of its GPUs, and that direct copies count only
+ * where bytes arrive: not where the driver does not offer them, and not where it offers them and delivers others.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,15 +5,14 @@
  * The same jobs, planned by each policy for devices of several sizes and numbers, with and without
  * double buffering, with activations or the inputs of blocks kept and spilled, or recomputed, or kept
  * only by some shards, with
- * states in host memory, some of them on storage or all, or jobs in files until their turn, carried out with random pauses on every stream
- * and with every released range filled with NaN: the losses of each step and of each evaluation, the
- * final weights and the weights of the best evaluation have the same bits as when each job is the only one
- * on a device that holds all of it, whether two devices copy to each other directly or through the host. The
- * same for each family of networks that can be trained, and for jobs
- * whose weights or moments are in bf16, next to each other, of a width that leaves rows unaligned; and for
- * jobs that clip, which can only be spilled: in a run of its own, each is one shard and its embedding. A job
- * that clips at a norm no gradient has ends with the same bits as a job that does not clip at all.
- */
+ * states in host memory, some of them on storage or all, or jobs in files until their turn, carried out with random
+ * pauses on every stream and with every released range filled with NaN: the losses of each step and of each
+ * evaluation, the final weights and the weights of the best evaluation have the same bits as when each job is the
+ * only one on a device that holds all of it, whether two devices copy to each other directly or through the host.
+ * The same for each family of networks that can be trained, and for jobs whose weights or moments are in bf16, next
+ * to each other, of a width that leaves rows unaligned; and for jobs that clip, which can only be spilled: in a run
+ * of its own, each is one shard and its embedding. A job that clips at a norm no gradient has ends with the same
+ * bits as a job that does not clip at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -243,7 +242,8 @@ static struct coverage {
     uint32_t losses[2], mixed, turns;
 } covered;
 
-/* Host memory for one job, for two, for nearly all: the others are in their files. Returns how many plans there were. */
+/* Host memory for one job, for two, for nearly all: the others are in their files. Returns how many plans there
+ * were. */
 static uint32_t check_turns(const struct subject *subject, const struct outcome *alone, uint64_t seed)
 {
     uint32_t ran = 0;

@@ -1,6 +1,6 @@
 /*
- * exec/measure/detect.h: what a link can do is found in a tree like the kernel's, and this machine, whatever it is, comes out as
- * one that makes sense.
+ * exec/measure/detect.h: what a link can do is found in a tree like the kernel's, and this machine, whatever it is,
+ * comes out as one that makes sense.
  */
 #include <setjmp.h>
 #include <stdarg.h>

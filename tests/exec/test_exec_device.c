@@ -231,8 +231,8 @@ static void test_pacing_never_exceeds_the_rate(void **state)
     finish(h2d);
     assert_true(last.end_s - first.start_s >= 100e-3 * 0.999);
 
-    /* After a pause the link does not owe anything: a copy takes its whole 5 ms. Where the thread had lost its processor
-     * for all of the pause there was none, so there are several. */
+    /* After a pause the link does not owe anything: a copy takes its whole 5 ms. Where the thread had lost its
+     * processor for all of the pause there was none, so there are several. */
     const struct timespec pause = {.tv_nsec = 20000000};
     bool whole = false;
     for (uint32_t i = 0; i < PAUSES_MAX && !whole; i++) {
@@ -315,7 +315,8 @@ static void test_delays(void **state)
                     &timings[i]);
     }
     finish(compute);
-    /* 80 pauses of 0.22 ms on average; that they sum to less than 4 ms is more than three deviations away, for one seed. */
+    /* 80 pauses of 0.22 ms on average; that they sum to less than 4 ms is more than three deviations away, for one
+     * seed. */
     assert_true(timings[ROUNDS - 1].end_s - start_s > 4e-3);
     for (int i = 0; i < ROUNDS; i++) assert_int_equal(to[i], 1); /* the first value, handed on */
     device_close(device);

@@ -1,4 +1,5 @@
-/* A history on any bytes: refused with a message, or records of which every value is in its range; and one can be added. */
+/* A history on any bytes: refused with a message, or records of which every value is in its range; and one can be
+ * added. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>

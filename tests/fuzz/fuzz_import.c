@@ -1,6 +1,6 @@
 /*
- * Measurements of nvbandwidth and nccl-tests on any bytes: refused with a message, or a machine that is a machine, written
- * and read back.
+ * Measurements of nvbandwidth and nccl-tests on any bytes: refused with a message, or a machine that is a machine,
+ * written and read back.
  */
 #include <assert.h>
 #include <stdlib.h>

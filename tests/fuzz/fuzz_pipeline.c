@@ -1,7 +1,7 @@
 /*
- * Jobs files on any bytes, all the way: those that are read and small enough are planned in two of the ways below, which
- * ones depends on the bytes; a plan passes its independent check, reads back as the same plan, and is simulated to an end
- * that is not before its lower bound. What cannot be planned is refused with a message.
+ * Jobs files on any bytes, all the way: those that are read and small enough are planned in two of the ways below,
+ * which ones depends on the bytes; a plan passes its independent check, reads back as the same plan, and is simulated
+ * to an end that is not before its lower bound. What cannot be planned is refused with a message.
  */
 #include <assert.h>
 #include <math.h>

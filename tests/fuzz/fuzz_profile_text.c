@@ -1,4 +1,5 @@
-/* Texts of PipeDream's profiler on any bytes: refused with a message, or layers of a network that can be asked anything. */
+/* Texts of PipeDream's profiler on any bytes: refused with a message, or layers of a network that can be asked
+ * anything. */
 #include <assert.h>
 #include <math.h>
 #include <stdint.h>

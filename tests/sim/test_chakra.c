@@ -172,8 +172,8 @@ static double alone_s(const struct chakra_node *nodes, uint32_t count)
 }
 
 /* As Chakra's generator makes them: computations of 7 us, which a device does one at a time whether they
- * depend on each other or not; the host's thread runs at the same time. Copies of 40 000 bytes at 1e10 bytes/s take 4 us
- * each way, at the same time. */
+ * depend on each other or not; the host's thread runs at the same time. Copies of 40 000 bytes at 1e10 bytes/s take
+ * 4 us each way, at the same time. */
 static void one_rank(void **state)
 {
     (void)state;

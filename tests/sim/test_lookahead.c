@@ -1,7 +1,7 @@
 /*
- * Operations are issued no later than they are needed, and not all of them at once (label: fast): judged only by the walk
- * and the spans, each begins at the very moment when its stream is free and all that it waits for has ended; and pipelines
- * with replicas keep a small part of their operations in memory.
+ * Operations are issued no later than they are needed, and not all of them at once (label: fast): judged only by the
+ * walk and the spans, each begins at the very moment when its stream is free and all that it waits for has ended; and
+ * pipelines with replicas keep a small part of their operations in memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -134,8 +134,8 @@ static void add_op(struct plan_builder *builder, struct plan_op op, const struct
 }
 
 /*
- * Two replicas compute on a buffer, join it, and copy it out: the first and only operation of the d2h stream waits for one
- * of the data stream, which has the higher number.
+ * Two replicas compute on a buffer, join it, and copy it out: the first and only operation of the d2h stream waits for
+ * one of the data stream, which has the higher number.
  *
  *     compute   C0 C1 ... C49
  *     data                    R

@@ -1,6 +1,6 @@
 /*
- * sim/uncertainty: the middle half of drawn figures is as wide as their spread says, equal figures move together, and quantiles of
- * what comes next hold as often as they claim.
+ * sim/uncertainty: the middle half of drawn figures is as wide as their spread says, equal figures move together, and
+ * quantiles of what comes next hold as often as they claim.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,8 @@ static void drawn_figures_have_their_spread(void **state)
     hardware_release(&machine);
 }
 
-/* Whatever a device type is called: kernel classes and directions of copies, all of one spread, have errors of their own. */
+/* Whatever a device type is called: kernel classes and directions of copies, all of one spread, have errors of their
+ * own. */
 static void measurements_have_errors_of_their_own(void **state)
 {
     (void)state;

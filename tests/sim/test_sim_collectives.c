@@ -243,10 +243,10 @@ static void bridge_machine(struct hardware *out, bool duplex)
 }
 
 /*
- * A ring of 40e6 bytes during a copy of 32e6 bytes to device 0. Duplex links: one message of the ring in each direction, so
- * ring and copy have 8e9 each on the link of device 0. The copy ends at 4 ms; of the ring 8e6 are left: 0.5 ms.
- * Both directions over one: the ring takes its rate twice, 8e9 without the copy. With the copy all three have 16/3 e9: the
- * copy ends at 6 ms, when the ring has 8e6 left at 8e9: 1 ms.
+ * A ring of 40e6 bytes during a copy of 32e6 bytes to device 0. Duplex links: one message of the ring in each
+ * direction, so ring and copy have 8e9 each on the link of device 0. The copy ends at 4 ms; of the ring 8e6 are left:
+ * 0.5 ms. Both directions over one: the ring takes its rate twice, 8e9 without the copy. With the copy all three have
+ * 16/3 e9: the copy ends at 6 ms, when the ring has 8e6 left at 8e9: 1 ms.
  */
 static void a_collective_beside_copies(void **state)
 {
@@ -268,9 +268,9 @@ static void a_collective_beside_copies(void **state)
 }
 
 /*
- * A ring of four through host memory, on links of 3e9 B/s behind a simplex bridge of 8e9: each of four messages crosses the
- * bridge out and in, so each goes at 1e9. All-reduce of 40e6 B sends 1.5 times 40e6 B: 60 ms. With a copy of 40e6 B to
- * device 0 the bridge carries 8 r + r: r = 8e9 / 9, 45 ms for the copy; the ring has 20e6 B left, 20 ms.
+ * A ring of four through host memory, on links of 3e9 B/s behind a simplex bridge of 8e9: each of four messages crosses
+ * the bridge out and in, so each goes at 1e9. All-reduce of 40e6 B sends 1.5 times 40e6 B: 60 ms. With a copy of 40e6 B
+ * to device 0 the bridge carries 8 r + r: r = 8e9 / 9, 45 ms for the copy; the ring has 20e6 B left, 20 ms.
  */
 static void a_ring_through_host_memory(void **state)
 {
@@ -297,8 +297,8 @@ static void a_ring_through_host_memory(void **state)
     }
 }
 
-/* compute_by_collective 0.5: 4 ms of computing have gone on for t ms at two thirds when the collective of t ms ends, and
- * take t / 3 longer; one that ends sooner half as long again; on a device that takes no part nothing changes. */
+/* compute_by_collective 0.5: 4 ms of computing have gone on for t ms at two thirds when the collective of t ms ends,
+ * and take t / 3 longer; one that ends sooner half as long again; on a device that takes no part nothing changes. */
 static void a_computation_beside_a_collective(void **state)
 {
     (void)state;

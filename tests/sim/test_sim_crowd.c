@@ -1,6 +1,6 @@
 /*
- * sim/network/crowd.h, as sim/network/flow.h uses it: against a closed form, against the general solver, which a path of a group goes
- * through, and in how much there is to do for each event as flows become more.
+ * sim/network/crowd.h, as sim/network/flow.h uses it: against a closed form, against the general solver, which a path
+ * of a group goes through, and in how much there is to do for each event as flows become more.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -115,8 +115,8 @@ static void assert_same(const struct traffic *t)
 /* --- closed form ------------------------------------------------------------------------------ */
 
 /*
- * 70 devices on links of 2 in pairs behind switches of 3, all behind a simplex bridge of 100, copies in of 5 each, at once.
- * A pair's limit is 1.5, so all of them want 105 and get 100 / 70 = 10 / 7: the end is at 3.5. Device 0 comes
+ * 70 devices on links of 2 in pairs behind switches of 3, all behind a simplex bridge of 100, copies in of 5 each, at
+ * once. A pair's limit is 1.5, so all of them want 105 and get 100 / 70 = 10 / 7: the end is at 3.5. Device 0 comes
  * back after 1 s for 3 more, with no other copy: 1.5 s at 2. Its link is full then. The bridge was full for 3.5 s, no
  * switch ever was.
  */
@@ -150,8 +150,8 @@ static void ends_as_by_hand(void **state)
 
 /* --- against the general solver --------------------------------------------------------------- */
 
-/* Switches of few kinds with one to four devices of two kinds, some devices without; a bridge that is full most of the time,
- * half of it, or hardly ever. Now and then more limits than a crowd has room for. */
+/* Switches of few kinds with one to four devices of two kinds, some devices without; a bridge that is full most of
+ * the time, half of it, or hardly ever. Now and then more limits than a crowd has room for. */
 static void draw(struct sim_test_random *random, struct traffic *t)
 {
     uint32_t devices = 40 + sim_test_below(random, 60), kinds = sim_test_below(random, 8) == 0 ? 40 : 2;
@@ -193,8 +193,8 @@ static void agrees_with_the_general_solver(void **state)
 
 /* --- how much there is to do ------------------------------------------------------------------ */
 
-/* `devices` in pairs behind a bridge as machines of models/hardware/hardware_build.h have it, each with copies in and out that
- * follow each other. */
+/* `devices` in pairs behind a bridge as machines of models/hardware/hardware_build.h have it, each with copies in
+ * and out that follow each other. */
 static uint64_t work_of(uint32_t devices)
 {
     struct sim_test_random random = {.key = 5};

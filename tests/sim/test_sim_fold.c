@@ -366,9 +366,9 @@ static void make(const char *machine, struct parallel parallel, struct plan *out
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-/* One device of a stage of T x D devices is slow: the classes are that device, the rest of its tensor group, the rest
- * of its data-parallel group, and all others. The stages that wait for these have the same classes, since copies go from
- * place to place. */
+/* One device of a stage of T x D devices is slow: the classes are that device, the rest of its tensor group, the
+ * rest of its data-parallel group, and all others. The stages that wait for these have the same classes, since
+ * copies go from place to place. */
 static void one_that_is_slow(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * Copies on demand before all others (label: fast): rates against the slow solver and the definition of strict priorities,
- * flows over time and plans against closed forms.
+ * Copies on demand before all others (label: fast): rates against the slow solver and the definition of strict
+ * priorities, flows over time and plans against closed forms.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,8 +51,8 @@ static double load_before(const struct graph *g, const struct sim_test_flow *flo
     return load;
 }
 
-/* Checks that the flow is at its cap, or on a link that flows of its priority and of priorities before it fill, where no
- * flow of its own priority is faster. */
+/* Checks that the flow is at its cap, or on a link that flows of its priority and of priorities before it fill,
+ * where no flow of its own priority is faster. */
 static bool is_excused(const struct graph *g, const struct sim_test_flow *flows, uint32_t count,
                        const struct sim_test_flow *flow)
 {
@@ -196,9 +196,9 @@ static void run_unit(struct plan_builder *builder, uint32_t device, struct sim_t
 }
 
 /*
- * Device 0 computes for 10 ms, and 4e6 B are on the way for what comes then; device 1 has nothing to compute without its
- * 3e6 B. Shared fairly they take 6 ms, and the other copy, of which 1e6 are left then, 7. On demand first: 3 ms, and
- * then 4 more.
+ * Device 0 computes for 10 ms, and 4e6 B are on the way for what comes then; device 1 has nothing to compute without
+ * its 3e6 B. Shared fairly they take 6 ms, and the other copy, of which 1e6 are left then, 7. On demand first: 3 ms,
+ * and then 4 more.
  */
 static void test_prefetch_waits(void **state)
 {
@@ -246,8 +246,8 @@ static void test_prefetch_has_the_rest(void **state)
 
 /*
  * A copy out waits, and goes on where it stopped. Device 0 computes for 1 ms and copies 5e6 B out, at first by itself;
- * device 1 computes for 3 ms, then gets 4e6 B: it has nothing to compute, so these are on demand. Out: 2e6 B until 3 ms,
- * nothing until 7, 3e6 more until 10. Fairly both share from 3 ms on: 3e6 B each until 9, and in 1e6 more until 10.
+ * device 1 computes for 3 ms, then gets 4e6 B: it has nothing to compute, so these are on demand. Out: 2e6 B until 3
+ * ms, nothing until 7, 3e6 more until 10. Fairly both share from 3 ms on: 3e6 B each until 9, and in 1e6 more until 10.
  */
 static void test_out_waits(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * sim/engine/ready.h against a search through all jobs, by random operations: whatever it says comes first has the highest
- * rank, and among equal ones the lowest number.
+ * sim/engine/ready.h against a search through all jobs, by random operations: whatever it says comes first has the
+ * highest rank, and among equal ones the lowest number.
  */
 #include <math.h>
 #include <setjmp.h>

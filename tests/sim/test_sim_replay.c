@@ -1,6 +1,6 @@
 /*
- * sim/replay.h (label: fast): recorded traces unchanged to the last digit, changed as the simulator has it where nothing is
- * shared, gaps that were put in found again and taken out, records that are none of the plan.
+ * sim/replay.h (label: fast): recorded traces unchanged to the last digit, changed as the simulator has it where
+ * nothing is shared, gaps that were put in found again and taken out, records that are none of the plan.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -194,8 +194,8 @@ static void test_gaps(void **state)
     }
 }
 
-/* In 2 ms, computation 1.7 ms, out 2 ms. The record has the computation begin 0.1 ms before its copy in has ended: it is
- * replayed after the copy. */
+/* In 2 ms, computation 1.7 ms, out 2 ms. The record has the computation begin 0.1 ms before its copy in has ended:
+ * it is replayed after the copy. */
 static void test_too_early(void **state)
 {
     (void)state;

@@ -648,8 +648,9 @@ static void bridged(struct hardware *out, double bridge, double own, bool direct
 }
 
 /*
- * Without a network the copy is staged: out over link and bridge, and in over both again. Its latency is the sum of both
- * copies', 50 us. Without other copies it gets half of the bridge, 1.75e9 B/s, which is less than 0.79 of a link of 3e9.
+ * Without a network the copy is staged: out over link and bridge, and in over both again. Its latency is the sum of
+ * both copies', 50 us. Without other copies it gets half of the bridge, 1.75e9 B/s, which is less than 0.79 of a link
+ * of 3e9.
  *
  *     1.000 ms  computed; the copy to the host begins 25 us later, that to device 1 50 us later
  *     1.025     only the former on its link: 3e9 B/s, 75e3 B
@@ -683,7 +684,8 @@ static void test_a_staged_copy_shares_the_bridge(void **state)
     hardware_release(&other);
 }
 
-/* On a bridge that is no limit a staged copy reaches 0.79 of the slower link: 3.95e6 B at 0.79 * 2.5e9 B/s take 2 ms. */
+/* On a bridge that is no limit a staged copy reaches 0.79 of the slower link: 3.95e6 B at 0.79 * 2.5e9 B/s take 2
+ * ms. */
 static void test_a_staged_copy_alone(void **state)
 {
     (void)state;

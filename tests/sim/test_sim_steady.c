@@ -228,7 +228,8 @@ static void two_paces(void **state)
 }
 
 /*
- * The rest of a flow, which no other part of the state tells. Links of 1 B/ns; copies out of all devices share one more.
+ * The rest of a flow, which no other part of the state tells. Links of 1 B/ns; copies out of all devices share one
+ * more.
  *
  *     device 1   copies out  .....]                                 once: an operation before all repetitions
  *     device 0   copies out    [ out of 0 .........|........]

@@ -503,8 +503,8 @@ static void bounds_are_the_best_prices(void **state)
 
 /* --- networks --------------------------------------------------------------------------------- */
 
-/* Four blocks of width C in two stages, fp32: a boundary of 4 B T C bytes; 2 (12 C^2 + 13 C) parameters in blocks. Twice
- * the width is twice the boundary, and blocks take nearly four times as long: the square-cube law. */
+/* Four blocks of width C in two stages, fp32: a boundary of 4 B T C bytes; 2 (12 C^2 + 13 C) parameters in blocks.
+ * Twice the width is twice the boundary, and blocks take nearly four times as long: the square-cube law. */
 static void wide_layers_have_little_to_say(void **state)
 {
     (void)state;

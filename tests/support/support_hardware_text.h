@@ -1,6 +1,6 @@
 /*
- * Pieces of a hardware file for tests of its reader: HEAD TYPES LINKS DEVICES is a small machine, and each may be another
- * piece in a test that breaks one thing.
+ * Pieces of a hardware file for tests of its reader: HEAD TYPES LINKS DEVICES is a small machine, and each may be
+ * another piece in a test that breaks one thing.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_HARDWARE_TEXT_H
 #define SPILLWAY_TESTS_SUPPORT_SUPPORT_HARDWARE_TEXT_H

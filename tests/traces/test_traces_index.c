@@ -1,7 +1,7 @@
 /*
- * The index of traces (traces/trace_index.h) and their writer: a window that is read with the index is the one that is read
- * without it; what is not in the window is not read; an index that does not tell the truth is refused; spans come in
- * any order into the order of their numbers.
+ * The index of traces (traces/trace_index.h) and their writer: a window that is read with the index is the one that is
+ * read without it; what is not in the window is not read; an index that does not tell the truth is refused; spans come
+ * in any order into the order of their numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,8 @@
 
 /* --- traces of chance ----------------------------------------------------------------------- */
 
-/* A few streams that drift apart, minibatches that go up and down a little, levels of three places, the host's only at first. */
+/* A few streams that drift apart, minibatches that go up and down a little, levels of three places, the host's only
+ * at first. */
 static void random_trace(struct trace *trace, uint64_t key, uint64_t spans)
 {
     static const uint32_t streams[] = {GPU0, GPU0_H2D, GPU1, GPU1_H2D};

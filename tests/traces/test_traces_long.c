@@ -24,7 +24,8 @@
 
 static uint64_t span_count = 300000;
 
-/* Two streams of equal operations, span k from k / 2 to k / 2 + 0.375 s; a level at the beginning of each. As trace_write() has it. */
+/* Two streams of equal operations, span k from k / 2 to k / 2 + 0.375 s; a level at the beginning of each. As
+ * trace_write() has it. */
 static uint64_t write_long(const char *path, uint64_t count)
 {
     struct error err = {0};

@@ -1,6 +1,6 @@
 /*
- * There is a clock for each stage. The stage that can start first takes its next step, so steps come out in the order of
- * their starts. The next step is
+ * There is a clock for each stage. The stage that can start first takes its next step, so steps come out in the order
+ * of their starts. The next step is
  *
  *   by sequence   the next one of a list that depends only on the stage's place
  *   by readiness  a backward pass, else a forward pass if few enough microbatches are kept, else gradients of weights;

@@ -34,8 +34,8 @@ bool pipeline_splits(const struct parallel *parallel);
 
 /*
  * Seconds of the passes over a run, by enum pipeline_pass, and of sending its boundary to the next run. The gradient of
- * the boundary takes the same time on its way back. If stages block (models/job/parallel.h), sending is part of the pass
- * that needs the boundary.
+ * the boundary takes the same time on its way back. If stages block (models/job/parallel.h), sending is part of the
+ * pass that needs the boundary.
  */
 struct pipeline_times {
     double pass_s[PIPELINE_PASSES];

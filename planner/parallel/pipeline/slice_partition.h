@@ -1,8 +1,8 @@
 /*
  * The lengths of the slices of a sequence that go through a pipeline one after the other.
  *
- * A slice of i tokens after j others takes t(j, j + i) on the slowest of K stages. It reaches the next stage s(j, j + i)
- * later, while the stage computes other slices. M sequences of slices take
+ * A slice of i tokens after j others takes t(j, j + i) on the slowest of K stages. It reaches the next stage s(j, j +
+ * i) later, while the stage computes other slices. M sequences of slices take
  *
  *     M sum of t + (K - 1) max (t + s)
  *

@@ -6,8 +6,8 @@
  *
  *     max( C(i..j), 2 (r - 1) W(i..j) / B ) / r       and passes on 2 a(j) / B
  *
- * with computation C, weights of W bytes, and a boundary of a bytes (PipeDream's formula with its workers on one level). If
- * B is infinite, only computation counts.
+ * with computation C, weights of W bytes, and a boundary of a bytes (PipeDream's formula with its workers on one
+ * level). If B is infinite, only computation counts.
  *
  * Source: PipeDream, SOSP 2019, section 3.1.
  */
@@ -28,10 +28,9 @@ struct stage_cuts_request {
 };
 
 /*
- * Finds the best cut; among equal cuts, the one with the shortest first stages. interval_s is the slowest stage or boundary.
- * The cut lives as long as `arena`. Cost: O(stages layers^2). Errors: STATUS_INFEASIBLE if nothing fits or there are fewer
- * layers than stages;
- * STATUS_NO_MEMORY.
+ * Finds the best cut; among equal cuts, the one with the shortest first stages. interval_s is the slowest stage or
+ * boundary. The cut lives as long as `arena`. Cost: O(stages layers^2). Errors: STATUS_INFEASIBLE if nothing fits or
+ * there are fewer layers than stages; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status stage_cuts_find(struct arena *arena, const struct stage_chain *chain,
                                        const struct stage_cuts_request *request, struct stage_partition *out,

@@ -1,8 +1,8 @@
 /*
  * Divides the layers of a chain into the stages of a pipeline, and the workers among the stages.
  *
- * pipedream      PipeDream's hierarchical dynamic program. Level k has m_k components of level k - 1, which exchange data
- *                at B_k bytes/s; a component of level 0 is a worker. A^k(i..j, m) is the least time between
+ * pipedream      PipeDream's hierarchical dynamic program. Level k has m_k components of level k - 1, which exchange
+ *                data at B_k bytes/s; a component of level 0 is a worker. A^k(i..j, m) is the least time between
  *                minibatches of layers i..j on m components:
  *
  *                    T^k(i..j, m) = 1/m max( A^(k-1)(i..j, m_(k-1)), 2 (m - 1) W(i..j) / B_k )
@@ -63,7 +63,8 @@ struct stage_partition {
     double data_parallel_s; /* the same for pure data parallelism; balanced: computation over workers */
 };
 
-/* Returns the depth of 1F1B: the minibatches that each worker of the first stage admits, ceil(workers / its replicas). */
+/* Returns the depth of 1F1B: the minibatches that each worker of the first stage admits, ceil(workers / its
+ * replicas). */
 uint32_t stage_partition_depth(const struct stage_partition *partition);
 
 /* Writes "15-1"; "straight" if no stage has replicas, "4 (data parallel)" if there is only one stage. */
@@ -71,10 +72,10 @@ enum { STAGE_TEXT_BYTES = 64 };
 const char *stage_partition_text(const struct stage_partition *partition, char text[STAGE_TEXT_BYTES]);
 
 /*
- * Finds the best partition; among equal ones, the one with the fewest stages after the first layers. It lives as long as
- * `arena`.
- * Cost: O(sum over levels of layers^3 components^2), balanced O(layers^2 workers^3); steps past STAGE_STEPS_MAX are
- * refused. Errors: STATUS_INFEASIBLE if nothing fits, with the missing bytes; STATUS_LIMIT; STATUS_NO_MEMORY.
+ * Finds the best partition; among equal ones, the one with the fewest stages after the first layers. It lives as long
+ * as `arena`. Cost: O(sum over levels of layers^3 components^2), balanced O(layers^2 workers^3); steps past
+ * STAGE_STEPS_MAX are refused. Errors: STATUS_INFEASIBLE if nothing fits, with the missing bytes; STATUS_LIMIT;
+ * STATUS_NO_MEMORY.
  */
 #define STAGE_STEPS_MAX 2e10 /* 1251 layers on 8 workers take 1.05e10 */
 MUST_CHECK enum status stage_partition_find(struct arena *arena, const struct stage_chain *chain,

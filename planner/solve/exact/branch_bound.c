@@ -16,8 +16,8 @@
  *
  * Dominance compares, all to be no later: the present; the starts of the last tasks of devices (devices of a class in
  * the order of their last task: they are interchangeable); the times at which jobs become ready (not before the
- * present) or, when they are done, ended; in sums of ends, the earliest ends of unfinished jobs, copies out included; cost
- * already caused; bytes over the bridge.
+ * present) or, when they are done, ended; in sums of ends, the earliest ends of unfinished jobs, copies out included;
+ * cost already caused; bytes over the bridge.
  */
 #include "planner/solve/exact/branch_bound.h"
 

@@ -17,11 +17,13 @@
 struct label_setting_options {
     uint64_t nodes_max;  /* partial schedules to look at; 0: no limit */
     double until_s;      /* on the clock of base/process/progress.h */
-    size_t memory_bytes; /* for label sets; 0: 768 MiB. Label sets that do not fit are cut, and then nothing is proven */
+    size_t memory_bytes; /* for label sets; 0: 768 MiB. Label sets that do not fit are cut, and then nothing is
+                            proven */
     uint32_t width_max;  /* of label sets; 0: no limit */
     /* Values to be found by measurements; 0: the default. A proof is valid for any values. */
     uint32_t width;      /* of the first pass */
-    double fit_share;    /* share of the usual rounds of fitting prices; 0: all. Few are enough to find without a proof */
+    double fit_share;    /* share of the usual rounds of fitting prices; 0: all. Few are enough to find without a
+                            proof */
     uint32_t fit_min;    /* prices are fitted to label sets of this size and more */
     uint32_t sides;      /* 1: forwards, 2: backwards (equal devices only), 3: both, by their success */
 };

@@ -28,7 +28,8 @@ struct beam_rule {
     double idling;        /* extra cost of a tick of waiting for a job, in ticks; the tick counts as slack too */
     double thrift;        /* ticks of slack on all devices that equal a tick of the shared bridge; above 0 the device on
                              which the job's next task moves fewest bytes is considered too */
-    bool patient;         /* for devices that differ: a candidate whose chain would end past the bound costs the excess */
+    bool patient;         /* for devices that differ: a candidate whose chain would end past the bound costs the
+                             excess */
     bool every_device;    /* consider each job's best device too, not only the one free first */
 };
 

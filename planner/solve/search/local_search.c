@@ -1,9 +1,9 @@
 /*
  * Local search; see local_search.h.
  *
- * The steps of the schedule stand in the order of their starts. The split (local_split.h) advances through them; at each
- * step, `at`, changes of this and the next steps are tried. Most ways across a split are as long as the makespan, or
- * nearly, so that hardly any change makes the longest shorter. The objective is therefore the sum over all ways of
+ * The steps of the schedule stand in the order of their starts. The split (local_split.h) advances through them; at
+ * each step, `at`, changes of this and the next steps are tried. Most ways across a split are as long as the makespan,
+ * or nearly, so that hardly any change makes the longest shorter. The objective is therefore the sum over all ways of
  * exp((length - makespan) / sharpness).
  *
  * Changes of the next steps (local_window.h) are tried at each step, and one more:
@@ -168,7 +168,8 @@ static bool swap(const struct local_search *s, struct local_pass *w, uint32_t la
     return true;
 }
 
-/* Whether a task of step `at` or `at` + last may go to another place, by its job's way from there: most are hopeless. */
+/* Whether a task of step `at` or `at` + last may go to another place, by its job's way from there: most are
+ * hopeless. */
 static bool move_hopeful(const struct local_search *s, const struct local_pass *w, const struct local_change *change)
 {
     const struct local_split *c = &s->split;

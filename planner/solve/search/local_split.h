@@ -3,9 +3,9 @@
  *
  * The state of jobs and devices at the split is the *front*: when each is ready. The steps after the split belong to
  * sequences; which device goes on with which sequence can still change at the split. A step's tail is the longest path
- * from its start to the end of the schedule. The *ways* across the split are the continuations of devices and of jobs to
- * their next tasks, each with the length start plus tail; the longest way is the makespan. A shared bridge is one more
- * way, whose length is the time of the whole order's bytes.
+ * from its start to the end of the schedule. The *ways* across the split are the continuations of devices and of jobs
+ * to their next tasks, each with the length start plus tail; the longest way is the makespan. A shared bridge is one
+ * more way, whose length is the time of the whole order's bytes.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SPLIT_H
 #define SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SPLIT_H

@@ -247,7 +247,8 @@ static bool replay(struct local_window *w, const struct local_change *change)
 static inline uint32_t last_of_job(const struct local_split *c, uint32_t job, uint32_t last, uint32_t *next)
 {
     uint32_t before = TIMETABLE_NONE, step = c->jobs[job].next;
-    for (; step <= last; step = c->steps[step].next_of_job) before = step; /* TIMETABLE_NONE is greater than all steps */
+    for (; step <= last; step = c->steps[step].next_of_job) before = step; /* TIMETABLE_NONE is greater than all
+                                                                              steps */
     *next = step;
     return before;
 }

@@ -2,10 +2,10 @@
  * Four bounds that need no solver.
  *
  *     area     all computation, each layer at the speed of the fastest device for it, spread evenly over the devices,
- *              and by the faster of the two ways of listing its kernels: the list of jobs on one device at a time, whose
- *              logits are made in pieces, and that of parallel jobs, whose tensor groups pad the words and whose
- *              optimizers step in one kernel. Recomputation is not counted: another plan might not need it. Work
- *              that the host's processor may do (optimizers, embeddings) is shared so that all end together
+ *              and by the faster of the two ways of listing its kernels: the list of jobs on one device at a time,
+ *              whose logits are made in pieces, and that of parallel jobs, whose tensor groups pad the words and whose
+ *              optimizers step in one kernel. Recomputation is not counted: another plan might not need it. Work that
+ *              the host's processor may do (optimizers, embeddings) is shared so that all end together
  *     chain    a job's minibatches follow each other: the longest job, on one device at a time without other jobs.
  *              A parallel job can be faster
  *     link     (where states are in host memory first, planner/plan_charges.h) every state must reach a device once
@@ -67,8 +67,8 @@ static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t d
     return behind < rate ? behind : rate;
 }
 
-/* The same of devices [first, end), which agree so far, where each branch is in one piece and the links of branches ascend:
- * then no device need be compared with all others. False: they do not, and nothing is known. */
+/* The same of devices [first, end), which agree so far, where each branch is in one piece and the links of branches
+ * ascend: then no device need be compared with all others. False: they do not, and nothing is known. */
 static bool rate_of_run(const struct hardware *hw, uint32_t first, uint32_t end, uint32_t depth, bool both, double *out)
 {
     const struct hardware_device *lead = &hw->devices[first];

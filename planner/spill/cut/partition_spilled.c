@@ -88,8 +88,8 @@ static double jobs_at_a_time(const struct partition_cutter *cutter, const struct
     return fmin(floor(host_bytes / largest), cutter->host_devices);
 }
 
-/* Do spilled activations leave room for all jobs; where these take turns, for one, and for one on each device if it is there
- * without them? */
+/* Do spilled activations leave room for all jobs; where these take turns, for one, and for one on each device if it
+ * is there without them? */
 static bool host_has_room(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, double spilled)
 {
     double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);

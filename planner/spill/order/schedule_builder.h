@@ -63,8 +63,8 @@ struct schedule_builder {
     struct host_ranges ranges;     /* for jobs that take turns in host memory */
     const uint32_t *nodes;         /* per job: its host; borrowed; NULL: the first host */
     double makespan_s;             /* of the units placed so far */
-    double earliest_s;             /* the earliest time that a unit waited for since the caller set this; older times have
-                                      no effect any more (planner/spill/order/schedule_steady.h) */
+    double earliest_s;             /* the earliest time that a unit waited for since the caller set this; older times
+                                      have no effect any more (planner/spill/order/schedule_steady.h) */
     void *memory;                  /* memory of all arrays */
     size_t bytes;
 };

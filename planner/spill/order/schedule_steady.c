@@ -2,13 +2,15 @@
  * The proof that a cycle continues, to the last bit. Placing after a look depends on the clocks, on counts that are
  * compared as they are (the next weight buffer, edge and position), and on ranks.
  *
- *   Clocks. They enter by max() only, so that two looks whose clocks differ by one and the same time go on alike, that time
- *   apart. A clock that stood still is no hindrance when it is older than every result of max() since the reference
- *   (earliest_s of struct schedule_builder): no result was that clock's, and none will be, since results get later.
- *   Rounding. Numbers of one binade are multiples of one unit, and what a duration adds to one of them is rounded to that
- *   unit, whichever number it is; half units are rounded to even ones, so cycles take an even number of units. So cycles
- *   are left out only while all clocks that matter stay in their binade, and likewise what jobs have left to compute.
- *   A schedule of n minibatches is looked at some 2 log n times, and is the one that placing all of them makes.
+ *   Clocks. They enter by max() only, so that two looks whose clocks differ by one and the same time go on alike, that
+ *   time apart. A clock that stood still is no hindrance when it is older than every result of max() since the
+ *   reference (earliest_s of struct schedule_builder): no result was that clock's, and none will be, since results get
+ *   later.
+ *   Rounding. Numbers of one binade are multiples of one unit, and what a duration adds to one of them is rounded to
+ *   that unit, whichever number it is; half units are rounded to even ones, so cycles take an even number of units. So
+ *   cycles are left out only while all clocks that matter stay in their binade, and likewise what jobs have left to
+ *   compute. A schedule of n minibatches is looked at some 2 log n times, and is the one that placing all of them
+ *   makes.
  *   Ranks. Those of the built-in policies are times to compute or times of readiness: they change by the same amount in
  *   each cycle. Cycles are left out while no difference between a job that was chosen and another can have changed its
  *   sign (cycles_by_rank()).
@@ -128,7 +130,8 @@ static bool same_host(const struct shift *shift, const struct schedule_builder_h
            same_time(shift, a->file_free_s, b->file_free_s);
 }
 
-/* Units on its last device since the job's last one, as far as they matter; PLAN_NONE: what that left is on the host. */
+/* Units on its last device since the job's last one, as far as they matter; PLAN_NONE: what that left is on the
+ * host. */
 static uint32_t edges_since(const struct schedule_builder *p, uint32_t job)
 {
     uint32_t last = p->view_jobs[job].last_device, edges = p->times->partition->edge_count;
@@ -254,9 +257,9 @@ static uint64_t minibatches_since(const struct schedule_steady *steady, uint32_t
 }
 
 /*
- * Ranks of jobs that run change by `drift` in a cycle. Two that do so differently come closer, by no more than the widest
- * difference of drifts; each was chosen with the others at least `gap` below it. A job that only waits keeps its rank, and
- * is passed by when the lowest rank of a job chosen has come down to it.
+ * Ranks of jobs that run change by `drift` in a cycle. Two that do so differently come closer, by no more than the
+ * widest difference of drifts; each was chosen with the others at least `gap` below it. A job that only waits keeps its
+ * rank, and is passed by when the lowest rank of a job chosen has come down to it.
  */
 static double cycles_by_rank(const struct schedule_steady *steady)
 {

@@ -1,8 +1,8 @@
 /*
  * Minibatches of a schedule that are proven to repeat, and are therefore placed once.
  *
- * After some minibatches the clocks of schedule_builder.h stand as they stood a number of minibatches before, all later by
- * the same time. Every decision from there on repeats. The scheduler therefore looks each time the same job ends a
+ * After some minibatches the clocks of schedule_builder.h stand as they stood a number of minibatches before, all later
+ * by the same time. Every decision from there on repeats. The scheduler therefore looks each time the same job ends a
  * minibatch. When it finds the state of an earlier look, it skips the cycles in which no job ends. The schedule stores
  * the cycle once, with the number of cycles.
  */
@@ -27,8 +27,8 @@ struct schedule_steady {
     double gap;                 /* since: the least distance of a chosen rank to the next rank */
 };
 
-/* Begins to look where there are enough units to place, in states that repeat, for a policy that decides by ranks, or by
- * only the order of jobs. Release it with schedule_steady_release(). Errors: STATUS_NO_MEMORY. */
+/* Begins to look where there are enough units to place, in states that repeat, for a policy that decides by ranks,
+ * or by only the order of jobs. Release it with schedule_steady_release(). Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
                                              const struct policy *policy, void *policy_state,
                                              const struct policy_view *view, uint64_t units, struct error *err);
@@ -37,16 +37,16 @@ void schedule_steady_release(struct schedule_steady *steady);
 /* Notes a decision at `now_s`: the rank of the chosen job, and the best other rank (-HUGE_VAL: none). */
 void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint32_t job, double rank, double next_rank);
 
-/* The cycles left out: the units [first, end) are placed `times` times more, which takes later_s. Times up to old_s have no
- * effect any more. */
+/* The cycles left out: the units [first, end) are placed `times` times more, which takes later_s. Times up to old_s
+ * have no effect any more. */
 struct schedule_cycle {
     uint32_t first, end;
     uint64_t times;
     double later_s, old_s;
 };
 
-/* A unit was placed, `count` by now. True: the placing has been moved on by *out. Then schedule_steady_go_on() follows when
- * the policy's view tells of it. */
+/* A unit was placed, `count` by now. True: the placing has been moved on by *out. Then schedule_steady_go_on()
+ * follows when the policy's view tells of it. */
 bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
                           struct schedule_cycle *out);
 void schedule_steady_go_on(struct schedule_steady *steady, uint32_t count);

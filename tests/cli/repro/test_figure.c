@@ -21,7 +21,8 @@
 #include "tests/support/support_figure.h"
 #include "tests/support/support_folder.h"
 
-/* Three devices; the program (below) answers 12 / devices, and no for more than 4. Published: 10 % less, exact, twice. */
+/* Three devices; the program (below) answers 12 / devices, and no for more than 4. Published: 10 % less, exact,
+ * twice. */
 static const char good[] =
     "{\"spillway_figure\": 1, \"id\": \"t-1\",\n"
     " \"paper\": {\"title\": \"T\", \"authors\": \"A\", \"version\": \"v2\", \"id\": \"arXiv 1\"},\n"

@@ -1,6 +1,7 @@
 /*
  * Real set-ups of figures, with a program of our own in place of spillway that says what is simulated and what is
- * measured: errors against the measurement and orders computed by hand; steps; what is kept; mistakes with their places.
+ * measured: errors against the measurement and orders computed by hand; steps; what is kept; mistakes with their
+ * places.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -73,7 +74,8 @@ static void test_an_impossible_row(void **state)
     assert_int_equal(chmod(other, 0700), 0);
     struct run_set_options options = {.program = other, .workers = 1, .limit_s = 20};
     assert_int_equal(figure_parse_real("t.json", good, strlen(good), &ran.figure, &err), STATUS_OK);
-    assert_int_equal(support_ran_execute(&ran, &options, &err), STATUS_DEVICE); /* the whole figure, unless asked otherwise */
+    assert_int_equal(support_ran_execute(&ran, &options, &err), STATUS_DEVICE); /* the whole figure, unless asked
+                                                                                   otherwise */
     support_ran_release(&ran);
     ran = (struct support_ran){0};
     err = (struct error){0};

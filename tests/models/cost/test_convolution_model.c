@@ -1,6 +1,6 @@
 /*
- * models/cost/convolution_model.h (label: fast): 3 x 3 convolutions by their closed form, the direct product where channels are few,
- * and against measured ones.
+ * models/cost/convolution_model.h (label: fast): 3 x 3 convolutions by their closed form, the direct product where
+ * channels are few, and against measured ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * models/cost/kernel_model.h (label: fast): products against tiles counted by hand, attention and losses by their bytes, launches by
- * their number; what a product of more work may not do.
+ * models/cost/kernel_model.h (label: fast): products against tiles counted by hand, attention and losses by their
+ * bytes, launches by their number; what a product of more work may not do.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,8 +43,8 @@ static void waves_are_counted(void **state)
     const double tile = 2.0 * 256 * 128 * 1000 / 200e12 * 1.05;
     struct work_item item = {KERNEL_MATMUL_HALF_INPUT, 3, 2560, 1280, 1000};
     check_close(seconds(&hundred, item), 3 * (3e-6 + 100 * tile));
-    /* on 99 processors: 128 x 128 has 20 x 10 tiles in 3 waves of half a tile at 0.92: 161.4; 64 x 64 40 x 20 in 9 waves
-     * of an eighth at 0.6: 185.6; 128 x 64 and 64 x 128 20 x 20 in 5 waves of a quarter at 0.75: 165 */
+    /* on 99 processors: 128 x 128 has 20 x 10 tiles in 3 waves of half a tile at 0.92: 161.4; 64 x 64 40 x 20 in 9
+     * waves of an eighth at 0.6: 185.6; 128 x 64 and 64 x 128 20 x 20 in 5 waves of a quarter at 0.75: 165 */
     check_close(seconds(&fewer, item), 3 * (3e-6 + 3 * 99 * 0.5 / 0.92 * tile));
 }
 
@@ -68,7 +68,8 @@ static void scores_have_products_and_bytes(void **state)
     model.score_bytes_forward.value = 7;
     model.score_bytes_backward.value = 11;
     const double tile = 2.0 * 256 * 128 / 200e12, rows = 54.0 * 256;
-    /* weighing: 128 x 64 tiles, 4 of each head in 2 waves of a quarter at 0.75, are slower than one wave of large ones */
+    /* weighing: 128 x 64 tiles, 4 of each head in 2 waves of a quarter at 0.75, are slower than one wave of large
+     * ones */
     const double products = 108 * tile * 128 * (1 + 32.0 / 128) + 108 * fmin(1, fmin(0.5 / 0.92, 2 * 0.25 / 0.75)) * tile * 256 * (1 + 32.0 / 256);
     const struct work_item forward = {KERNEL_ATTENTION_HALF_FORWARD, 1, 54, 256, 128};
     const struct work_item backward = {KERNEL_ATTENTION_HALF_BACKWARD, 1, 54, 256, 128};
@@ -86,8 +87,8 @@ static void a_loss_passes_over_its_logits_as_often_as_said(void **state)
     check_close(seconds(&model, loss), 3e-6 + 3.5 * 8.0 * 4096 * 51200 / 1.5e12);
 }
 
-/* Small kernels wait for the host of frameworks, in 16 bits and in fp32; attention is eight kernels. An optimizer's step does
- * not wait. With the executor's own stack none does, and attention is one kernel. */
+/* Small kernels wait for the host of frameworks, in 16 bits and in fp32; attention is eight kernels. An optimizer's
+ * step does not wait. With the executor's own stack none does, and attention is one kernel. */
 static void hosts_of_frameworks_dispatch_kernels(void **state)
 {
     (void)state;
@@ -212,8 +213,8 @@ static void check_passes(const struct hardware *h, struct work_item product)
     check_close(cost_work_s(h, 0, pass, 2, NULL), apart - 3 * dispatch_s);
 }
 
-/* Collectives take time elsewhere. Each is a dispatch, and hides some while its members wait for each other: between 400 small
- * kernels, whose host the device waits for anyway, they save the difference. */
+/* Collectives take time elsewhere. Each is a dispatch, and hides some while its members wait for each other: between
+ * 400 small kernels, whose host the device waits for anyway, they save the difference. */
 static void check_collectives(const struct hardware *h)
 {
     const double dispatch_s = h->types[0].kernel_model.dispatch_latency.value;

@@ -61,8 +61,8 @@ static double step_s(const struct hardware *h, const struct job *job, double *la
     return seconds;
 }
 
-/* Any text network whose width is a whole number of heads of 64: words of any number, thus rows of logits that are whole 16 bytes
- * and such that are not. */
+/* Any text network whose width is a whole number of heads of 64: words of any number, thus rows of logits that are
+ * whole 16 bytes and such that are not. */
 static struct job random_job(struct dice *dice)
 {
     static const char *const names[] = {"gpt2", "llama-2-7b", "bert-large", "opt-125m"};
@@ -117,7 +117,8 @@ static void small_jobs_take_their_dispatches(void **state)
         double launches, seconds;
         job.precision = precision;
         seconds = step_s(&h, &job, &launches);
-        assert_true(launches > (precision == PRECISION_BF16_WEIGHTS ? 150 : 300)); /* whose products are not dispatched */
+        assert_true(launches > (precision == PRECISION_BF16_WEIGHTS ? 150 : 300)); /* whose products are not
+                                                                                      dispatched */
         assert_true(seconds >= launches * fmax(model->kernel_gap.value, model->dispatch_latency.value));
     }
     hardware_release(&h);
@@ -140,7 +141,8 @@ static void check_stacks(const char *name, uint32_t precision, bool differ)
     hardware_release(&h);
 }
 
-/* Where fp32 has no matrix cores, the software's part is not counted for it; nor where a machine has no kernel model. */
+/* Where fp32 has no matrix cores, the software's part is not counted for it; nor where a machine has no kernel
+ * model. */
 static void stacks_differ_where_frameworks_were_fitted(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /*
- * The shipped V100 with 16 bits against kernels that were measured one by one (label: fast), which it was fitted to; and fp32,
- * which has none of that.
+ * The shipped V100 with 16 bits against kernels that were measured one by one (label: fast), which it was fitted to;
+ * and fp32, which has none of that.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,8 +24,8 @@ static double seconds(const struct hardware *hardware, uint32_t kernel, uint64_t
 }
 
 /*
- * A sequence of 2048 through a block 5120 wide, on one V100 (Aceso's profiles, microsoft/SuperScaler): its projections of
- * queries, keys and values and its two products of the feed-forward part, microseconds there and back. Back are two
+ * A sequence of 2048 through a block 5120 wide, on one V100 (Aceso's profiles, microsoft/SuperScaler): its projections
+ * of queries, keys and values and its two products of the feed-forward part, microseconds there and back. Back are two
  * products each, the gradients of what went in and of the weights.
  */
 static void products(void **state)

@@ -1,6 +1,6 @@
 /*
- * models/hardware/hardware.h, machines that are known by name: every preset is whole and sensible and has its datasheet's figures; names
- * and refusals.
+ * models/hardware/hardware.h, machines that are known by name: every preset is whole and sensible and has its
+ * datasheet's figures; names and refusals.
  */
 #include <setjmp.h>
 #include <stdarg.h>

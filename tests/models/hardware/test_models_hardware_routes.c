@@ -1,5 +1,6 @@
 /*
- * models/hardware/hardware.h, ways between devices: direct links in a tree, networks that nest, clusters and their routes.
+ * models/hardware/hardware.h, ways between devices: direct links in a tree, networks that nest, clusters and their
+ * routes.
  */
 #include <setjmp.h>
 #include <stdarg.h>

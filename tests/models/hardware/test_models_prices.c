@@ -1,4 +1,5 @@
-/* models/hardware/prices.h: SkyPilot's header and ours, what counts of several prices, dates, and bad files with their place. */
+/* models/hardware/prices.h: SkyPilot's header and ours, what counts of several prices, dates, and bad files with
+ * their place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* models/job/job_keys.h: each key is parsed, and changes the fingerprint of plans and the identity of checkpoints as its row says. */
+/* models/job/job_keys.h: each key is parsed, and changes the fingerprint of plans and the identity of checkpoints as
+ * its row says. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

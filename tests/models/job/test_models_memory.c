@@ -174,7 +174,8 @@ static void states_with_bf16(void **state)
     arena_release(&arena);
 }
 
-/* "bf16": of the same block all weights have 2 bytes and a master, vectors too; activations have 2 bytes, their statistics 4. */
+/* "bf16": of the same block all weights have 2 bytes and a master, vectors too; activations have 2 bytes, their
+ * statistics 4. */
 static void sixteen_bits_throughout(void **state)
 {
     (void)state;
@@ -191,8 +192,8 @@ static void sixteen_bits_throughout(void **state)
         assert_int_equal(tables.parts[STATE_MASTER].entries[i].bytes, tables.parts[STATE_FIRST].entries[i].bytes);
     }
     arena_release(&arena);
-    /* 2 samples of 32 tokens, so that no row is padded to 64 bytes: of each row 8 C + 2 F numbers without the output's C, 4
-     * statistics of norms and one of the head's attention */
+    /* 2 samples of 32 tokens, so that no row is padded to 64 bytes: of each row 8 C + 2 F numbers without the
+     * output's C, 4 statistics of norms and one of the head's attention */
     n.positions = 32;
     const uint64_t rows = 64, numbers = rows * (7 * 5 + 2 * 20), statistics = rows * 5 * 4;
     assert_int_equal(memory_activation_bytes(&n, 1, 1, 2, 32, PRECISION_FP32), 4 * numbers + statistics);

@@ -211,7 +211,8 @@ static void stages_are_made_again_whole(void **state)
     job.parallel.recompute = RECOMPUTE_STAGE;
     assert_int_equal(parallel_kept_bytes(&job, start, true), 0);
     assert_int_equal(parallel_kept_bytes(&job, end, false), 0);
-    /* results of the embedding and of the first block, two blocks; the stream's gradient and half of fc's 4 C columns */
+    /* results of the embedding and of the first block, two blocks; the stream's gradient and half of fc's 4 C
+     * columns */
     assert_int_equal(parallel_workspace_bytes(&job, start), 4 * 2 * rows + 2 * block + 4 * 3 * rows);
     /* results of two blocks, these, norm and logits; half of fc's columns is more than the norm's two gradients */
     assert_int_equal(parallel_workspace_bytes(&job, end),

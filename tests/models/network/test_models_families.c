@@ -27,7 +27,8 @@
 /*
  * Counts: "card" as the model's card has them, in all or without the tables of words (Pythia's has 85 056 000 and
  * 1 208 602 624, next to 2 V C); "metadata" as the file's has it; "rounded" where only some digits are published
- * (Mixtral: 46.7 billion); "shapes": V C and what each block has, added up by hand from the published configuration, such as
+ * (Mixtral: 46.7 billion); "shapes": V C and what each block has, added up by hand from the published configuration,
+ * such as
  *
  *     opt-125m  50272 x 768 + 2050 x 768 + 12 x (4 x 590 592 + 2 x 1536 + 4 722 432) + 1536
  *     gpt-j-6b  50400 x 4096 x 2 + 50400 + 28 x (8192 + 4 x 4096^2 + 2 x 4096 x 16384 + 16384 + 4096) + 8192
@@ -301,8 +302,8 @@ static double layer_flops(const struct network *n, uint64_t layer, enum network_
     return work_flops(items, count);
 }
 
-/* opt-350m's words are half as wide as the rest, R C E there and R E C + R V E back; a BERT of classes has no words at all, but a
- * square and the classes of a sample. Backward is twice that. */
+/* opt-350m's words are half as wide as the rest, R C E there and R E C + R V E back; a BERT of classes has no words
+ * at all, but a square and the classes of a sample. Backward is twice that. */
 static void narrow_words_and_classes_have_their_products(void **state)
 {
     (void)state;

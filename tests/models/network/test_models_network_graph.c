@@ -1,7 +1,7 @@
 /*
- * models/network/network_graph.h, network_cnn.h and profile_text.h: parameters and FLOPs of convolutional networks against sums
- * by hand, kept activations and the bytes that cross a cut, images of other sizes, config.json there and back, refusals
- * with their place; and profiles as texts.
+ * models/network/network_graph.h, network_cnn.h and profile_text.h: parameters and FLOPs of convolutional networks
+ * against sums by hand, kept activations and the bytes that cross a cut, images of other sizes, config.json there and
+ * back, refusals with their place; and profiles as texts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -322,7 +322,8 @@ static void a_text_is_a_network_in_proportion(void **state)
     struct work_item items[LAYER_WORK_MAX];
     assert_int_equal(whole.layer_count, 2);
     assert_int_equal(network_parameters(&whole), 11);
-    /* the input's wait is no computation; 2.5 ms of a microbatch, or of 4 samples: 10 take two and a half times as long */
+    /* the input's wait is no computation; 2.5 ms of a microbatch, or of 4 samples: 10 take two and a half times as
+     * long */
     assert_int_equal(network_layer_work(&whole, 0, PASS_FORWARD, 10, 1, momentum, items), 0);
     assert_int_equal(network_layer_work(&whole, 1, PASS_FORWARD, 10, 1, momentum, items), 1);
     assert_int_equal(items[0].m, 2500000);

@@ -16,8 +16,9 @@
 #define GPT2_LIKE(l, c, v, p) \
     (UINT64_C(12) * (l) * (c) * (c) + UINT64_C(13) * (l) * (c) + UINT64_C(1) * ((v) + (p)) * (c) + UINT64_C(2) * (c))
 
-/* An encoder of E blocks and a decoder of D: attentions of C x I, `w` matrices of C x F, norms; two tables of positions of
- * H heads, two norms, and words once or twice. tests/models/network/test_models_t5.c says which counts are published. */
+/* An encoder of E blocks and a decoder of D: attentions of C x I, `w` matrices of C x F, norms; two tables of
+ * positions of H heads, two norms, and words once or twice. tests/models/network/test_models_t5.c says which counts
+ * are published. */
 #define T5_LIKE(e, d, c, i, f, w, h, v, tables) \
     (UINT64_C(e) * (4 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 2 * UINT64_C(c)) + \
      UINT64_C(d) * (8 * UINT64_C(c) * (i) + UINT64_C(w) * (c) * (f) + 3 * UINT64_C(c)) + 2 * (32 * UINT64_C(h) + (c)) + \
@@ -84,8 +85,8 @@ static const struct {
     {"qwen3-0.6b", 596049920},
     {"qwen3-8b", 8190735360},
     {"qwen3-30b-a3b", 30532122624},
-    /* 2 * 151936 * 2048; 24 blocks of 4 * 2048^2 + 3 * 2048, a router and 60 experts of 3 * 2048 * 1408, 3 * 2048 * 5632 for all and
-     * their gate, 2 * 2048; 2048 */
+    /* 2 * 151936 * 2048; 24 blocks of 4 * 2048^2 + 3 * 2048, a router and 60 experts of 3 * 2048 * 1408, 3 * 2048 *
+     * 5632 for all and their gate, 2 * 2048; 2048 */
     {"qwen1.5-moe-a2.7b", 14315784192},
     {"gemma-3-1b", 999885952},
     /* GPT2_LIKE() with OPT's two positions that no token has */

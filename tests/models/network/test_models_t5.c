@@ -1,6 +1,6 @@
 /*
- * T5 (models/network/network_t5.h): parameters of published models, tensors as a file's header lists them, FLOPs and activations
- * against closed forms, sequences of two lengths, refused models, and plans.
+ * T5 (models/network/network_t5.h): parameters of published models, tensors as a file's header lists them, FLOPs and
+ * activations against closed forms, sequences of two lengths, refused models, and plans.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,8 +48,8 @@ static uint64_t shape_product(const struct tensor_spec *spec)
 
 /*
  * "keras": the figure "params" of keras-hub's t5_presets.py. "flan": a table of sizes in a public report of fine-tuning
- * Flan-T5, whose shapes are version 1.1's. "used": a constant that public scripts compare a loaded model with. "recalled":
- * from memory of the model's page, and equal to what the shapes give.
+ * Flan-T5, whose shapes are version 1.1's. "used": a constant that public scripts compare a loaded model with.
+ * "recalled": from memory of the model's page, and equal to what the shapes give.
  */
 static const struct {
     const char *name, *source;
@@ -384,7 +384,8 @@ static void a_tensor_group_shares_the_work(void **state)
 /*
  * Numbers that blocks keep, all of them multiples of 16 here, so that nothing is padded. R rows, S of the encoder:
  *
- *     encoder   norm1, middle, norm2, out 4 R C; two statistics 2 R; q, k, v, attention 4 R I, a number per head; fc, gelu
+ *     encoder   norm1, middle, norm2, out 4 R C; two statistics 2 R; q, k, v, attention 4 R I, a number per head; fc,
+ *               gelu
  *     decoder   the same, and norm, middle 2 R C, a statistic R; q, attention 2 R I, k, v 2 S I, a number per head
  *     the first of them  the encoder's result normed S C, its statistic S
  */
@@ -516,7 +517,8 @@ static uint64_t all_parameters(const struct job *job)
     return sum;
 }
 
-/* Wherever stages are cut: their parameters are the network's, their work is, and each sends the rows of both sequences. */
+/* Wherever stages are cut: their parameters are the network's, their work is, and each sends the rows of both
+ * sequences. */
 static void stages_are_the_network(void **state)
 {
     (void)state;

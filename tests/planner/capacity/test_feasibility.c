@@ -192,9 +192,9 @@ static struct feasibility fit_of(const char *job_text, const char *way_name)
 #define GPT(more) "{\"spillway_jobs\": 1, \"jobs\": [{\"network\": \"gpt2\", \"microbatches\": 4, \"minibatches\": 1" more "}]}"
 
 /*
- * GPT-2, P = 124 439 808, on one device. fp32 and AdamW: weights 4 P, moments 8 P; tensors of 768 n numbers need no padding.
- * The head reads the table in the embedding's state, and makes a gradient of it. The loss holds logits of 1024 rows or
- * fewer of 50257 words.
+ * GPT-2, P = 124 439 808, on one device. fp32 and AdamW: weights 4 P, moments 8 P; tensors of 768 n numbers need no
+ * padding. The head reads the table in the embedding's state, and makes a gradient of it. The loss holds logits of 1024
+ * rows or fewer of 50257 words.
  */
 static void a_resident_network_weighs_what_it_weighs(void **state)
 {
@@ -236,7 +236,8 @@ static void what_is_stored_is_not_on_the_host(void **state)
     assert_true(f.host.bytes[MEMORY_PART_STAGED] > 0);
 }
 
-/* Tensor groups of three have no part of four heads; stages are no more than blocks; without storage nothing is there. */
+/* Tensor groups of three have no part of four heads; stages are no more than blocks; without storage nothing is
+ * there. */
 static void ways_are_those_that_are_possible(void **state)
 {
     (void)state;

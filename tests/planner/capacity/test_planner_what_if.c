@@ -1,6 +1,6 @@
 /*
- * planner/capacity/what_if.h: the best way is what its plan says, no plan made by hand is faster, less memory makes nothing
- * faster, equal input gives equal answers, and what does not fit says why.
+ * planner/capacity/what_if.h: the best way is what its plan says, no plan made by hand is faster, less memory makes
+ * nothing faster, equal input gives equal answers, and what does not fit says why.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,8 @@ static void no_plan_by_hand_is_faster(void **state)
             const char *by = d < ARRAY_COUNT(degrees) ? degrees[d] : NULL;
             if (by_hand(machine, bytes, fields, by, by ? NULL : "sharded-lrtf", &seconds) != STATUS_OK) continue;
             compared++;
-            if (!by && hardware.device_count > 1) continue; /* streams over several devices: one job uses one at a time */
+            if (!by && hardware.device_count > 1) continue; /* streams over several devices: one job uses one at a
+                                                               time */
             if (seconds < best * (1 - 1e-9))
                 fail_msg("%s, %llu bytes, %s: %s takes %g s, the best %g s", machine, (unsigned long long)bytes, fields,
                          by ? by : "sharded-lrtf", seconds, best);
@@ -179,8 +180,8 @@ static bool is_among(const struct what_if_way *ways, uint32_t count, const char 
     return false;
 }
 
-/* Every way trains the same minibatch, and has a name of its own. Sixteen replicas have no even part of 24 microbatches of 2
- * samples, but three of 48 of one. */
+/* Every way trains the same minibatch, and has a name of its own. Sixteen replicas have no even part of 24
+ * microbatches of 2 samples, but three of 48 of one. */
 static void ways_keep_the_minibatch(void **state)
 {
     (void)state;

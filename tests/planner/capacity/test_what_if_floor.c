@@ -1,7 +1,7 @@
 /*
- * planner/capacity/what_if_floor.h and the search that leans on it: what a way takes when its plan is simulated is never below its
- * floor, nor is what its plan takes of a device; on machines that nothing disturbs an even pipeline's floor is its time;
- * and leaving out what cannot be the fastest finds what timing everything finds.
+ * planner/capacity/what_if_floor.h and the search that leans on it: what a way takes when its plan is simulated is
+ * never below its floor, nor is what its plan takes of a device; on machines that nothing disturbs an even pipeline's
+ * floor is its time; and leaving out what cannot be the fastest finds what timing everything finds.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,8 +177,9 @@ static void offloaded_ways_have_floors(void **state)
 }
 
 /*
- * A network whose boundaries are large and whose states stay (a plan with no copies out that anybody waits for): what copies
- * out take in all is no bound on such an order. Plans that claim a bound above their own order are wrong, and refused.
+ * A network whose boundaries are large and whose states stay (a plan with no copies out that anybody waits for): what
+ * copies out take in all is no bound on such an order. Plans that claim a bound above their own order are wrong, and
+ * refused.
  */
 static void boundaries_that_nobody_waits_for(void **state)
 {
@@ -210,7 +211,8 @@ static void boundaries_that_nobody_waits_for(void **state)
     hardware_release(&hardware);
 }
 
-/* One node, links too fast to matter, blocks alike: passes of stages follow each other without a gap but the pipeline's. */
+/* One node, links too fast to matter, blocks alike: passes of stages follow each other without a gap but the
+ * pipeline's. */
 static void an_even_pipeline_takes_its_floor(void **state)
 {
     (void)state;

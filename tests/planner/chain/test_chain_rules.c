@@ -1,6 +1,7 @@
 /*
  * Rules of others for a chain (label: fast): SuperNeurons' by hand, and on random chains what makes it that
- * rule; KARMA's two steps. That no rule is better than the optimum is asked in test_chain_optimum.c, of all rules alike.
+ * rule; KARMA's two steps. That no rule is better than the optimum is asked in test_chain_optimum.c, of all rules
+ * alike.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,7 +117,8 @@ static void evicted(void **state)
     assert_true(recomputed > 0 && swapped > 0);
 }
 
-/* The first step swaps the first layers and keeps the others; the second recomputes some of the first, and is no slower. */
+/* The first step swaps the first layers and keeps the others; the second recomputes some of the first, and is no
+ * slower. */
 static void two_steps(void **state)
 {
     (void)state;

@@ -75,8 +75,8 @@ static void two_stages(void **state)
     }
 }
 
-/* A blocked stage sends later, and on links that several copies share the copy that is needed first may then end sooner: an
- * anomaly. In 9000 random cases 6 had one, of at most 2.1 % of the makespan. */
+/* A blocked stage sends later, and on links that several copies share the copy that is needed first may then end
+ * sooner: an anomaly. In 9000 random cases 6 had one, of at most 2.1 % of the makespan. */
 static const double anomaly_most = 0.05;
 
 /* Random stages of six kinds: blocking is no faster than overlap but for such anomalies, and slower for most. */
@@ -119,8 +119,8 @@ static void never_faster(void **state)
     assert_true(slower > 30);
 }
 
-/* Stages of random lengths, sends no longer than a pass: the clock that is printed is the simulator's where each stage has
- * one order, and close to it where stages run whichever pass is ready, or minibatches overlap. */
+/* Stages of random lengths, sends no longer than a pass: the clock that is printed is the simulator's where each
+ * stage has one order, and close to it where stages run whichever pass is ready, or minibatches overlap. */
 static void clock_knows(void **state)
 {
     (void)state;

@@ -63,9 +63,9 @@ static double makespan_s(struct layers *layers, const struct shape *shape)
 /* --- time ------------------------------------------------------------------------------------- */
 
 /*
- * Two stages, the second of which has nothing to do. On the first v buckets, each f forward, b back and a to exchange: a
- * minibatch of one microbatch on each replica is v f for the first, and from then on whatever is slower has its way, as on
- * one stage with v chunks. One bucket of all: v (f + b + a).
+ * Two stages, the second of which has nothing to do. On the first v buckets, each f forward, b back and a to exchange:
+ * a minibatch of one microbatch on each replica is v f for the first, and from then on whatever is slower has its way,
+ * as on one stage with v chunks. One bucket of all: v (f + b + a).
  *
  *     v f + max(v b + a, b + v a)
  */

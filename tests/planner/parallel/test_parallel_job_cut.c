@@ -1,6 +1,6 @@
 /*
- * Runs of layers of unequal length (label: fast): balanced ones are the best of all cuts and simulate so, given ones are
- * what plans have, memory decides, wrong ones are refused.
+ * Runs of layers of unequal length (label: fast): balanced ones are the best of all cuts and simulate so, given ones
+ * are what plans have, memory decides, wrong ones are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

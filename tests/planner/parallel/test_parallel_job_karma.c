@@ -182,8 +182,8 @@ static double sent_bytes(const struct plan *plan)
 
 /*
  * R runs in n places of memory, whose weights are next to nothing. Where a copy (c) is shorter than a pass, no pass
- * waits: R (f + b). Where it is longer than n - 1 of them the link never stops between the first forward pass and the last,
- * R - n copies, and likewise on the way back: 2 f + 2 b + 2 (R - n) c.
+ * waits: R (f + b). Where it is longer than n - 1 of them the link never stops between the first forward pass and the
+ * last, R - n copies, and likewise on the way back: 2 f + 2 b + 2 (R - n) c.
  */
 static void swapped(void **state)
 {
@@ -296,8 +296,8 @@ static void stored(void **state)
     plan_release(&plan);
 }
 
-/* Blocks that are recomputed from their boundaries keep nothing: in the memory that all take together nothing leaves, and
- * no place is shared. */
+/* Blocks that are recomputed from their boundaries keep nothing: in the memory that all take together nothing
+ * leaves, and no place is shared. */
 static void nothing_kept(void **state)
 {
     (void)state;

@@ -89,7 +89,8 @@ static double scene_s(const struct scene *scene, struct parallel parallel, uint6
     return seconds;
 }
 
-/* The best of balanced cuts with any number of stages, any replicas of these, and microbatches of 1, 2, 4, ... samples. */
+/* The best of balanced cuts with any number of stages, any replicas of these, and microbatches of 1, 2, 4, ...
+ * samples. */
 static double by_hand_s(const struct scene *scene)
 {
     static const char *const unequal[] = {"31", "13", "211", "121", "112"};
@@ -142,8 +143,8 @@ static void no_worse(void **state)
     assert_true(cases > 12 && best * 4 > cases * 3 && (degrees & (degrees - 1)));
 }
 
-/* A network whose gradients take long to exchange is cut into stages, and replicated where the wire costs nothing. Weights
- * that fit on no device leave nothing else either. */
+/* A network whose gradients take long to exchange is cut into stages, and replicated where the wire costs nothing.
+ * Weights that fit on no device leave nothing else either. */
 static void decides(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /*
- * Asynchronous pipelines whose stages have unequal numbers of replicas (label: fast): makespans by closed forms and by a recurrence,
- * equal replicas against data parallelism, the training that they carry out replayed with numbers, plans that are
- * written and read, broken plans, refused jobs.
+ * Asynchronous pipelines whose stages have unequal numbers of replicas (label: fast): makespans by closed forms and by
+ * a recurrence, equal replicas against data parallelism, the training that they carry out replayed with numbers, plans
+ * that are written and read, broken plans, refused jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -344,7 +344,8 @@ static void equal_replicas(void **state)
 
 /* --- the training ----------------------------------------------------------------------------- */
 
-/* Weights are numbers, on every device in the plan's buffers; the gradient of microbatch n at w is w (1 + n mod 5) + n. */
+/* Weights are numbers, on every device in the plan's buffers; the gradient of microbatch n at w is w (1 + n mod 5) +
+ * n. */
 struct replay {
     const struct plan *plan;
     const struct shape *shape;

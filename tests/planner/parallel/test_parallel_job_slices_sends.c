@@ -80,8 +80,8 @@ static void one_slice_is_gpipe(void **state)
     }
 }
 
-/* Where each slice costs something of its own (an A100's kernels wait to be dispatched, tensor groups to begin) long ones are
- * better, and where links are slow short ones: with both the choice is as good as any equal slices, to 2 %. */
+/* Where each slice costs something of its own (an A100's kernels wait to be dispatched, tensor groups to begin) long
+ * ones are better, and where links are slow short ones: with both the choice is as good as any equal slices, to 2 %. */
 static void choice_knows_of_copies(void **state)
 {
     (void)state;

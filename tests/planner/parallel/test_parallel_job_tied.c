@@ -1,6 +1,6 @@
 /*
- * A tied table's gradients, summed between the first and the last stage (label: fast): by a closed form, where plans have
- * the sum and where they leave it out, broken plans.
+ * A tied table's gradients, summed between the first and the last stage (label: fast): by a closed form, where plans
+ * have the sum and where they leave it out, broken plans.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,8 +71,9 @@ static void tensor_groups(void **state)
     }
 }
 
-/* Stages of other numbers of replicas: 2 and 1 are one group of three, whose ring sends 1 / n of the table 2 (n - 1) times,
- * 4 and 2 two such groups, 3 and 2 one of five, 6 and 4 two. The first stage has no fewer, so that it still ends last. */
+/* Stages of other numbers of replicas: 2 and 1 are one group of three, whose ring sends 1 / n of the table 2 (n - 1)
+ * times, 4 and 2 two such groups, 3 and 2 one of five, 6 and 4 two. The first stage has no fewer, so that it still
+ * ends last. */
 static void unequal(void **state)
 {
     (void)state;

@@ -111,10 +111,10 @@ static struct test_layer layer_ms(uint64_t forward, uint64_t backward)
 /* --- time ------------------------------------------------------------------------------------- */
 
 /*
- * Seven microbatches, which three replicas do not divide. Where the last stage is the slowest it never waits: 2 + 7 (2 + 3)
- * + 3 = 40 ms. A first stage that is the slowest never waits with 1f1b: 7 (2 + 3) = 35 ms; with gpipe it waits for the
- * replica that passes forward over the last microbatch and then back over the first: 5 ms more. One stage is as slow as the
- * replica with three microbatches.
+ * Seven microbatches, which three replicas do not divide. Where the last stage is the slowest it never waits: 2 + 7 (2
+ * + 3) + 3 = 40 ms. A first stage that is the slowest never waits with 1f1b: 7 (2 + 3) = 35 ms; with gpipe it waits for
+ * the replica that passes forward over the last microbatch and then back over the first: 5 ms more. One stage is as
+ * slow as the replica with three microbatches.
  */
 static void closed_forms(void **state)
 {
@@ -128,8 +128,8 @@ static void closed_forms(void **state)
     test_parallel_near(makespan_s(&one, &alone, PIPELINE_1F1B, 7, 1e18), 33e-3);
 }
 
-/* The first stage passes back last. Its two replicas' sum of gradients of b bytes, each of which sends b / 2 twice, is not
- * hidden by anything; nothing else takes its time on links. */
+/* The first stage passes back last. Its two replicas' sum of gradients of b bytes, each of which sends b / 2 twice,
+ * is not hidden by anything; nothing else takes its time on links. */
 static void exchange(void **state)
 {
     (void)state;
@@ -141,8 +141,8 @@ static void exchange(void **state)
                            makespan_s(&layers, &shape, PIPELINE_1F1B, m, 1e18) + 4e5 / 1e8);
 }
 
-/* The schedule from its definition: a replica passes forward as long as it may have one more under way, else back; nothing
- * takes time on links. */
+/* The schedule from its definition: a replica passes forward as long as it may have one more under way, else back;
+ * nothing takes time on links. */
 struct recurrence {
     const struct layers *layers;
     const struct shape *shape;
@@ -279,8 +279,8 @@ static void places(void **state)
 
 /* --- the training ----------------------------------------------------------------------------- */
 
-/* Weights and gradients are numbers, and so is all that is handed on: which microbatch it is of. The gradient of microbatch
- * n at w is w (1 + n mod 5) + n. */
+/* Weights and gradients are numbers, and so is all that is handed on: which microbatch it is of. The gradient of
+ * microbatch n at w is w (1 + n mod 5) + n. */
 struct replay {
     const struct plan *plan;
     const struct shape *shape;
@@ -313,8 +313,8 @@ static bool is_handed_on(uint32_t kind)
     return kind == BUFFER_BOUNDARY || kind == BUFFER_BOUNDARY_GRADIENT || kind == BUFFER_ACTIVATIONS;
 }
 
-/* All that a pass reads is of one microbatch, and so is all that it makes: minibatch by minibatch, each microbatch on the
- * replica whose turn it is. */
+/* All that a pass reads is of one microbatch, and so is all that it makes: minibatch by minibatch, each microbatch
+ * on the replica whose turn it is. */
 static void replay_pass(struct replay *x, const struct plan_unit *unit, const struct plan_op *op, uint32_t device, uint32_t d)
 {
     const struct plan_access *accesses = &x->plan->accesses[op->first_access];

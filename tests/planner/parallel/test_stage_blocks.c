@@ -126,8 +126,8 @@ static void example(void **state)
     arena_release(&arena);
 }
 
-/* Stages of blocks are stages of layers: never faster than the best of these, and slower by no more than a block, which is
- * what a cut has to be moved by. With a block for every layer they are the same. */
+/* Stages of blocks are stages of layers: never faster than the best of these, and slower by no more than a block,
+ * which is what a cut has to be moved by. With a block for every layer they are the same. */
 static void stages_of_blocks(void **state)
 {
     (void)state;

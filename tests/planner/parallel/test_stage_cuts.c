@@ -1,6 +1,6 @@
 /*
- * Cuts for stages whose replicas are given (planner/parallel/pipeline/stage_cuts.h; label: fast): against all cuts of small chains, in plans
- * that keep the replicas that were asked for, and where nothing fits.
+ * Cuts for stages whose replicas are given (planner/parallel/pipeline/stage_cuts.h; label: fast): against all cuts of
+ * small chains, in plans that keep the replicas that were asked for, and where nothing fits.
  */
 #include <setjmp.h>
 #include <stdarg.h>

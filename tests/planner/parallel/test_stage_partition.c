@@ -236,8 +236,8 @@ static void equal_layers(void **state)
 /*
  * Table 1 of the paper (cluster A: 10 Gb/s between servers of four; B: 25 Gb/s between two of eight), with the
  * profiles that were published later, of other GPUs and of 128 samples. One level of 16 workers at 10 Gb/s finds
- * the paper's 15-1 for both networks with large layers at their end, and so does it for ResNet-50 data parallelism on B;
- * not all its configurations (GNMT's straight ones, 15-1 on B, ResNet-50's on A come out as others).
+ * the paper's 15-1 for both networks with large layers at their end, and so does it for ResNet-50 data parallelism on
+ * B; not all its configurations (GNMT's straight ones, 15-1 on B, ResNet-50's on A come out as others).
  */
 static void published_profiles(void **state)
 {

@@ -286,8 +286,8 @@ static void too_much_for_one(void **state)
     assert_non_null(strstr(err.text, " was given on each node (--host-memory sets it"));
 }
 
-/* Jobs that are spilled without devices of their own stay on a node each: plan_check() says so of each plan, and here of one
- * that does not. */
+/* Jobs that are spilled without devices of their own stay on a node each: plan_check() says so of each plan, and
+ * here of one that does not. */
 static void at_home(void **state)
 {
     (void)state;

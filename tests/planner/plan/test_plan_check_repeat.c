@@ -1,7 +1,7 @@
 /*
- * Repetitions that plan_check() leaves out of its walk (label: fast): whatever is changed in a long plan, it says the same
- * as if it walked them all. For that the test puts a check_repeat_done() in place of the library's that can be switched
- * off, and that counts.
+ * Repetitions that plan_check() leaves out of its walk (label: fast): whatever is changed in a long plan, it says the
+ * same as if it walked them all. For that the test puts a check_repeat_done() in place of the library's that can be
+ * switched off, and that counts.
  *
  * Long plans are of text networks with many minibatches, some of which are evaluated, and random ones of other
  * families. In these a segment that repeats is made to repeat more often, and its jobs get the additional minibatches.

@@ -1,6 +1,7 @@
 /*
- * One decision of a run made by another policy (planner/policy/trial/policy_run.h), against a policy made here that asks the one or the
- * other by the number of the decision; in a process of its own as here; and the report of the decision.
+ * One decision of a run made by another policy (planner/policy/trial/policy_run.h), against a policy made here that
+ * asks the one or the other by the number of the decision; in a process of its own as here; and the report of the
+ * decision.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -278,7 +278,8 @@ static void links_are_shared(void **state)
             jobs.jobs[j].minibatches += 2 * j;
         }
         uint64_t state_bytes = job_state(&jobs.jobs[0], 0, LAYERS).bytes;
-        test_hardware(&hardware, 2, state_bytes, 1e10); /* none fits on a device, and devices have no links: all are spilled */
+        test_hardware(&hardware, 2, state_bytes, 1e10); /* none fits on a device, and devices have no links: all are
+                                                           spilled */
         if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%s", err.text);
         if (by == 1) timed = calls;
         if (by == 1) end_s = plan.estimated_makespan_s;

@@ -443,8 +443,9 @@ struct late_unit {
     bool writes;
 };
 
-/* Jobs of two and three units whose early copies out may end after their last unit. In the first the limit falls while a
- * schedule that keeps only the old one is being continued; in the others two partial schedules differ in such an end. */
+/* Jobs of two and three units whose early copies out may end after their last unit. In the first the limit falls
+ * while a schedule that keeps only the old one is being continued; in the others two partial schedules differ in
+ * such an end. */
 static const struct late_case {
     enum instance_objective objective;
     uint64_t bridge, memory;

@@ -1,6 +1,6 @@
 /*
- * bound_host_rate(), which sums up branches in one pass where they follow each other: against a closed form, and against
- * the same machine with its devices in another order, where every device is compared with all others.
+ * bound_host_rate(), which sums up branches in one pass where they follow each other: against a closed form, and
+ * against the same machine with its devices in another order, where every device is compared with all others.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /*
- * "No plan can beat" (planner/spill/cut/bound.h): of random jobs on random machines every plan that there is takes at least the bound
- * that the default plan is printed with, when it is simulated. Plans are the plans of all policies, with each place of
- * the optimizer; of saturn and the rules that it is compared with; and parallel jobs in the ways that
- * planner/capacity/what_if_ways.h has. The chain's bound is of plans that compute each job on one device at a time, and
- * is held against these only.
+ * "No plan can beat" (planner/spill/cut/bound.h): of random jobs on random machines every plan that there is takes at
+ * least the bound that the default plan is printed with, when it is simulated. Plans are the plans of all policies,
+ * with each place of the optimizer; of saturn and the rules that it is compared with; and parallel jobs in the ways
+ * that planner/capacity/what_if_ways.h has. The chain's bound is of plans that compute each job on one device at a
+ * time, and is held against these only.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -58,7 +58,8 @@ static bool overlap(const struct plan_host_range *a, const struct plan_host_rang
     return a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes;
 }
 
-/* In plan order: the bytes of jobs between their first OPEN and their last CLOSE, at most. Ranges of these are apart. */
+/* In plan order: the bytes of jobs between their first OPEN and their last CLOSE, at most. Ranges of these are
+ * apart. */
 static uint64_t most_at_a_time(const struct plan *plan, uint32_t *jobs_most)
 {
     uint64_t now = 0, most = 0;

@@ -1,6 +1,6 @@
 /*
- * Lists of units by policies that rank jobs: planner/spill/order/agenda.h against policy_decide(), which looks at all jobs and
- * devices for each decision; and that the work grows with the units, not with the jobs and devices.
+ * Lists of units by policies that rank jobs: planner/spill/order/agenda.h against policy_decide(), which looks at all
+ * jobs and devices for each decision; and that the work grows with the units, not with the jobs and devices.
  */
 #include <setjmp.h>
 #include <stdarg.h>

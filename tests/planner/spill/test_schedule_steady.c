@@ -1,7 +1,7 @@
 /* Minibatches that a schedule leaves out (planner/spill/order/schedule_steady.h; label: medium): a plan of many
- * minibatches has the instances that it has when all of them are placed one after the other, and its planner's clock says
- * the same to the last bit. For that the test puts a schedule_steady_look() in place of the library's that can be switched
- * off. */
+ * minibatches has the instances that it has when all of them are placed one after the other, and its planner's clock
+ * says the same to the last bit. For that the test puts a schedule_steady_look() in place of the library's that can
+ * be switched off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
  * See support_exhaustive.h.
  *
  * A schedule is a list of tasks for each device. All of them are made, by putting each task in turn at every place of
- * every list. Of complete lists the rules of planner/solve/instance/instance.h, written out again here, say what must pass between
- * the starts of which tasks; the starts are then the longest paths, by going over all rules until nothing moves. Lists
- * that contradict a chain never come to rest and are no schedules.
+ * every list. Of complete lists the rules of planner/solve/instance/instance.h, written out again here, say what must
+ * pass between the starts of which tasks; the starts are then the longest paths, by going over all rules until nothing
+ * moves. Lists that contradict a chain never come to rest and are no schedules.
  */
 #include "tests/support/planner/support_exhaustive.h"
 

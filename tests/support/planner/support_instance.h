@@ -22,7 +22,8 @@ void test_instance_mixed(uint64_t seed, uint32_t c, struct instance *out);
 /* The instance as JSON on standard output, for the report of a failure. */
 void test_instance_print(const struct instance *in);
 
-/* Draws an instance of at most `tasks` tasks; `mixed`: some devices are of another class, by `seed`. False: it has more. */
+/* Draws an instance of at most `tasks` tasks; `mixed`: some devices are of another class, by `seed`. False: it has
+ * more. */
 bool test_instance_drawn(const struct instance_random *options, uint32_t tasks, bool mixed, uint64_t seed,
                         struct instance *out);
 
