@@ -1,4 +1,4 @@
-/* A file in memory with any bytes, for readers that are given a path. For fuzz targets, which include this. */
+/* A file in memory with any bytes, for readers that take a path. Fuzz targets include this. */
 #ifndef SPILLWAY_TESTS_SUPPORT_FUZZ_FILE_H
 #define SPILLWAY_TESTS_SUPPORT_FUZZ_FILE_H
 
@@ -13,7 +13,7 @@ struct fuzz_file {
     char path[64];
 };
 
-/* Close `descriptor` behind it. */
+/* Makes the file. The caller closes its `descriptor`. */
 static inline struct fuzz_file fuzz_file_make(const uint8_t *data, size_t size)
 {
     struct fuzz_file file = {.descriptor = memfd_create("fuzz", MFD_CLOEXEC)};

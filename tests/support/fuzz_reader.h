@@ -1,7 +1,6 @@
 /*
- * What every reader of a JSON file must keep to on any bytes: refuse them with a message, or make
- * something that is written as a text that reads back to the same text, and that can be asked anything.
- * For fuzz targets, one of which includes this.
+ * Rules of every reader of a JSON file on any bytes: it refuses them with a message, or reads a structure that can be
+ * queried and that is written as a text which reads back to the same text. Each fuzz target of a reader includes this.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_FUZZ_READER_H
 #define SPILLWAY_TESTS_SUPPORT_FUZZ_READER_H
@@ -15,10 +14,10 @@
 #include "base/json/json_out.h"
 
 struct fuzz_reader {
-    size_t bytes; /* of what is read into, zeroed */
+    size_t bytes; /* size of the structure, which is zeroed before reading */
     enum status (*parse)(const struct json_input *in, void *out, struct error *err);
     void (*write)(const void *what, struct json_out *out);
-    void (*ask)(const void *what); /* before it is written */
+    void (*ask)(const void *what); /* queries, before the structure is written */
     void (*release)(void *what);   /* also after an error */
     const char *prefix;            /* of every message */
 };
@@ -34,7 +33,7 @@ static enum status fuzz_parse(const struct fuzz_reader *reader, const char *text
     return status;
 }
 
-/* As a text; the caller frees it. */
+/* Writes the structure as a text. The caller frees it. */
 static char *fuzz_text(const struct fuzz_reader *reader, const void *what)
 {
     size_t length;

@@ -1,18 +1,17 @@
 /*
- * A fuzz target without a fuzzer. libFuzzer needs clang and hours; every run of the tests should at
- * least feed each reader some thousands of broken inputs. So this main() takes the target's corpus
- * and calls LLVMFuzzerTestOneInput
+ * Runs a fuzz target without a fuzzer. libFuzzer needs clang and hours; every run of the tests should at least feed
+ * each reader some thousands of broken inputs. This main() takes the target's corpus and calls LLVMFuzzerTestOneInput
  *
  *   1. on every file of it, as it is;
- *   2. on each file cut short at 64 places, or at fewer when there are many files;
- *   3. on mutations of them: a few of bit flips, bytes removed, doubled or replaced, cuts, splices
- *      of two files, and tokens that readers get wrong (NaN, 1e999, huge integers, quotes).
+ *   2. on each file cut short at 64 places, or at fewer if there are many files;
+ *   3. on mutations of them: a few bit flips, bytes removed, doubled or replaced, cuts, splices of two files, and tokens
+ *      that readers get wrong (NaN, 1e999, huge integers, quotes).
  *
  *     fuzz_plan tests/fuzz/corpus/plan            2000 mutations, seed from the clock
  *     SPILLWAY_SEED=7 SPILLWAY_FUZZ_RUNS=100000 fuzz_plan tests/fuzz/corpus/plan
  *
- * The seed is printed first. While an input is tried it lies in /tmp/spillway-fuzz-PID; when the
- * target crashes it stays there as the reproducer, which this program also takes as an argument.
+ * The seed is printed first. While an input is tried it is in /tmp/spillway-fuzz-PID. If the target crashes, the file
+ * stays there as the reproducer, which this program also takes as an argument.
  */
 #include <assert.h>
 #include <dirent.h>
@@ -79,7 +78,7 @@ static bool load_file(const char *path)
     return good;
 }
 
-/* In order of names, so that a seed means the same on every machine. */
+/* Loads files in the order of their names, so that a seed gives the same runs on every machine. */
 static bool load_folder(const char *folder)
 {
     DIR *directory = opendir(folder);
@@ -109,7 +108,7 @@ static char reproducer[64];
 static uint8_t *reproducer_map;
 static int reproducer_fd = -1;
 
-/* The input is kept in a mapped file: a crash leaves it behind, no handler has to run. */
+/* The input is kept in a mapped file, which outlives a crash without a handler. */
 static void open_reproducer(void)
 {
     snprintf(reproducer, sizeof reproducer, "/tmp/spillway-fuzz-%ld", (long)getpid());
@@ -126,7 +125,7 @@ static void try(const uint8_t *data, size_t size)
         memcpy(reproducer_map, data, size);
         if (ftruncate(reproducer_fd, (off_t)size) != 0) reproducer_map = NULL;
     }
-    /* An own block of exactly this size: reading past its end is seen by the address sanitizer. */
+    /* a block of exactly this size, so that the address sanitizer sees reads past its end */
     uint8_t *exact = malloc(size > 0 ? size : 1);
     assert(exact);
     memcpy(exact, data, size);
@@ -172,14 +171,14 @@ static void mutate(struct input *input)
         break;
     case 2: input->size = at; break;
     case 3: replace(input, at, (size_t)random_below_bound(20) + 1, "", 0); break;
-    case 4: /* double a piece, or move one to another place */
+    case 4: /* double a piece, or move it to another place */
         length = (size_t)random_below_bound(sizeof piece);
         if (length > input->size - at) length = input->size - at;
         memcpy(piece, input->data + at, length);
         replace(input, (size_t)random_below_bound(input->size + 1), 0, piece, length);
         break;
     case 5: replace(input, at, 0, token, strlen(token)); break;
-    case 6: { /* a token instead of the number that begins after `at` */
+    case 6: { /* a token in place of the number that begins after `at` */
         while (at < input->size && (input->data[at] < '0' || input->data[at] > '9')) at++;
         length = 0;
         while (at + length < input->size && strchr("0123456789.eE+-", input->data[at + length]) &&
@@ -188,7 +187,7 @@ static void mutate(struct input *input)
         replace(input, at, length, token, strlen(token));
         break;
     }
-    case 7: { /* the beginning of one, the end of another */
+    case 7: { /* the beginning of one file, the end of another */
         size_t from = (size_t)random_below_bound(other->size + 1);
         input->size = at;
         replace(input, at, 0, other->data + from, other->size - from);

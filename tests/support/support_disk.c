@@ -1,11 +1,10 @@
 /*
- * The disk has two layers. `now` is what the running program sees: names and their files. `safe` is
- * what surely survives. Between them lies a list of changes of names, in order, and for each file a list
- * of written ranges, which a sync moves down. A power cut carries a random choice of them out on
- * `safe` and makes that the disk.
+ * The disk has two layers. `now` is the running program's view: names and their files. `safe` is the part that survives
+ * for sure. Between them is a list of changes of names, in order, and for each file a list of written ranges, which a
+ * sync moves to `safe`. A power cut applies a random choice of them to `safe` and makes that the disk.
  *
- * A rename carries its file with it, so that it can survive although the creation before it did not:
- * nothing orders the two but a sync of the folder in between.
+ * A rename carries its file with it, so it can survive even if the creation before it did not: only a sync of the
+ * folder in between orders the two.
  */
 #include "tests/support/support_disk.h"
 
@@ -33,7 +32,7 @@ struct file {
 
 struct name {
     char path[PATH_BYTES];
-    int file; /* FOLDER, NOTHING: a free entry */
+    int file; /* FOLDER; NOTHING: a free entry */
 };
 
 struct names {
@@ -123,7 +122,7 @@ static bool is_gone(const struct support_disk *d)
     return (d->fault == FAULT_KILL || d->fault == FAULT_POWER) && d->calls >= d->at;
 }
 
-/* Count a call; false, with errno, when it must fail. */
+/* Counts a call. Returns false, with errno, if the call must fail. */
 static bool may_call(struct support_disk *d)
 {
     d->calls++;
@@ -157,7 +156,7 @@ static int call_create(struct disk *disk, const char *path)
     struct support_disk_state *const state = d->state;
     if (!may_call(d)) return -1;
     struct name *const old = find(&state->now, path);
-    if (old) { /* the same file, emptied: what it held may come back */
+    if (old) { /* the same file, emptied; its old contents may come back */
         state->files[old->file].now_bytes = 0;
         return old->file;
     }
@@ -237,7 +236,7 @@ static int call_sync(struct disk *disk, int handle)
 
 static int call_close(struct disk *disk, int handle)
 {
-    if (handle == FILES_MAX || handle == FOLDER) return 0; /* the lock; read */
+    if (handle == FILES_MAX || handle == FOLDER) return 0; /* the lock, or a file open for reading */
     struct support_disk *const d = disk_of(disk);
     return may_call(d) ? 0 : -1;
 }
@@ -346,12 +345,12 @@ void support_disk_after_kill(struct support_disk *disk)
     end_faults(disk);
 }
 
-/* Blocks of what was not synced survive or do not; one that does not leaves what was there before,
- * or zeros where the file ended. */
+/* Blocks that were not synced survive or not; a lost block leaves its old contents, or zeros past the file's old
+ * end. */
 static void settle_file(struct file *file, uint64_t seed)
 {
     uint64_t drawn = 0;
-    const uint64_t luck = random_below(seed, drawn++, 3); /* nothing survives, something, all of it */
+    const uint64_t luck = random_below(seed, drawn++, 3); /* nothing survives, some blocks, or all */
     size_t bytes = file->safe_bytes;
     unsigned char *const left = calloc(1, (file->now_bytes > bytes ? file->now_bytes : bytes) + 1);
     assert(left);
@@ -383,7 +382,7 @@ void support_disk_after_power(struct support_disk *disk, uint64_t seed)
         if (luck == 2 || (luck == 1 && random_below(seed, 1 + i, 2)))
             apply(&state->safe, &state->changes[i]);
     state->change_count = 0;
-    /* what lies in a folder that was lost is lost */
+    /* names in a folder that was lost are lost */
     for (int i = 0; i < NAMES_MAX; i++) {
         struct name *const entry = &state->safe.entries[i];
         char *const slash = entry->file != NOTHING ? strrchr(entry->path, '/') : NULL;

@@ -13,7 +13,7 @@ struct support_ran {
     const uint32_t *indexes; /* of the runs in `set` */
 };
 
-/* Carry out what ran->figure, which has been parsed into a zeroed struct, consists of, and judge it. Release it with
+/* Runs all of ran->figure, which was parsed into a zeroed struct, and judges it. Release it with
  * support_ran_release(), also after an error. */
 MUST_CHECK enum status support_ran_execute(struct support_ran *ran, const struct run_set_options *options,
                                            struct error *err);

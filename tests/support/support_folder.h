@@ -4,10 +4,10 @@
 
 enum { SUPPORT_FOLDER_BYTES = 32 };
 
-/* Makes an empty folder below /tmp and writes its path. Ends the program when there is none to be had. */
+/* Makes an empty folder below /tmp and writes its path. Ends the program on failure. */
 void support_folder_make(char path[SUPPORT_FOLDER_BYTES]);
 
-/* Removes the folder with everything in it. Ends the program when something of it is left. */
+/* Removes the folder with everything in it. Ends the program on failure. */
 void support_folder_remove(const char *path);
 
 #endif

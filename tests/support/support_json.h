@@ -1,4 +1,4 @@
-/* JSON in tests: texts with ' for ", and what a writer wrote. */
+/* JSON in tests: texts with ' for ", and the output of writers. */
 #ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_JSON_H
 #define SPILLWAY_TESTS_SUPPORT_SUPPORT_JSON_H
 
@@ -8,7 +8,7 @@
 /* As json_input_parse() of the file "test"; *out is NULL after an error. */
 MUST_CHECK enum status test_json_parse(const char *text, struct json_input **out, struct error *err);
 
-/* On standard output, for the report of a failure; destroys `out`, which was made without a file. */
+/* Prints to standard output, for the report of a failure. Destroys `out`, which was made without a file. */
 void test_json_print(struct json_out *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The memory of a run beside that of its plan; see support_memory.h. */
+/* See support_memory.h. */
 #include "tests/support/support_memory.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* What tests of models share: reading from text, writing to text, and comparing messages. */
+/* Reads models from text, writes them to text, and compares messages. */
 #ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_MODELS_H
 #define SPILLWAY_TESTS_SUPPORT_SUPPORT_MODELS_H
 
@@ -12,13 +12,13 @@ enum status support_jobs(const char *text, const char *folder, struct job_set *o
                          struct error *err);
 enum status support_hardware(const char *text, struct hardware *out, struct error *err);
 
-/* The machine of that name; the test fails where there is none. The caller releases it. */
+/* Finds the machine of that name. Fails the test if there is none. The caller releases it. */
 void support_machine(const char *name, struct hardware *out);
 
-/* `text` is a network that is refused with this message. What was there before is untouched. */
+/* Checks that the network in `text` is refused with this message and leaves its target untouched. */
 void support_network_refused(const char *text, const char *message);
 
-/* As the modules write them; the caller frees the text. NULL when memory ended. */
+/* Return texts as the modules write them; the caller frees them. NULL if memory runs out. */
 char *support_network_text(const struct network *network);
 char *support_jobs_text(const struct job_set *set);
 char *support_hardware_text(const struct hardware *hardware);

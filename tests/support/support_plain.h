@@ -1,4 +1,4 @@
-/* A machine as its datasheet alone describes it, whatever was fitted to measured runs: for closed forms. */
+/* A machine by its datasheet, without values fitted to measured runs: for closed forms. */
 #ifndef SPILLWAY_TESTS_SUPPORT_SUPPORT_PLAIN_H
 #define SPILLWAY_TESTS_SUPPORT_SUPPORT_PLAIN_H
 

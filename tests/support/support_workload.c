@@ -79,8 +79,8 @@ static void fill_job(const struct workload *w, uint32_t m, struct instance *out)
     for (uint32_t pass = 0; pass < job->unit_count; pass++) {
         uint32_t s = workload_shard(w, pass), unit = job->first_unit + pass;
         uint64_t bytes = workload_bytes(m, s);
-        /* A shard that comes back at once, at the turn and between minibatches, is copied all the same:
-         * each pass has a number of its own. */
+        /* A shard that comes back at once, at the turn or between minibatches, is copied all the same, because each
+         * pass has its own task. */
         out->units[unit] = (struct instance_unit){.in = copy_ticks(bytes), .out = copy_ticks(bytes),
                                                   .memory = 1, .in_bytes = bytes, .out_bytes = bytes,
                                                   .job = m, .shard = pass, .writes = true};

@@ -37,13 +37,13 @@ static inline uint64_t workload_forward_us(uint32_t m, uint32_t s)
     return 80000 + 80 * ((UINT64_C(15485863) * m + UINT64_C(32452843) * s) % 1000);
 }
 
-/* The pass-th task of a minibatch: its shard. */
+/* Returns the shard of the pass-th task of a minibatch. */
 static inline uint32_t workload_shard(const struct workload *w, uint32_t pass)
 {
     return pass < w->shards ? pass : 2 * w->shards - 1 - pass;
 }
 
-/* Three activities a task. */
+/* Returns the number of activities, three per task. */
 static inline uint64_t workload_activities(const struct workload *w)
 {
     return UINT64_C(6) * w->models * w->shards * w->minibatches;
@@ -56,7 +56,7 @@ static inline uint64_t workload_activities(const struct workload *w)
 #include "models/hardware/hardware.h"
 #include "planner/solve/instance/instance.h"
 
-/* Of W; released by hardware_release() and instance_release(). Ticks are microseconds. */
+/* Make W; release with hardware_release() and instance_release(). Ticks are microseconds. */
 void workload_machine(uint32_t devices, struct hardware *out);
 void workload_instance(const struct workload *w, struct instance *out);
 

@@ -68,7 +68,7 @@ static void cut(struct trainer *trainer)
     }
 }
 
-/* Of what a shard keeps. */
+/* Returns the bytes that a shard keeps for its backward pass. */
 static uint64_t kept_bytes(const struct trainer *trainer, uint32_t s)
 {
     if (s == 0 || s + 1 == trainer->shard_count) return 0;
@@ -203,7 +203,7 @@ static struct unit_arguments arguments_of(struct trainer *trainer, uint32_t s, u
     return arguments;
 }
 
-/* Rows of each part of the embedding's state, out to the slice or back. */
+/* Copies rows of each part of the embedding's state to the slice, or back. */
 static void move_slice(struct trainer *trainer, uint64_t first, uint64_t count, bool back)
 {
     const struct state_layout *whole = &trainer->state_tables[0].layout;
@@ -217,8 +217,8 @@ static void move_slice(struct trainer *trainer, uint64_t first, uint64_t count, 
     }
 }
 
-/* The embedding's pass, slice by slice: rows are copied out with their moments, and back. Where the pass
- * only reads, its weights alone are what the state is. */
+/* Passes over the embedding slice by slice: rows are copied out with their moments, and back. A pass that only reads
+ * needs only the weights as its state. */
 static void compute_slices(struct trainer *trainer, const struct kernels *kernels,
                            const struct unit_arguments *whole)
 {
@@ -245,7 +245,7 @@ static void compute_slices(struct trainer *trainer, const struct kernels *kernel
     }
 }
 
-/* What is done with a gradient: PLAN_NORM or PLAN_UPDATE. */
+/* Does PLAN_NORM or PLAN_UPDATE on a gradient. */
 static void step_over(struct trainer *trainer, const struct kernels *kernels, uint32_t s,
                       uint32_t pass, uint64_t minibatch)
 {
@@ -274,7 +274,7 @@ static void pass_over(struct trainer *trainer, const struct kernels *kernels, ui
     step_over(trainer, kernels, s, trainer->gradients[s] ? PLAN_NORM : PLAN_UPDATE, minibatch);
 }
 
-/* What the training leaves between its passes. */
+/* Poisons everything that must not survive between passes. */
 static void poison_all(struct trainer *trainer)
 {
     if (!trainer->options.poison) return;

@@ -1,11 +1,11 @@
 /*
- * Each kernel against a plain one in double, over odd shapes, on whatever back end the caller
- * names; and the promise that bits depend on neither the number of threads nor on where data lie.
+ * Compares each kernel with a plain one in double, over odd shapes, on the back end that the caller names. Also checks
+ * that bits depend neither on the number of threads nor on the place of the data.
  *
- * Inputs are random, a function of the seed. A reference is written here from the formula in
- * exec/kernels/kernels.h, one number at a time. Every kernel is run on one table, then on another, then with
- * all arrays shifted; results must be equal bit by bit. Everything that a kernel touches lies in one
- * pool, so that a back end whose memory is elsewhere can copy it there and back around each call.
+ * Inputs are random, a function of the seed. A reference is written here from the formula in exec/kernels/kernels.h,
+ * one number at a time. Every kernel runs on one table, then on another, then with all arrays shifted; results must be
+ * equal bit by bit. All data of a kernel is in one pool, so that a back end with its own memory can copy the pool there
+ * and back around each call.
  */
 #include "tests/support/exec/support_kernels.h"
 
@@ -151,7 +151,7 @@ void test_kernel_elementwise(void **state)
             run_case(elementwise_case, (int64_t[]){counts[i], tanh_form});
 }
 
-/* Extreme arguments: no NaN comes from nowhere, and a NaN that goes in comes out. */
+/* Extreme arguments: a kernel makes no NaN of its own, and passes on a NaN from its input. */
 void test_kernel_gelu_extremes(void **state)
 {
     (void)state;
@@ -166,7 +166,7 @@ void test_kernel_gelu_extremes(void **state)
         k->gelu_forward(k, y, x, N, form);
         k->gelu_backward(k, dx, ones, x, N, form);
         for (int i = 0; i < N; i++) {
-            if (fabsf(in[i]) > 1e30f) continue; /* x^3 has no float: only the sign of y is sure */
+            if (fabsf(in[i]) > 1e30f) continue; /* x^3 has no float: only the sign of y is known */
             double want = in[i] > 10 ? (double)in[i] : 0;
             assert_true(fabs((double)y[i] - want) <= 1e-6 * fabs(want) + 1e-30);
             double slope = in[i] > 10 ? 1 : in[i] < -10 ? 0 : 0.5;
@@ -238,12 +238,12 @@ static void norm_case(const struct kernels *kernels, const int64_t *shape, struc
     norm_reference(want, want_dx, want_dw, want_dw + c, exact, w, b, dout, add ? added : NULL, r,
                    c, (double)epsilon);
     assert_near(result, want, r * c, c == 1 ? 1e-6 : 2e-5);
-    /* a row of two nearly equal numbers magnifies rounding by 1/std */
+    /* rounding in a row of two nearly equal numbers is magnified by 1/std */
     assert_near(dx, want_dx, r * c, c < 8 ? 2e-2 : 1e-4);
     assert_near(dw, want_dw, c, 1e-4);
     assert_near(db, want_dw + c, c, 2e-5);
 
-    /* in place: sum over y, dx over what is added */
+    /* in place: the sum goes over y, dx over the added array */
     if (residual && add) {
         float *again = support_floats(r * c);
         memcpy(again, y, (size_t)(r * c) * sizeof *again);
@@ -401,7 +401,7 @@ void test_kernel_update(void **state)
 
 enum { PARTS = 3 };
 
-/* Where to cut V + P rows; shape[6] is the number of slices. */
+/* Returns the first row of slice k of V + P rows; shape[6] is the number of slices. */
 static int64_t cut_at(int64_t rows, int64_t slices, int64_t k)
 {
     return rows * k / slices;
@@ -425,10 +425,10 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     float *before = support_floats(PARTS * rows * c), *piece = support_floats(PARTS * rows * c);
     memcpy(before, state, (size_t)(PARTS * rows * c) * sizeof *state);
     int32_t *tokens = random_tokens(b * (t + 1), 25, v);
-    for (int64_t i = 0; i < b * (t + 1); i++) /* few different ones, so that rows repeat */
+    for (int64_t i = 0; i < b * (t + 1); i++) /* few different tokens, so that rows repeat */
         tokens[i] = tokens[i] / 3 * 2;
     float *scratch = support_floats_aligned(MEMORY_EMBEDDING_WORDS * b * t);
-    int64_t padded = with_head ? tokens[0] + 1 : 0; /* a token that is there, in some of the cases */
+    int64_t padded = with_head ? tokens[0] + 1 : 0; /* in some cases a token that occurs */
 
     for (int64_t k = 0; k < slices; k++) {
         int64_t first = cut_at(rows, slices, k), count = cut_at(rows, slices, k + 1) - first;
@@ -486,7 +486,7 @@ void test_kernel_embedding(void **state)
         }
 }
 
-/* The whole, and cut into slices: the same bits. */
+/* The whole embedding and slices of it give the same bits. */
 void test_kernel_embedding_slices(void **state)
 {
     (void)state;

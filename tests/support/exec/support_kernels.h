@@ -1,7 +1,6 @@
 /*
- * The cases of all kernels, for any back end (support_cases.h): each kernel against a plain one in
- * double. A program sets them up with the tables it tests and lists them with
- * KERNEL_CASES(KERNEL_CASE_TEST).
+ * The cases of all kernels, for any back end (support_cases.h). A program sets them up with the tables that it tests
+ * and lists them with KERNEL_CASES(KERNEL_CASE_TEST).
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_KERNELS_H
 #define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_KERNELS_H

@@ -1,14 +1,14 @@
 /*
- * Attention, there and back, against sums in double: q, k and v as columns of one array or apart, heads
- * that share keys, causal or not, in fp32 and in what a job in bf16 rounds (models/kernel/precision.h).
+ * Compares attention and its gradients with sums in double: q, k and v as columns of one array or apart, heads that
+ * share keys, causal or not, in fp32 and with the rounding of bf16 jobs (models/kernel/precision.h).
  *
- * What is rounded to 8 bits is off by at most 2^-8 of itself. The reference rounds operands itself, exactly;
- * for weights, gradients of scores and results it adds up what such errors can come to:
+ * A number rounded to 8 bits is off by at most 2^-8 of itself. The reference rounds operands itself, exactly. For
+ * weights, gradients of scores and results it adds up the largest possible errors:
  *
  *     out = sum p v                     2^-8 of the result, and 2^-8 p |v| for each weight
  *     dv  = sum p dout                  likewise
- *     ds  = p (dp - delta) scale        2^-8 of itself; delta is made with an out that is off as above
- *     dq  = sum ds k, dk = sum ds q     2^-8 of the result, and what each ds is off
+ *     ds  = p (dp - delta) scale        2^-8 of itself; delta is made from an `out` that is off as above
+ *     dq  = sum ds k, dk = sum ds q     2^-8 of the result, and the error of each ds
  */
 #include <math.h>
 #include <setjmp.h>
@@ -25,10 +25,10 @@
 #include "tests/support/exec/support_kernels.h"
 #include "tests/support/support_cases.h"
 
-/* A little more than 2^-8: sums are in fp32. */
+/* A little more than 2^-8, because sums are in fp32. */
 static const double HALF_ULP = 1.01 / 256;
 
-/* In the order of a case's shape. */
+/* Indexes of a case's shape. */
 enum { B, T, H, KV, D, CAUSAL, AS_ONE, ROUNDED };
 
 static struct attention_sizes sizes_of(const int64_t *shape)
@@ -40,7 +40,7 @@ static struct attention_sizes sizes_of(const int64_t *shape)
                                     .head_width = (uint64_t)shape[D]};
 }
 
-/* Random operands, results of NaN. */
+/* Returns attention with random operands and results of NaN. */
 static struct kernel_attention random_attention(const int64_t *shape)
 {
     const int64_t rows = shape[B] * shape[T];
@@ -92,14 +92,14 @@ static void run_attention(const struct kernels *kernels, const struct kernel_att
 
 /* --- the reference ---------------------------------------------------------------------------- */
 
-/* A result and how far it may be off, besides what sums in fp32 are. */
+/* A result and its largest error, not counting fp32 sums. */
 struct wanted {
     double *value, *off;
 };
 
 struct reference {
     const struct kernel_attention *a;
-    double *q, *k, *v, *dout; /* (B,T,H D) or (B,T,K D), as products take them */
+    double *q, *k, *v, *dout; /* (B,T,H D) or (B,T,K D), as operands of products */
     struct wanted out, dq, dk, dv;
     double *lse, *p, *dp;
 };
@@ -130,7 +130,7 @@ static struct wanted wanted_of(double **at, int64_t count)
     return (struct wanted){next_doubles(at, count), next_doubles(at, count)};
 }
 
-/* One query of one head; gradients of keys and values are added to. */
+/* Computes one query of one head. Adds to the gradients of keys and values. */
 static void attend(const struct reference *r, int64_t sample, int64_t head, int64_t i)
 {
     const struct kernel_attention *const a = r->a;
@@ -139,7 +139,7 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
     const int64_t keys = sample * a->t * row_kv + head / (a->h / a->kv) * d;
     const int64_t seen = a->causal ? i + 1 : a->t;
     const double scale = 1 / sqrt((double)d), rounding = a->rounded ? HALF_ULP : 0;
-    const double summed = a->kv < a->h ? rounding : 0; /* of each head's gradients, before they are added up */
+    const double summed = a->kv < a->h ? rounding : 0; /* rounding of each head's gradients before they are added up */
     double largest = -INFINITY, sum = 0, delta = 0, delta_off = 0;
     for (int64_t j = 0; j < seen; j++) {
         r->p[j] = 0;
@@ -180,7 +180,7 @@ static void attend(const struct reference *r, int64_t sample, int64_t head, int6
     }
 }
 
-/* x: `heads` heads of D in each row. */
+/* Checks x, which has `heads` heads of D in each row. */
 static void check_result(const struct kernel_attention *a, const float *x, const struct wanted *wanted,
                          int64_t heads, int64_t row, double tolerance, const char *name)
 {
@@ -274,7 +274,7 @@ void test_kernel_attention_grouped(void **state)
     for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) run_forms(sizes[i], false);
 }
 
-/* With as many heads of keys as of queries it does not matter where the operands lie: equal bits. */
+/* If keys have the same number of heads as queries, the place of the operands does not matter: equal bits. */
 void test_kernel_attention_as_one(void **state)
 {
     (void)state;
@@ -310,8 +310,8 @@ void test_kernel_attention_as_one(void **state)
     }
 }
 
-/* Operands that are rounded already are not changed by rounding: equal bits. And rounding is not
- * nothing: with operands as they were, fp32 gives other bits. */
+/* Rounding does not change operands that are already rounded: equal bits. Rounding does change other operands: fp32
+ * gives other bits. */
 void test_kernel_attention_rounds(void **state)
 {
     (void)state;

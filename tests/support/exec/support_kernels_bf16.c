@@ -1,6 +1,6 @@
 /*
- * The kernels of weights and moments in bf16, against plain ones: operands rounded by frexp() and rint()
- * and multiplied in double; steps in double, whose moments must be one of the two neighbours in bf16.
+ * Compares the kernels of weights and moments in bf16 with plain ones: operands rounded by frexp() and rint() and
+ * multiplied in double; steps in double, whose moments must be one of the two neighbours in bf16.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 /* --- rounding --------------------------------------------------------------------------------- */
 
-/* An array of bf16; in words that are compared whole. */
+/* Returns an array of bf16 in whole words, which are compared. */
 static bf16 *allocate_halves(int64_t count)
 {
     float *const words = support_floats(count / 2 + 1);
@@ -31,7 +31,7 @@ static void output_halves(struct outputs *out, bf16 *x, int64_t count)
     output(out, (float *)(void *)x, count / 2 + 1);
 }
 
-/* Eight bits of significand; inputs are far from the ends of the range. */
+/* Returns the distance of bf16 numbers at x: eight bits of significand. Inputs are far from the ends of the range. */
 static double step_at(double x)
 {
     int exponent;
@@ -73,7 +73,7 @@ static bf16 *random_halves(int64_t count, uint64_t stream)
     return y;
 }
 
-/* Sums in fp32 of exact products: at most a few roundings for each term. */
+/* Checks a sum in fp32 of exact products: at most a few roundings for each term. */
 static void near(float found, double wanted, double size)
 {
     assert_true(fabs((double)found - wanted) <= 4e-7 * size + 1e-6);
@@ -127,7 +127,7 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
         double bias_sum = 0, bias_size = 0;
         for (int64_t i = 0; i < m; i++) bias_sum += (double)dy[i * n + j];
         for (int64_t i = 0; i < m; i++) bias_size += fabs((double)dy[i * n + j]);
-        if (with_bias) near(dbias[j], bias_sum, bias_size); /* of gradients that were not rounded */
+        if (with_bias) near(dbias[j], bias_sum, bias_size); /* of gradients before rounding */
         for (int64_t l = 0; l < k; l++) {
             const int64_t at = in_out ? l * n + j : j * k + l;
             double sum = accumulate ? (double)dw_before[at] : 0, size = fabs(sum);
@@ -142,7 +142,7 @@ static void linear_case(const struct kernels *kernels, const int64_t *shape, str
 #undef W
 }
 
-/* The last ones are wider than the host's tiles, on either side and inside. */
+/* The last shapes are wider than the host's tiles, outside and inside. */
 void test_kernel_bf16_linear(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static const struct job_optimizer momentum = {
 static const struct job_optimizer *const optimizers[] = {&sgd, &adamw, &momentum};
 static const uint64_t KEY = UINT64_C(0x123456789abcdef), PLACE = (UINT64_C(1) << 32) - 777;
 
-/* Moments of n parameters in either format, the same numbers in both. */
+/* Returns the moments of n parameters; both formats have the same numbers. */
 static void *moments_of(int64_t n, uint64_t stream, bool halves)
 {
     float *const wide = random_array(n, stream, 0.1);
@@ -193,8 +193,8 @@ static double moment(const void *moments, int64_t i, bool halves)
     return (double)(halves ? bf16_widen(((const bf16 *)moments)[i]) : ((const float *)moments)[i]);
 }
 
-/* One of the two neighbours of what a double says, give or take fp32's rounding of terms of about one, which
- * may cancel. */
+/* Checks that `found` is one of the two neighbours of the double, except for fp32's rounding of terms of about one,
+ * which may cancel. */
 static void is_neighbour(double found, double wanted)
 {
     const double slack = 4e-7;
@@ -240,7 +240,7 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
                    o.learning_rate * (want_m / (1 - pow(o.beta1, 7))) /
                        (sqrt(want_v / (1 - pow(o.beta2, 7))) + o.epsilon);
         }
-        assert_true(fabs((double)p[i] - want) <= 2e-6 * (1 + fabs(want))); /* from moments before they are rounded */
+        assert_true(fabs((double)p[i] - want) <= 2e-6 * (1 + fabs(want))); /* from moments before rounding */
         if (parameters.rounded)
             assert_true((double)bf16_widen(parameters.rounded[i]) == rounded(p[i]));
         if (m && halves) is_neighbour(moment(m, i, true), want_m);
@@ -250,7 +250,7 @@ static void update_case(const struct kernels *kernels, const int64_t *shape, str
     }
 }
 
-/* Two halves, the second with its own place: the same bits as the whole. */
+/* Two halves, the second at its own place, give the same bits as the whole. */
 static void check_cut(const struct kernels *kernels, int64_t n)
 {
     struct job_optimizer o = adamw;
@@ -288,8 +288,8 @@ void test_kernel_bf16_update(void **state)
 
 /* --- embedding -------------------------------------------------------------------------------- */
 
-/* Rows in bf16 gathered; then stepped by the gradient that the fp32 kernel makes of the same rows: as if
- * it were an update of all of them. */
+/* Gathers rows in bf16, then steps by the gradient that the fp32 kernel makes of the same rows, as in an update of
+ * all rows. */
 static void embed_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out,
                        bool check)
 {

@@ -1,4 +1,4 @@
-/* Kernels of BERT and ViT against plain ones in double, over odd shapes. */
+/* Compares kernels of BERT and ViT with plain ones in double, over odd shapes. */
 #include "tests/support/exec/support_kernels.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 /* --- loss of labels --------------------------------------------------------------------------- */
 
-/* shape[3]: of how many rows one has a label */
+/* shape[3]: one of this number of rows has a label */
 static void loss_labels_case(const struct kernels *kernels, const int64_t *shape,
                              struct outputs *out, bool check)
 {
@@ -74,7 +74,7 @@ void test_kernel_loss_labels(void **state)
     }
 }
 
-/* With a label in every row it is the loss of tokens: equal bits. */
+/* With a label in every row the result is the loss of tokens: equal bits. */
 void test_kernel_loss_labels_as_tokens(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void images_case(const struct kernels *kernels, const int64_t *shape, str
     output(out, dfirst, b * t * c);
     if (!check) return;
 
-    for (int64_t i = 0; i < pixels; i++) { /* where each pixel went */
+    for (int64_t i = 0; i < pixels; i++) { /* place of each pixel */
         int64_t z = i % image, y = i / image % image, channel = i / (image * image) % channels;
         int64_t place = i / (image * image * channels) * side * side + y / patch * side + z / patch;
         int64_t within = y % patch * patch + z % patch;

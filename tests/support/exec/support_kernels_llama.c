@@ -1,4 +1,4 @@
-/* Kernels of Llama against plain ones in double, over odd shapes. */
+/* Compares kernels of Llama with plain ones in double, over odd shapes. */
 #include "tests/support/exec/support_kernels.h"
 
 #include <math.h>
@@ -57,11 +57,11 @@ static void rms_norm_case(const struct kernels *kernels, const int64_t *shape,
                 (add ? (double)added[i * c + j] : 0);
     }
     assert_near(result, want, r * c, 2e-6);
-    /* one small number in a row magnifies rounding by 1/rms, at most 1/sqrt(epsilon) = 32 */
+    /* rounding of one small number in a row is magnified by 1/rms, at most 1/sqrt(epsilon) = 32 */
     assert_near(dx, want_dx, r * c, c < 8 ? 2e-4 : 2e-5);
     assert_near(dw, want_dw, c, 2e-5);
 
-    /* in place: sum over y, dx over what is added */
+    /* in place: the sum goes over y, dx over the added array */
     if (residual && add) {
         float *again = support_floats(r * c);
         memcpy(again, y, (size_t)(r * c) * sizeof *again);
@@ -179,7 +179,7 @@ void test_kernel_swiglu(void **state)
         run_case(swiglu_case, (int64_t[]){counts[i]});
 }
 
-/* No NaN comes from nowhere, and a NaN that goes in comes out. */
+/* A kernel makes no NaN of its own, and passes on a NaN from its input. */
 void test_kernel_swiglu_extremes(void **state)
 {
     (void)state;

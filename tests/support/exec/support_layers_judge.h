@@ -1,6 +1,6 @@
 /*
- * Layers in double, number by number from the architectures that the judges of network families have in common. They
- * share nothing with exec/. Arrays are row-major; `next` walks the parameters in the order of the network's tensors.
+ * Layers in double, written number by number from the architectures, for the judges of all network families. They share
+ * nothing with exec/. Arrays are row-major; `next` walks the parameters in the order of the network's tensors.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_LAYERS_JUDGE_H
 #define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_LAYERS_JUDGE_H
@@ -22,15 +22,15 @@ void judge_norm(double *out, const double *in, const double *w, const double *b,
 
 double judge_gelu(double x);
 
-/* Adds `branch` to a row. */
 void judge_add(double *row, const double *branch, uint64_t c);
 
-/* Row i of attention without a mask, heads beside each other: out and rows of q, k, v have n->heads * n->head_width
- * elements. */
+/* Computes row i of attention without a mask. Heads are side by side: `out` and rows of q, k, v have n->heads *
+ * n->head_width elements. */
 void judge_attention(double *out, const double *q, const double *k, const double *v, uint64_t i, uint64_t t,
                      const struct network *n);
 
-/* Cross entropy of one row of c elements against `target`, by a table of words (words, c) and a bias, NULL: none. */
+/* Returns the cross entropy of a row of c elements against `target`, with a table of words (words, c) and a bias
+ * (may be NULL). */
 double judge_word_loss(const double *row, const double *table, const double *bias, uint64_t words, uint64_t c,
                        int32_t target);
 

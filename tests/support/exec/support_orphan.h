@@ -1,4 +1,4 @@
-/* Processes that contained code leaves, by a name that tests look for. */
+/* Processes that contained code leaves running, found by a name. */
 #ifndef SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_ORPHAN_H
 #define SPILLWAY_TESTS_SUPPORT_EXEC_SUPPORT_ORPHAN_H
 
@@ -6,7 +6,7 @@
 
 #define SUPPORT_ORPHAN "spw-orphan"
 
-/* Is a process of that name left? One that was just killed has five seconds to be gone. */
+/* Returns true if a process of that name is still running. A process that was just killed has five seconds to end. */
 bool support_orphan_lives(void);
 
 #endif

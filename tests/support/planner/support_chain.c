@@ -56,7 +56,7 @@ void test_chain_tiny(uint64_t seed, uint32_t layers_max, struct chain *out)
         out->out_bytes_per_tick = 1 + random_below(seed, c++, 4);
         out->in_bytes_per_tick = 1 + random_below(seed, c++, 4);
     } else {
-        most += boundaries; /* all that may have to stay */
+        most += boundaries; /* boundaries that may all have to stay */
     }
     out->memory = most + random_below(seed, c++, (kept > most ? kept - most : 0) + 1);
     if (chain_finish(out, &err)) fail_msg("%s", err.text);
@@ -75,7 +75,7 @@ void test_chain_rounded(uint64_t seed, uint32_t layers_max, struct chain *out)
         layer->saved = layer->saved * TICKS * RATE + random_below(seed, 1000 + l, RATE);
         layer->boundary *= TICKS * RATE;
     }
-    out->memory = (out->memory + 1) * TICKS * RATE; /* and what the remainders add */
+    out->memory = (out->memory + 1) * TICKS * RATE; /* with room for rounding remainders */
     out->out_bytes_per_tick *= RATE;
     out->in_bytes_per_tick *= RATE;
     if (chain_finish(out, &err)) fail_msg("%s", err.text);

@@ -4,17 +4,17 @@
 
 #include "planner/chain/chain_schedule.h"
 
-/* From text with ' for "; fails the test when it cannot be read. */
+/* Reads a chain from text with ' for ". Fails the test if it is refused. */
 void test_chain(const char *text, struct chain *out);
 void test_chain_print(const struct chain *chain);
 
-/* Up to `layers_max` layers of small numbers, some without a link, some that need every byte. */
+/* Makes up to `layers_max` layers of small numbers, some without a link, some that need every byte. */
 void test_chain_tiny(uint64_t seed, uint32_t layers_max, struct chain *out);
 
-/* The same a hundred times as large, so that copies take many ticks and rounding them up tells. */
+/* The same with numbers a hundred times larger: copies take many ticks, so rounding them up matters. */
 void test_chain_rounded(uint64_t seed, uint32_t layers_max, struct chain *out);
 
-/* All 3^L choices, or those `allowed` (chain.h; NULL: all); INT64_MAX when none of them fits. */
+/* Returns the optimum over all 3^L choices, or over the `allowed` ones (chain.h; NULL: all); INT64_MAX if none fits. */
 int64_t test_chain_brute_force(const struct chain *chain, const uint8_t *allowed);
 
 #endif

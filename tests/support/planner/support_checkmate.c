@@ -1,17 +1,16 @@
 /*
- * See support_checkmate.h. Stage t ends with node t, computed for the first time; before it any earlier
- * nodes may be computed again, in their order. With R_t_k (node k is computed in stage t), S_t_k (its value
- * is there when stage t begins) and FREE_t_i_k (i is freed behind k):
+ * See support_checkmate.h. Stage t ends with the first computation of node t; before it, earlier nodes may be computed
+ * again in their order. With R_t_k (stage t computes node k), S_t_k (the value of k exists when stage t begins) and
+ * FREE_t_i_k (i is freed after k):
  *
- *     R_t_k <= R_t_i + S_t_i                       i needed by k; of boundaries computed again without S
+ *     R_t_k <= R_t_i + S_t_i                       i needed by k; without S for boundaries that are recomputed
  *     S_t_i <= R_{t-1}_i + S_{t-1}_i
  *     U_t_0 = sum S_t_i bytes_i + R_t_0 bytes_0
- *     U_t_{k+1} = U_t_k - sum over i of k and what it needs (FREE_t_i_k bytes_i) + R_t_{k+1} bytes_{k+1}
+ *     U_t_{k+1} = U_t_k - sum over i of k and its needs (FREE_t_i_k bytes_i) + R_t_{k+1} bytes_{k+1}
  *     FREE_t_i_k <= R_t_k, 1 - S_{t+1}_i, 1 - R_t_j      j > k a user of i
  *
- * The last row of each kind stands for the paper's two, which count the hazards, and ask for a FREE in whole
- * numbers: these are tighter, and leave it whole by itself where R and S are. Nobody would compute again, or
- * hold, what nothing needs.
+ * The last row of each kind replaces two rows of the paper, which count hazards and need an integer FREE: this one is
+ * tighter, and FREE is integer if R and S are. No optimum recomputes or holds an unneeded value.
  */
 #include "tests/support/planner/support_checkmate.h"
 
@@ -28,13 +27,13 @@ enum { NODES_MAX = 64, NEEDS_MAX = 2, NONE = -1 };
 struct node {
     double cost, bytes;
     int needs[NEEDS_MAX]; /* nodes; NONE */
-    bool beside;          /* made while what it needs is computed, never from what that left */
+    bool beside;          /* made while its needs are computed, never from their results */
 };
 
-/* Columns; those of k > t and S of i >= t are not there. */
+/* Columns. R_t_k exists for k <= t, S_t_i for i < t. */
 struct columns {
     uint32_t r[NODES_MAX][NODES_MAX], s[NODES_MAX][NODES_MAX], u[NODES_MAX][NODES_MAX];
-    uint32_t free[NODES_MAX][NODES_MAX][1 + NEEDS_MAX]; /* [t][k]: of k itself, then of what it needs */
+    uint32_t free[NODES_MAX][NODES_MAX][1 + NEEDS_MAX]; /* [t][k]: of k itself, then of its needs */
 };
 
 uint32_t checkmate_node_count(const struct chain *chain)
@@ -60,7 +59,7 @@ static double budget(const struct chain *chain)
     return (double)chain->memory - (double)chain->layers[0].boundary;
 }
 
-/* The k-th value that node `k` may free: itself, or what it needs. */
+/* Returns the k-th value that node `k` may free: itself, or one of its needs. */
 static int freed_by(const struct node *nodes, int k, int which)
 {
     return which == 0 ? k : nodes[k].needs[which - 1];
@@ -78,7 +77,7 @@ static bool is_used(const struct node *nodes, int count, int value)
     return false;
 }
 
-/* R, S and U of all, FREE of a node and what it needs. The order is that which checkmate_play() reads. */
+/* Adds R, S and U of all nodes, and FREE of each node and its needs, in the order that checkmate_play() reads. */
 static void add_columns(struct milp *milp, const struct chain *chain, const struct node *nodes, int count,
                         struct columns *c)
 {
@@ -100,7 +99,7 @@ static void add_columns(struct milp *milp, const struct chain *chain, const stru
         }
 }
 
-/* Freed only where it was there to be freed, and neither a later node of the stage nor the next stage asks. */
+/* A value is freed only if it existed, no later node of the stage needs it, and the next stage does not keep it. */
 static void free_rows(struct milp *milp, const struct node *nodes, int count, const struct columns *c, int t,
                       int k, int which)
 {
@@ -174,7 +173,7 @@ struct milp *checkmate_program(const struct chain *chain)
     return milp;
 }
 
-/* Is the value asked for in this stage behind node k, or in the next one? r and s: of columns R and S. */
+/* Returns true if a node after k in this stage, or the next stage, needs the value. r and s: columns R and S. */
 static bool wanted(const struct node *nodes, int count, const double *r, const double *next_s, int t, int k, int i)
 {
     if (t + 1 < count && next_s[i] > 0.5) return true;

@@ -1,10 +1,10 @@
 /*
  * See support_exhaustive.h.
  *
- * A schedule is a list of tasks for each device. All of them are made, by putting each task in turn at every place of
- * every list. Of complete lists the rules of planner/solve/instance/instance.h, written out again here, say what must
- * pass between the starts of which tasks; the starts are then the longest paths, by going over all rules until nothing
- * moves. Lists that contradict a chain never come to rest and are no schedules.
+ * A schedule is a list of tasks for each device. All schedules are made, by putting each task at every place of every
+ * list. For complete lists, the rules of planner/solve/instance/instance.h, written out again here, give the least
+ * times between the starts of tasks. The starts are the longest paths, found by applying all rules until nothing moves.
+ * Lists that contradict a chain never come to rest and are no schedules.
  */
 #include "tests/support/planner/support_exhaustive.h"
 
@@ -33,7 +33,7 @@ static bool shares(const struct task *j, const struct task *k)
     return j->unit->job == k->unit->job && j->unit->shard == k->unit->shard;
 }
 
-/* The makespan of the lists as they stand, if it is below the best. */
+/* Updates the best makespan with the lists' makespan. */
 static void judge(struct exhaustive *e)
 {
     const struct instance *in = e->in;
@@ -49,7 +49,7 @@ static void judge(struct exhaustive *e)
         }
     bool moved = true;
     for (uint32_t round = 0; moved; round++) {
-        if (round > e->count) return; /* a circle */
+        if (round > e->count) return; /* a cycle */
         moved = false;
         for (uint32_t k = 0; k < e->count; k++) {
             const struct task *task = &e->tasks[k];
@@ -63,7 +63,7 @@ static void judge(struct exhaustive *e)
                 if (shares(last, task)) wait = p;
                 least = start[before[k]] + wait;
             }
-            if (task->position > 0) { /* tasks stand in the order of their chains */
+            if (task->position > 0) { /* tasks are in the order of their chains */
                 const struct task *last = task - 1;
                 int64_t ready = start[k - 1] + compute[k - 1];
                 if (last->unit->writes && shares(last, task) && before[k] != k - 1)
@@ -97,7 +97,7 @@ static void place(struct exhaustive *e, uint32_t k)
         if (e->tasks[k].unit->memory > e->in->classes[e->in->device_class[g]].memory) continue;
         for (uint32_t at = e->length[g] + 1; at-- > 0;) {
             if (at < e->length[g] && e->tasks[e->list[g][at]].unit->job == e->tasks[k].unit->job)
-                break; /* it would run in front of one of its own chain */
+                break; /* it would run before a task of its own chain */
             for (uint32_t m = e->length[g]; m > at; m--) e->list[g][m] = e->list[g][m - 1];
             e->list[g][at] = k;
             e->length[g]++;

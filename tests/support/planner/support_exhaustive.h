@@ -1,4 +1,4 @@
-/* The optimum of tiny shard-scheduling instances by trying everything, with nothing of planner/ but its structs. */
+/* The optimum of tiny shard-scheduling instances by exhaustive search, which uses only structs of planner/. */
 #ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_EXHAUSTIVE_H
 #define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_EXHAUSTIVE_H
 
@@ -6,7 +6,7 @@
 
 enum { EXHAUSTIVE_TASKS_MAX = 8 };
 
-/* The least makespan, with the bytes over the bridge, of at most EXHAUSTIVE_TASKS_MAX tasks. */
+/* Returns the least makespan of at most EXHAUSTIVE_TASKS_MAX tasks, with the bytes over the bridge. */
 int64_t test_exhaustive(const struct instance *in);
 
 #endif

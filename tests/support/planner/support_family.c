@@ -1,4 +1,4 @@
-/* Training small networks of any family, and what it is compared with. */
+/* Trains small networks of any family and compares the results. */
 #include "tests/support/planner/support_family.h"
 
 #include <math.h>
@@ -100,11 +100,10 @@ struct job_optimizer family_optimizer(uint32_t kind)
 /* --- gradients -------------------------------------------------------------------------------- */
 
 /*
- * With sgd, rate 1 and no decay a step subtracts the gradient, so p - p' is the gradient to within
- * the rounding of p (6e-8). The judge's is (loss(p + h) - loss(p - h)) / 2h with h = 1e-5: the error
- * is about h^2 times the third derivative plus 1e-16 / h, below 1e-8. Where a norm divides by little,
- * all gradients behind it are large and so is the rounding of what they are sums of: hence the term
- * with the norm of all.
+ * With sgd, rate 1 and no decay a step subtracts the gradient, so p - p' is the gradient to within the rounding of p
+ * (6e-8). The judge's gradient is (loss(p + h) - loss(p - h)) / 2h with h = 1e-5: the error is about h^2 times the
+ * third derivative plus 1e-16 / h, below 1e-8. If a norm divides by a small number, all gradients before it in the
+ * network are large, and so is the rounding of their sums: hence the term with the norm of all gradients.
  */
 double family_check_gradients(const struct family_test *test, const struct job *job,
                               const struct trainer_options *options)
@@ -153,8 +152,8 @@ double family_check_gradients(const struct family_test *test, const struct job *
 
 /* --- the same bits in every cut --------------------------------------------------------------- */
 
-/* The fingerprint of losses and weights. With `evaluates` each batch is evaluated first: that gives the
- * very loss that the training step begins with, and changes nothing. */
+/* Returns the fingerprint of losses and weights. With `evaluates` each batch is evaluated first: that gives the loss
+ * that the training step begins with, and changes nothing. */
 static uint64_t train(const struct family_test *test, const struct job *job,
                       const struct trainer_options *options, const struct kernels *kernels,
                       bool evaluates)
@@ -213,8 +212,8 @@ void family_check_cuts(const struct family_test *test, const struct job *job, bo
 
 /* --- logits in pieces ------------------------------------------------------------------------- */
 
-/* One step from the first states; `gradient` is what it subtracted. `batch`: NULL, or what to step on
- * instead of the family's first batch. Returns the loss. */
+/* Does one step from the first states and returns its loss; `gradient` receives the difference. `batch`: a batch
+ * other than the family's first one; may be NULL. */
 static double step_once(const struct family_test *test, const struct job *job,
                         const struct trainer_options *options, const int32_t *batch,
                         double *gradient)
@@ -356,8 +355,7 @@ static struct job_optimizer golden_optimizer(const json_t *root)
     return optimizer;
 }
 
-/* Returns the largest relative error of a loss. `before` gets the parameters in front of the last
- * step. */
+/* Returns the largest relative error of a loss. `before` receives the parameters before the last step. */
 static double train_golden(struct trainer *trainer, const struct kernels *kernels,
                            const json_t *root, double *before)
 {
@@ -368,7 +366,7 @@ static double train_golden(struct trainer *trainer, const struct kernels *kernel
         const json_t *batch = json_array_get(batches, step);
         for (size_t i = 0; i < json_array_size(batch); i++) {
             const json_t *item = json_array_get(batch, i);
-            float real = (float)json_number_value(item); /* pixels are numbers with a point */
+            float real = (float)json_number_value(item); /* pixels are numbers with a decimal point */
             if (json_is_integer(item))
                 trainer->batch[i] = (int32_t)json_integer_value(item);
             else
@@ -376,7 +374,7 @@ static double train_golden(struct trainer *trainer, const struct kernels *kernel
         }
         if (step + 1 == json_array_size(losses)) family_flatten(trainer, before);
         trainer_step(trainer, kernels, step);
-        double norm = json_number_value(json_array_get(norms, step)); /* 0: none */
+        double norm = json_number_value(json_array_get(norms, step)); /* 0: not clipped */
         if (!(fabs(trainer->norm - norm) <= 1e-5 * norm))
             fail_msg("norm of step %llu: %.9g, expected %.9g", (unsigned long long)step,
                      trainer->norm, norm);

@@ -35,7 +35,7 @@ void test_instance_print(const struct instance *in)
     test_json_print(out);
 }
 
-/* `depth` states, one a step, so that nothing needs undoing. */
+/* Tries all dispatches. `depth` states, one per step, so that nothing needs undoing. */
 static void try_all(struct dispatch **states, uint32_t depth, int64_t *best)
 {
     const struct instance *in = states[depth]->in;

@@ -7,14 +7,14 @@
 typedef enum status (*p2p_open)(const struct device_options *options, struct device **out,
                                 struct error *err);
 
-/* Open devices 0 and 1 with these options, an arena of 5 MiB and a P2P stream each, and link both ways,
- * which must be found to go `way`. */
+/* Opens devices 0 and 1 with these options, an arena of 5 MiB and a P2P stream each. Links them in both directions
+ * and checks that copies go `way`. */
 void p2p_open_pair(p2p_open open, struct device_options options, enum p2p_way way,
                    struct device *pair[2]);
 void p2p_close_pair(struct device *pair[2]);
 
-/* Odd sizes and places, from 0 to 1 and from 1 to 0: every byte arrives, none beside. Returns the
- * seconds of the slower one of two copies of 3 MiB. */
+/* Copies odd sizes to odd places, from 0 to 1 and from 1 to 0, and checks every byte there and around. Returns the
+ * seconds of the slower of two copies of 3 MiB. */
 double p2p_check_copies(struct device *pair[2]);
 
 #endif

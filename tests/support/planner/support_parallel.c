@@ -36,7 +36,7 @@ struct parallel_layers support_all_layers(const struct job *job)
 
 struct network support_preset(const char *name)
 {
-    static struct arena arena; /* of all presets that tests ask for; layers that are listed live there */
+    static struct arena arena; /* has the listed layers of all presets that tests ask for */
     struct network network = {0};
     struct error err = {0};
     if (network_find(name, &arena, &network, &err) != STATUS_OK) fail_msg("%s", err.text);

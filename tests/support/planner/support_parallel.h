@@ -1,11 +1,11 @@
-/* What tests of parallel jobs share: networks of published shapes and jobs that run them in parallel. */
+/* Networks of published shapes, and jobs that run them in parallel. */
 #ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_H
 #define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_H
 
 #include "models/job/job.h"
 
-/* A GPT of the shapes that Megatron-LM's papers use: F = 4 C, s 2048, V 51200, tied. They count
- * attention as if each token saw all others, and so does this one. */
+/* A GPT with the shapes of Megatron-LM's papers: F = 4 C, s 2048, V 51200, tied. As in the papers, attention counts
+ * as if each token saw all others. */
 struct support_gpt {
     const char *name;
     uint64_t heads, width, blocks;
@@ -18,13 +18,11 @@ enum { SUPPORT_GPT_1700M, SUPPORT_GPT_7500M, SUPPORT_GPT_22B, SUPPORT_GPT_39B, S
        SUPPORT_GPT_175B, SUPPORT_GPT_530B, SUPPORT_GPT_1T, SUPPORT_GPT_COUNT };
 extern const struct support_gpt support_gpts[SUPPORT_GPT_COUNT];
 
-/* One microbatch of `microbatch` samples, AdamW, bf16, on tensor * pipeline devices. */
+/* Returns a job of one microbatch of `microbatch` samples with AdamW in bf16 on tensor * pipeline devices. */
 struct job support_parallel_job(struct network network, uint64_t microbatch, uint32_t tensor, uint32_t pipeline);
 
-/* All layers of a job. */
 struct parallel_layers support_all_layers(const struct job *job);
 
-/* A preset by its name. */
 struct network support_preset(const char *name);
 
 #endif

@@ -20,7 +20,7 @@ void test_parallel_machine(struct hardware *out, uint32_t devices, double rate, 
     const struct hardware_options options = {.p2p_bytes_per_s = rate};
     if (hardware_adjust(out, &options, &err)) fail_msg("%s", err.text);
     for (uint32_t l = devices; l < out->link_count; l++) out->links[l].latency.value = latency_s;
-    out->stack = STACK_FRAMEWORKS; /* states are in place: closed forms are of passes */
+    out->stack = STACK_FRAMEWORKS; /* states are in place, because closed forms cover only passes */
 }
 
 void test_parallel_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out)
@@ -48,7 +48,7 @@ struct test_parallel_outcome test_parallel_simulate(const struct plan *plan, boo
     return out;
 }
 
-/* Stage s has `stages` - 1 - s forward passes in advance, then one each way in turns. */
+/* Stage s does `stages` - 1 - s forward passes first, then alternates. */
 double test_parallel_1f1b_s(const struct test_parallel_stage *of, uint32_t stages, uint32_t microbatches,
                             bool tied)
 {

@@ -1,13 +1,14 @@
-/* What tests of plans of parallel jobs share: machines, simulation, and finding a unit to look at. */
+/* Machines, simulation and lookup of units, for tests of plans of parallel jobs. */
 #ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_PLAN_H
 #define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PARALLEL_PLAN_H
 
 #include "planner/strategy/planner.h"
 
-/* `devices` devices that copy to each other over a link each of this rate and latency; 0: at once. */
+/* Makes `devices` devices that copy to each other, each over a link of this rate and latency; rate 0: copies take no
+ * time. */
 void test_parallel_machine(struct hardware *out, uint32_t devices, double rate, double latency_s);
 
-/* By planner_plan(), which asks plan_check(); takes both over. Fails the test with its message. */
+/* Plans with planner_plan(), which calls plan_check(); takes both over. Fails the test with the planner's message. */
 void test_parallel_plan(struct hardware *hardware, struct job_set *jobs, struct plan *out);
 
 struct test_parallel_outcome {
@@ -17,9 +18,9 @@ struct test_parallel_outcome {
 };
 struct test_parallel_outcome test_parallel_simulate(const struct plan *plan, bool no_fold);
 
-/* A minibatch of 1F1B by a recurrence: a pass begins behind the one before it on its stage and behind the one that its
- * input is from; stages step when they have passed back over the last microbatch, with a tied table the first and the
- * last when both have. Nothing is sent. */
+/* A minibatch of 1F1B by a recurrence. A pass begins after the previous pass on its stage and after the pass that
+ * makes its input. A stage steps after its last backward pass; with a tied table the first and the last stage wait
+ * for each other. Sends take no time. */
 enum { TEST_PARALLEL_STAGES_MAX = 16, TEST_PARALLEL_MICROBATCHES_MAX = 64 };
 struct test_parallel_stage {
     double forward_s, backward_s, update_s;
@@ -30,17 +31,18 @@ double test_parallel_1f1b_s(const struct test_parallel_stage *of, uint32_t stage
 /* Equal to 1e-9, relative. */
 void test_parallel_near(double found, double expected);
 
-/* The n-th instance of a pass over a run, in plan order; the first operation of a kind in the first. */
+/* Returns the n-th instance of a pass over a run, in plan order; and the first operation of a kind in the first
+ * instance. */
 struct plan_instance *test_parallel_instance(struct plan *plan, uint32_t pass, uint32_t run, uint32_t n);
 struct plan_op *test_parallel_op(struct plan *plan, uint32_t pass, uint32_t run, uint32_t kind);
 void test_parallel_swap(struct plan_instance *a, struct plan_instance *b);
-/* What they run on, the other way round. */
+/* Swaps the devices of two instances. */
 void test_parallel_swap_places(struct plan_instance *a, struct plan_instance *b);
 
-/* Jobs of random layers that are spilled over two devices behind links of their own; or parallel, over four. */
+/* Makes a plan of jobs of random layers, spilled over two devices with links of their own; or parallel over four. */
 void test_parallel_or_spilled(uint64_t key, bool parallel, struct plan *plan);
 
-/* A plan with something wrong, and a part of what plan_check() says about it. */
+/* A damaged plan, and a part of plan_check()'s message. */
 struct test_parallel_damage {
     void (*damage)(struct plan *plan);
     uint32_t variant; /* of the whole plan */

@@ -1,10 +1,10 @@
 /*
- * The plainest policy there is: one job after the other in turns of a minibatch, each unit on the
- * next device, everything copied in and out. Memory of a device:
+ * The simplest policy: jobs take turns of one minibatch, each unit runs on the next device, and everything is copied in
+ * and out. Memory of a device:
  *
  *     [ half 0 | half 1 | kept states and activations ]
  *
- * Instances take the halves in turn; within a half, buffers lie one behind the other.
+ * Instances take the halves in turn; within a half, buffers follow each other.
  */
 #include "tests/support/planner/support_plan.h"
 
@@ -50,7 +50,7 @@ static uint64_t part_bytes(const struct scribe *s, uint32_t shard)
     return memory_parameter_bytes(&s->job->network, p->first_layer, p->layer_count);
 }
 
-/* Of the boundary that enters `shard`. */
+/* Returns the bytes of the boundary that enters `shard`. */
 static uint64_t boundary_bytes(const struct scribe *s, uint32_t shard)
 {
     const struct plan_shard *p = &s->draft->shards[s->job_index * s->shards + shard];
@@ -119,7 +119,7 @@ static struct draft_access acquired(struct scribe *s, struct plan_buffer buffer,
     return access;
 }
 
-/* At its place among what is kept. */
+/* Returns the access to a buffer at its place in the kept memory. */
 static struct draft_access kept(struct scribe *s, struct plan_buffer buffer, uint32_t flags)
 {
     struct draft_access access = acquired(s, buffer, flags);
@@ -154,7 +154,7 @@ static void copy_out(struct scribe *s, struct plan_buffer device, uint32_t flags
     add_copy(s, STREAM_D2H, from, to, bytes);
 }
 
-/* Whole, between buffers that differ in place only. */
+/* Copies a whole buffer between places. */
 static void fetch(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t bytes)
 {
     copy_in(s, name(s, kind, shard, 0, false, bytes), 0,
@@ -167,7 +167,7 @@ static void send(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t bytes
              name(s, kind, shard, 0, false, bytes), 0, bytes);
 }
 
-/* From the unit before, on another device. */
+/* Copies the output of the previous unit from another device. */
 static void fetch_output(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t bytes)
 {
     struct plan_buffer buffer = name(s, kind, shard, 0, true, bytes);
@@ -176,7 +176,7 @@ static void fetch_output(struct scribe *s, uint32_t kind, uint32_t shard, uint64
     else fetch(s, kind, shard, bytes);
 }
 
-/* For the next unit; a boundary for a backward pass as well. */
+/* Copies the output for the next unit; a boundary also for the backward pass. */
 static void send_output(struct scribe *s, uint32_t kind, uint32_t shard, uint64_t bytes)
 {
     if (!s->draft->shape.direct)
@@ -252,7 +252,7 @@ static void write_batch(struct scribe *s)
                .flags = ACCESS_WRITE});
 }
 
-/* Rows of slice k of n: all but the last have as many. */
+/* Finds the rows of slice k of n. All slices but the last are equal. */
 static void slice_rows(const struct scribe *s, uint32_t k, uint64_t *first, uint64_t *count)
 {
     uint64_t rows = s->job->network.vocabulary + s->job->network.positions;

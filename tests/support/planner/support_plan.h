@@ -1,9 +1,9 @@
 /*
  * Plans written by hand, and broken by hand.
  *
- * A draft is a plan before it is one: units with room to drop, move and change operations,
- * instances in order. draft_init() writes a correct one; a test changes it and asks plan_check()
- * what it thinks. Written without the planner, so that the judge is not tested against the judged.
+ * A draft is an unfinished plan: units with room to drop, move and change operations, and instances in order.
+ * draft_init() writes a correct draft; a test changes it and calls plan_check(). Drafts are made without the planner,
+ * so that planner and judge are tested independently.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLAN_H
 #define SPILLWAY_TESTS_SUPPORT_PLANNER_SUPPORT_PLAN_H
@@ -23,8 +23,8 @@ struct draft_access {
     struct plan_buffer buffer;
     uint32_t flags;
     uint64_t offset_bytes;
-    uint64_t slot_offset, slot_bytes; /* where it acquires */
-    bool fixed; /* slot_offset is of the device; else of the instance's half */
+    uint64_t slot_offset, slot_bytes; /* if it acquires */
+    bool fixed; /* slot_offset counts from the start of the device's memory; else from the instance's half */
 };
 
 struct draft_op {
@@ -46,20 +46,20 @@ struct draft_unit {
 
 struct draft_instance {
     uint32_t unit, device;
-    uint32_t peer; /* PLAN_NONE: it fetches nothing from another device */
+    uint32_t peer; /* device that it fetches from; PLAN_NONE: it fetches nothing */
 };
 
 struct draft_shape {
     uint32_t devices;     /* 1 or more */
     uint32_t jobs;
-    uint32_t middle;      /* shards between the embedding and the head, a block each */
-    uint32_t blocks;      /* of each of them, and as many together with the head; 0: 1 and none */
+    uint32_t middle;      /* shards between the embedding and the head, one block each */
+    uint32_t blocks;      /* of each middle shard, and of the head's shard; 0: 1 and none */
     uint32_t slices;      /* of the embedding; 0: whole */
     uint64_t minibatches;
     uint32_t activations; /* enum plan_activations */
-    bool resident;        /* LOAD, STORE; else every unit copies in and out */
+    bool resident;        /* with LOAD and STORE; else every unit copies in and out */
     bool profile;         /* measured layers: no embedding, batch, loss */
-    bool direct;          /* boundaries and gradients come straight from the device before; 2 or more */
+    bool direct;          /* boundaries and gradients come straight from the previous device; 2 or more devices */
 };
 
 struct draft {
@@ -72,23 +72,23 @@ struct draft {
     uint32_t unit_count;
     struct draft_instance instances[DRAFT_INSTANCES_MAX];
     uint32_t instance_count;
-    uint64_t half_bytes, keep_bytes; /* of a device: two halves, then what is kept */
+    uint64_t half_bytes, keep_bytes; /* of a device: each half; the kept memory after both */
 };
 
 struct draft *draft_create(const struct draft_shape *shape);
 void draft_destroy(struct draft *draft);
 
-/* The unit of a pass of a shard; NULL when there is none. */
+/* Returns the unit of a pass over a shard; NULL if there is none. */
 struct draft_unit *draft_unit(struct draft *draft, uint32_t job, uint32_t shard, uint32_t pass);
 
-/* The number of the n-th instance of a unit; the test fails when there is none. */
+/* Returns the index of the n-th instance of a unit. Fails the test if there is none. */
 uint32_t draft_instance(struct draft *draft, uint32_t job, uint32_t shard, uint32_t pass,
                         uint32_t n);
 
-/* A copy of an instance's unit for this instance alone. */
+/* Returns a copy of an instance's unit that only this instance uses. */
 struct draft_unit *draft_own(struct draft *draft, uint32_t instance);
 
-/* The first operation on `stream` with a buffer of this kind; the test fails without one. */
+/* Returns the first operation on `stream` with a buffer of this kind. Fails the test if there is none. */
 uint32_t draft_find(const struct draft_unit *unit, uint32_t stream, uint32_t buffer_kind);
 struct draft_access *draft_access(struct draft_op *op, uint32_t buffer_kind);
 
@@ -98,10 +98,10 @@ void draft_drop_instance(struct draft *draft, uint32_t instance);
 void draft_repeat_instance(struct draft *draft, uint32_t instance);
 void draft_swap_instances(struct draft *draft, uint32_t a, uint32_t b);
 
-/* To a plan, through plan_builder. The draft keeps its units but loses machine and jobs. */
+/* Makes a plan by plan_builder. The draft keeps its units but loses machine and jobs. */
 void draft_build(struct draft *draft, struct plan *out);
 
-/* A correct plan of this shape. */
+/* Makes a correct plan of this shape. */
 void support_plan(const struct draft_shape *shape, struct plan *out);
 
 #endif

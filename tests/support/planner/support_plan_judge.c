@@ -45,7 +45,7 @@ static double alone_s(const struct plan *plan, const struct sim_collectives *col
 
 struct lanes {
     double busy_s[JUDGE_LANES_MAX];
-    uint32_t stream[JUDGE_LANES_MAX]; /* + 1, whose copies cross it; 0: none's */
+    uint32_t stream[JUDGE_LANES_MAX]; /* + 1: the stream whose copies cross it; 0: no stream's */
     bool met;
 };
 
@@ -70,7 +70,7 @@ static void cross_path(struct lanes *lanes, const struct hardware *hw, const str
         const struct hardware_device *device = &hw->devices[at->device];
         for (uint32_t i = 0; i < device->path_count; i++)
             cross(lanes, hw, device->path[i], op->stream == STREAM_D2H, op->bytes, at->stream);
-    } else { /* storage: one lane for both */
+    } else { /* storage: one link direction for both */
         lanes->met |= lanes->stream[JUDGE_LANES_MAX - 1] != 0 && lanes->stream[JUDGE_LANES_MAX - 1] != at->stream + 1;
         lanes->stream[JUDGE_LANES_MAX - 1] = at->stream + 1;
     }
@@ -102,7 +102,7 @@ static void read_uses(struct plan_judge *judge, const struct plan_walk_op *at)
     }
 }
 
-/* The last of a collective's operations: all begin when all can. */
+/* Joins the operations of a collective, of which `last` is the last: all begin when all can. */
 static void join(struct plan_judge *judge, uint32_t last, uint32_t count)
 {
     double ready_s = 0;
@@ -110,7 +110,8 @@ static void join(struct plan_judge *judge, uint32_t last, uint32_t count)
     for (uint32_t o = last + 1 - count; o <= last; o++) judge->ops[o].ready_s = ready_s;
 }
 
-/* Then a copy that goes at less than its links' rate may take no more of them than lasts as long as it does. */
+/* Returns true if operations slow each other. A copy slower than its links may then take no more of the links than a
+ * copy of its length. */
 static bool slows_down(const struct hardware *hw)
 {
     for (uint32_t t = 0; t < hw->type_count; t++)
@@ -214,11 +215,11 @@ static void time_lifetimes(struct plan_judge *judge, const struct trace *trace)
     }
 }
 
-/* Where one begins and another ends at the same time, both orders are right. */
+/* If one lifetime begins when another ends, both orders are right. */
 static const char *check_memory(struct plan_judge *judge, const struct trace *trace)
 {
     time_lifetimes(judge, trace);
-    static uint64_t least[JUDGE_OPS_MAX], most[JUDGE_OPS_MAX]; /* by place: what the peak can be */
+    static uint64_t least[JUDGE_OPS_MAX], most[JUDGE_OPS_MAX]; /* by place: bounds of the peak */
     memset(least, 0, trace->place_count * sizeof *least);
     memset(most, 0, trace->place_count * sizeof *most);
     double slack_s = 1e-9 * trace->makespan_s;
@@ -256,7 +257,7 @@ const char *plan_judge_spans(struct plan_judge *judge, const struct trace *trace
 
 /* --- other numbers --------------------------------------------------------------------------- */
 
-/* numbers[i], a permutation of count numbers. */
+/* Makes numbers[i] a permutation of count numbers. */
 static void shuffle(uint64_t key, uint32_t count, uint32_t *numbers)
 {
     for (uint32_t i = 0; i < count; i++) numbers[i] = i;
@@ -275,7 +276,7 @@ static void *allocate(struct plan *plan, size_t count, size_t size)
     return memory;
 }
 
-/* `array` of count elements, element i at numbers[i] of what is returned. */
+/* Returns a copy of `array` with element i at numbers[i]. */
 static void *permuted(struct plan *plan, const void *array, uint32_t count, size_t size, const uint32_t *numbers)
 {
     char *out = allocate(plan, count, size);

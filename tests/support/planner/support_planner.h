@@ -5,12 +5,12 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 
-/* `devices` equal devices of `memory_bytes`, each behind a duplex link of its own of `rate` bytes/s
- * without latency; no interference. */
+/* Makes `devices` equal devices of `memory_bytes`, each with its own duplex link of `rate` bytes/s without latency;
+ * no interference. */
 void test_hardware(struct hardware *out, uint32_t devices, uint64_t memory_bytes, double rate);
 
-/* `count` jobs of profile networks with `layers` layers each. Layer l of job j weighs parameters(j,
- * l) bytes and computes forward(j, l) ns, backward(j, l) ns. */
+/* Makes `count` jobs of profile networks with `layers` layers each. Layer l of job j has parameters(j, l) bytes and
+ * computes forward(j, l) ns, backward(j, l) ns. */
 struct test_layer {
     uint64_t parameter_bytes, boundary_bytes, activation_bytes, forward_ns, backward_ns;
 };
@@ -21,16 +21,16 @@ void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uin
 /* Layers that depend on a key; the context is a struct test_random_layers. */
 struct test_random_layers {
     uint64_t key;
-    uint64_t copy_weight; /* how heavy parameters are beside computing */
+    uint64_t copy_weight; /* weight of parameters relative to computation */
 };
 struct test_layer test_random_layer(void *context, uint32_t job, uint32_t layer);
 
-/* `count` jobs of the network that a config.json describes: sequence 16 (its own for images),
- * microbatch 2, the first, third, ... with adamw, the others with sgd. */
+/* Makes `count` jobs of the network of a config.json: sequence 16 (images have their own), microbatch 2; every other
+ * job, from the first, with adamw, the others with sgd. */
 void test_network_jobs(struct job_set *out, uint32_t count, const char *config,
                        uint64_t minibatches);
 
-/* `count` small byte-level GPT-2 jobs: blocks b, width c, sequence 16, microbatch 2. */
+/* Makes `count` small byte-level GPT-2 jobs: blocks b, width c, sequence 16, microbatch 2. */
 void test_gpt_jobs(struct job_set *out, uint32_t count, uint32_t blocks, uint32_t width,
                    uint64_t vocabulary, uint64_t minibatches);
 

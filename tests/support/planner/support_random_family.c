@@ -24,7 +24,7 @@ static uint32_t draw(uint64_t key, uint64_t counter, uint32_t low, uint32_t high
     return low + (uint32_t)random_below(key, counter, high - low + 1u);
 }
 
-/* Takes both over. */
+/* Plans, and takes machine and jobs over. */
 static bool plan_of(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                     uint64_t key, struct plan *out)
 {
@@ -44,7 +44,7 @@ static bool make_free(uint64_t key, struct plan *out)
     return true;
 }
 
-/* A chain of copies for each device, over its own link and the one of all. */
+/* Makes a chain of copies for each device, over its own link and a link that all share. */
 static bool make_one_link(uint64_t key, struct plan *out)
 {
     struct hardware hardware;
@@ -67,7 +67,8 @@ static bool make_one_link(uint64_t key, struct plan *out)
 
 /* --- one device at a time -------------------------------------------------------------------- */
 
-/* Links of their own, or one more that all share; some machines have a host that computes, and a disk. */
+/* Makes a machine with separate links, or with one more that all share; some machines have a host that computes, and
+ * a disk. */
 static void planned_machine(uint64_t key, uint64_t memory_bytes, struct hardware *out)
 {
     uint32_t devices = draw(key, 0, 1, 4), bus = UINT32_MAX;
@@ -167,7 +168,7 @@ static void minibatches_of(uint64_t key, const struct parallel *p, struct job *j
     job->parallel = *p;
 }
 
-/* Of layers known by a profile alone. */
+/* Makes a job of layers that are known only by a profile. */
 static bool parallel_profile(uint64_t key, struct parallel *p, struct plan *out)
 {
     struct job_set jobs;
@@ -214,7 +215,7 @@ static bool make_stale(uint64_t key, struct plan *out)
     return parallel_profile(key, &p, out);
 }
 
-/* Of GPT-2's blocks. */
+/* Makes a job of GPT-2 blocks. */
 static bool make_tensor(uint64_t key, struct plan *out)
 {
     static const uint32_t schedules[] = {PIPELINE_GPIPE, PIPELINE_1F1B, PIPELINE_ZB_H1, PIPELINE_TERAPIPE};

@@ -26,7 +26,7 @@ static void random_law(struct sim_test_random *random, struct hardware *hardware
     }
 }
 
-/* Some devices of two groups: behind links of their own, over those to the host, or in one memory. */
+/* Connects some devices of two groups: over links of their own, over their links to the host, or in one memory. */
 static void random_p2p(struct sim_test_random *random, struct hardware *hardware, uint32_t devices,
                        const uint32_t *number)
 {
@@ -83,13 +83,13 @@ struct draft {
     const uint32_t *number; /* of each device */
     uint32_t devices;
     bool storage;
-    bool p2p[REF_DEVICES_MAX][REF_DEVICES_MAX]; /* may the first fetch from the second? */
+    bool p2p[REF_DEVICES_MAX][REF_DEVICES_MAX]; /* [a][b]: a may fetch from b */
     uint64_t fetches;
     uint32_t host[BUFFERS], device[BUFFERS], workspace;
     uint64_t slot_first[SLOTS], slot_bytes[SLOTS];
     uint32_t live[REF_DEVICES_MAX][BUFFERS + 1]; /* slot, or PLAN_NONE; the last is the workspace */
 
-    /* the unit at hand */
+    /* the current unit */
     uint32_t at_device;
     uint32_t peer; /* PLAN_NONE until it fetches */
     uint32_t layout[16];
@@ -116,7 +116,7 @@ static void draft_buffers(struct draft *draft)
     }
     buffer.kind = BUFFER_WORKSPACE;
     draft->workspace = plan_builder_buffer(draft->builder, &buffer);
-    for (uint32_t s = 0; s < SLOTS; s++) { /* some overlap */
+    for (uint32_t s = 0; s < SLOTS; s++) { /* some slots overlap */
         draft->slot_first[s] = 50000000 * (uint64_t)sim_test_below(draft->random, 16);
         draft->slot_bytes[s] = 100000000 + 50000000 * (uint64_t)sim_test_below(draft->random, 5);
     }
@@ -136,8 +136,8 @@ static bool slot_is_free(const struct draft *draft, uint32_t device, uint32_t sl
     return true;
 }
 
-/* ACCESS_ACQUIRE when buffer `index` is not live and a slot is free; 0 when it is live; false when
- * there is no room. */
+/* Sets ACCESS_ACQUIRE if buffer `index` is not live and a slot is free, 0 if it is live. Returns false if there is
+ * no room. */
 static bool make_live(struct draft *draft, uint32_t index, uint32_t *flags)
 {
     *flags = 0;
@@ -205,7 +205,7 @@ static void draft_compute(struct draft *draft, uint32_t ops_so_far)
 {
     struct plan_access accesses[4];
     uint32_t count = 0, acquire;
-    /* Before the releases, whose ranges it must not get while they are used. */
+    /* before the releases, because the ranges are still in use */
     if (sim_test_below(draft->random, 2) && make_live(draft, BUFFERS, &acquire))
         accesses[count++] = (struct plan_access){
             .buffer = draft->workspace, .flags = ACCESS_WRITE | acquire | ACCESS_RELEASE};
@@ -254,7 +254,7 @@ static void draft_cpu(struct draft *draft, uint32_t ops_so_far)
                     random_after(draft, ops_so_far, &after));
 }
 
-/* From one host buffer to another: what they are does not matter to who times it. */
+/* Copies from one host buffer to another. Their contents do not affect times. */
 static void draft_storage(struct draft *draft, uint32_t ops_so_far)
 {
     uint32_t first = sim_test_below(draft->random, BUFFERS);
@@ -341,7 +341,7 @@ static void random_instances(struct draft *draft, uint32_t count)
         while (ops < wanted) ops += draft_op(draft, ops);
         end_instance(draft, ops);
     }
-    for (uint32_t d = 0; d < draft->devices; d++) { /* release what is left */
+    for (uint32_t d = 0; d < draft->devices; d++) { /* release the rest */
         begin_instance(draft, d);
         uint32_t ops = 0;
         for (uint32_t i = 0; i < BUFFERS; i++) ops += draft_copy_out(draft, i, true, ops);

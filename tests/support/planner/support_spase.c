@@ -33,7 +33,7 @@ void test_spase_print(const struct spase *in)
     test_json_print(out);
 }
 
-/* steps[0 .. depth) are decided. */
+/* Tries all schedules in which steps[0 .. depth) are fixed. */
 static void try_all(struct spase_list *list, struct spase_step *steps, uint32_t depth, uint64_t used, int64_t *best)
 {
     const struct spase *in = list->in;
@@ -98,7 +98,7 @@ void test_spase_tiny(uint64_t seed, uint32_t jobs_max, struct spase *out)
         for (uint32_t i = 0; i < count; i++, configs++) {
             uint32_t devices = i == 0 ? 1 : draw(seed, &c, 1, 3);
             out->configs[configs] = (struct spase_config){.parallelism = names[i], .devices = devices};
-            for (uint32_t k = 0; k < classes; k++) /* the first runs everywhere */
+            for (uint32_t k = 0; k < classes; k++) /* the first mode runs everywhere */
                 out->ticks[configs * classes + k] = i > 0 && draw(seed, &c, 0, 4) == 0
                                                         ? SPASE_NOWHERE : draw(seed, &c, 2, 24) / (i + 1) + 1;
         }

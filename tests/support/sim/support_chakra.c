@@ -90,8 +90,8 @@ const char *test_chakra_complaint(const struct hardware *hardware)
     return err.text + strlen(prefix);
 }
 
-/* Readers that look at data dependencies alone, and count them, must find the same order: nothing stands
- * only among the others, and nothing twice. */
+/* Readers that use only data dependencies, and count them, must find the same order: no dependency is missing from
+ * the data dependencies or listed twice. */
 static void check_dependencies(void)
 {
     struct chakra_trace chakra = {0};

@@ -1,4 +1,4 @@
-/* See support_live_reference.h: the rules at the top of sim/live/live.h, as plainly as they can be written. */
+/* See support_live_reference.h: the rules at the top of sim/live/live.h, written as simply as possible. */
 #include "tests/support/sim/support_live_reference.h"
 
 #include <math.h>
@@ -190,7 +190,7 @@ static double seconds_left(const struct unit *u)
     return u->rate > 0 ? u->left / u->rate : INFINITY;
 }
 
-/* By time, ends before latencies, then by number and phase. */
+/* Returns the first event: by time, ends before latencies, then by number and phase. */
 static struct unit *first_event(struct run *r)
 {
     struct unit *first = NULL;
@@ -207,8 +207,8 @@ static struct unit *first_event(struct run *r)
     return first;
 }
 
-/* Does another event come so soon after the first that rounding may turn them round? Not at the same instant: those
- * have their order. */
+/* Returns true if another event comes so soon after the first that rounding may swap them. Events at the same
+ * instant have a fixed order and do not count. */
 static bool has_rival(const struct run *r, const struct unit *first)
 {
     double at_s = seconds_left(first);

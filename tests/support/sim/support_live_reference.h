@@ -22,28 +22,27 @@ struct live_ref {
     double link_bytes[LIVE_REF_LINKS_MAX][2];
     double compute_busy_s[LIVE_REF_DEVICES_MAX];
     uint64_t units;
-    bool unclear; /* somewhere a rounding decided which of two events is the first: elsewhere it may be the other */
+    bool unclear; /* at some event, rounding decided which of two came first; another program may choose the other */
 };
 
-/* Rates flow by flow (sim_test_slow_share()), everything looked through for every event. Copies cost the
- * latencies of their links and their bytes. */
+/* Runs live dispatch with rates computed flow by flow (sim_test_slow_share()), scanning everything at every event.
+ * Copies cost the latencies of their links and their bytes. */
 void live_reference_run(const struct instance *in, const struct hardware *hardware, enum live_ref_rule rule,
                         struct live_ref *out);
 
 /* --- workload W, any size ---------------------------------------------------------------------- */
 
 struct live_ref_rounding {
-    bool twice; /* a forward pass takes 0.080 + 0.00008 k seconds as doubles add up; else the double
-                   nearest to that */
-    bool sums;  /* what is left of a model is sums and differences of such doubles; else exact */
+    bool twice; /* a forward pass takes 0.080 + 0.00008 k seconds, added in double; else the double nearest to the
+                   sum */
+    bool sums;  /* the remaining work of a model is made of sums and differences of such doubles; else exact */
 };
 
-/* The makespan, by an event list and rates by water-filling in each group: the arithmetic that the
- * published figures were made with. */
+/* Returns the makespan, with an event list and water-filling in each group: the arithmetic of the published figures. */
 double live_reference_workload(const struct workload *w, struct live_ref_rounding rounding);
 
-/* The same arithmetic for sim/live/live.h: what units compute for, rounded twice, as options->compute_s (the
- * caller frees it), and a policy that ranks by such sums. One workload at a time. */
+/* The same arithmetic for sim/live/live.h: computation times, rounded twice, as options->compute_s (the caller frees
+ * it), and a policy that ranks by such sums. One workload at a time. */
 double *live_reference_compute_s(const struct workload *w);
 const struct policy *live_reference_policy(const struct workload *w);
 

@@ -1,11 +1,11 @@
 /*
- * Workload W alone, with the arithmetic of the program that its makespans were published with.
+ * Only workload W, with the arithmetic of the program that made the published makespans.
  *
- * Those depend on it. Times of W feed back through shared links, so that a difference in the last bit
- * grows tenfold every hundred seconds or so of virtual time and decides, in the end, who is chosen: the
- * figure after 872 s is one of many that correct programs find within 0.1 %. So the test of an engine has
- * to round as the reference does: remaining -= rate * elapsed for each flow of a group at each event of
- * the group, and end = now + the least remaining / rate.
+ * The makespans depend on that arithmetic. Times of W feed back through shared links, so a difference in the last bit
+ * grows tenfold about every hundred seconds of virtual time and finally decides which model is chosen: the figure after
+ * 872 s is one of many that correct programs find within 0.1 %. So the test of an engine has to round as the reference
+ * does: remaining -= rate * elapsed for each flow of a group at each event of the group, and end = now + the least
+ * remaining / rate.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -314,7 +314,7 @@ static void destroy_sums(void *state)
     free(sums);
 }
 
-/* Asked once for each pass of a model, in turn. */
+/* Called once for each pass of a model, in turn. */
 static double rank_sums(void *state, const struct policy_view *view, uint32_t m)
 {
     struct sums *sums = state;

@@ -72,7 +72,7 @@ void support_serving_cuts(struct serving *in, struct serving_cuts *out)
     assert_int_equal(serving_cuts_make(&in->arena, in, shapes, count, out, &err), STATUS_OK);
 }
 
-/* One simulation; latencies must be released. */
+/* Runs one simulation; latencies must be released. */
 uint32_t support_serve(const struct serving_cuts *cuts, const struct serving_placement *placement,
                          const struct traffic *traffic, bool admit_all, double **latency_s)
 {

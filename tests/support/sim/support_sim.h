@@ -11,7 +11,7 @@
 
 /* --- numbers -------------------------------------------------------------------------------- */
 
-/* Draws in order from one stream of base/random.h. */
+/* Random numbers in order from one stream of base/random.h. */
 struct sim_test_random {
     uint64_t key;
     uint64_t drawn;
@@ -30,7 +30,7 @@ void sim_test_assert_close(double a, double b, double scale, const char *what, c
 
 struct sim_test_flow {
     const struct sim_path *path;
-    double cap; /* in force, instead of the path's */
+    double cap; /* used instead of the path's cap */
     double rate;
     bool frozen;
 };
@@ -40,9 +40,9 @@ double sim_test_weight(const struct sim_link *links, const struct sim_path *path
 double sim_test_load(const struct sim_link *links, const struct sim_test_flow *flows,
                      uint32_t count, uint32_t link_dir);
 
-/* Textbook progressive filling, flow by flow: raise every rate that is not frozen by the largest
- * step that breaks no cap and no link; freeze the flows that cannot go on; repeat. Those of each priority of
- * their paths when all before them are frozen. */
+/* Textbook progressive filling, flow by flow: raises every rate that is not frozen by the largest step that breaks
+ * no cap and no link; freezes the flows that cannot go on; repeats. The flows of a priority follow after all flows
+ * of higher priorities are frozen. */
 void sim_test_slow_share(const struct sim_link *links, uint32_t link_count,
                          struct sim_test_flow *flows, uint32_t count);
 
@@ -50,11 +50,11 @@ void sim_test_slow_share(const struct sim_link *links, uint32_t link_count,
 
 enum { SIM_TEST_LINKS_MAX = 512, SIM_TEST_TYPES_MAX = 2 };
 
-/* `devices` devices of 1 TB without links; back end "cuda" (each a domain) or "host". */
+/* Makes `devices` devices of 1 TB without links; back end "cuda" (each a domain) or "host". */
 void sim_test_machine(struct hardware *out, const char *backend, uint32_t devices);
 uint32_t sim_test_link(struct hardware *hardware, double bytes_per_s, double latency_s,
                        bool duplex);
-/* The next link on the way from the host to the device. */
+/* Adds the next link on the way from the host to the device. */
 void sim_test_connect(struct hardware *hardware, uint32_t device, uint32_t link);
 
 struct sim_test_law {
@@ -64,25 +64,25 @@ void sim_test_interfere(struct hardware *hardware, uint32_t type, struct sim_tes
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
-/* Takes the machine over. `jobs` jobs of one opaque layer each, named job-0, job-1 ... */
+/* Takes the machine over. Makes `jobs` jobs of one opaque layer each, named job-0, job-1 ... */
 struct plan_builder *sim_test_builder(struct hardware *hardware, uint32_t jobs);
 
 uint32_t sim_test_work(struct plan_builder *builder, uint64_t ns);
 
-/* One unit on buffers of its own: a copy in, a computation, a copy out; what is 0 is left out. */
+/* One unit on buffers of its own: a copy in, a computation, a copy out; parts of size 0 are left out. */
 struct sim_test_unit {
     uint32_t job, number;
     uint64_t in_bytes, compute_ns, out_bytes;
 };
 uint32_t sim_test_unit(struct plan_builder *builder, const struct sim_test_unit *unit);
 
-/* Append an instance; its memory is the device's `slot`-th range of 1 GB. */
+/* Appends an instance; its memory is the device's `slot`-th range of 1 GB. */
 void sim_test_run_on(struct plan_builder *builder, uint32_t unit, uint32_t device, uint32_t slot);
 
-/* The builder is destroyed. */
+/* Makes the plan and destroys the builder. */
 void sim_test_finish(struct plan_builder *builder, struct plan *out);
 
-/* sim_run() that must succeed, with spans; the trace passes trace_check(). */
+/* Outcome of a sim_run() with spans that must succeed; the trace passes trace_check(). */
 struct sim_test_outcome {
     struct sim_result result;
     struct trace trace;
@@ -90,7 +90,7 @@ struct sim_test_outcome {
 void sim_test_simulate(const struct plan *plan, struct sim_test_outcome *out);
 void sim_test_release(struct sim_test_outcome *outcome);
 
-/* The makespan of a finished builder's plan; everything is released. */
+/* Returns the makespan of the builder's plan. Releases everything. */
 double sim_test_makespan(struct plan_builder *builder);
 
 #endif

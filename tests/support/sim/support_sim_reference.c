@@ -76,7 +76,7 @@ static void expand(struct reference *r)
                                 position++);
 }
 
-/* Do operations `a` < `b` use the same thing by these accesses? */
+/* Returns true if accesses i of `a` and k of `b`, a < b, touch the same buffer. */
 static bool same_thing(const struct reference *r, uint32_t a, uint32_t i, uint32_t b, uint32_t k)
 {
     return access_of(r, a, i)->buffer == access_of(r, b, k)->buffer &&
@@ -165,8 +165,8 @@ uint32_t sim_reference_path(const struct ref_op *op)
     return op->device * 2 + (op->op->stream == STREAM_D2H || op->op->stream == STREAM_WRITE);
 }
 
-/* The hops of one device's part of a direct path: link by link from the device, until one that the
- * other's part has as well. */
+/* Adds the hops of one device's part of a direct path: link by link from the device to the first link that the other
+ * part has as well. */
 static void add_part(struct sim_path *path, const struct hardware_network *part,
                      const struct hardware_network *other, uint32_t direction)
 {
@@ -193,7 +193,7 @@ static void find_p2p_paths(struct reference *r)
             for (uint32_t h = 0; h < path->hop_count; h++)
                 path->cap_bytes_per_s =
                     fmin(path->cap_bytes_per_s, r->links[path->hops[h].link].bytes_per_s);
-            if (path->hop_count == 0) /* one memory, which a copy reads and writes */
+            if (path->hop_count == 0) /* one memory, which the copy reads and writes */
                 path->cap_bytes_per_s =
                     fmin(path->cap_bytes_per_s,
                          hardware->types[hardware->devices[d].type].memory_bandwidth.value / 2);
@@ -265,7 +265,7 @@ static bool same_domain(const struct reference *r, const struct ref_op *a, const
     return a->device == b->device || r->plan->hardware.backend[0] == 'h';
 }
 
-/* How many active operations of the kind feel `op`, itself left out. */
+/* Returns the number of other active operations of the kind that feel `op`. */
 static uint32_t others(const struct reference *r, const struct ref_op *op, uint32_t kind)
 {
     uint32_t count = 0;
@@ -291,7 +291,7 @@ static uint32_t rate_copies(struct reference *r, struct sim_test_flow *flows)
         struct ref_op *op = &r->ops[o];
         if (op->state != REF_ACTIVE || op->op->kind != OP_COPY) continue;
         const struct sim_path *path = &r->paths[sim_reference_path(op)];
-        struct sim_test_law law = {0}; /* storage neither slows nor is slowed */
+        struct sim_test_law law = {0}; /* storage neither slows others nor is slowed */
         if (!is_storage(op)) law = law_of(r, op->device);
         double cap = path->cap_bytes_per_s;
         if (copies_capped(law))
@@ -382,7 +382,7 @@ static void end_op(struct reference *r, struct ref_op *op)
         r->link_bytes[path->hops[h].link * 2 + path->hops[h].direction] += (double)op->op->bytes;
 }
 
-/* To the next change; false when nothing runs. */
+/* Advances to the next change. Returns false if nothing runs. */
 static bool step(struct reference *r)
 {
     static struct sim_test_flow flows[REF_DEVICES_MAX * 3 + 2];

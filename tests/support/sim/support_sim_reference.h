@@ -1,10 +1,9 @@
 /*
- * A second simulator: slow, naive, and sharing nothing with sim/ but the plan's tables and
- * models/cost/cost.h.
+ * A second simulator: slow, naive, and independent of sim/. It shares only the plan's tables and models/cost/cost.h.
  *
- * It expands all operations, finds what each waits for by comparing it with every one before it (rule
- * 2 of plan.h as it is written), and advances all running operations from one change to the next with
- * rates computed flow by flow.
+ * It expands all operations and compares each with every earlier one to find the operations that it waits for (rule 2
+ * of plan.h as it is written). It advances all running operations from one change to the next with rates computed flow
+ * by flow.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SIM_REFERENCE_H
 #define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SIM_REFERENCE_H
@@ -19,8 +18,8 @@ enum ref_state { REF_WAITING, REF_LATENCY, REF_ACTIVE, REF_DONE };
 
 struct ref_op {
     const struct plan_op *op;
-    uint32_t device, stream, instance; /* instance: of all */
-    uint32_t peer; /* of a P2P copy, where it comes from */
+    uint32_t device, stream, instance; /* instance: in the whole plan */
+    uint32_t peer; /* source of a P2P copy */
     uint32_t lifetime[REF_ACCESSES_MAX]; /* of each access; 0: host */
     enum ref_state state;
     double left;  /* seconds of latency, then volume or seconds of computation */
@@ -50,10 +49,10 @@ struct reference {
     double stream_busy_s[REF_DEVICES_MAX * STREAM_HOST + 4];
 };
 
-/* Fails the test when an operation is left over. */
+/* Fails the test if an operation is left over. */
 void sim_reference_run(const struct plan *plan, struct reference *reference);
 
-/* The path of a copy, as an index into paths. */
+/* Returns the path of a copy, as an index into paths. */
 uint32_t sim_reference_path(const struct ref_op *op);
 
 #endif

@@ -1,4 +1,4 @@
-/* See support_swarm_reference.h. Times are kept with everything that will happen; "never" is HUGE_VAL. */
+/* See support_swarm_reference.h. Each object has the times of its future events; "never" is HUGE_VAL. */
 #include "tests/support/sim/support_swarm_reference.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ enum where { AT_REST, IN_LINE, ON_THE_WAY, AT_PEER, OUT_OF_PATIENCE, NOBODY };
 /* A microbatch, or the piece of the state that a peer fetches. */
 struct load {
     enum where where;
-    int from, to; /* -1: nobody */
+    int from, to; /* -1: none */
     double bytes, due_s;
     uint64_t ticket; /* its place in the line */
     /* microbatches only */
@@ -80,10 +80,11 @@ static void depart(struct slow *w, int l)
     double there_s = sent_s;
     if (load->bytes > 0 && to->down_free_s > there_s) there_s = to->down_free_s;
     load->where = ON_THE_WAY;
-    load->due_s = there_s + latency_s + to->group->latency_s; /* rounded as there: peers alike are equals to the bit */
+    load->due_s = there_s + latency_s + to->group->latency_s; /* rounded as there, so that equal peers have equal
+                                                                 times to the bit */
 }
 
-/* The first in line goes, if the link is free. */
+/* The first in line goes if the link is free. */
 static void look_at_link(struct slow *w, int p)
 {
     int first = -1;

@@ -1,7 +1,7 @@
 /*
- * The rules of sim/swarm/swarm.h once more, as slowly and plainly as can be: what happens next is searched for among
- * everything there is, lines are sequence numbers, and nothing is shared with the simulator but the description of
- * swarms. Failures by a trace; no chance, no rebalancing, no fixed pipelines.
+ * The rules of sim/swarm/swarm.h again, as slowly and simply as possible: the next event is searched among all objects,
+ * lines are sequence numbers, and only the description of swarms is shared with the simulator. Failures by a trace; no
+ * chance, no rebalancing, no fixed pipelines.
  */
 #ifndef SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SWARM_REFERENCE_H
 #define SPILLWAY_TESTS_SUPPORT_SIM_SUPPORT_SWARM_REFERENCE_H
