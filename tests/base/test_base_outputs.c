@@ -1,7 +1,7 @@
 /*
- * base/files/outputs.h and base/files/file_kind.h: an output that is an input is seen whichever is named first, through
- * links, ".." and second names; files of another kind are kept; two outputs of one file are refused; --force allows
- * what it should.
+ * base/files/outputs.h and base/files/file_kind.h: an output that is also an input is found in either order, through
+ * links, ".." and second names; files of another kind are kept; two outputs to one file are refused; --force permits
+ * exactly the documented cases.
  */
 #include <setjmp.h>
 #include <stdarg.h>

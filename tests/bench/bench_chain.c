@@ -1,21 +1,21 @@
 /*
- * Keep, swap and recompute: how often the optimum is proven and how far it is from the bound where it
- * is not, beside the rules of others. Processor time is of this process and of the solver's: the limit
- * is one of wall time, so that on a busy machine the two tell what would be proven on an idle one.
+ * Keep, swap and recompute: how often the optimum is proven, how far unproven results are from the bound, and the
+ * results of published rules. Processor time is that of this process and the solver's; the limit is wall time, so on a
+ * busy machine the two together show what an idle machine would prove.
  *
  *     bench_chain [LIMIT SECONDS [INSTANCES [FIRST LAYERS [LAST LAYERS]]]]
  *
- * Limits of 8 to 20 s on two cores that others kept busy (about a sixth of wall time was ours), 20
- * chains of each length; proven with at most a second of processor time; its median; the worst gap:
+ * Limits of 8 to 20 s on two busy cores (about a sixth of wall time was available), 20 chains of each length; number
+ * proven with at most a second of processor time; median of that time; worst gap:
  *
  *     layers      12         24         48                  96
  *     identical   20  .00    20  .01    20  .01             20  .21
  *     cnn         20  .00    20  .01    20  .12             19  .28  0.006 %
  *     random      20  .00    20  .05    16  .08  0.09 %     14  .23  0.04 %
  *
- * With a limit of 3 s on two cores of which one was idle: the same, but for 18 of the 20 cnn of 96 (the 19th took 1.09
- * s). One more random chain of 96 layers is proven later. Of the nine that stay open, the fluid program's bound is
- * within 10 ticks of the makespan for six.
+ * A limit of 3 s on two cores, one of them idle: the same, except 18 of the 20 cnn chains of 96 (the 19th took 1.09 s).
+ * One more random chain of 96 layers is proven later. For six of the nine open chains, the fluid program's bound is
+ * within 10 ticks of the makespan.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static double above(int64_t value, int64_t base)
     return 100 * (double)(value - base) / (double)base;
 }
 
-/* Of this process and its children. */
+/* Returns the seconds of this process and its children. */
 static double processor_s(void)
 {
     double sum = 0;

@@ -1,19 +1,17 @@
 /*
- * How fast are events? Not a test: prints activities per second, and what they cost.
+ * Measures the cost of events. Not a test: prints activities per second.
  *
- *     bench_engine [speed [REPETITIONS]]    workload W by sim/live/live.h, and by SimGrid where that was found when
- *                                           this was built, in turn
+ *     bench_engine [speed [REPETITIONS]]    workload W by sim/live/live.h, in turn with SimGrid if the build found it
  *     bench_engine growth                   memory and time for n, 2 n ... 64 n minibatches; up to 512 devices
- *     bench_engine rates                    a flow's beginning, end and re-rating beside 0 to 4095 others
+ *     bench_engine rates                    a flow's beginning, end and re-rating among 0 to 4095 other flows
  *     bench_engine instructions             of an activity and of a re-rating, counted by valgrind
  *     bench_engine files G M S B            write W and its machine here, for
  *                                           spillway simulate --dispatch live --policy lrtf-emptiest \
  *                                               --hw ./W-machine.json W.json
  *
- * Times are CPU time of a process of its own for each run, as other work on the machine does not count; that of
- * sim/live/live.h includes making and releasing its tables, that of SimGrid is of its loop alone. SimGrid
- * rounds its sharing to 1e-5, so that its makespans differ (tests/support/sim/support_live_workload.c says why so
- * little matters so much).
+ * Each run is a process of its own, and times are its CPU time, because other work on the machine must not count. The
+ * time of sim/live/live.h includes making and releasing its tables; SimGrid's time is only its loop. SimGrid rounds its
+ * sharing to 1e-5, so its makespans differ (tests/support/sim/support_live_workload.c says why).
  */
 #include <inttypes.h>
 #include <math.h>
@@ -205,7 +203,7 @@ static void measure_growth(void)
 
 /* --- rates ------------------------------------------------------------------------------------- */
 
-/* What is on the link. */
+/* The kind of traffic on the link. */
 enum mix { ALIKE, UNLIKE, MIX_COUNT };
 static const char *const mix_names[MIX_COUNT] = {"alike", "unlike"};
 
@@ -291,7 +289,7 @@ static uint64_t count_instructions(const char *program, const char *arguments)
     return count;
 }
 
-/* What twice as much costs more. */
+/* Counts instructions by the difference of two runs, one with twice the work. */
 static void measure_instructions(const char *program)
 {
     static const struct workload workloads[] = {{8, 16, 24, 4}, {64, 256, 24, 2}, {512, 2048, 24, 1}};

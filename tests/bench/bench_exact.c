@@ -1,25 +1,23 @@
 /*
- * How good shard schedules are, and how much of that is proven.
+ * The quality of shard schedules, and how much of it is proven.
  *
- *   1  small: 300 instances of each of four copy regimes, 2 to 4 devices, 3 to 6 jobs, 2 to 4 shards
- *      (chains of 2 S - 1 units, 9 to 42 tasks): how many are proven optimal, how often and by how
- *      much the search alone misses the optimum. `core`: as many of at most 16 tasks with copies, 28
- *      without (the sizes that exact methods were known to settle).
- *   2  large: 100 instances of each regime, 8 devices, 12 to 24 jobs, 4 to 8 shards, 2 to 8
- *      minibatches: gap of one second's search on two cores (two searches) to the bound, beside Hydra's LRTF;
- *      by its name, of one regime.
+ *   1  small: 300 instances of each of four copy regimes, 2 to 4 devices, 3 to 6 jobs, 2 to 4 shards (chains of 2 S - 1
+ *      units, 9 to 42 tasks): the number proven optimal; how often and by how much the search without proof misses the
+ *      optimum. `core`: the same number of instances of at most 16 tasks with copies, 28 without (the sizes that exact
+ *      methods were known to solve).
+ *   2  large: 100 instances of each regime, 8 devices, 12 to 24 jobs, 4 to 8 shards, 2 to 8 minibatches: gap between
+ *      one second's search on two cores (two searches) and the bound, next to Hydra's LRTF. The name of a regime
+ *      selects that regime.
  *   3  huge: 64 devices, 256 jobs of 24 shards, one second.
  *      Mean gaps of 2, measured in seconds of cpu time of each search (two cores shared with many others, which costs
- *      some tenths; AMD EPYC, Zen 4): tight 2.51 (100 instances), the median 1.86, nine in ten below 4.8, the most
- *      9.5 %; with fewer than two jobs a device 3.4 % of 35. Passes of local search that crossed random devices, in
- *      one search, left 2.79 within the same hour, more in 88 of the 100. A second of wall time with both cores idle:
- *      2.42 %, the most 9.4. The two worst come from 9.5 and 8.6 to 6.9 and 4.0 % in 15 s of one search: there it is
- *      the search that is far off. With the former passes compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30).
- *      Of 3, two instances of tight and copy, likewise: 2.5 and 0.7 %.
+ *      some tenths; AMD EPYC, Zen 4): tight 2.51 (100 instances), median 1.86, nine in ten below 4.8, at most 9.5 %;
+ *      the 35 instances with fewer than two jobs per device 3.4 %. A second of wall time with both cores idle: 2.42 %,
+ *      at most 9.4. In 15 s of one search the two worst gaps fall from 9.5 and 8.6 to 6.9 and 4.0 %: there the search
+ *      is far from the optimum. Compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30). Of 3, two instances of
+ *      tight and copy, likewise: 2.5 and 0.7 %.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
- *   5  solvers: small instances of growing size, the same integer program (MPS) given to GLPK and to CBC
- *      where it is installed, beside branch and bound. All start knowing the search's value; a solver is
- *      stopped after EXACT SECONDS.
+ *   5  solvers: small instances of growing size; the same integer program (MPS) for GLPK and, if installed, CBC,
+ *      next to branch and bound. All start with the search's value; a solver is stopped after EXACT SECONDS.
  *
  * Small, CPU seconds, 300 instances of each regime, 60 s of proof (two shared cores; search, bounds and proof):
  *
@@ -27,15 +25,15 @@
  *     compute   300      0.000,  0.14            99.7 %           0.002 %
  *     hidden    300      0.011,  2.1             100              0.000
  *     tight     300      0.30,  41               100              0.000
- *     copy      299      0.62,  66               99.3             0.071, nearly all of it the one that is
- *                                                                 open (seed 126), against its bound
+ *     copy      299      0.62,  66               99.3             0.071, nearly all of it from the one open instance
+ *                                                                 (seed 126), against its bound
  *
  * Durations of forward passes are 4 to 20 ticks, 40 to 200 in 3.
  *
  * usage: bench_exact [small|core|large|compute|hidden|tight|copy|huge|fig7|solvers|all]
  *                    [INSTANCES [EXACT SECONDS]]
- * Prints one line a regime. Times depend on the machine; the rest on the seed (the instance's number)
- * and, where a second is given, a little on the machine.
+ * Prints one line per regime. Times depend on the machine. The rest depends on the seed (the instance's number) and, if
+ * the search is limited to a second, a little on the machine.
  */
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +70,7 @@ struct figures {
     double *seconds;               /* bounds, search and proof */
 };
 
-/* Instances of more than *tasks tasks are left alone; *tasks is then how many this one has. */
+/* Skips instances of more than *tasks tasks. *tasks becomes the number of tasks of this instance. */
 static struct certificate solve(const struct instance_random *options,
                                 const struct certify_options *limits, uint32_t *tasks, int64_t *lrtf)
 {

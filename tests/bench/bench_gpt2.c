@@ -1,14 +1,13 @@
 /*
- * A whole training step of a resident GPT-2 against its matrix products alone.
+ * A whole training step of a resident GPT-2, compared with only its matrix products.
  *
  *     bench_gpt2 [--network gpt2] [--threads 2] [--microbatch 4] [--sequence 64] [--rounds 9]
  *
- * No plan, no device: unit_compute() over the embedding and one shard of all the rest, AdamW. A round
- * is one step and, right behind it, the products of its linear layers by the same library with the
- * same operands in the same places, so that both see the same machine. Printed are medians, and half
- * the distance between the quartiles as the spread; the ratio is taken round by round. GFLOP/s count
- * the linear layers' products, in both lines. Then the steps of some more rounds with a clock around
- * every kernel.
+ * No plan, no device: unit_compute() over the embedding and one shard of the rest, AdamW. A round is one step and,
+ * right after it, the products of its linear layers by the same library with the same operands in the same places, so
+ * that both see the same machine. Prints medians, with half the distance between the quartiles as the spread; the ratio
+ * is computed per round. GFLOP/s count the linear layers' products, in both lines. Then some more rounds run with a
+ * clock around every kernel.
  *
  * The goal: step / products <= 1.3 for GPT-2 124M at B 4, T 64 and at B 1, T 1024.
  */

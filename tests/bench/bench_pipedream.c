@@ -1,18 +1,18 @@
 /*
- * Table 1 of PipeDream (Narayanan et al., SOSP 2019), as far as layer profiles of its networks are published, simulated
- * end to end: the configuration that it reports against data parallelism on the same workers, both as plans. Not a
- * test: prints a table, whose figures docs/instances/README.md has.
+ * Simulates Table 1 of PipeDream (Narayanan et al., SOSP 2019) for the networks whose layer profiles are published: the
+ * reported configuration against data parallelism on the same workers, both as plans. Not a test: prints the table of
+ * docs/instances/README.md.
  *
- *     configuration   asynchronous 1F1B; of 15-1 the layers are cut where PipeDream's formula is least for workers on
- *                     one level at the NIC's rate, straight pipelines where the slowest stage is fastest. Replicas
- *                     exchange the gradients of a stage in up to BUCKETS parts, each beside the backward passes over
- *                     those in front
- *     data parallel   one stage whose layers are in at most CHUNKS runs: the all-reduce of a run's gradients goes on
- *                     beside the backward passes over those in front, by the fastest algorithm
- *     speed-up        samples/s once the pipeline is full, over samples/s of data parallelism
+ *     configuration   asynchronous 1F1B. With 15-1, the layers are cut where PipeDream's formula is least for workers
+ *                     on one level at the NIC's rate; straight pipelines are cut so that the slowest stage is fastest.
+ *                     Replicas exchange the gradients of a stage in up to BUCKETS parts, each during the backward
+ *                     passes over earlier parts
+ *     data parallel   one stage whose layers are in at most CHUNKS runs: the all-reduce of a run's gradients, by the
+ *                     fastest algorithm, runs during the backward passes over earlier runs
+ *     speed-up        samples/s of the full pipeline, over samples/s of data parallelism
  *
- * Minibatches are the paper's, for each worker; profiles are of one GPU with other ones, and are scaled. Only AlexNet,
- * ResNet-50, VGG16 and GNMT-8 have profiles here.
+ * Minibatches per worker are the paper's. Profiles were measured on one GPU with other minibatches, and are scaled.
+ * Only AlexNet, ResNet-50, VGG16 and GNMT-8 have profiles here.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
                                .backward_ns = p->backward_ns};
 }
 
-/* Seconds of so many minibatches; memory is as much as it takes, for it is not what the paper's Table 1 is about. */
+/* Returns the seconds of these minibatches. Memory is unlimited, because the paper's Table 1 is about time. */
 static double makespan_s(const struct row *row, struct network *network, const struct parallel *parallel,
                          uint64_t minibatches)
 {
@@ -89,7 +89,7 @@ static double makespan_s(const struct row *row, struct network *network, const s
     return seconds;
 }
 
-/* Of a minibatch, once the pipeline is full: one of `few` longer trainings less a shorter one. */
+/* Returns the seconds per minibatch of a full pipeline: a longer training minus a shorter one. */
 static double interval_s(const struct row *row, struct network *network, const struct parallel *parallel, uint64_t few)
 {
     return (makespan_s(row, network, parallel, 3 * few) - makespan_s(row, network, parallel, few)) / (2 * (double)few);
@@ -147,7 +147,7 @@ static void print_row(const char *folder, const struct row *row)
     arena_release(&arena);
 }
 
-/* The folder with the profiles, if it is not that of a tree that this is run in. */
+/* The argument is the folder with the profiles, if this does not run in the source tree. */
 int main(int argc, char **argv)
 {
     printf("| network | cluster | stages | data parallel, samples/s | pipeline | speed-up | published | error |\n"

@@ -1,11 +1,10 @@
 /*
- * How long Sharded-LRTF takes, and how far its plans are from the bound, on the two sizes that the
- * simulator is measured on: (devices, models, shards, minibatches) = (8, 16, 24, 50) and
- * (64, 256, 24, 20). Every shard weighs 200 to 400 MB and computes 80 to 160 ms forward and twice
- * that backward; four devices share a 20 GB/s host link.
+ * The time of Sharded-LRTF and the distance of its plans from the bound, for the two sizes that the simulator is
+ * measured with: (devices, models, shards, minibatches) = (8, 16, 24, 50) and (64, 256, 24, 20). Every shard has 200 to
+ * 400 MB and computes 80 to 160 ms forward and twice that backward; four devices share a 20 GB/s host link.
  *
- * Prints, for each size: seconds of the scheduler alone and of the whole planner (partition, units,
- * folding, bound, check), the simulated makespan over the lower bound. Medians of five.
+ * Prints, for each size: seconds of the scheduler and of the whole planner (partition, units, folding, bound, check),
+ * and the simulated makespan over the lower bound. Medians of five.
  */
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +32,7 @@ static struct test_layer layer(void *context, uint32_t job, uint32_t number)
                                .backward_ns = 2 * forward};
 }
 
-/* Groups of four devices behind one simplex link. */
+/* Connects groups of four devices through one simplex link. */
 static void share_host_links(struct hardware *hw)
 {
     uint32_t groups = (hw->device_count + 3) / 4;

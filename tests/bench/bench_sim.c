@@ -235,7 +235,7 @@ static int compare_doubles(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Of this process: other work on the machine does not count. */
+/* Returns the CPU time of this process, which excludes other work on the machine. */
 static double cpu_s(void)
 {
     struct timespec now;

@@ -1,17 +1,17 @@
 /*
- * How good SPASE schedules are, and how much of that is proven.
+ * The quality of SPASE schedules, and how much of it is proven.
  *
- *   small      12 jobs, one node of 8, 4 parallelisms, every count of devices (`powers`: 1, 2, 4, 8): value
- *              after 0.1 s and 10 s, proofs in 10 s; what is open by then gets PROOF SECONDS more, so that
- *              gaps are to the optimum or to the best bound
+ *   small      12 jobs, one node of 8, 4 parallelisms, every count of devices (`powers`: 1, 2, 4, 8): value after 0.1 s
+ *              and 10 s, proofs in 10 s. Open instances get PROOF SECONDS more, so that gaps are to the optimum or to
+ *              the best bound
  *   large      64 jobs, 4 nodes of 8: gap to the bound after 10 s
- *   published  Saturn's own formulation, and ours (flow), by GLPK and by CBC for 10 s each: what the
- *              solver claims, and what its schedule really takes
- *   baselines  the same instances by Saturn's four baselines and ours, then with introspection
- *   FILE       an instance's file: the baselines on it
+ *   published  Saturn's own formulation and the flow formulation, by GLPK and by CBC for 10 s each: the solver's value,
+ *              and the real value of its schedule
+ *   baselines  the same instances by Saturn's four baselines and by our search, then with introspection
+ *   FILE       the baselines on an instance's file
  *
- * Seeds are 1, 2, 3 ... Times depend on the machine; with a time limit so does, a little, the rest. Seconds
- * of ours are the processor's: a limit is stretched by what a busy loop loses to others just before.
+ * Seeds are 1, 2, 3 ... Times depend on the machine; with a time limit the rest does so a little. Our seconds are
+ * processor time: a limit is stretched by the share that a busy loop lost to other programs just before.
  *
  * usage: bench_spase small|powers|large|published|baselines|FILE [INSTANCES [PROOF SECONDS]]
  */

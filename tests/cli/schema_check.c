@@ -3,9 +3,9 @@
  *
  * usage: schema_check SCHEMA_FOLDER FILE...
  *
- * Prints a line for each value that has a schema: "NAME FILE" when it fits, and on standard error what is wrong when it
- * does not. A file that ends in .jsonl holds a value a line. Files of other programs are left out. Exit code 1 when a
- * value does not fit, 2 when a file or the folder cannot be read.
+ * Prints a line for each value that has a schema: "NAME FILE" if it fits, or the fault on standard error. A file that
+ * ends in .jsonl holds one value per line. Files of other programs are skipped. Exit code 1 if a value does not fit, 2
+ * if a file or the folder cannot be read.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * cli/machine/cli_runs.h, cli/machine/cli_calibrate_split.h and cli/machine/cli_calibrate_fit.h (label: fast): files of
- * measured runs, what is wrong with them to the column, which of them judge, and a fit that finds its way back from
- * runs that were predicted with other figures.
+ * measured runs, their faults to the column, the choice of held-out runs, and a fit that recovers the values that the
+ * runs were predicted with.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -204,7 +204,7 @@ static void wrong_splits_are_named(void **state)
 
 enum { RUNS = 60 };
 
-/* Runs of small and large networks, alone and in tensor groups: enough to tell the figures apart. */
+/* Makes runs of small and large networks, with and without tensor groups: enough to tell the values apart. */
 static void make_runs(struct measured_run runs[RUNS])
 {
     for (uint32_t i = 0; i < RUNS; i++) {
@@ -216,7 +216,7 @@ static void make_runs(struct measured_run runs[RUNS])
     }
 }
 
-/* Products at 0.9 of what was sustained, kernels dispatched in 1.3 of the time: the fit sees it in the runs. */
+/* Products run at 0.9 of the sustained rate and kernels are dispatched in 1.3 of the time; the fit recovers both. */
 static void a_fit_finds_its_way_back(void **state)
 {
     (void)state;

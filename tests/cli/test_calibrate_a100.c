@@ -1,7 +1,7 @@
 /* label: long
- * The A100's figures of the catalogue (models/hardware/hardware_catalogue.c) are what
- * cli/machine/cli_calibrate_fit.h makes of the runs that they are said to be fitted to: begun with them, a fit stays
- * at them, and those that it has not seen are as far off as is said. */
+ * The A100's values in the catalogue (models/hardware/hardware_catalogue.c) are the result of
+ * cli/machine/cli_calibrate_fit.h for the runs that they cite: a fit that starts with them stays there, and the
+ * error on runs that the fit has not seen is the stated one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,11 +17,11 @@
 #define DATA SOURCE_DIR "/plots/papers/data/"
 static const char machine[] = "dgx-a100-80gb";
 
-/* What plots/papers/README.md has in its command. */
+/* The files of the command in plots/papers/README.md. */
 static const struct {
     const char *path;
     double weight;
-    double most; /* of the mean error of the runs between, as docs/accuracy.md has it, and a bit */
+    double most; /* limit of the mean error of the runs between: the value in docs/accuracy.md and a little more */
 } files[] = {
     {DATA "vtrain_single_a100.csv", 12, 0.044},  {DATA "vtrain_multi_a100.csv", 9, 0.090},
     {DATA "megatron_table1.csv", 1, 0.040},      {DATA "megatron_fig11.csv", 1, 0.095},

@@ -1,6 +1,6 @@
 /* label: medium
- * cli/bench/cli_bench.h: samples and pairs of made-up results by hand; what is found on instances and on jobs
- * against the functions that make schedules and plans; that bounds bound and searches search.
+ * cli/bench/cli_bench.h: samples and pairs of made-up results by hand; results on instances and jobs against the
+ * functions that make schedules and plans; bounds are bounds, and searches search.
  */
 #include <setjmp.h>
 #include <stdarg.h>

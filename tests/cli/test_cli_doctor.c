@@ -93,7 +93,7 @@ static const struct cli_finding *finding(const struct cli_doctor *doctor, const 
     return NULL;
 }
 
-/* This one alone is not well. */
+/* Expects this finding; every other finding must be healthy. */
 static void expect(const struct cli_doctor *doctor, const char *name, enum cli_health health, const char *text)
 {
     for (uint32_t i = 0; i < doctor->count; i++) {

@@ -1,4 +1,4 @@
-/* cli/explain/cli_explain_history.h: rows of a history made here, and what is said of those that have no trace. */
+/* cli/explain/cli_explain_history.h: rows of a history made here, and the text for rows without a trace. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

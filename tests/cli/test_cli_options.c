@@ -148,7 +148,8 @@ static bool is_common(const char *name)
     return false;
 }
 
-/* NULL: all options stand there, those of all verbs anywhere on the page, the others in the part of their action. */
+/* Returns an option that the page lacks, or NULL. Options of all verbs may be anywhere, the others in the part of
+ * their action. */
 static const char *missing_option(const char *page, const char *action, const struct options *options, char words[96])
 {
     const char *begin = page;

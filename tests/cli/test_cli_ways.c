@@ -1,7 +1,7 @@
 /*
- * cli/ways/cli_ways.h, of random jobs on random machines, against the same ways asked for one by one: the plan that is
- * made where no policy is asked for ends no later than that of any policy and any way; the row of `--policy all` is
- * what `--policy optimal` makes; a plan is called optimal only where nothing is faster; `mem` and `plan` agree.
+ * cli/ways/cli_ways.h, with random jobs on random machines, against the same ways one by one: the default plan ends no
+ * later than the plan of any policy and any way; the row of `--policy all` is the plan of `--policy optimal`; a plan is
+ * called optimal only if none is faster; `mem` and `plan` agree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static void random_jobs(uint64_t seed, uint64_t minibatches, char *text)
     snprintf(text + used, TEXT_BYTES - used, "]}");
 }
 
-/* Of many sorts, with memory for all jobs, for some, or for little more than a layer. */
+/* Makes a machine of one of many kinds, with memory for all jobs, for some, or for little more than a layer. */
 static void random_machine(uint64_t seed, struct cli_machine *machine)
 {
     static const char *const names[] = {"host-2-cores", "2x rtx-3090-24gb", "4x a100-sxm4-40gb", "2x l4-24gb", "host-2-cores",
@@ -105,7 +105,7 @@ static void release(struct cli_field *field)
 
 /* --- one way ---------------------------------------------------------------------------------- */
 
-/* Takes the candidate over. `kept`: what is made where nothing is asked for. */
+/* Takes the candidate over. `kept`: the default plan. */
 static void compare(const struct random_case *c, const struct cli_field *kept, bool runs_here, enum status status,
                     struct cli_candidate *candidate, const char *name, struct counts *n)
 {

@@ -1,7 +1,6 @@
 /*
- * cli/capacity/cli_what_if.h: intervals, by two roads: figures moved one by one against machines drawn at random
- * (sim/uncertainty/machine_draw.h); one figure alone against its closed form; a machine without spreads is sure of
- * itself.
+ * cli/capacity/cli_what_if.h: intervals in two ways, by moving values one by one and by random machines
+ * (sim/uncertainty/machine_draw.h); a single value against its closed form; a machine without spreads has no interval.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,8 +118,9 @@ static void without_spreads_it_is_sure(void **state)
     end(&answer, &jobs);
 }
 
-/* Of one figure the ends are its own: a spread of 0.07 is a factor of e^(0.07 / 0.6745 * 1.6449) = 1.186 at 95 %, and
- * kernels that are all products of a peak without launches take that much longer at 5 %, no more. */
+/* With a single uncertain value the interval ends at the ends of the value: a spread of 0.07 is a factor of e^(0.07
+ * / 0.6745 * 1.6449) = 1.186 at 95 %, and kernels that are all products at the peak rate, without launches, take
+ * exactly that much longer at 5 %. */
 static void a_figure_alone_makes_the_interval(void **state)
 {
     (void)state;

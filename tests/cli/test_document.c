@@ -1,8 +1,8 @@
 /*
- * cli/document/document.h: a whole document in both forms against golden files, text that tries to be markup,
- * random bytes under an independent reader of the page, and an end of memory that is told at the end.
+ * cli/document/document.h: a whole document in both forms against golden files, text that looks like markup, random
+ * bytes checked by an independent reader of the page, and a failed allocation that is reported at the end.
  *
- * SPILLWAY_REWRITE_GOLDEN=1 writes tests/golden/document anew; the difference is then read like code.
+ * SPILLWAY_REWRITE_GOLDEN=1 rewrites tests/golden/document; review the difference like code.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,7 @@ static void both_forms(void **state)
     char *html = written(document, "page.html"), *markdown = written(document, "my page.md");
     compare_golden("page.html", html);
     compare_golden("page.md", markdown);
-    /* pictures of the page are in it, those of Markdown beside it */
+    /* a page contains its pictures; Markdown has them in files of their own */
     assert_int_not_equal(access(at("page-1.svg"), F_OK), 0);
     char *beside = contents(at("my page-1.svg"));
     assert_string_equal(beside, svg);
@@ -147,8 +147,8 @@ static void refused(void **state)
 
 /* --- an independent reader ------------------------------------------------------------------- */
 
-/* What a browser would show of the first paragraph; each tag must be one of ours and be closed in order, each '&'
- * begin an escape of ours. Void elements and those of the head are stepped over by name. */
+/* Reads the first paragraph as a browser would. Each tag must be one of ours and be closed in order, and each '&'
+ * must begin one of our escapes. Void elements and elements of the head are skipped by name. */
 struct reader {
     const char *open[32];
     size_t lengths[32], depth;
@@ -259,7 +259,7 @@ static void hostile_text(void **state)
     }
 }
 
-/* Letters that matter more often than others, everywhere: the page stays well formed, and shows what was given. */
+/* Uses special letters more often than others, everywhere: the page stays well formed and shows the given text. */
 static void random_text(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@ enum { DEVICES = 2 };
 
 /* --- plans made by hand ---------------------------------------------------------------------- */
 
-/* Each device behind a link of its own of 1 GB/s, duplex, without latency. */
+/* Makes devices with a duplex link each of 1 GB/s without latency. */
 static void machine(struct hardware *hardware)
 {
     sim_test_machine(hardware, "cuda", DEVICES);
@@ -134,7 +134,7 @@ static void purchases_of_a_chain(void **state)
     plan_release(&plan);
 }
 
-/* The rate that is named is that of the jobs' precision, fp32 here, not the device's highest. */
+/* The named rate is the rate of the jobs' precision, fp32 here, not the device's highest rate. */
 static void compute_is_named_by_the_jobs(void **state)
 {
     (void)state;
@@ -153,8 +153,8 @@ static void compute_is_named_by_the_jobs(void **state)
     plan_release(&plan);
 }
 
-/* Copies alone, on one device: as much throughput as link. The same where copies were measured, which the cost model
- * prefers. */
+/* With only copies on one device, throughput grows like the link's rate. The same if copies were measured, which the
+ * cost model prefers. */
 static void purchase_of_a_lone_bottleneck(void **state)
 {
     (void)state;
@@ -337,7 +337,7 @@ static void refused(void **state)
     plan_release(&plan);
 }
 
-/* What twice the memory brings to the plan, as a file has it. */
+/* Returns the gain of twice the memory for the plan, which is written to a file. */
 static struct explain_purchase twice_the_memory(const struct plan *plan)
 {
     char path[] = "/tmp/spillway-explain-XXXXXX";

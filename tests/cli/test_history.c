@@ -124,7 +124,7 @@ static void check_errors(const struct history_record *records, size_t count, enu
         assert_true(fabs(group->mean - sum / (double)found) < 1e-12);
         assert_true(fabs(group->mean_absolute - absolute / (double)found) < 1e-12);
         assert_true(fabs(group->worst - worst) < 1e-12);
-        size_t below = 0, above = 0; /* of the median there are as many on either side */
+        size_t below = 0, above = 0; /* equal numbers are on either side of the median */
         for (size_t i = 0; i < found; i++) {
             below += errors[i] < group->median_absolute - 1e-12;
             above += errors[i] > group->median_absolute + 1e-12;
@@ -341,7 +341,7 @@ static void version_1_is_brought_up_to_date(void **state)
     unlink(path);
 }
 
-/* Rows 2 and 4 of five, and all of many: the others are read, and it is told what was left out. */
+/* Rows 2 and 4 of five are wrong, and then all of many: the others are read, and the skipped rows are reported. */
 static void wrong_rows_are_left_out(void **state)
 {
     (void)state;
@@ -378,7 +378,7 @@ static void wrong_rows_are_left_out(void **state)
     unlink(path);
 }
 
-/* Of another program that writes into the table. */
+/* Rows of another program that writes into the table. */
 static void the_table_refuses_what_no_record_has(void **state)
 {
     (void)state;

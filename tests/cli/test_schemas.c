@@ -1,5 +1,5 @@
-/* docs/schemas: the checker of the tests finds each kind of mistake, in made-up and in real values. What the verbs
- * print and write is held against the schemas by check_schemas.sh and check_cli_golden.sh. */
+/* docs/schemas: the tests' checker finds each kind of mistake, in made-up and in real values. check_schemas.sh and
+ * check_cli_golden.sh compare the output and the files of the verbs with the schemas. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -204,8 +204,7 @@ static void must_miss(const struct sweep *sweep, const char *key)
         fail_msg("%s without '%s': %s", sweep->file, key, status == STATUS_OK ? "is taken" : err.text);
 }
 
-/* Deletes each required key that the schema knows of, and puts it back. Of an array the first element stands for
- * all. */
+/* Deletes each required key that the schema knows and puts it back. Only the first element of an array is tried. */
 static void delete_required(struct sweep *sweep, const json_t *schema, const json_t *home, json_t *value)
 {
     schema = follow(sweep, schema, &home);
@@ -215,7 +214,8 @@ static void delete_required(struct sweep *sweep, const json_t *schema, const jso
     for (size_t i = 0; json_is_object(value) && i < json_array_size(required); i++) {
         const char *key = json_string_value(json_array_get(required, i));
         json_t *kept = json_copy(value), *child;
-        const bool marks = strncmp(key, "spillway_", strlen("spillway_")) == 0; /* without it nobody knows the file */
+        const bool marks = strncmp(key, "spillway_", strlen("spillway_")) == 0; /* the reader cannot recognise the
+                                                                                   file without it */
         if (!marks) {
             json_object_del(value, key);
             must_miss(sweep, key);
@@ -229,7 +229,7 @@ static void delete_required(struct sweep *sweep, const json_t *schema, const jso
     }
 }
 
-/* What a schema calls required, the reader requires: no missing key is ever taken for a stand-in's value
+/* The reader requires every key that a schema requires: it never replaces a missing key by a stand-in's value
  * (json_in.h). */
 static void readers_miss_each_required_key(void **state)
 {

@@ -1,7 +1,6 @@
 /*
- * Names that other tools have for what is ours: options of the command line (base/process/options.h,
- * cli/common/cli_synonyms.h), keys of job files (base/json/json_rename.h), degrees (models/job/parallel.h). What is
- * read must be what our own names say.
+ * Other tools' names for our options (base/process/options.h, cli/common/cli_synonyms.h), keys of job files
+ * (base/json/json_rename.h) and degrees (models/job/parallel.h). The result must be the same as with our own names.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +37,7 @@ static void an_option_goes_by_other_names(void **state)
     assert_string_equal(output, "a.json");
     assert_int_equal(sequence, 2048);
 
-    /* Of an option that this verb lacks the other name is unknown, too; a bad value is told of by our name. */
+    /* if the verb lacks the option, the other name is unknown, too; a bad value is reported with our name */
     char type[] = "--dtype=bf16", none[] = "--seq=0";
     char *unknown[] = {verb, type}, *bad[] = {verb, none};
     assert_int_equal(options_parse(&options, 2, unknown, &err), STATUS_BAD_INPUT);
@@ -209,7 +208,7 @@ static void degrees_are_said_once(void **state)
         assert_int_equal(parallel_parse_text(rows[i].text, &p, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, rows[i].message);
     }
-    /* Of words that say something of the same degrees the order means nothing: parallel_check() sees both. */
+    /* the order of words about the same degrees has no meaning: parallel_check() sees both */
     struct parallel before = {0}, behind = {0};
     struct error err = {0};
     assert_int_equal(parallel_parse_text("pp=4,dp=3,replicas=2-1", &before, &err), STATUS_OK);

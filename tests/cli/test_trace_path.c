@@ -1,6 +1,6 @@
 /*
- * cli/explain/trace_times.h and traces/exchange/chrome_read.h: the path of a trace without its plan against one found
- * by looking at all pairs, its parts against the makespan; other programs' traces, and what is wrong about them.
+ * cli/explain/trace_times.h and traces/exchange/chrome_read.h: the path of a trace without its plan against a path
+ * found by comparing all pairs, its parts against the makespan; other programs' traces and their faults.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -143,7 +143,7 @@ static void a_profiler_s_trace_is_read(void **state)
     trace_release(&trace);
 }
 
-/* No GPU: of each track what is outermost, here 10 to 60 and 70 to 75. An array alone is a trace, too. */
+/* Without a GPU, the outermost spans of each track count, here 10 to 60 and 70 to 75. A bare array is a trace, too. */
 static const char nested[] =
     "[{\"ph\": \"X\", \"name\": \"in\", \"pid\": \"p\", \"tid\": 1, \"ts\": 20, \"dur\": 5},"
     " {\"ph\": \"X\", \"name\": \"out\", \"pid\": \"p\", \"tid\": 1, \"ts\": 10, \"dur\": 50},"

@@ -1,5 +1,5 @@
 /*
- * What the CUDA back end needs of the CUDA runtime, for a host without it; see emulated_runtime.cpp.
+ * The part of the CUDA runtime that the CUDA back end needs, for a host without CUDA; see emulated_runtime.cpp.
  */
 #ifndef SPILLWAY_TESTS_EMULATOR_CUDA_RUNTIME_API_H
 #define SPILLWAY_TESTS_EMULATOR_CUDA_RUNTIME_API_H
@@ -22,7 +22,7 @@ typedef enum cudaError {
 } cudaError_t;
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
-typedef struct emulated_graph *cudaGraph_t; /* named by cuDNN's header, used by nobody */
+typedef struct emulated_graph *cudaGraph_t; /* named by cuDNN's header, unused */
 typedef void (*cudaHostFn_t)(void *argument);
 enum cudaMemcpyKind {
     cudaMemcpyHostToDevice,

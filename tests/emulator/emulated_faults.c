@@ -1,8 +1,8 @@
 /*
- * What goes wrong on GPUs, on the emulated machine: memory that is not given, pinning that is refused,
- * and a device that is lost after any number of pieces of work. Whenever that is, the run ends, says
- * which jobs it cost and why, keeps the others when it is told to go on, and what it leaves behind is
- * whole: from the checkpoints a later run ends with the bits of one that nothing happened to.
+ * Failures of GPUs, on the emulated machine: memory that is not given, pinning that is refused, and a device that is
+ * lost after any number of pieces of work. Whenever that happens, the run ends, reports the failed jobs with the
+ * reason, keeps the other jobs if it is told to go on, and leaves whole files: a later run from the checkpoints ends
+ * with the bits of an undisturbed run.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -190,8 +190,8 @@ static void test_the_run_fails(void **state)
     assert_ptr_equal(strstr(err.text, lost_text), err.text);
 }
 
-/* Lost at any time: checkpoints are whole, and what is left to do ends with the bits of a run that
- * nothing happened to. */
+/* A device is lost at any time: checkpoints are whole, and the rest of the training ends with the bits of an
+ * undisturbed run. */
 static void test_going_on_after_a_loss(void **state)
 {
     (void)state;

@@ -231,7 +231,7 @@ static void test_pieces(void **state)
 
 /* --- refusals ---------------------------------------------------------------------------------- */
 
-/* What a new table says of a shape, and what it computes. */
+/* The answer of a new table for a shape, and its result. */
 static bool prepared(const struct kernel_attention *a, char *by, size_t size, bool *failed)
 {
     struct kernels *kernels = NULL;
@@ -299,7 +299,7 @@ static void test_refusals(void **state)
     assert_memory_not_equal(a.dq, own_dq, (size_t)queries * sizeof *own);
 }
 
-/* What has been settled stays: a failure later is the device's end, not another way to compute. */
+/* A choice is never changed: a later failure is the device's end, not another way to compute. */
 static void test_no_other_way_later(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static double member(const json_t *object, const char *key)
     return json_number_value(value);
 }
 
-/* What exec/cuda/gpu-check writes about attention. */
+/* The part of the output of exec/cuda/gpu-check about attention. */
 static void test_rates(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What goes wrong with the emulated machine, for tests. */
+/* Failures of the emulated machine, for tests. */
 #ifndef SPILLWAY_TESTS_EMULATOR_EMULATOR_FAULTS_H
 #define SPILLWAY_TESTS_EMULATOR_EMULATOR_FAULTS_H
 
@@ -17,7 +17,7 @@ struct emulator_faults {
     bool refuses_pinning;
     size_t largest_bytes;   /* no more device memory in one piece; 0: no limit */
     bool forbids_peers;     /* no device may reach into another's memory: copies go through the driver */
-    uint64_t damages_peers; /* of each direct copy, every so many-th byte arrives changed; 0: none */
+    uint64_t damages_peers; /* every n-th byte of each direct copy arrives changed; 0: none */
 };
 
 /* Copies that went directly from one device's memory to another's, since the faults were set; and those
@@ -27,7 +27,7 @@ struct emulator_peer_copies {
 };
 struct emulator_peer_copies emulator_peer_copies(void);
 
-/* From now on; counting begins anew, and lost devices are there again. No device may be open. */
+/* Takes effect at once. Restarts counting and restores lost devices. No device may be open. */
 void emulator_set_faults(struct emulator_faults faults);
 
 #ifdef __cplusplus

@@ -72,7 +72,7 @@ static void test_disturbed_samples(void **state)
     assert_int_equal(watch.sample_count, 3);
     assert_int_equal(watch.disturbed_count, 3);
 
-    measure_samples_add(&mixed.clean, 2.5); /* as if nobody else had worked */
+    measure_samples_add(&mixed.clean, 2.5); /* as if no other program had run */
     measure_watch_take(&watch, &mixed, 9.5, true);
     measure_watch_judge(&watch);
     assert_int_equal(mixed.disturbed.count, 1);
@@ -134,11 +134,11 @@ static void check_profile(const struct hardware *hardware, const struct compute_
             continue;
         }
         if (kernel >= KERNEL_CONVOLUTION_FORWARD && kernel <= KERNEL_POOL) {
-            assert_int_equal(rate->point_count, 0); /* of images, which nobody carries out yet */
+            assert_int_equal(rate->point_count, 0); /* of images, which no executor trains yet */
             continue;
         }
         if (kernel_wide(kernel) != kernel || kernel == KERNEL_COLLECTIVE) {
-            assert_int_equal(rate->point_count, 0); /* of parallel jobs, which nobody carries out */
+            assert_int_equal(rate->point_count, 0); /* of parallel jobs, which no executor trains */
             continue;
         }
         assert_true(rate->point_count >= 2);

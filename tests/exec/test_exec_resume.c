@@ -620,7 +620,7 @@ static void test_refusals(void **state)
     (void)state;
     struct plan plan;
     const uint64_t first[JOBS] = {2, 2};
-    assert_true(make_plan(&settings[0], STEPS, NULL, &plan)); /* anew where there is something */
+    assert_true(make_plan(&settings[0], STEPS, NULL, &plan)); /* from the start, although checkpoints exist */
     check_refused(&plan, folder_of(0), STATUS_BAD_INPUT, "job-0", "--resume");
     assert_true(make_plan(&settings[0], STEPS, first, &plan)); /* from nowhere */
     check_refused(&plan, NULL, STATUS_BAD_INPUT, "job-0", "no folder of checkpoints");

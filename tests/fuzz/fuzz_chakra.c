@@ -1,4 +1,4 @@
-/* The reader of execution traces, fed with anything; what it accepts must be simulated or refused. */
+/* The reader of execution traces on any bytes; accepted traces must be simulated or refused. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

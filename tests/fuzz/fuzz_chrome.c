@@ -1,4 +1,4 @@
-/* Other programs' traces: read or refused; what is read has a path whose parts add up. */
+/* The reader of other programs' traces on any bytes; an accepted trace has a path whose parts add up. */
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,9 +1,8 @@
 /*
- * Data on any bytes. First as tokens, taken for each of the three formats and for several jobs. A
- * second reader below, written from the formats' description alone, says what has to come out:
- * which files are refused, how many tokens the others have, and what these are. Every sample of a
- * batch must then be a run of them. Then as images: a whole number of records with good labels, or
- * refused; and every sample of a batch must be one of the records.
+ * The readers of data on any bytes. First tokens, in each of the three formats and for several jobs. A second reader
+ * below, written only from the formats' description, computes the right result: which files are refused, and the number
+ * and values of the tokens. Every sample of a batch must then be a range of these tokens. Then images: a whole number
+ * of records with valid labels, or refused; every sample of a batch must be one of the records.
  */
 #include <assert.h>
 #include <stdbool.h>

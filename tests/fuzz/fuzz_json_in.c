@@ -1,7 +1,6 @@
 /*
- * The JSON reader on any bytes. It must refuse them with a place, or accept them; what it accepts
- * is then asked for in every way, which must end in values or in messages that name a place inside
- * the text.
+ * The JSON reader on any bytes. It must refuse them with a place, or accept them. Accepted values are then queried in
+ * every way, which must give values, or messages that name a place inside the text.
  */
 #include <assert.h>
 #include <float.h>

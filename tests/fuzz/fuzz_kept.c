@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* SQLite wants a file that may have a journal beside it. */
+/* SQLite needs a file with room for a journal next to it. */
 static void write_file(const char *path, const uint8_t *data, size_t size)
 {
     char journal[80];

@@ -1,7 +1,7 @@
 /*
- * Jobs files on any bytes, all the way: those that are read and small enough are planned in two of the ways below,
- * which ones depends on the bytes; a plan passes its independent check, reads back as the same plan, and is simulated
- * to an end that is not before its lower bound. What cannot be planned is refused with a message.
+ * The whole path from a jobs file of any bytes. Small accepted jobs are planned in two of the ways below, selected by
+ * the bytes. A plan passes its independent check, reads back as the same plan, and its simulation ends no earlier than
+ * its lower bound. Other jobs are refused with a message.
  */
 #include <assert.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of larger ones only the file is read. */
+/* Larger files are only read. */
 enum { FEW_JOBS = 6, FEW_LAYERS = 60, FEW_MICROBATCHES = 600, FEW_OPERATIONS = 30000 };
 
 static _Noreturn void complain(const char *what, const struct error *err)

@@ -1,6 +1,6 @@
 /*
- * The reader of plans, fed with anything. What it accepts has passed plan_check(), so everything
- * that believes plans must survive it, and it must read back from its own text as the same plan.
+ * The reader of plans on any bytes. An accepted plan has passed plan_check(), so every user of plans must survive it,
+ * and it must read back from its own text as the same plan.
  */
 #include <stddef.h>
 #include <stdint.h>

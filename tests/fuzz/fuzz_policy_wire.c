@@ -1,6 +1,6 @@
 /*
- * What the process of a user's policy may write into the executor's socket, any bytes: a hello and answers, each whole
- * and sound, or said to be wrong or cut off.
+ * Any bytes from the process of a user's policy on the executor's socket: a hello and answers, each whole and valid, or
+ * reported as wrong or cut off.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The reader of safetensors files, fed with anything. What it accepts is read to the last byte. */
+/* The reader of safetensors files on any bytes. Accepted files are read to the last byte. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of larger ones only the file is read. */
+/* Larger files are only read. */
 enum { MODELS_MAX = 12, DEVICES_MAX_HERE = 16, REQUESTS_MAX_HERE = 2000, LAYERS_MAX_HERE = 64 };
 
 struct problem {

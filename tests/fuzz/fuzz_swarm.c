@@ -13,10 +13,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of larger ones only the file is read. */
+/* Larger files are only read. */
 enum { PEERS_MAX = 24, SLOTS_MAX = 64, PASSES_MAX = 4000 };
 
-/* Are there few events, whatever happens? */
+/* Returns true if the swarm has few events in any case. */
 static bool is_small(const struct swarm *in)
 {
     double least_s = HUGE_VAL, latency_s = in->timeout_s;

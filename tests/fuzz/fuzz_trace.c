@@ -1,4 +1,4 @@
-/* The reader of traces, fed with anything. What it accepts must survive everything that reads it. */
+/* The reader of traces on any bytes. Every user of traces must survive an accepted trace. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

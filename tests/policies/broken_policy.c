@@ -67,7 +67,7 @@ static bool misbehave(const struct policy_view *view, struct policy_choice *out)
         }
         return true;
     case EXITS: exit(0);
-    case HUNGRY: /* what it cannot have, it uses all the same */
+    case HUNGRY: /* it uses memory that it was refused */
         for (;;) memset(malloc(1 << 26), 1, 1 << 26);
     case MOODY:
         for (uint32_t j = view->job_count; moods++ % 3 == 0 && j-- > 0;)

@@ -166,7 +166,7 @@ static void a_first_operation_that_waits(void **state)
     const struct plan_access out[] = {on_device, {.buffer = plan_builder_buffer(builder, &buffer), .flags = ACCESS_WRITE}};
     struct plan_op copy = {.kind = OP_COPY, .stream = STREAM_D2H, .work = PLAN_NONE, .bytes = BYTES};
     add_op(builder, copy, out, 2, gang, NULL);
-    plan_builder_segment(builder, 1); /* as they are: what is repeated has no lookahead limits */
+    plan_builder_segment(builder, 1); /* unchanged: a repeated instance has no lookahead limits */
     sim_test_finish(builder, &plan);
     double part = simulate(&plan, true, 0);
     if (part > 0.25) fail_msg("%.2f of the operations at once", part);

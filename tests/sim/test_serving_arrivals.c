@@ -111,7 +111,7 @@ static void files_are_beside_the_problem(void **state)
     make_folder(&folder);
     write_text(folder.arrivals, "0.5 1\n2 0\n9 1\n12 0\n");
     if (serving_read(folder.problem, NULL, &in, &err)) fail_msg("%s", err.text);
-    assert_int_equal(traffic_make(&in, 0, 2, &traffic, &err), STATUS_OK); /* twice as many: in half the time */
+    assert_int_equal(traffic_make(&in, 0, 2, &traffic, &err), STATUS_OK); /* twice the requests: in half the time */
     assert_int_equal(traffic.count, 4);
     assert_true(traffic.requests[0].at_s == 0.25 && traffic.requests[0].model == 1);
     assert_true(traffic.requests[3].at_s == 6 && traffic.requests[3].model == 0);

@@ -39,12 +39,12 @@ static void sizes(void **state)
     assert_holds(c, 1536, 2 * MIB);
     allocate(c, MIB);
     assert_holds(c, 1536 + MIB, 2 * MIB); /* the rest of 2 MiB less 1536 B has room for it */
-    allocate(c, MIB - 1536 + 1); /* 512 B too many for what is left */
+    allocate(c, MIB - 1536 + 1); /* 512 B more than the rest */
     assert_holds(c, 2 * MIB + 512, 4 * MIB);
     allocate(c, MIB + 1);
     assert_holds(c, 3 * MIB + 1024, 24 * MIB);
     allocate(c, 10 * MIB);
-    assert_holds(c, 13 * MIB + 1024, 24 * MIB); /* in what is left of the 20 MiB */
+    assert_holds(c, 13 * MIB + 1024, 24 * MIB); /* in the rest of the 20 MiB */
     allocate(c, 10 * MIB);
     assert_holds(c, 23 * MIB + 1024, 34 * MIB);
     allocate(c, 10 * MIB + 1);

@@ -1,7 +1,7 @@
 /*
- * The index of traces (traces/trace_index.h) and their writer: a window that is read with the index is the one that is
- * read without it; what is not in the window is not read; an index that does not tell the truth is refused; spans come
- * in any order into the order of their numbers.
+ * The index of traces (traces/trace_index.h) and their writer: a window read with the index equals the window read
+ * without it; the rest of the trace is not read; a wrong index is refused; spans in any order are sorted by their
+ * numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -120,7 +120,7 @@ static void windows_are_the_same_by_both_roads(void **state)
     }
 }
 
-/* --- what is not read ----------------------------------------------------------------------- */
+/* --- unread parts --------------------------------------------------------------------------- */
 
 enum { SPANS = 50000 };
 

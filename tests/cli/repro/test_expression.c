@@ -19,7 +19,7 @@
 #include "cli/repro/template.h"
 #include "tests/support/support_seed.h"
 
-/* What names mean in all of these. */
+/* The names that expressions use here. */
 static const char *const names[] = {"gpus", "system", "run", "hours", "failed", "models"};
 
 struct world {
@@ -132,7 +132,7 @@ static void test_truths(void **state)
     }
 }
 
-/* What is missing goes through, with the reason. */
+/* A missing value passes through, with the reason. */
 static void test_missing(void **state)
 {
     static const char *const cases[][2] = {

@@ -1,6 +1,6 @@
 /*
- * A figure's set-up changed: what each kind of name changes and what it leaves, seen in the cells, files and commands
- * that runs are made from; every name that changes nothing, with its message.
+ * Changes of a figure's set-up: the effects of each kind of name on the cells, files and commands of runs, and the
+ * message for every name that changes nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static const char text[] =
     "   \"twice\": [\"plan\", \"--hw\", \"a\", \"jobs.json\", \"--hw=b\", \"--json\", \"--hw\", \"c\"]},\n"
     " \"series\": [{\"name\": \"hours\", \"published\": \"paper\", \"simulated\": \"run.hours\"}]}";
 
-/* Of `plan`: options hw, link-rate and threads, the flag no-p2p; `partition` has threads alone. */
+/* `plan` has options hw, link-rate and threads and the flag no-p2p; `partition` has only threads. */
 static enum figure_option option_of(void *context, const char *verb, const char *option)
 {
     bool plan = strcmp(verb, "plan") == 0;

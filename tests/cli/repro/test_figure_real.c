@@ -1,7 +1,6 @@
 /*
- * Real set-ups of figures, with a program of our own in place of spillway that says what is simulated and what is
- * measured: errors against the measurement and orders computed by hand; steps; what is kept; mistakes with their
- * places.
+ * Real set-ups of figures, with a program of our own in place of spillway that returns simulated and measured values:
+ * errors against the measurement and orders computed by hand; steps; kept files; mistakes with their places.
  */
 #include <math.h>
 #include <setjmp.h>

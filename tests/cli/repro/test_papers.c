@@ -1,8 +1,7 @@
 /* label: medium
  *
- * Every figure that is shipped: it can be read, its templates come out, the files it names are there, and it tells what
- * it compares and what it leaves out. Nothing is run.
- */
+ * Every figure that is shipped: it can be read, its templates resolve, its files exist, and it says what it compares
+ * and what it leaves out. Nothing is run. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +39,7 @@ static void test_all_resolve(void **state)
     cli_papers_close(&papers);
 }
 
-/* Those with a real set-up: it resolves as well, says what it takes, and measures something. */
+/* A figure with a real set-up: the set-up resolves, is described, and measures something. */
 static void test_real_set_ups_resolve(void **state)
 {
     static struct cli_papers papers;

@@ -1,8 +1,8 @@
 /*
- * A libcuda.so.1 for machines without a driver: it has no device, and takes any code that it is given.
+ * A libcuda.so.1 for machines without a driver. It has no device and accepts any code.
  *
- * cuDNN can plan for a device that is described to it and not there. It compiles for it and loads what it
- * compiled, for which it wants a driver; this one says yes and forgets it. Nothing is ever carried out.
+ * cuDNN can plan for a device from its description. It compiles code for that device and loads the code by a driver;
+ * this driver accepts the code and drops it. Nothing is ever carried out.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ int cuLibraryUnload(void *library);
 int cuLibraryGetKernel(void **kernel, void *library, const char *name);
 int cuKernelSetAttribute(int attribute, int value, void *kernel, int device);
 
-/* What the library looks up and does not call, or goes on without. */
+/* Symbols that the library looks up and does not call, or does without. */
 #define WITHOUT(name)    \
     int name(void);      \
     int name(void)       \

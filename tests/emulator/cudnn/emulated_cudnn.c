@@ -1,14 +1,14 @@
 /*
  * A cuDNN that carries out a graph operation by operation on the host, in the order in which it was given.
  *
- * Descriptors are lists of attributes, taken as they come; finalizing checks what the real library checks
- * of shapes. A virtual tensor is memory of its own, as its strides say, in fp32, with what it holds rounded
- * to its type; a "reshape" is the same memory with other strides. Products and sums are in double. So what
- * a graph means is computed here from its descriptors alone, by code that knows nothing of attention.
+ * Descriptors are lists of attributes in the given order; finalizing checks shapes as the real library does. A virtual
+ * tensor is memory of its own with its strides, in fp32, with values rounded to its type; a "reshape" is the same
+ * memory with other strides. Products and sums are in double. So the result of a graph is computed only from its
+ * descriptors, by code without knowledge of attention.
  *
- * A plan wants 256 bytes of workspace, or where there are more than two products 2 bytes for each element
- * of the largest tensor more: as the real library does on the way back. Carried out, it fills all of it
- * with NaN. It runs in its turn on the stream, which is the emulated runtime's.
+ * A plan wants 256 bytes of workspace; with more than two products, as in a backward pass of the real library, 2 bytes
+ * more for each element of the largest tensor. A running plan fills all of the workspace with NaN. It runs in its turn
+ * on the stream of the emulated runtime.
  */
 #include "tests/emulator/cudnn/emulated_cudnn.h"
 
@@ -196,7 +196,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* --- what is finalized ------------------------------------------------------------------------- */
+/* --- finalizing -------------------------------------------------------------------------------- */
 
 static int64_t size(const struct descriptor *tensor, int axis)
 {

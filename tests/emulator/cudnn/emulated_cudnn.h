@@ -1,4 +1,4 @@
-/* What the emulated cuDNN refuses, for tests; found with dlsym(). */
+/* Refusals of the emulated cuDNN, for tests; found with dlsym(). */
 #ifndef SPILLWAY_TESTS_EMULATOR_CUDNN_EMULATED_CUDNN_H
 #define SPILLWAY_TESTS_EMULATOR_CUDNN_EMULATED_CUDNN_H
 

@@ -80,9 +80,9 @@ static void one_member_costs_nothing(void **state)
     assert_int_equal(collective_choose(COLLECTIVE_ALL_REDUCE, &g, 1000), COLLECTIVE_RING);
 }
 
-/* Each member must send (n - 1) / n of its data where every member gets a part of all data, twice that in an
- * all-reduce; in a broadcast the busiest member sends everything (Chan et al., CCPE 19(13), 2007); nothing takes
- * fewer than log2(n) steps. More bytes never take less. */
+/* If every member ends with a part of all data, each member must send (n - 1) / n of its data, twice that in an
+ * all-reduce; in a broadcast the busiest member sends everything (Chan et al., CCPE 19(13), 2007). Nothing takes
+ * fewer than log2(n) steps, and more bytes never take less time. */
 static void no_less_than_the_bounds(void **state)
 {
     (void)state;

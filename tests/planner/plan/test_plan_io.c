@@ -129,7 +129,7 @@ static void test_planner_round_trips(void **state)
 
 /* --- faults --------------------------------------------------------------------------------- */
 
-/* `from` (its first occurrence after `behind`) becomes `to`. */
+/* Replaces `from` by `to` at its first occurrence after `behind`. */
 struct fault {
     const char *behind, *from, *to, *message;
 };
