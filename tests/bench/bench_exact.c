@@ -13,8 +13,8 @@
  *      some tenths; AMD EPYC, Zen 4): tight 2.51 (100 instances), median 1.86, nine in ten below 4.8, at most 9.5 %;
  *      the 35 instances with fewer than two jobs per device 3.4 %. A second of wall time with both cores idle: 2.42 %,
  *      at most 9.4. In 15 s of one search the two worst gaps fall from 9.5 and 8.6 to 6.9 and 4.0 %: there the search
- *      is far from the optimum. Compute 0.06, hidden 0.19 (10 instances), copy 1.63 % (30). Of 3, two instances of
- *      tight and copy, likewise: 2.5 and 0.7 %.
+ *      is far from the optimum. With an earlier local search: compute 0.06, hidden 0.19 (10 instances), copy 1.63 %
+ *      (30); of 3, two instances of tight and copy: 2.5 and 0.7 %.
  *   4  Hydra's Fig. 7: 8 and 64 jobs on 4 and 8 devices, 3 instances each.
  *   5  solvers: small instances of growing size; the same integer program (MPS) for GLPK and, if installed, CBC,
  *      next to branch and bound. All start with the search's value; a solver is stopped after EXACT SECONDS.

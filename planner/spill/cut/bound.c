@@ -2,24 +2,23 @@
  * Four bounds that need no solver.
  *
  *     area     all computation, each layer at the speed of the fastest device for it, spread evenly over the devices,
- *              and by the faster of the two ways of listing its kernels: the list of jobs on one device at a time,
- *              whose logits are made in pieces, and that of parallel jobs, whose tensor groups pad the words and whose
- *              optimizers step in one kernel. Recomputation is not counted: another plan might not need it. Work that
- *              the host's processor may do (optimizers, embeddings) is shared so that all end together
- *     chain    a job's minibatches follow each other: the longest job, on one device at a time without other jobs.
- *              A parallel job can be faster
- *     link     (where states are in host memory first, planner/plan_charges.h) every state must reach a device once
- *              and come back once; where the processor may update, only the parameters and equally many gradients.
- *              A job whose state exceeds all device memory together must fetch at least the excess again in each
- *              minibatch after the first, because each minibatch touches all of it; the same bytes must go back. All
- *              of this crosses the links out of host memory: each direction at the rate of one direction, and both
- *              together at the rate of both, in which a simplex link has its bandwidth once
- *     storage  states for which all memory together, the host's and the devices', has no room are on storage: they
- *              must be read once and, because every update changes all of a state, written once. A job whose state
- *              exceeds all memory reads and writes the excess in each minibatch
+ *              by the faster of two lists of kernels: one device at a time, with logits in pieces; or tensor groups,
+ *              with padded words and one optimizer kernel. Recomputation is not counted: another plan might not need
+ *              it. Work that the host's processor may do (optimizers, embeddings) is shared so that all end together
+ *     chain    the longest job: its minibatches follow each other, on one device at a time without other jobs. A
+ *              parallel job can be faster
+ *     link     (if states start in host memory, planner/plan_charges.h) every state must reach a device once and come
+ *              back once; if the processor may update, only the parameters and equally many gradients. If a job's state
+ *              exceeds the memory of all devices, at least the excess must come and go in each minibatch after the
+ *              first, because each minibatch uses all of the state. This traffic crosses the links out of host memory:
+ *              each direction at the rate of one direction, and both together at the rate of both, where a simplex link
+ *              has its bandwidth once
+ *     storage  states that exceed the memory of hosts and devices are on storage: they must be read once and, because
+ *              every update changes all of a state, written once. If a job's state exceeds all memory, the excess is
+ *              read and written in each minibatch
  *
- * The links form a tree: a link passes at most its own bandwidth and at most the sum of the links after it. Paths that
- * share a link farther from the host than one that they do not share are summed as if they did not, which can only
+ * The links form a tree: a link passes at most its own bandwidth and at most the sum of the links after it. If paths
+ * share a link farther from the host than a separate one, they are summed as if they were separate, which can only
  * raise the rate: the bound stays valid.
  */
 #include "planner/spill/cut/bound.h"
@@ -56,7 +55,7 @@ static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t d
     for (uint32_t d = leader; d < hw->device_count; d++) {
         const struct hardware_device *device = &hw->devices[d];
         if (device->path_count <= depth || device->path[depth] != lead->path[depth]) continue;
-        bool counted = false; /* an earlier device of this group leads its branch */
+        bool counted = false; /* an earlier device leads its branch */
         for (uint32_t i = leader; i < d && !counted; i++)
             counted = hw->devices[i].path_count > depth + 1 && device->path_count > depth + 1 &&
                       hw->devices[i].path[depth] == lead->path[depth] &&
@@ -67,8 +66,8 @@ static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t d
     return behind < rate ? behind : rate;
 }
 
-/* The same of devices [first, end), which agree so far, where each branch is in one piece and the links of branches
- * ascend: then no device need be compared with all others. False: they do not, and nothing is known. */
+/* Computes the same for devices [first, end) whose branches are contiguous with ascending links, without comparing
+ * each device with all others. Returns false for other devices. */
 static bool rate_of_run(const struct hardware *hw, uint32_t first, uint32_t end, uint32_t depth, bool both, double *out)
 {
     const struct hardware_device *lead = &hw->devices[first];
@@ -129,7 +128,7 @@ double bound_host_rate(const struct hardware *hw)
     return host_rate(hw, false);
 }
 
-/* Bytes of a layer's weights as passes read them, or of all its state, without padding. */
+/* Returns the bytes of a layer's weights as passes read them, or of its whole state, without padding. */
 static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
@@ -146,8 +145,8 @@ static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
     return bytes;
 }
 
-/* Returns the bytes that a device must hold of a job at some time in each minibatch. Where the host's processor may
- * update, only the token table of a tied head counts of an embedding. */
+/* Returns the bytes that a device must hold of a job in each minibatch. If the host's processor may update, an
+ * embedding counts only with the token table of a tied head. */
 static double touched_bytes(const struct job *job, bool cpu)
 {
     double bytes = 0;
@@ -160,7 +159,7 @@ static double touched_bytes(const struct job *job, bool cpu)
     return bytes + table;
 }
 
-/* *bytes: in each direction; *rate: at which these bytes, or the bytes of both directions, cross the links. */
+/* *bytes: per direction. *rate: the rate at which they, or the bytes of both directions, cross the links. */
 static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                          double *bytes, double *rate)
 {
@@ -181,8 +180,7 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
 
 /* --- storage --------------------------------------------------------------------------------- */
 
-/* For jobs that exceed memory by themselves: smaller ones may be in it one after the other. *bytes: in each
- * direction. */
+/* Counts jobs that exceed memory by themselves; smaller ones may use it one after the other. *bytes: per direction. */
 static double storage_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
 {
     double memory = hw->host_bytes.value, states = 0, again = 0;
@@ -197,7 +195,7 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
         again += (state - memory) * (double)(job->minibatches - 1);
     }
     *bytes = states > memory ? states - memory + again : 0;
-    double share = *bytes / hardware_host_count(hw); /* of each node's storage, at the best */
+    double share = *bytes / hardware_host_count(hw); /* share of each node's storage, at best */
     double each = share / cost_storage_bandwidth(hw, STORAGE_READ);
     double other = share / cost_storage_bandwidth(hw, STORAGE_WRITE);
     double both = 2 * share / hardware_storage_rate(hw);
@@ -207,7 +205,6 @@ static double storage_bound(const struct hardware *hw, const struct job_set *job
 
 /* --- computation ----------------------------------------------------------------------------- */
 
-/* Seconds of computation: of work for devices only, and of work for devices or the host's processor. */
 struct bound_parts {
     double device, movable, movable_on_cpu;
 };
@@ -220,19 +217,19 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
     return cost_device_s(hw, device, items, count);
 }
 
-/* Where a job clips, its embedding's rows are gathered apart from devices and processor. */
+/* If a job clips, neither devices nor the processor gather its embedding's rows. */
 static bool gathers_apart(const struct job *job, uint64_t layer)
 {
     return layer == 0 && job_clips(job) && job_slices(job);
 }
 
-/* As though all hosts' processors did it together. */
+/* Returns the seconds on all hosts' processors together. */
 static double processors_s(const struct hardware *hw, const struct job *job, uint64_t layer, enum plan_pass pass)
 {
     return pass_s(hw, hardware_cpu(hw), job, layer, pass, 0) / hardware_host_count(hw);
 }
 
-/* The same of a held-out minibatch: forward passes. */
+/* The same for a held-out minibatch, which has only forward passes. */
 static struct bound_parts held_out_parts(const struct hardware *hw, uint32_t device,
                                          const struct job *job, bool cpu)
 {
@@ -250,7 +247,7 @@ static struct bound_parts held_out_parts(const struct hardware *hw, uint32_t dev
     return parts;
 }
 
-/* Without recomputation, on a device of one type. */
+/* Returns a minibatch's parts on one type of device, without recomputation. */
 static struct bound_parts minibatch_parts(const struct hardware *hw, uint32_t device,
                                           const struct job *job, bool cpu)
 {
@@ -277,8 +274,8 @@ static struct bound_parts minibatch_parts(const struct hardware *hw, uint32_t de
     return parts;
 }
 
-/* The least time of `devices` and the processor for these parts, however the movable one is shared:
- * when both end together, or the processor takes all of it and still ends first. */
+/* Returns the least time of `devices` and the processor, which share the movable part: both end together, or the
+ * processor has all of it and ends first. */
 static double shared_s(struct bound_parts p, uint32_t devices)
 {
     double sum = p.movable + devices * p.movable_on_cpu;
@@ -296,7 +293,8 @@ static void add_parts(struct bound_parts *sum, struct bound_parts part, double t
 
 /* --- computation in any plan ------------------------------------------------------------------ */
 
-/* The kernels of a pass over a layer of a parallel job, of all microbatches; `padded`: words are a multiple of 8. */
+/* Returns the seconds of a pass of a parallel job over a layer, for all microbatches; `padded`: the number of words
+ * is a multiple of 8. */
 static double parallel_pass_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer,
                               enum parallel_pass pass, bool padded)
 {
@@ -319,7 +317,6 @@ static double parallel_passes_s(const struct hardware *hw, uint32_t device, cons
     return best;
 }
 
-/* One step over all parameters, on a device or the host's processor. */
 static double one_step_s(const struct hardware *hw, uint32_t device, const struct job *job)
 {
     const struct work_item step = {.kernel = optimizer_kernel(job_state_format(job)), .count = 1,
@@ -328,7 +325,7 @@ static double one_step_s(const struct hardware *hw, uint32_t device, const struc
     return cost_device_s(hw, device, &step, 1);
 }
 
-/* Passes over a layer without its update, as one device at a time has them. */
+/* Returns the seconds of passes over a layer on one device at a time, without the update. */
 static double own_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
 {
     bool last = layer + 1 == job->network.layer_count;
@@ -346,7 +343,7 @@ static double passes_of_type(const struct hardware *hw, uint32_t device, const s
     return job_clips(job) ? own : min_s(own, parallel_passes_s(hw, device, job, layer));
 }
 
-/* Parts of a minibatch in any plan: each layer on the type, and by the list of kernels, that is the fastest. */
+/* Returns the least parts of a minibatch in any plan, by the fastest type and list of kernels for each layer. */
 static struct bound_parts least_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
     struct bound_parts parts = {0};
@@ -355,7 +352,8 @@ static struct bound_parts least_parts(const struct hardware *hw, const struct jo
         double best = HUGE_VAL;
         bool seen[DEVICE_TYPES_MAX] = {false}, embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
         end = network_alike_end(&job->network, l);
-        if (l + 1 < job->network.layer_count && end == job->network.layer_count) end--; /* the last has the loss */
+        if (l + 1 < job->network.layer_count && end == job->network.layer_count) end--; /* the last layer has the
+                                                                                           loss */
         for (uint32_t d = 0; d < hw->device_count; d++) {
             uint32_t type = hw->devices[d].type;
             double layer_update_s = 0;
@@ -378,7 +376,8 @@ static struct bound_parts least_parts(const struct hardware *hw, const struct jo
     return parts;
 }
 
-/* All of a job in any plan; held-out minibatches, which parallel jobs do not have, on the fastest type for them. */
+/* Returns the least parts of a job in any plan. Parallel jobs have no held-out minibatches; these run on their
+ * fastest type. */
 static struct bound_parts least_job_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
     bool movable = cpu && job_can_use_cpu(job);
@@ -396,7 +395,7 @@ static struct bound_parts least_job_parts(const struct hardware *hw, const struc
 
 /* --- on one device at a time ------------------------------------------------------------------- */
 
-/* All of a job, on the device type that is the fastest for it. */
+/* Returns the parts of a job on its fastest type of device. */
 static struct bound_parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
 {
     struct bound_parts best = {0};

@@ -1,11 +1,10 @@
 /*
  * A cache of questions to models/.
  *
- * The partitioner tries some dozens of weight buffer sizes, and for each walks the layers of each job, asking at every
- * step for the needs of the shard so far: a few thousand questions for a job, most of them asked before. A question
- * costs microseconds (the memory tables are rebuilt), an answer from the cache nanoseconds. Jobs that differ only in
- * name, seed, data or learning rate are one job here: the lowest is their twin, found once by a comparison of the
- * relevant fields.
+ * The partitioner tries dozens of weight buffer sizes. For each it walks the layers of each job and asks at every step
+ * for the needs of the shard so far: a few thousand questions per job, most of them repeated. A question costs
+ * microseconds, because memory tables are rebuilt; an answer from the cache costs nanoseconds. Jobs that differ only in
+ * name, seed, data or learning rate count as one: the lowest of them is their twin.
  *
  * Of L equal blocks there are L ranges to measure, not L squared.
  *
@@ -235,7 +234,7 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     measure_seconds(f->hardware, job, first, count, out);
 }
 
-/* Equal layers are equal at every position: a range of equal layers is the first such range. */
+/* Returns the first range of the network that is equal to this one. */
 static uint64_t alike(const struct network *network, uint64_t first, uint64_t count)
 {
     bool equal = network_alike_end(network, first) >= first + count;

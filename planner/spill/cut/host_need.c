@@ -1,4 +1,4 @@
-/* See host_need.h. A job that no host has room for is told of the neediest: its need is enough for all. */
+/* See host_need.h. If a job fits no host, the message is about the neediest job, whose need is enough for all. */
 #include "planner/spill/cut/host_need.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@ static bool is_embedding(const struct job *job, const struct plan_shard *shard)
     return shard->first_layer == 0 && job_has_embedding(job);
 }
 
-/* Scratch of an embedding whose passes run on the host's processor; of evaluations too. */
+/* Adds the scratch of an embedding on the host's processor, for passes and evaluations. */
 static void add_workspaces(const struct job *job, const struct footprint *f, struct host_need *need)
 {
     add(need, f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);

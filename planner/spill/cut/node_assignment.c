@@ -12,9 +12,9 @@ struct node_assignment_work {
 };
 
 struct node_assignment_node {
-    double seconds;    /* of its jobs */
+    double seconds;    /* of the node's jobs */
     double bytes;      /* likewise */
-    uint32_t devices;  /* used; 0: none of the jobs can be there */
+    uint32_t devices;  /* in use; 0: no job can be here */
 };
 
 static int compare_work(const void *left, const void *right)
@@ -24,8 +24,8 @@ static int compare_work(const void *left, const void *right)
     return a->job < b->job ? -1 : 1;
 }
 
-/* Returns the node that ends first with the additional seconds, among nodes with room for the state if there are any;
- * the lowest of several. */
+/* Returns the node that ends first with the additional seconds, if possible one with room for the state; the lowest
+ * of several. */
 static uint32_t soonest(const struct node_assignment_node *nodes, uint32_t count, const struct node_assignment_work *work,
                         double bytes, double room)
 {

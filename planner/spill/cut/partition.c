@@ -1,5 +1,5 @@
 /*
- * Shared by both ways of cutting: the edges, scratch and host memory that jobs need for any cut, and the message when
+ * Shared by both ways of cutting: the edges, scratch and host memory that jobs need for any cut, and the message if
  * nothing fits. The message names the layer that lacks least, because a slightly larger device would hold it.
  */
 #include "base/try.h"
@@ -19,7 +19,7 @@ static uint64_t smallest_device(const struct hardware *hardware)
     return bytes;
 }
 
-/* Four boundaries of the widest layer, batch and loss: more than any unit has at once. */
+/* Returns room for four boundaries of the widest layer, batch and loss: more than any unit has at once. */
 static uint64_t edge_bytes_of(const struct job *job)
 {
     uint64_t widest = 0;
@@ -50,7 +50,7 @@ uint64_t cutter_table_bytes(const struct job *job)
 void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken)
 {
     const struct job_set *jobs = cutter->jobs;
-    uint32_t job = 0; /* tables are most of what every cut takes: the job with the largest */
+    uint32_t job = 0; /* the job with the largest table, because tables are most of the need of every cut */
     for (uint32_t j = 0; j < jobs->count; j++)
         if (job_has_table(&jobs->jobs[j]) &&
             cutter_table_bytes(&jobs->jobs[j]) == cutter->table_bytes) {
@@ -66,7 +66,7 @@ uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool
     if (last) return partition_padded(f->workspace_bytes[UNIT_LOSS][how]);
     uint64_t bytes = max_u64(f->workspace_bytes[UNIT_FORWARD][how],
                              f->workspace_bytes[UNIT_BACKWARD][how]);
-    /* evaluations keep nothing, whatever is done with the training's activations */
+    /* evaluations keep nothing, however training treats activations */
     if (job->evaluation.every > 0) bytes = max_u64(bytes, f->workspace_bytes[UNIT_FORWARD][0]);
     return partition_padded(bytes);
 }

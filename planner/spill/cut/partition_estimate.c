@@ -1,9 +1,9 @@
 /*
  * Two clocks. With several jobs on a device there is always another unit to fill a gap, so the times of a minibatch's
  * units add up, each the largest of its parts. A job without others on its device cannot fill gaps: a shard's
- * parameters come in again only after its update is out, and a weight buffer is free again only after its contents have
- * left. With few, large shards these gaps are most of a minibatch, so its units are put on the lanes of a device one
- * after the other, as schedule.c will:
+ * parameters come in again only after its update is out, and a weight buffer is free only after its contents have left.
+ * With few, large shards these gaps are most of a minibatch, so its units are put on the lanes of a device as in
+ * schedule.c:
  *
  *     in       | in 1 |      | in 2 |in 2'|           ...
  *     compute         |  1   |      |    2    |   1'  | ...
@@ -19,7 +19,6 @@
 #include "models/cost/cost.h"
 #include "planner/pass_seconds.h"
 
-/* The computation and the copies of a unit. */
 struct partition_estimate_load {
     double compute_s;
     uint64_t in_bytes, out_bytes;
@@ -58,7 +57,7 @@ static void add(struct partition_estimate_load *sum, const struct partition_esti
     sum->out_bytes += load->out_bytes;
 }
 
-/* Seconds of a unit that computes while copies in and out of others go on. */
+/* Returns the seconds of a unit during the copies of other units. */
 static double unit_s(const struct partition_cutter *cutter, const struct partition_candidate *c,
                      const struct partition_estimate_load *load)
 {
@@ -72,7 +71,6 @@ static double unit_s(const struct partition_cutter *cutter, const struct partiti
     return c->weight_buffer_count == 2 ? max_s(compute, in + out) : max_s(compute, max_s(in, out));
 }
 
-/* enum plan_activations of a shard of a cut. */
 static uint32_t activations_of(const struct partition_candidate *c, const struct partition_job_cut *cut, uint32_t s)
 {
     return cut->kept[s] ? partition_kept_way(c->activations) : c->activations;
@@ -85,7 +83,7 @@ static struct shard_load load_of(const struct partition_candidate *c, const stru
     bool last = partition_is_last(job, shard->first_layer, shard->layer_count);
     uint64_t spilled =
         plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0;
-    /* to the host go the state or, in its place, the gradient of the parameters */
+    /* the host receives the state or, if it updates, the gradient */
     uint64_t in = persistent ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
     uint64_t out = persistent ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
     bool has_table = last && job_has_table(job);
@@ -119,12 +117,12 @@ struct partition_seconds estimate_shard(const struct partition_cutter *cutter, c
 
 /* --- a job alone ------------------------------------------------------------------------------ */
 
-/* When each lane is free. */
+/* The times when lanes become free. */
 struct lanes {
     double h2d, compute, d2h, cpu;
     double weight_buffer[PARTITION_WEIGHT_BUFFERS_MAX];
     uint32_t turn;
-    double *ready; /* per shard: its update is in host memory */
+    double *ready; /* per shard: when its update is in host memory */
 };
 
 static bool is_alone(const struct partition_cutter *cutter, const struct partition_candidate *c)
@@ -137,7 +135,7 @@ static double copied_s(const struct partition_cutter *cutter, enum copy_directio
     return pass_seconds_copy(cutter->hardware, 0, direction, bytes) * cutter->contention;
 }
 
-/* A unit's output stays on the device for the next unit, except for copies from or to an embedding of the host's
+/* Leaves a unit's output on the device for the next unit, except copies from or to an embedding on the host's
  * processor. */
 static void leave_here(struct shard_load *load, const struct footprint *f, bool last, bool to_host)
 {
@@ -149,7 +147,7 @@ static void leave_here(struct shard_load *load, const struct footprint *f, bool 
     *(last ? &load->backward.in_bytes : &load->forward.in_bytes) += f->input_bytes;
 }
 
-/* Runs a unit of shard `s`; `state_s`: when the data that it fetches are in host memory. */
+/* Runs a unit of shard `s`; its data are in host memory at `state_s`. */
 static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c, struct lanes *lanes,
                      const struct partition_estimate_load *load, uint32_t s, double state_s, bool persistent,
                      bool updates, double cpu_s)
@@ -185,7 +183,7 @@ static enum status run_minibatch(const struct partition_cutter *cutter, const st
             footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
         bool last = s + 1 == cut->count, on_cpu = cut->on_cpu[s] && !cut->persistent[s];
-        if (last && !back) continue; /* the loss is forward and backward in one */
+        if (last && !back) continue; /* the loss does both passes at once */
         if (on_cpu && s == 0 && job_has_embedding(of)) {
             double seconds = back ? embedding_back_s(of, f) : f->cpu_forward_s;
             lanes->cpu = max_s(lanes->cpu, back ? lanes->d2h : lanes->ready[0]) +

@@ -3,17 +3,17 @@
  *
  *     sum of t_i + e * (2 T * shards + sum of t_i^2 / T)
  *
- * with t_i the estimate of shard i (partition_estimate.h), T the sum of them in the greedy cut and e = `tie`. Each term
- * is a sum over shards, so it is one dynamic programme. The terms with e are a few millionths of the first and decide
- * between cuts of equal time: fewer shards before even ones, because the second sum is at most T. Where the device
- * computes all the time, cuts into single layers would be even, and as long as any other by this estimate; the copies
- * that they add are hidden, but not free.
+ * with t_i the estimate of shard i (partition_estimate.h), T their sum in the greedy cut and e = `tie`. Each term is a
+ * sum over shards, so one dynamic program solves it. The terms with e are a few millionths of the first and decide
+ * between cuts of equal time: fewer shards before even ones, because the second sum is at most T. If a device always
+ * computes, cuts into single layers would be even and, by this estimate, as fast as any other; but the copies that they
+ * add, though hidden, are not free.
  *
- * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4, for which a
- * smaller weight buffer is enough, and the freed memory may keep states on the device.
+ * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4, which need a
+ * smaller weight buffer, and the freed memory may keep states on the device.
  *
  * The sum ignores gaps between units and the processor's work. The estimate of the whole minibatch includes them, and a
- * balanced cut is taken only if this estimate is not longer.
+ * balanced cut is used only if this estimate is not longer.
  */
 #include "planner/spill/cut/partition_job.h"
 
@@ -49,10 +49,10 @@ static uint64_t slice_row_bytes(const struct job *job)
            (job_has_table(job) ? job->network.width * sizeof(float) : 0);
 }
 
-/* State and gradient of a slice each start on a boundary. */
+/* The state and the gradient of a slice are both aligned. */
 enum { SLICE_PADDING = 2 * PARTITION_ARENA_ALIGNMENT };
 
-/* Rows of the embedding that fit a weight buffer, or 0 when not even one does; all of them if possible. */
+/* Returns the number of embedding rows that fit a weight buffer, at most all; 0 if no row fits. */
 static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_bytes)
 {
     if (weight_buffer_bytes <= SLICE_PADDING) return 0;
@@ -60,10 +60,10 @@ static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_byt
     uint64_t all = job_embedding_rows(job);
     if (rows >= all) return all;
     uint64_t slices = rows ? (all + rows - 1) / rows : 0;
-    return slices ? (all + slices - 1) / slices : 0; /* even slices */
+    return slices ? (all + slices - 1) / slices : 0; /* slices of equal size */
 }
 
-/* State and, of a table that a head reads, its gradient. */
+/* Returns the bytes of the state and, if a head reads the table, of the table's gradient. */
 static uint64_t embedding_bytes(const struct job *job, const struct footprint *f)
 {
     return partition_padded(f->state_bytes) +
@@ -76,7 +76,6 @@ uint64_t partition_embedding_need(const struct footprint *f, const struct job *j
     return job_slices(job) ? partition_padded(SLICE_PADDING + slice_row_bytes(job)) : embedding_bytes(job, f);
 }
 
-/* Add a shard at the end of the cut. */
 static void append_shard(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                          uint64_t first, uint64_t count, const struct footprint *f,
                          struct partition_job_cut *cut)
@@ -98,7 +97,7 @@ static void append_shard(const struct partition_cutter *cutter, const struct par
     cut->shards[cut->count++] = shard;
 }
 
-/* Gives the processor the last shards while that shortens the minibatch. */
+/* Moves the last shards to the processor while that shortens the minibatch. */
 static enum status share_updates(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                                  struct partition_job_cut *cut, struct error *err)
 {
@@ -126,7 +125,7 @@ static enum status share_updates(const struct partition_cutter *cutter, const st
 
 /* --- what a shard needs ------------------------------------------------------------------------ */
 
-/* Bytes of a shard of these layers, which are not an embedding. */
+/* The needs of a shard that is not an embedding. */
 struct shard_need {
     uint64_t weight_buffer, workspace, keep, spilled;
 };
@@ -158,7 +157,7 @@ static uint64_t most_layers(const struct partition_cutter *cutter, const struct 
 
 /* --- cuts -------------------------------------------------------------------------------------- */
 
-/* A cut with nothing but the embedding, if there is one. *fits false: it does not. */
+/* Begins a cut with the embedding, if there is one. *fits is false if it does not fit. */
 static enum status begin(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                          uint64_t room, struct partition_job_cut *cut, bool *fits, struct error *err)
 {
@@ -187,7 +186,6 @@ static enum status begin(const struct partition_cutter *cutter, const struct par
     return STATUS_OK;
 }
 
-/* One more shard. */
 static enum status add_layers(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                               uint64_t first, uint64_t count, struct partition_job_cut *cut, struct error *err)
 {
@@ -240,7 +238,7 @@ struct balancing {
     double greedy_s;  /* of the greedy cut's shards that are not an embedding, added up */
 };
 
-/* Seconds of a shard: of the processor's, only what the devices lack meanwhile. */
+/* Computes the seconds of a shard. The processor counts only with the time that the devices wait for it. */
 static enum status shard_s(const struct balancing *b, uint64_t first, uint64_t count, double *out,
                            struct error *err)
 {
@@ -268,12 +266,11 @@ static enum status part_of(void *context, uint64_t first, uint64_t count, struct
     *out = (struct boundaries_part){
         .fits = need.weight_buffer <= c->weight_buffer_bytes && need.workspace + b->room->keep_bytes <= b->room->bytes,
         .cost = seconds + tie * (2 * b->greedy_s + seconds * seconds / b->greedy_s),
-        .workspace_bytes = stays ? need.workspace : 0, /* else it fits, and that is all */
+        .workspace_bytes = stays ? need.workspace : 0, /* else it fits without conditions */
         .keep_bytes = b->room->copies * need.keep};
     return STATUS_OK;
 }
 
-/* Cut at these boundaries. */
 static enum status cut_at(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                           uint64_t room, const uint64_t *counts, uint32_t count, struct partition_job_cut *cut,
                           struct error *err)

@@ -1,5 +1,5 @@
-/* See partition_kept.h. Jobs that interleave on a device share the bytes evenly; jobs that take turns
- * have all of them, each in its turn. */
+/* See partition_kept.h. Jobs that interleave on a device share the bytes evenly; jobs that take turns each have all
+ * of them. */
 #include "planner/spill/cut/partition_kept.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ bool kept_possible(const struct partition_cutter *cutter, const struct partition
            (cutter->hardware->device_count == 1 || !cutter->interleaved);
 }
 
-/* May this shard keep its activations? The last one goes forward and back in one. */
+/* Returns true if the shard may keep its activations. The last one does both passes at once. */
 static bool may_keep(const struct job *job, const struct partition_job_cut *cut, uint32_t s)
 {
     return s + 1 < cut->count && !(s == 0 && job_has_embedding(job));
@@ -32,7 +32,7 @@ static int64_t saved_ns(const struct partition_cutter *cutter, const struct part
     return seconds > 0 ? (int64_t)(1e9 * seconds) + 1 : 0;
 }
 
-/* Scratch of a job's greediest shard that keeps. */
+/* Grows *workspace to the need of the job's neediest shard that keeps. */
 static enum status grow_workspace(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
                                   const struct partition_job_cut *cut, uint64_t *workspace, struct error *err)
 {
@@ -50,7 +50,7 @@ static enum status grow_workspace(const struct partition_cutter *cutter, const s
     return STATUS_OK;
 }
 
-/* Mark the best shards of a job for `bytes`. */
+/* Marks the best shards of a job for `bytes`. */
 static enum status mark(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
                         struct partition_job_cut *cut, uint64_t bytes, struct error *err)
 {
@@ -81,7 +81,7 @@ static enum status mark(const struct partition_cutter *cutter, const struct part
         all += needs[s].kept > 0;
         some += needs[s].kept > 0 && choices[s] == CHAIN_KEEP;
     }
-    if (!fits || some == all) goto out; /* to keep all is tried by itself */
+    if (!fits || some == all) goto out; /* keeping all is tried separately */
     for (uint32_t s = 0; s < cut->count; s++) {
         cut->kept[s] = needs[s].kept > 0 && choices[s] == CHAIN_KEEP;
         if (cut->kept[s]) cut->keep_bytes += needs[s].kept;

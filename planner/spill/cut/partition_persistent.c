@@ -4,7 +4,6 @@
 
 #include "base/try.h"
 
-/* Needs of all jobs' persistent shards. */
 struct need {
     uint64_t bytes, workspace_bytes;
 };
@@ -20,13 +19,13 @@ static uint32_t first_shard(const struct partition_cutter *cutter, uint32_t job)
     return job_has_embedding(&cutter->jobs->jobs[job]) ? 1 : 0;
 }
 
-/* `part` of `whole` shards of this job, evenly spread. */
+/* Marks `part` of `whole` shards of this job, evenly spread. */
 static enum status mark(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
                         struct partition_job_cut *cut, uint32_t part, uint32_t whole,
                         uint64_t *workspace_bytes, struct error *err)
 {
     uint32_t first = first_shard(cutter, job), count = cut->count - first;
-    /* where a job clips, steps are made on the host */
+    /* if a job clips, the host updates */
     bool clips = job_clips(&cutter->jobs->jobs[job]);
     uint32_t chosen = clips ? 0 : (uint32_t)((uint64_t)count * part / whole);
     memset(cut->persistent, 0, cut->count * sizeof *cut->persistent);
@@ -77,7 +76,8 @@ static double total_s(const struct partition_cutter *cutter, const struct partit
     return estimate_together(cutter, sum);
 }
 
-/* Is it faster as marked? Then that becomes the cuts' estimate; else nothing is marked any more. */
+/* Checks whether the marks make the minibatch faster. If so, updates the cuts' estimates; otherwise removes all
+ * marks. */
 static enum status judge(const struct partition_cutter *cutter, const struct partition_candidate *c,
                          struct partition_job_cut *cuts, uint64_t workspace_bytes, uint64_t *workspace,
                          struct error *err)

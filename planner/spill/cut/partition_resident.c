@@ -3,10 +3,9 @@
  * devices at once.
  *
  * A stage must hold its state (and, if there is room, its activations or the inputs of its layers) times the number of
- * seats, together with the scratch of the current computation. Numbers of seats are tried from the largest down. With
- * equal numbers, the way of treating activations with the least time is taken: the time of all stages where one job
- * runs at a time, else of the longest stage. The embedding is a shard of its own and shares the first device with the
- * first stage.
+ * seats, together with the scratch of the current computation. Numbers of seats are tried from the largest down. For
+ * each number, activations are treated in the way with the least time: of all stages if one job runs at a time, else of
+ * the longest stage. The embedding is a shard of its own and shares the first device with the first stage.
  */
 #include "planner/spill/cut/partition_cutter.h"
 
@@ -14,8 +13,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The stages of a job on D devices, balanced: least largest stage time among the contiguous cuts
- * whose stages fit, by dynamic programming over (stages, layers). */
+/* Balances the stages of a job on D devices: the least largest time of a stage among contiguous cuts whose stages
+ * fit, by dynamic programming over (stages, layers). */
 struct stage_problem {
     struct partition_cutter *cutter;
     uint32_t job;
@@ -23,7 +22,7 @@ struct stage_problem {
     bool loss_inputs; /* the last stage holds only the inputs of layers */
     uint32_t seats;
     uint64_t room;
-    bool by_lack; /* look for the cut that lacks least instead: what to say when none fits */
+    bool by_lack; /* find the cut that lacks least, for the message if nothing fits */
 };
 
 static uint64_t seat_need(const struct stage_problem *p, const struct footprint *f, bool last)
@@ -36,7 +35,7 @@ static double stage_s(const struct stage_problem *p, const struct footprint *f, 
     return last ? f->loss_s[p->loss_inputs] : f->forward_s + f->backward_s[p->activations];
 }
 
-/* Bytes that a stage of layers [first, first + count) on the first or another device lacks. */
+/* Finds the bytes that a stage of layers [first, first + count) lacks on the first or another device. */
 static enum status stage_lacks(const struct stage_problem *p, uint64_t first, uint64_t count,
                                bool with_embedding, uint64_t *lacks, double *seconds,
                                struct error *err)
@@ -58,7 +57,7 @@ static enum status stage_lacks(const struct stage_problem *p, uint64_t first, ui
     return STATUS_OK;
 }
 
-/* ends[k]: one past the last layer of stage k. *fits false: no cut fits. */
+/* Cuts into stages; ends[k]: one past the last layer of stage k. *fits is false if no cut fits. */
 static enum status cut_stages(const struct stage_problem *p, uint64_t first, uint64_t layers,
                               uint32_t stages, uint64_t *ends, bool *fits, struct error *err)
 {
@@ -106,7 +105,7 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
     return status;
 }
 
-/* A shard of p->job on a device, its state at `seat` bytes; `f`: its footprint. */
+/* Places a shard of p->job on a device, with its state at `seat` bytes; `f`: its footprint. */
 static void place_shard(const struct stage_problem *p, const struct footprint *f, uint64_t start, uint64_t end,
                         uint32_t device, uint64_t seat, struct partition *out)
 {
@@ -123,8 +122,8 @@ static void place_shard(const struct stage_problem *p, const struct footprint *f
     out->workspace_bytes = max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
 }
 
-/* Places the stages of p->job, which end before the layers `ends`; an embedding shares its device with the first
- * stage. */
+/* Places the stages of p->job, which end before the layers `ends`. The first stage shares its device with the
+ * embedding. */
 static enum status place_job(const struct stage_problem *p, uint64_t first, uint32_t stages, const uint64_t *ends,
                              struct partition *out, struct error *err)
 {
@@ -150,7 +149,7 @@ static enum status place_job(const struct stage_problem *p, uint64_t first, uint
     return STATUS_OK;
 }
 
-/* Place the shards of all jobs for this many seats; *fits false when some job does not. */
+/* Places the shards of all jobs for this number of seats. *fits is false if a job does not fit. */
 static enum status try_seats(struct partition_cutter *cutter, uint32_t seats, uint32_t activations,
                              bool loss_inputs, struct partition *out, uint64_t *ends, bool *fits,
                              struct error *err)
@@ -216,7 +215,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
     uint32_t seats = seats_max < jobs->count ? seats_max : jobs->count;
     for (; seats > 0 && !found && !status; seats--) {
         const uint32_t modes[] = {ACTIVATIONS_KEEP, ACTIVATIONS_RECOMPUTE, ACTIVATIONS_KEEP_INPUTS};
-        cutter.missing_bytes = UINT64_MAX; /* what the least demanding attempt lacks */
+        cutter.missing_bytes = UINT64_MAX; /* the least lack of all attempts */
         for (size_t way = 0; way < ARRAY_COUNT(modes) * 2 && !status; way++) {
             uint32_t mode = modes[way / 2];
             bool fits;

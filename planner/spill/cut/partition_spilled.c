@@ -1,24 +1,23 @@
 /*
- * Greedy maximal shards, for the best weight buffer size; on request with balanced boundaries.
+ * Greedy maximal shards for the best weight buffer size; on request with balanced boundaries.
  *
- * For a given weight buffer size G the arena is settled: k weight buffers and the edges are taken off, and the rest is
- * workspace (and room for kept activations). A shard may grow while its state fits G and its scratch fits the
- * workspace. The greedy cut has the fewest shards, because each part of a fitting shard fits too. G itself is a trade:
- * a large one makes few shards but leaves little workspace and long first copies. So some dozens of sizes between the
- * smallest that any layer needs and all of the memory are tried, with two and three weight buffers and each way of
- * treating activations, in the shards that go backward later and in the one with the loss. The cut with the least
- * estimated time (partition_estimate.h) is taken.
+ * For a given weight buffer size G the arena has k weight buffers and the edges; the rest is workspace and room for
+ * kept activations. A shard may grow while its state fits G and its scratch fits the workspace. The greedy cut has the
+ * fewest shards, because each part of a fitting shard fits too. A large G makes few shards but leaves little workspace
+ * and makes long first copies. So some dozens of sizes between the need of the largest layer and all of the memory are
+ * tried, with two and three weight buffers and each way of treating activations, in the shards that go backward later
+ * and in the one with the loss. The cut with the least estimated time (partition_estimate.h) is used.
  *
- * The place of the optimizers is tried like the rest. On the device a weight buffer holds a shard's state, on the
- * host's processor parameters and gradient. Split, the job is cut as for the device, and the last shards of each job go
- * to the processor until both are balanced: their gradients are ready first, and the first shards' parameters are
- * needed first. (Without moments, a state is less than parameters and gradient; then a weight buffer holds these.)
+ * The place of the optimizers is tried as well. On the device, a weight buffer holds a shard's state; with the host's
+ * processor, parameters and gradient. With split optimizers, the job is cut as for the device, and the last shards of
+ * each job go to the processor until both are balanced: their gradients are ready first, and the first shards'
+ * parameters are needed first. (Without moments, parameters and gradient are larger than a state and then count.)
  *
- * Balanced boundaries (partition_job.h) are only for the best candidate. The weight buffer shrinks to the need of the
- * new cut, and the decisions that depend on the cut are made again: the states that stay, and the place of updates.
+ * Only the best candidate gets balanced boundaries (partition_job.h). The weight buffer shrinks to the need of the new
+ * cut, and the states that stay and the place of updates are chosen again.
  *
- * When nothing fits, the message says how much is missing when each layer is a shard of its own and there is one weight
- * buffer, and names the layer with the largest need.
+ * If nothing fits, the message gives the missing bytes for shards of one layer and one weight buffer, and names the
+ * layer with the largest need.
  */
 #include "planner/spill/cut/partition_job.h"
 #include "planner/spill/cut/partition_kept.h"
@@ -50,7 +49,6 @@ double partition_contention(const struct hardware *hardware, uint32_t busy_devic
     return rate > 0 && wanted > rate ? wanted / rate : 1;
 }
 
-/* Add a twin's shards, for job `j`. */
 static void copy_shards(struct partition *out, const struct partition_job_cut *cut, uint32_t j)
 {
     for (uint32_t i = 0; i < cut->count; i++) {
@@ -77,7 +75,8 @@ static void total(const struct partition_cutter *cutter, const struct partition_
     }
 }
 
-/* How many jobs like the largest are in the memory of a host at the same time, up to one for each device that works. */
+/* Returns the number of jobs like the largest that are in a host's memory at the same time, at most one per busy
+ * device. */
 static double jobs_at_a_time(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, bool with_spilled)
 {
     double largest = 1, host_bytes = (double)hardware_host_bytes(cutter->hardware);
@@ -88,8 +87,8 @@ static double jobs_at_a_time(const struct partition_cutter *cutter, const struct
     return fmin(floor(host_bytes / largest), cutter->host_devices);
 }
 
-/* Do spilled activations leave room for all jobs; where these take turns, for one, and for one on each device if it
- * is there without them? */
+/* Returns true if spilled activations leave room for all jobs. If jobs take turns: for one job, and for one on each
+ * device if that number fits without spilling. */
 static bool host_has_room(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, double spilled)
 {
     double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);
@@ -98,8 +97,7 @@ static bool host_has_room(const struct partition_cutter *cutter, const struct pa
     return with_spilled >= 1 && with_spilled >= jobs_at_a_time(cutter, cuts, false);
 }
 
-/* Returns the memory, of `bytes` for workspace and kept activations, that the others leave to job `j` and its
- * equals. */
+/* Returns the part of `bytes`, for workspace and kept activations, that other jobs leave to job `j` and its equals. */
 static struct partition_room room_of(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, uint32_t j,
                                      uint64_t bytes)
 {
@@ -117,7 +115,7 @@ static struct partition_room room_of(const struct partition_cutter *cutter, cons
     return room;
 }
 
-/* Balances greedy cuts, job by job; the weight buffer shrinks to their need. */
+/* Balances greedy cuts, job by job, and shrinks the weight buffer to their need. */
 static enum status balance(const struct partition_cutter *cutter, struct partition_candidate *c, uint64_t room,
                            struct partition_job_cut *cuts, struct error *err)
 {
@@ -133,7 +131,7 @@ static enum status balance(const struct partition_cutter *cutter, struct partiti
     return STATUS_OK;
 }
 
-/* Cuts each job greedily; *fits false when some job does not fit. */
+/* Cuts each job greedily. *fits is false if a job does not fit. */
 static enum status cut_all(struct partition_cutter *cutter, const struct partition_candidate *c, uint64_t room,
                            struct partition_job_cut *cuts, bool *fits, struct error *err)
 {
@@ -160,8 +158,8 @@ static struct partition_seconds copy_all_shards(const struct partition_cutter *c
     return all;
 }
 
-/* Try a candidate, with its greedy cuts or balanced ones; *fits false when some job does not. Fills what
- * it finds into `out`, whose arrays have room for every layer of every job. */
+/* Tries a candidate, with its greedy or balanced cuts, and fills `out`, whose arrays have room for every layer of
+ * every job. *fits is false if a job does not fit. */
 static enum status try_candidate(struct partition_cutter *cutter, const struct partition_candidate *c, bool balanced,
                                  struct partition *out, struct partition_job_cut *cuts, bool *fits,
                                  struct error *err)
@@ -214,7 +212,7 @@ static enum status try_candidate(struct partition_cutter *cutter, const struct p
     return STATUS_OK;
 }
 
-/* Places each shard's kept activations and persistent states: one job after the other when they interleave. */
+/* Places kept activations and persistent states: one job after the other if jobs interleave. */
 static void place_what_stays(const struct partition_cutter *cutter, struct partition *out)
 {
     uint64_t at = 0, state_at = 0;
@@ -230,7 +228,7 @@ static void place_what_stays(const struct partition_cutter *cutter, struct parti
             const struct footprint *f =
                 footprint_of(cutter->footprints, j, out->shards[s].first_layer,
                              out->shards[s].layer_count);
-            if (!f) return; /* it was there when the cut was made */
+            if (!f) return; /* the cut was made with it */
             out->state_offset[s] = state_at;
             if (keeps) at += partition_padded(f->kept_bytes[activations]);
             if (out->persistent[s]) state_at += partition_padded(f->state_bytes);
@@ -270,7 +268,7 @@ static struct partition_job_cut *make_cuts(const struct job_set *jobs, struct fo
     return cuts;
 }
 
-/* Kept activations stay on a device, so they need a plan that uses one device only, and one order. */
+/* Kept activations stay on a device, so they need a plan with one device and one order. */
 static bool mode_possible(const struct partition_cutter *cutter, uint32_t activations)
 {
     if (cutter->options->activations != PLANNER_AUTO &&
@@ -280,7 +278,7 @@ static bool mode_possible(const struct partition_cutter *cutter, uint32_t activa
            (!cutter->options->live && (cutter->hardware->device_count == 1 || !cutter->interleaved));
 }
 
-/* The processor's rate must be known, and some job must have an optimizer to give it. */
+/* The processor's rate must be known, and some job must have an optimizer for it. */
 static bool place_possible(const struct partition_cutter *cutter, uint32_t place)
 {
     if (cutter->options->optimizer != PLANNER_AUTO && cutter->options->optimizer != place)
@@ -292,7 +290,7 @@ static bool place_possible(const struct partition_cutter *cutter, uint32_t place
     return cutter->options->optimizer == place;
 }
 
-/* Bytes of the weight buffer for a layer as a shard of its own. */
+/* Returns the weight buffer for a layer as a shard of its own. */
 static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
                                     uint32_t place)
 {
@@ -300,7 +298,8 @@ static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const
     return partition_weight_buffer_need(f, job, partition_is_last(job, layer, 1), activations, place);
 }
 
-/* The smallest weight buffer that every layer fits on its own (an embedding is cut as finely as needed). */
+/* Finds the smallest weight buffer for all layers, each as a shard of its own. An embedding is cut into rows if
+ * needed. */
 static enum status least_weight_buffer(const struct partition_cutter *cutter, uint32_t activations, uint32_t place,
                                        uint64_t *bytes, struct error *err)
 {
@@ -317,7 +316,6 @@ static enum status least_weight_buffer(const struct partition_cutter *cutter, ui
     return STATUS_OK;
 }
 
-/* Bytes of workspace for a layer as a shard of its own. */
 static uint64_t layer_workspace(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
                                 bool loss_inputs, uint32_t place)
 {
@@ -327,7 +325,6 @@ static uint64_t layer_workspace(const struct job *job, uint64_t layer, const str
     return cutter_workspace(f, job, last, embedding ? UNIT_KEEP : partition_unit_way(&c, job, last));
 }
 
-/* Bytes that a layer as a shard of its own keeps on the device. */
 static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations)
 {
     bool embedding = layer == 0 && job_has_embedding(job);
@@ -335,13 +332,13 @@ static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct f
     return partition_padded(f->kept_bytes[activations]);
 }
 
-/* The need in one way of treating activations and optimizers, and the layer with the largest need. */
+/* The least need for one treatment of activations and optimizers, and the layer with the largest need. */
 struct partition_spilled_least {
     uint64_t bytes, layer;
     uint32_t job;
 };
 
-/* When each layer is a shard of its own. */
+/* Finds the need if each layer is a shard of its own. */
 static enum status least_need(const struct partition_cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
                               struct partition_spilled_least *out, struct error *err)
 {
@@ -383,7 +380,7 @@ static enum status impossible(const struct partition_cutter *cutter, struct erro
     return error_set(err, STATUS_INFEASIBLE, "the host's processor can update no job here (expected optimizers on devices)");
 }
 
-/* Nothing fits: by how much, at best. */
+/* Reports the least missing bytes over all treatments. */
 static enum status infeasible(const struct partition_cutter *cutter, struct error *err)
 {
     struct partition_spilled_least least = {.bytes = UINT64_MAX};
@@ -407,7 +404,7 @@ static enum status infeasible(const struct partition_cutter *cutter, struct erro
                      quantity_text((double)cutter->capacity, DIMENSION_BYTES, given));
 }
 
-/* From all of the memory down to a 200th of it, in equal ratios; the least possible size last. */
+/* Returns sizes from all of the memory down to a 200th of it, in equal ratios; last the least possible one. */
 static uint64_t weight_buffer_size(const struct partition_cutter *cutter, uint32_t weight_buffers, uint32_t step,
                                    uint64_t least)
 {
@@ -417,7 +414,7 @@ static uint64_t weight_buffer_size(const struct partition_cutter *cutter, uint32
     return (uint64_t)size & ~(uint64_t)(PARTITION_ARENA_ALIGNMENT - 1);
 }
 
-/* The best cut so far and the candidate that it was made for; scratch of its kind. */
+/* The best cut so far and its candidate; a cut to try. */
 struct partition_search {
     struct partition best, trial;
     struct partition_candidate candidate;
@@ -425,7 +422,7 @@ struct partition_search {
     bool found;
 };
 
-/* The trial is the best now. */
+/* Makes the trial the best cut. */
 static enum status adopt(const struct partition_cutter *cutter, const struct partition_candidate *c, struct partition_search *search,
                          struct error *err)
 {
@@ -437,7 +434,6 @@ static enum status adopt(const struct partition_cutter *cutter, const struct par
     return search->trial.shards ? STATUS_OK : partition_allocate(cutter->jobs, &search->trial, err);
 }
 
-/* Try weight buffer sizes. */
 static enum status try_sizes(struct partition_cutter *cutter, struct partition_candidate c, struct partition_search *search,
                              struct error *err)
 {
@@ -455,7 +451,7 @@ static enum status try_sizes(struct partition_cutter *cutter, struct partition_c
     return status;
 }
 
-/* The best candidate with balanced cuts, unless that is estimated to take longer. */
+/* Balances the cuts of the best candidate, unless that is estimated to take longer. */
 static enum status try_balanced(struct partition_cutter *cutter, struct partition_search *search, struct error *err)
 {
     bool fits;
@@ -480,7 +476,7 @@ enum status partition_spilled(const struct hardware *hardware, const struct job_
     uint32_t first = options->weight_buffers ? options->weight_buffers : options->no_double_buffer ? 1 : 2;
     uint32_t last = options->weight_buffers ? options->weight_buffers : options->no_double_buffer ? 1 : 3;
     for (uint32_t attempt = 0; attempt < 2 && !search.found && !status; attempt++) {
-        if (attempt == 1) { /* better without double buffer than not at all */
+        if (attempt == 1) { /* without double buffering, if nothing else fits */
             if (options->weight_buffers || options->no_double_buffer) break;
             first = last = 1;
         }

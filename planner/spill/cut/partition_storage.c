@@ -4,22 +4,20 @@
  * A state on storage costs its traffic: storage is one more link, shared by all devices, and the choice minimises its
  * busy time.
  *
- * Per byte of host memory that it frees, a spilled shard moves 7/3 bytes in each minibatch of its job (with AdamW:
- * parameters in; state in and out), the last shard 2, an embedding with a tied head 8/3, a persistent shard 2 in all.
- * So the shards are sorted by seconds per byte, and taken until there is room; then superfluous ones are given back.
- * Shards of equal cost are taken in an order that spreads them over their job, so that their reads run while their
- * neighbours compute:
+ * Per byte of freed host memory, a spilled shard moves 7/3 bytes in each minibatch of its job (with AdamW: parameters
+ * in; state in and out), the last shard 2, an embedding with a tied head 8/3, a persistent shard 2 in all. The shards
+ * are sorted by seconds per byte and chosen until there is room; then superfluous ones are given back. Shards of equal
+ * cost are chosen in an order that spreads them over their job, so that their reads run while their neighbours compute:
  *
- *     position by the golden ratio:   0 . . 3 . 1 . . 4 . 2 . . 5      (numbers: taken when)
+ *     position by the golden ratio:   0 . . 3 . 1 . . 4 . 2 . . 5      (numbers: order of choice)
  *
- * The missing room is estimated from above (host_need.h). An embedding whose passes run on the host's processor stays:
- * they go to single rows of it, and storage would have to move all of it for that.
+ * The missing room is estimated from above (host_need.h). These states stay in host memory: embeddings on the host's
+ * processor, which uses single rows while storage would move all of them; states of jobs that keep the weights of their
+ * best evaluation, because a KEEP copies whole states; states of jobs that clip, because their updates wait for the
+ * last gradient and would have to read the states once more.
  *
- * The states of a job that keeps the weights of its best evaluation stay too, because a KEEP copies them, whole. So do
- * the states of a job that clips: its updates wait for the last gradient, and would have to read them once more.
- *
- * The arena of staged states takes memory itself, for the largest shard on storage. With fewer turns of it there is
- * more room; four let reading, copying, updating and writing run in parallel.
+ * The arena of staged states takes memory itself, for the largest shard on storage. Fewer turns of it leave more room;
+ * four let reading, copying, updating and writing run in parallel.
  *
  * This is a greedy knapsack: its loss against the best choice is less than the cost of one shard.
  */
@@ -152,7 +150,7 @@ static uint64_t arena_bytes(const struct chooser *c)
     return storage_device_bytes(c->p) * c->devices;
 }
 
-/* Takes states until `missing` bytes and the arena find room. *lacking: the bytes still missing. */
+/* Chooses states until `missing` bytes and the arena have room. *lacking: bytes still missing. */
 static void choose(struct chooser *c, uint64_t missing, uint32_t turns, bool all, uint64_t *lacking)
 {
     struct partition_storage *storage = &c->p->storage;

@@ -1,14 +1,13 @@
 /*
  * From "shard 3 of job 1, backward, on device 0" to copies, a computation and arena ranges.
  *
- * A unit is written once per (shard, pass) and variant (emit_pass.c): whether its input is already on the
- * device because the job's previous unit ran there just before, and whether its output will be used there
- * next. Where it is on another device to which there is a direct link, and the schedule says so, it is
- * fetched from there, and has stayed in its edge until then.
+ * A unit is written once per (shard, pass) and variant (emit_pass.c). The variant says whether the unit's input is
+ * still on the device from the job's previous unit, and whether the job's next unit will use its output there. An input
+ * on another device is fetched directly if there is a link and the schedule says so; it stays in its edge until then.
  *
- * The slots of an instance are the unit's, moved to the weight buffer and edge whose turn it is. Weight buffers
- * and edges are taken in turn on each device; plan.h's rule 2 makes the next user of a weight buffer wait
- * for the last one, which is all the synchronisation that double buffering needs.
+ * An instance moves the slots of its unit to the weight buffer and edge whose turn it is. Each device uses weight
+ * buffers and edges in turn; rule 2 of plan.h makes the next user of a weight buffer wait for the previous one, which
+ * is all the synchronisation that double buffering needs.
  */
 #include "planner/spill/emit/emit.h"
 
@@ -18,8 +17,7 @@
 #include "planner/spill/emit/emit_pass.h"
 #include "planner/spill/emit/emit_unit.h"
 
-/* The variant of a shard's pass: its origin, times VARIANTS_OF_ORIGIN; its output stays; it is the last of its
- * minibatch. */
+/* The variant of a shard's pass: its origin, times VARIANTS_OF_ORIGIN; its output stays; it is its minibatch's last. */
 enum { VARIANT_STAYS = 2, VARIANT_ENDS = 1, VARIANTS_OF_ORIGIN = 4 };
 enum { UNIT_VARIANTS = EMIT_ORIGINS * VARIANTS_OF_ORIGIN };
 
@@ -56,7 +54,7 @@ static struct emit_shard_view view_of(struct emitter *e, uint32_t job, uint32_t 
     return v;
 }
 
-/* The unit of v's pass; PLAN_NONE when something is wrong. */
+/* Writes the unit of v's pass. Returns PLAN_NONE after an error. */
 static uint32_t write_unit(struct emitter *e, const struct emit_shard_view *v, bool ends_minibatch)
 {
     e->current = (struct emit_unit_slots){.first_acquire = (uint32_t)e->acquire_count};
@@ -75,21 +73,21 @@ static uint32_t write_unit(struct emitter *e, const struct emit_shard_view *v, b
     return id;
 }
 
-/* Is this the end of an evaluation after which weights are kept? */
+/* Returns true if weights are kept after the evaluation that ends here. */
 static bool keeps_behind(const struct emitter *e, const struct scheduled_unit *unit)
 {
     return unit->ends && e->plan->jobs.jobs[unit->job].keep_best &&
            schedule_unit_pass(shard_count_of(e, unit->job), unit->position) == PLAN_EVALUATE;
 }
 
-/* Is this the last backward pass of a minibatch whose updates follow? */
+/* Returns true if updates follow this backward pass, the minibatch's last. */
 static bool updates_behind(const struct emitter *e, const struct scheduled_unit *unit)
 {
     return job_clips(&e->plan->jobs.jobs[unit->job]) &&
            unit->position + 1 == schedule_unit_count(shard_count_of(e, unit->job));
 }
 
-/* The unit of a shard's pass in this variant, written when it is first needed. */
+/* Returns the unit of a shard's pass in this variant; writes it at the first use. */
 static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, enum emit_origin origin,
                         bool stays)
 {
@@ -118,7 +116,7 @@ struct emit_turns {
     uint32_t edge, weight_buffer, transient, held;
 };
 
-/* The slots of the unit there, in slot_scratch. */
+/* Finds the slots of the unit there, in slot_scratch. */
 static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct emit_turns turns)
 {
     const struct partition *p = e->partition;
@@ -158,8 +156,8 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     e->held_turn[device] += slots->held_turns;
 }
 
-/* Adds each unit on each device of its job's node, with each weight buffer: then in any order of the units, one choice
- * has a weight buffer that the units before it do not have. */
+/* Adds each unit on each device of its job's node, with each weight buffer. So in any order of units, one choice has
+ * a weight buffer that the previous units do not use. */
 static void add_choices(struct emitter *e, const uint32_t *last_device)
 {
     const struct hardware *hardware = &e->plan->hardware;
@@ -177,8 +175,8 @@ static void add_choices(struct emitter *e, const uint32_t *last_device)
     }
 }
 
-/* A unit of this pass for each shard of the job, before or after a scheduled one: of LOAD and STORE for those whose
- * states stay, the last of others ends the minibatch if the scheduled one does. */
+/* Adds a unit of this pass for each shard of the job, before or after a scheduled unit. LOAD and STORE are only for
+ * shards whose states stay; the last unit of other passes ends the minibatch if the scheduled one does. */
 static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enum plan_pass pass)
 {
     const struct partition *p = e->partition;
@@ -193,7 +191,7 @@ static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enu
     }
 }
 
-/* An embedding of the host's processor leaves and finds everything in host memory. */
+/* Returns true for an embedding on the host's processor, whose data are all in host memory. */
 static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
 {
     const struct partition *p = e->partition;
@@ -202,7 +200,7 @@ static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
            job_has_embedding(&e->plan->jobs.jobs[unit->job]);
 }
 
-/* Is the job's next unit the device's as well, with its input on the device? */
+/* Returns true if the job's next unit is also the device's next, with its input on the device. */
 static bool continues(const struct emitter *e, const struct schedule *schedule,
                       const struct scheduled_unit *unit)
 {
@@ -212,7 +210,7 @@ static bool continues(const struct emitter *e, const struct schedule *schedule,
            !on_host(e, unit) && !on_host(e, next);
 }
 
-/* What a pass over the schedule knows. */
+/* State of a pass over the schedule. */
 struct emission {
     const struct schedule *schedule;
     bool *continued;       /* per unit: its input is on its device */
@@ -238,7 +236,7 @@ static void emit_scheduled(struct emitter *e, struct emission *on, uint32_t i)
     if (unit->last && plan_has_range(e->plan, unit->job)) add_beside(e, unit, PLAN_CLOSE);
 }
 
-/* Is it the same weight buffer's, edge's and staged state's turn as when these turns were kept, on every device? */
+/* Returns true if every device has the same turns as in `kept`. */
 static bool turns_are_back(const struct emitter *e, const struct emit_turns *kept)
 {
     const struct partition *p = e->partition;
@@ -251,8 +249,8 @@ static bool turns_are_back(const struct emitter *e, const struct emit_turns *kep
     return true;
 }
 
-/* The units of a cycle were emitted once. They are emitted until they would be the same instances again, which are
- * repeated, and what is left of their number follows. `kept`, `instances`: at the cycle's begin. */
+/* Repeats a cycle whose units were emitted once. Emits it until its instances would be the same again, repeats
+ * these, and emits the rest. `kept`, `instances`: at the beginning of the cycle. */
 static void emit_cycle(struct emitter *e, struct emission *on, const struct scheduled_cycle *cycle, const struct emit_turns *kept,
                        uint32_t instances)
 {
@@ -273,7 +271,7 @@ static void keep_turns(const struct emitter *e, struct emit_turns *kept)
         kept[d] = (struct emit_turns){e->edge_turn[d], e->weight_buffer_turn[d], e->transient_turn[d], e->held_turn[d]};
 }
 
-/* kept: (devices), scratch. */
+/* `kept`: scratch for each device. */
 static void emit_schedule(struct emitter *e, struct emission *on, struct emit_turns *kept)
 {
     const struct schedule *schedule = on->schedule;

@@ -1,7 +1,6 @@
 /*
- * An input is on the host, or still in the edge that the job's previous unit left it in, here or on
- * another device to which there is a direct link. A buffer has one name on all devices, so a copy
- * between two of them is from and to the same one.
+ * An input is on the host, or still in the edge where the job's previous unit left it, here or on another device with a
+ * direct link. A buffer has one name on all devices, so a copy between two devices is from and to the same name.
  */
 #include "planner/spill/emit/emit_boundary.h"
 
@@ -11,7 +10,7 @@ uint32_t emit_boundary(struct emitter *e, const struct emit_shard_view *v, uint3
     return emit_buffer(e, v, kind, shard, 0, on_device, bytes);
 }
 
-/* The same buffer of another device to a new one here. */
+/* Copies a buffer of another device to a new one here. */
 static void fetch_from_peer(struct emitter *e, uint32_t device, enum emit_area area, uint64_t bytes)
 {
     emit_slot(e, area, 0, bytes);

@@ -1,10 +1,10 @@
 /*
- * An embedding that exceeds a weight buffer is cut into slices, each with a turn of its own: rows of the
- * parameters (forward) or of parameters, moments and table gradient (backward) come in, are used
- * and go out while the next slice comes in.
+ * An embedding that exceeds a weight buffer is cut into slices, each with a turn of its own: rows of the parameters
+ * (forward) or of parameters, moments and table gradient (backward) come in, are used and go out while the next slice
+ * comes in.
  *
- * Where the host's processor has a job's optimizer, both passes of its embedding run there and have no
- * part in weight buffers and edges.
+ * If the host's processor has a job's optimizer, both passes of its embedding run there and use no weight buffers or
+ * edges.
  */
 #include "planner/spill/emit/emit_embedding.h"
 
@@ -15,7 +15,7 @@
 
 /* --- in slices ----------------------------------------------------------------------------------- */
 
-/* Rows of slice k: [*first, *first + *count). */
+/* Finds rows [*first, *first + *count) of slice k. */
 static uint32_t slice_range(const struct emit_shard_view *v, uint32_t k, uint64_t *first,
                             uint64_t *count)
 {
@@ -45,13 +45,13 @@ void emit_embedding_forward_sliced(struct emitter *e, const struct emit_shard_vi
     }
 }
 
-/* A slice of rows and their optimizer state, as it lies in host memory and on the device. */
+/* A slice of rows and their optimizer state, in host memory and on the device. */
 struct row_slice {
     struct state_layout whole, slice;
-    uint32_t number, last_part; /* of the slices; of its parts the last that has bytes */
+    uint32_t number, last_part; /* number of slices; the last part that has bytes */
     uint32_t host, rows;        /* buffers: the state in host memory; the slice on the device */
     uint64_t first;
-    bool stored;                /* the state lies on storage, and goes through a buffer in host memory */
+    bool stored;                /* the state is on storage, and goes through a buffer in host memory */
 };
 
 static uint64_t host_offset(const struct row_slice *s, uint32_t part)
@@ -91,7 +91,7 @@ static void store_slice(struct emitter *e, const struct emit_shard_view *v, cons
 void emit_embedding_backward_sliced(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
-    uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient */
+    uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient row */
     struct row_slice s = {.whole = job_state(v->job, 0, 1), .last_part = STATE_PARTS - 1, .stored = emit_is_stored(e, v, 0)};
     while (s.whole.parts[s.last_part].bytes == 0) s.last_part--;
     uint32_t tokens = emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));

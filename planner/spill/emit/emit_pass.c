@@ -1,11 +1,11 @@
 /*
- * A forward pass always sends its output to the host as well, for the backward pass starts from it; only
- * the input of the loss and the gradients, used once, can skip the host.
+ * A forward pass always sends its output to the host as well, because the backward pass starts from it; only the input
+ * of the loss and the gradients, used once, can skip the host.
  *
  *     spilled backward of shard s:
  *       h2d  state of s            -> weight buffer
  *       h2d  boundary s            -> edge          (the shard's input: recomputation starts there)
- *       h2d  gradient s+1          -> edge          (unless it is here; or p2p from where it is)
+ *       h2d  gradient s+1          -> edge          (unless it is here; p2p if it is on another device)
  *       compute backward              workspace, edge: gradient s
  *       d2h  gradient s            -> host          (unless it is used here next)
  *       d2h  state of s            -> host, weight buffer free
@@ -22,7 +22,7 @@ static uint32_t held_out_loss(struct emitter *e, const struct emit_shard_view *v
     return emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 1, false, sizeof(double));
 }
 
-/* Is the head's table the embedding's own state, on the same device? */
+/* Returns true if the head's table is the embedding's own state, on the same device. */
 static bool table_is_here(const struct emitter *e, const struct emit_shard_view *v)
 {
     const struct partition *p = e->partition;
@@ -41,21 +41,20 @@ static enum emit_area table_area(const struct emit_shard_view *v)
     return v->resident ? EMIT_AREA_WEIGHT_BUFFER : EMIT_AREA_TABLE;
 }
 
-/* By a loss: the head's table, the fetched one unless the embedding's is here. */
+/* Adds a loss's use of the head's table: the fetched one unless the embedding's is here. */
 static void use_table(struct emitter *e, const struct emit_shard_view *v, bool here, uint32_t fetched)
 {
     if (here) emit_use(e, emit_buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
     else emit_use(e, fetched, ACCESS_READ | ACCESS_RELEASE);
 }
 
-/* A boundary or its gradient, made here. */
 static void use_new_boundary(struct emitter *e, const struct emit_shard_view *v, uint32_t kind,
                              uint32_t shard, uint64_t bytes)
 {
     emit_use_new(e, emit_boundary(e, v, kind, shard, true, bytes), 0, EMIT_AREA_EDGE, 0, bytes);
 }
 
-/* Next minibatch's tokens, on the host. */
+/* Adds the next minibatch's tokens, on the host. */
 static void add_batch_op(struct emitter *e, const struct emit_shard_view *v)
 {
     uint64_t bytes = job_batch_bytes(v->job);
@@ -64,12 +63,12 @@ static void add_batch_op(struct emitter *e, const struct emit_shard_view *v)
     emit_host(e, PLAN_BATCH);
 }
 
-/* Forward, of the training or of held-out data. */
+/* Writes a forward pass of the training or of an evaluation. */
 static void write_forward(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool trains = v->pass == PLAN_FORWARD;
-    /* the loss uses its input once; every other boundary is needed again by a backward pass */
+    /* the loss uses its input once; a backward pass needs every other boundary again */
     bool to_host = !v->stays || (trains && v->shard + 2 < v->shard_count);
     uint64_t kept_bytes = !trains || v->embedding ? 0 : f->kept_bytes[v->activations];
     if (v->shard == 0) add_batch_op(e, v);
@@ -107,13 +106,13 @@ static void write_forward(struct emitter *e, const struct emit_shard_view *v)
 static void write_loss(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
-    bool first = v->shard == 0; /* a profile in one shard: no boundaries */
+    bool first = v->shard == 0; /* a profile in one shard has no boundaries */
     bool table = job_has_table(v->job), text = job_batch_bytes(v->job) > 0;
     bool table_here = table && table_is_here(e, v);
     uint64_t gradient_bytes = table ? job_table_gradient_bytes(v->job) : 0;
     uint32_t table_name = 0, gradient = 0, loss = 0;
-    /* Without other jobs, a job has the table's area to itself, and can fetch the table while its state waits for a
-     * weight buffer. Among other jobs the area is the bottleneck, and the table would hold the state up. */
+    /* If a job is the only one, it has the table's area to itself and can fetch the table while its state waits for
+     * a weight buffer. Among other jobs the area is the bottleneck, and the table would delay the state. */
     bool state_first = e->partition->interleaved;
     uint32_t state = state_first ? emit_fetch_trained(e, v) : 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
@@ -152,7 +151,7 @@ static void write_loss(struct emitter *e, const struct emit_shard_view *v)
     if (!v->persistent) emit_send_trained(e, v, state);
 }
 
-/* Writes forward and loss of the last shard on held-out data; with the scratch of a LOSS, less gradients. */
+/* Writes forward and loss of the last shard on held-out data, with the scratch of a LOSS without gradients. */
 static void write_evaluation(struct emitter *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
@@ -172,7 +171,7 @@ static void write_evaluation(struct emitter *e, const struct emit_shard_view *v)
     emit_send(e, loss, ACCESS_RELEASE, held_out_loss(e, v), 0, sizeof(double));
 }
 
-/* Writes the values after an evaluation, in full. Values of a persistent shard are copied for it. */
+/* Copies the values after an evaluation in full precision, also of persistent shards. */
 static void write_keep(struct emitter *e, const struct emit_shard_view *v)
 {
     uint32_t state = emit_host_state(e, v, v->shard);
@@ -256,7 +255,7 @@ static void write_store(struct emitter *e, const struct emit_shard_view *v)
                       v->footprint->state_bytes);
 }
 
-/* For a job that has a range of host memory. */
+/* Opens a job in its range of host memory. */
 static void write_open(struct emitter *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, v->shard), ACCESS_WRITE);

@@ -1,12 +1,12 @@
 /*
- * Where the host's processor has the optimizer, the parameters come instead of the state, and
+ * If the host's processor has the optimizer, the parameters come in place of the state, and the unit ends with
  *
  *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; weight buffer free
  *       cpu  update                         state of s, on the host
  *
- * end the unit; the next forward pass of the shard then waits for that update. A state on storage is staged for longer
- * then: from its read until it is updated and written. Where a job clips, a norm replaces the update, and units of
- * updates follow the minibatch's last backward pass.
+ * The next forward pass of the shard waits for that update. A state on storage is then staged from its read until it is
+ * updated and written. If a job clips, a norm replaces the update, and units of updates follow the minibatch's last
+ * backward pass.
  */
 #include "planner/spill/emit/emit_trained.h"
 

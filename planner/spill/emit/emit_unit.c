@@ -1,6 +1,6 @@
 /*
- * Slots are collected over all units in one array and belong to a unit as a range of it; what a unit's
- * instances advance their turns by is counted on the way.
+ * All units share one array of slots, in which each has a range. The turns that an instance of a unit takes are counted
+ * meanwhile.
  */
 #include "planner/spill/emit/emit_unit.h"
 
@@ -89,7 +89,7 @@ void emit_send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32
     emit_copy(e, STREAM_D2H, device, 0, device_flags, host, host_offset, 0, bytes);
 }
 
-/* A computation over the accesses gathered so far. */
+/* Adds a computation with the accesses gathered so far. */
 static void add_op(struct emitter *e, struct plan_op op)
 {
     op.kind = OP_COMPUTE;
@@ -97,7 +97,7 @@ static void add_op(struct emitter *e, struct plan_op op)
     e->access_count = 0;
 }
 
-/* The same, with the work of the unit's shard. */
+/* Adds a computation with the work of the unit's shard. */
 static void add_work(struct emitter *e, const struct emit_shard_view *v, struct plan_op op, uint32_t how)
 {
     struct work_item items[PLAN_WORK_ITEMS_MAX];
@@ -127,8 +127,7 @@ void emit_compute(struct emitter *e, const struct emit_shard_view *v, enum plan_
     add_work(e, v, op, how);
 }
 
-/* An embedding of a job that clips has two ways of its own: rows are gathered on the host stream, and
- * its gradient is left. */
+/* If a job clips, rows of its embedding are gathered on the host stream, and its gradient is left for later. */
 void emit_cpu(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
               uint64_t workspace)
 {

@@ -1,4 +1,4 @@
-/* See agenda.h. Heaps are of jobs, each in at most one, linked by index. */
+/* See agenda.h. Heaps of jobs, each job in at most one, linked by index. */
 #include "planner/spill/order/agenda.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ static uint32_t push(struct agenda *a, uint32_t root, uint32_t job, double key)
     return meld(a, root, job);
 }
 
-/* The heap without its root: children are melded in pairs from the first, then the pairs from the last. */
+/* Returns the heap without its root: melds children in pairs from the first, then the pairs from the last. */
 static uint32_t pop(struct agenda *a, uint32_t root)
 {
     uint32_t pairs = AGENDA_NONE, heap = AGENDA_NONE;
@@ -52,7 +52,7 @@ static uint32_t pop(struct agenda *a, uint32_t root)
 
 /* --- groups ---------------------------------------------------------------------------------- */
 
-/* Something has changed in the group: who decides next, and when? */
+/* Finds the group's next device and time after a change. */
 static void decide(struct agenda *a, struct agenda_group *group)
 {
     if (group->next != AGENDA_NONE) tournament_set(&a->next_s, group->next, HUGE_VAL);

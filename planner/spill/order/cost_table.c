@@ -18,7 +18,7 @@ static double copied_s(const struct cost_table *t, uint32_t device, enum copy_di
     return pass_seconds_copy(t->hardware, device, direction, bytes) * t->partition->contention;
 }
 
-/* Writes and reads are equally long, so that neither has the shared bandwidth to itself. */
+/* Assumes that writes and reads take the same time, so that neither has the shared bandwidth to itself. */
 static double storage_s(const struct cost_table *t, enum storage_direction direction, uint64_t bytes)
 {
     const struct hardware_storage *storage = &t->hardware->storage;
@@ -33,7 +33,6 @@ static double computed_s(const struct hardware *hardware, uint32_t device, const
     return pass_seconds(hardware, device, job, shard->first_layer, shard->layer_count, pass, how);
 }
 
-/* The subject of the times: a shard on a device. */
 struct timed_shard {
     const struct cost_table *t;
     const struct plan_shard *shard;
@@ -41,7 +40,7 @@ struct timed_shard {
     const struct footprint *f;
     uint32_t device, index, activations;
     uint64_t spilled_bytes; /* activations that go to the host and come back */
-    uint64_t table;   /* a tied one's bytes, of the shard with the head */
+    uint64_t table;   /* bytes of a tied table, for the shard with the head */
     bool last, spilled, on_cpu;
 };
 
@@ -60,7 +59,7 @@ static struct timed_shard shard_of(const struct cost_table *t, const struct foot
     };
 }
 
-/* The table of a tied head is the first shard's, and on the disk where that is. */
+/* Returns true if a tied head reads the first shard's table from storage. */
 static bool reads_table(const struct timed_shard *s)
 {
     const struct partition *p = s->t->partition;
@@ -79,7 +78,7 @@ static void storage_times(const struct timed_shard *s, struct unit_cost times[CO
     if (reads_table(s)) times[1].read_s += storage_s(s->t, STORAGE_READ, s->table);
 }
 
-/* An embedding that the host's processor looks up by itself. */
+/* Times an embedding on the host's processor. */
 static void embedding_times(const struct timed_shard *s, struct unit_cost times[COST_PASSES])
 {
     const struct footprint *f = s->f;
@@ -108,7 +107,7 @@ static void forward_times(const struct timed_shard *s, struct unit_cost *time)
         time->load_s += storage_s(t, STORAGE_READ, s->f->state_bytes);
 }
 
-/* Adds the copies of states over the link, where they are not on the device. */
+/* Adds the copies of states that are not on the device. */
 static void backward_copies(const struct timed_shard *s, struct unit_cost *time)
 {
     const struct footprint *f = s->f;
@@ -120,7 +119,7 @@ static void backward_copies(const struct timed_shard *s, struct unit_cost *time)
     time->out_s = copied_s(s->t, s->device, COPY_D2H, (s->table > 0 ? job_table_gradient_bytes(s->job) : 0) + out);
 }
 
-/* With the loss, and the update. */
+/* Times the backward pass, with the loss and the update. */
 static void backward_times(const struct timed_shard *s, struct unit_cost *time)
 {
     const struct footprint *f = s->f;
@@ -171,7 +170,7 @@ static void shard_times(const struct cost_table *t, struct footprints *footprint
     if (s.job->evaluation.every > 0) evaluation_times(&s, &times[COST_PASS_EVALUATE]);
 }
 
-/* A device of each type stands for its type; jobs that are twins share durations. */
+/* Computes durations once per type of device, and once for twins. */
 static void fill_times(struct cost_table *t, struct footprints *footprints)
 {
     const struct partition *p = t->partition;
@@ -198,7 +197,7 @@ static void fill_times(struct cost_table *t, struct footprints *footprints)
     }
 }
 
-/* By type, whatever their number: a machine has thousands of devices and a few types. `seen`: by type, zeroed. */
+/* Finds the first device of each type. A machine has thousands of devices and a few types. `seen`: by type, zeroed. */
 static void find_kinds(struct cost_table *t, bool *seen)
 {
     for (uint32_t d = 0; d < t->hardware->device_count; d++) {

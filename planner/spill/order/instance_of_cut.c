@@ -12,7 +12,7 @@ static int64_t ticks(double seconds, int64_t least)
     return count > (double)least ? (int64_t)count : least;
 }
 
-/* The position's place among the job's units on devices; their count for the position past the end. */
+/* Returns the number of the job's units on devices before the position. */
 static uint32_t unit_before(const struct cost_table *t, uint32_t job, uint32_t position)
 {
     uint32_t count = 0;
@@ -25,7 +25,6 @@ static uint32_t positions_of(const struct cost_table *t, uint32_t job)
     return schedule_unit_count(partition_job_shards(t->partition, job));
 }
 
-/* A device of this type. */
 static uint32_t device_of(const struct hardware *hw, uint32_t type)
 {
     uint32_t device = 0;

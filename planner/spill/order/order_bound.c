@@ -7,10 +7,10 @@
 #include "base/extreme.h"
 #include "models/job/evaluation.h"
 
-/* Rounding in a different order of sums must not put a bound above the value that meets it. */
+/* A different order of sums must not round a bound above the value that meets it. */
 static const double rounding = 1 - 1e-12;
 
-/* The least of each part of a unit over the devices that may take it. */
+/* Returns the least of each part of a unit over the devices that may run it. */
 static struct unit_cost least(const struct cost_table *t, uint32_t job, uint32_t position)
 {
     const struct partition *cut = t->partition;
@@ -37,15 +37,15 @@ static struct unit_cost least(const struct cost_table *t, uint32_t job, uint32_t
 struct order_bound_sums { /* seconds, of all units */
     double compute, in, out, weight_buffers; /* of a device, or of all that share the units */
     double cpu, read, write;          /* of the machine */
-    double head, tail, out_head;      /* least of a unit: copy in; the rest after that; the part before the copy out */
-    double behind;                    /* the last computation of all */
+    double head, tail, out_head;      /* least of a unit: copy in; the rest; the part before the copy out */
+    double behind;                    /* the job's last computation */
 };
 
 static const struct order_bound_sums nothing = {.head = HUGE_VAL, .tail = HUGE_VAL, .out_head = HUGE_VAL};
 
 static double out_of(const struct unit_cost *unit)
 {
-    return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* as long as it has its weight buffer */
+    return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* with the time that it has its weight buffer */
 }
 
 /* `edges`: number of units whose other outgoing data count. */
@@ -66,14 +66,13 @@ static void add_unit(struct order_bound_sums *sums, const struct unit_cost *unit
     sums->out_head = min_s(sums->out_head, unit->in_s + unit->compute_s);
 }
 
-/* How often a job's unit at this position runs. */
+/* Returns the number of runs of a job's unit at this position. */
 static double repetitions(const struct job *job, uint32_t shards, uint32_t position)
 {
     if (position < schedule_unit_count(shards)) return (double)job->minibatches;
     return (double)evaluation_count(job) * (double)job->evaluation.minibatches;
 }
 
-/* One held-out minibatch stands for all. */
 static uint32_t distinct_positions(const struct job *job, uint32_t shards)
 {
     return schedule_unit_count(shards) + (evaluation_count(job) > 0 ? shards : 0);
@@ -84,8 +83,8 @@ static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
     return !cut->resident || cut->shard_device[shard] == device;
 }
 
-/* Returns the job's last unit of a minibatch that ends when its state is out. In the last minibatch nothing waits for a
- * later boundary, and the clock may stop before it. `distinct_positions()`: no such unit. */
+/* Returns the job's last unit of a minibatch that ends with the copy of its state; distinct_positions() if there is
+ * none. After the last minibatch no unit waits for later boundaries, and the clock may stop before they are out. */
 static uint32_t last_out(const struct cost_table *t, uint32_t job, uint32_t device)
 {
     uint32_t shards = partition_job_shards(t->partition, job), none = distinct_positions(&t->jobs->jobs[job], shards);
@@ -95,14 +94,14 @@ static uint32_t last_out(const struct cost_table *t, uint32_t job, uint32_t devi
     return none;
 }
 
-/* How many of a unit's boundaries leave before a state does. */
+/* Returns the number of a unit's boundaries that leave before a state does. */
 static double edges_before(const struct job *job, uint32_t shards, uint32_t position, uint32_t last)
 {
     if (last == distinct_positions(job, shards) || position >= schedule_unit_count(shards)) return 0;
     return (double)job->minibatches - (position > last ? 1 : 0);
 }
 
-/* Adds a job's units: to the sums of its shard's device where states are resident, else to the only sums. */
+/* Adds a job's units to the sums of its shards' devices if states are resident, else to the only sums. */
 static void add_job(const struct cost_table *t, uint32_t j, struct order_bound_sums *sums)
 {
     const struct partition *cut = t->partition;
@@ -129,7 +128,7 @@ static double link_s(const struct unit_cost *unit)
     return unit->cpu_alone ? unit->cpu_s : unit->compute_s;
 }
 
-/* From a job's first copy to its last, if nothing else were there. */
+/* Returns the seconds from a job's first copy to its last without other jobs. */
 static double chain_s(const struct cost_table *t, uint32_t job)
 {
     const struct job *of = &t->jobs->jobs[job];
@@ -139,8 +138,8 @@ static double chain_s(const struct cost_table *t, uint32_t job)
         struct unit_cost unit = least(t, job, i);
         all += link_s(&unit);
     }
-    /* From the forward pass of shard s to the next one, through its state in host memory. Where a
-     * job clips, states are ready later than this knows. */
+    /* From the forward pass of shard s to the next one, through its state in host memory. If a job clips, states are
+     * ready later than this. */
     for (uint32_t s = shards; s-- > 0 && !t->partition->resident;) {
         struct unit_cost forward = least(t, job, s), back = least(t, job, last - s);
         around += link_s(&back) + (s < last - s ? link_s(&forward) : 0);

@@ -16,7 +16,7 @@ struct order_of_instance_replay {
     struct schedule_builder *builder;
     struct schedule *out;
     uint32_t placed;
-    bool lacks_memory; /* of the host, for more jobs at a time: nothing is placed any more */
+    bool lacks_memory; /* the host has no memory for more jobs at a time: no more units are placed */
 };
 
 static void put(struct order_of_instance_replay *r, uint32_t job, uint32_t device)
@@ -39,7 +39,7 @@ static void put_unknown(struct order_of_instance_replay *r, uint32_t job, uint32
     }
 }
 
-/* The instance numbers its devices type by type. */
+/* Lists devices in the instance's order: type by type. */
 static void number_devices(const struct hardware *hw, uint32_t *devices)
 {
     uint32_t count = 0;
@@ -116,7 +116,7 @@ static int compare_started(const void *a, const void *b)
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* Orders by starts: tasks take time, so the tasks of a device, and the tasks of a job, keep their order. */
+/* Orders tasks by their starts. Tasks take time, so the tasks of a device, and of a job, keep their order. */
 static enum status dispatch_of(const struct timetable *timetable, struct dispatch_step *steps, struct error *err)
 {
     struct order_of_instance_started *all = alloc_zeroed(timetable->task_count, sizeof *all);
@@ -131,7 +131,7 @@ static enum status dispatch_of(const struct timetable *timetable, struct dispatc
     return STATUS_OK;
 }
 
-/* The file's bound, without the file. */
+/* Proves the file's bound without the file. */
 static enum status prove_again(const struct instance *in, const char *path, uint64_t seed, double limit_s,
                                struct order_claim *claim, struct error *err)
 {

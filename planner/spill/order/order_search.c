@@ -21,7 +21,7 @@ enum remaining { REMAINING_SHARE, REMAINING_COMPUTE, REMAINING_ALONE, REMAINING_
 struct rule {
     enum remaining remaining;
     double weight; /* weight of the remaining work against a mean unit of waiting */
-    double link;   /* share of the waiting that counts of the link's, not of the computation's */
+    double link;   /* share of the waiting for the link; the rest is waiting for computation */
     double ahead;  /* in mean units: jobs that are ready at most this much later are candidates too */
     double noise;  /* spread of a factor on each job's measure */
     uint64_t seed; /* of the noise */
@@ -29,16 +29,16 @@ struct rule {
 
 enum { SNAPSHOTS = 64 };
 
-/* Limits of the search on the jobs as an instance (order_of_instance.h): units, iterations from which it runs. */
+/* Limits of the search on the jobs as an instance (order_of_instance.h): number of units, least iterations. */
 enum { START_UNITS_MAX = 20000, START_ITERATIONS = 40 };
-#define START_SHARE 0.1 /* of the time that is left */
+#define START_SHARE 0.1 /* of the remaining time */
 static const double weights[] = {1, 0.25, 4, 0.0625, 16, 0.015625, 64, 256};
 static const double aheads[] = {0, 0.5, 2};
 static const double links[] = {0, 0.5, 1};
 enum { GRID = REMAINING_COUNT * ARRAY_COUNT(weights) * ARRAY_COUNT(aheads) * ARRAY_COUNT(links) };
 
 struct job_measure {
-    double compute_s, alone_s; /* all of it */
+    double compute_s, alone_s; /* of the whole job */
     double factor;             /* the rule's noise */
 };
 
@@ -55,9 +55,9 @@ struct order_search {
     double longest_compute_s, longest_alone_s;
     struct scheduled_unit *trial, *moved;
     struct schedule *best;
-    struct rule rule;   /* that made the best of the rules */
+    struct rule rule;   /* the best rule so far */
     uint32_t iterations;
-    bool cut_short;     /* the start from an instance, by the limit of time */
+    bool cut_short;     /* the time limit stopped the start from an instance */
 };
 
 static bool finished(const struct order_search *s)
@@ -68,7 +68,7 @@ static bool finished(const struct order_search *s)
 
 /* --- judging --------------------------------------------------------------------------------- */
 
-/* A unit by itself: what takes longest of what can go on at the same time as other units. */
+/* Returns the time of a unit without others: its longest part, since parts of different units overlap. */
 static double alone_s(const struct unit_cost *time)
 {
     double in = time->in_s + time->edge_in_s, out = time->out_s + time->edge_out_s;
@@ -94,7 +94,7 @@ static void measure_jobs(struct order_search *s)
     s->units_per_job = (double)s->best->count / t->jobs->count;
 }
 
-/* In units of a job of mean length. */
+/* Returns the rest of a job, in units of a job of mean length. */
 static double left(const struct order_search *s, const struct rule *rule, uint32_t job)
 {
     const struct job_measure *m = &s->jobs[job];
@@ -110,7 +110,7 @@ static bool may_run(const struct order_search *s, uint32_t job)
     return view->admitted && view->remaining_s > 0 && s->quota[job] > 0;
 }
 
-/* The device that is free first, of equal ones the lowest; *ready_s: when it can start something. */
+/* Returns the device that is free first, the lowest of several. *ready_s: when it can start something. */
 static uint32_t next_device(const struct order_search *s, double *ready_s)
 {
     uint32_t best = 0;
@@ -154,7 +154,7 @@ static void set_noise(struct order_search *s, const struct rule *rule)
             rule->noise > 0 ? exp(rule->noise * (2 * random_unit(rule->seed, j) - 1)) : 1;
 }
 
-/* Place trial[from .. to) by the rule. False: of the jobs that have units left there, host memory has room for none. */
+/* Places trial[from .. to) by the rule. Returns false if host memory has no room for any job with units left there. */
 static bool place_by_rule(struct order_search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     set_noise(s, rule);
@@ -167,8 +167,7 @@ static bool place_by_rule(struct order_search *s, const struct rule *rule, uint3
     return true;
 }
 
-/* Place order[from ..] as it stands; false: what comes of it is worse than the best, or more than host memory has room
- * for. */
+/* Places order[from ..] unchanged. Returns false if the result is worse than the best, or exceeds host memory. */
 static bool place_order(struct order_search *s, const struct scheduled_unit *order, uint32_t from)
 {
     for (uint32_t i = from; i < s->best->count; i++) {
@@ -189,7 +188,7 @@ static void make_snapshots(struct order_search *s)
     }
 }
 
-/* Keeps a complete trial that is no worse than the best. Of equal ones the search continues from the last: its
+/* Keeps a complete trial that is no worse than the best. Among equal ones the search continues from the last, whose
  * neighbours may be better. */
 static void keep_trial(struct order_search *s)
 {
@@ -211,7 +210,7 @@ static void try_rule(struct order_search *s, const struct rule *rule)
     keep_trial(s);
 }
 
-/* Places units [from, to) again, the same number of each job. */
+/* Places units [from, to) again, with the same number of each job. */
 static void try_window(struct order_search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     uint32_t start = from - from % s->stride;
@@ -225,14 +224,14 @@ static void try_window(struct order_search *s, const struct rule *rule, uint32_t
     if (place_order(s, s->best->units, to)) keep_trial(s);
 }
 
-/* A length of any order of magnitude, from 1 to n. */
+/* Returns a length from 1 to n, of any order of magnitude. */
 static uint32_t random_length(uint64_t key, uint64_t counter, uint32_t n)
 {
     uint32_t length = (uint32_t)exp(random_unit(key, counter) * log((double)n + 1));
     return length < 1 ? 1 : length > n ? n : length;
 }
 
-/* Two neighbouring sequences of units change places; or the units of one job in a window change devices. */
+/* Swaps two neighbouring sequences of units, or moves the units of one job in a window to other devices. */
 static void try_move(struct order_search *s, uint64_t draw)
 {
     uint32_t n = s->best->count, devices = s->now->device_count;
@@ -275,7 +274,7 @@ static void try_grid(struct order_search *s)
     }
 }
 
-/* A rule near the best one, for everything or for a window; or a move. */
+/* Tries a rule near the best one, for all units or a window; or a move. */
 static void try_near(struct order_search *s)
 {
     uint64_t draw = random_u64(s->options->seed, s->iterations);
@@ -300,7 +299,7 @@ static void try_near(struct order_search *s)
     s->iterations++;
 }
 
-/* The best of the policies is where the search starts. */
+/* Starts with the best of the policies. */
 static enum status start(const struct cost_table *times, uint64_t seed, struct schedule *best,
                          uint64_t *tried, struct error *err)
 {
@@ -319,7 +318,7 @@ static enum status start(const struct cost_table *times, uint64_t seed, struct s
     return STATUS_OK;
 }
 
-/* Starts also from the schedule of the jobs as an instance, where that is quick. */
+/* Also starts from the schedule of the jobs as an instance, if that is quick. */
 static enum status start_from_instance(struct order_search *s, uint64_t *tried, struct error *err)
 {
     struct schedule made;
@@ -373,7 +372,7 @@ static enum status search_create(struct order_search *s, struct error *err)
     return STATUS_OK;
 }
 
-/* As the best order gives them out. */
+/* Assigns ranges of host memory as in the best order. */
 static enum status assign_ranges(struct order_search *s, struct error *err)
 {
     schedule_builder_copy(s->now, s->snapshots[0]);
@@ -382,7 +381,7 @@ static enum status assign_ranges(struct order_search *s, struct error *err)
     return schedule_copy_ranges(s->best, s->now, err);
 }
 
-/* True where the limit of time kept the search from its last iteration, and from the bound. */
+/* Returns true if the time limit ended the search before its last iteration and the bound. */
 static bool was_cut_short(const struct order_search *s)
 {
     if (s->best->makespan_s <= s->options->bound_s) return false;

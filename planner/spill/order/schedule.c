@@ -3,15 +3,15 @@
  *
  * A decision is made when a device's computation lane becomes free and some job is ready, at the earliest such time
  * over all devices. A policy sees the part of schedule_builder.h's state that policy.h defines. Jobs that a policy
- * ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses looks at all of them.
+ * ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses sees all of them.
  *
- * Spilled over several nodes, each job is assigned to one of them (planner/spill/cut/node_assignment.h): when devices
- * of a node ask, only its jobs are shown as admitted, so that policies do not have to know nodes.
+ * Spilled over several nodes, each job is assigned to a node (planner/spill/cut/node_assignment.h). When a device asks,
+ * only its node's jobs are shown as admitted, so that policies need not know nodes.
  *
- * Where jobs take turns in host memory, jobs without room there are not admitted. That changes when a job begins or
- * ends, so all are looked at again then.
+ * If jobs take turns in host memory, only jobs with room there are admitted. Room changes when a job begins or ends, so
+ * all jobs are checked again then.
  *
- * Cost per unit: O(log jobs + log devices) where the policy ranks jobs, else O(jobs + devices).
+ * Cost per unit: O(log jobs + log devices) if the policy ranks jobs, else O(jobs + devices).
  */
 #include "planner/spill/order/schedule.h"
 
@@ -28,23 +28,23 @@
 
 struct schedule_turn { /* of a device */
     uint32_t cached; /* job chosen ahead; PLAN_NONE: none */
-    double not_before_s; /* the policy wanted to wait: nothing to decide earlier; HUGE_VAL: not until
-                            another placement changes something */
+    double not_before_s; /* the policy chose to wait until then; HUGE_VAL: until another placement changes something */
 };
 
 struct scheduler {
     const struct policy *policy;
     struct schedule_builder *builder;
-    struct schedule_turn *turns;   /* (device count) */
+    struct schedule_turn *turns;   /* per device */
     struct policy_session session;
     struct policy_view view;
     struct policy_job *jobs;       /* (job count), shown */
     struct policy_device *devices; /* (device count), shown */
     struct policy_cost *costs;     /* (job count, type count): of the next unit */
-    uint32_t *of_type;             /* (type count): a device that stands for its type; PLAN_NONE */
+    uint32_t *of_type;             /* (type count): a device of the type; PLAN_NONE */
     uint32_t *nodes;               /* (job count); NULL: no job is bound to a node */
-    double *ready_s;               /* (host count), scratch, where they are */
-    struct tournament job_ready_s; /* when each job could be chosen; no nodes, not resident, a policy that chooses */
+    double *ready_s;               /* (host count), scratch */
+    struct tournament job_ready_s; /* when each job could be chosen; only without nodes and residence, for a policy
+                                      that chooses */
     struct arena arena;            /* of trees and queues */
     struct schedule_steady steady;
     uint64_t left;                 /* units to place */
@@ -53,7 +53,7 @@ struct scheduler {
 
 /* --- what a policy sees ---------------------------------------------------------------------- */
 
-/* A job's next unit. All spilled state comes through weight buffers, whatever its size. */
+/* Shows a job's next unit. All spilled state comes through weight buffers, whatever its size. */
 static void show_unit(struct scheduler *s, uint32_t job)
 {
     const struct cost_table *times = s->builder->times;
@@ -76,7 +76,6 @@ static uint32_t host_of(const struct scheduler *s, uint32_t device)
     return s->builder->times->hardware->devices[device].host;
 }
 
-/* Updates the view of a job. */
 static void show_job(struct scheduler *s, uint32_t job)
 {
     const struct schedule_builder_view *now = &s->builder->view_jobs[job];
@@ -111,7 +110,7 @@ static void show_first(struct scheduler *s)
                                                .shard = POLICY_NONE};
 }
 
-/* Updates the devices that ask. Resident jobs have their devices: there, one is asked at a time. */
+/* Updates the devices that ask. Resident jobs have their devices, so one device is asked at a time. */
 static void show_devices(struct scheduler *s, uint32_t device)
 {
     bool alone = s->resident || s->view.ahead, other = host_of(s, device) != host_of(s, s->view.device);
@@ -136,19 +135,19 @@ static enum status ask(struct scheduler *s, uint32_t device, struct policy_choic
 
 /* --- deciding -------------------------------------------------------------------------------- */
 
-/* Do jobs differ in where they may run? */
+/* Returns true if jobs differ in their possible devices. */
 static bool is_bound(const struct scheduler *s)
 {
     return s->resident || s->nodes;
 }
 
-/* When the job can be chosen; HUGE_VAL: when something else happens. */
+/* Returns when the job can be chosen; HUGE_VAL: after another event. */
 static double choosable_s(const struct schedule_builder_view *job)
 {
     return job->admitted && !job->reserved && job->remaining_s > 0 ? job->ready_s : HUGE_VAL;
 }
 
-/* Where a device of the resident ones asks: the earliest time at which a job that may run there is ready. */
+/* Returns the earliest time when a resident job is ready on this device. */
 static double earliest_ready(const struct scheduler *s, uint32_t device)
 {
     double earliest = HUGE_VAL;
@@ -159,7 +158,7 @@ static double earliest_ready(const struct scheduler *s, uint32_t device)
     return earliest;
 }
 
-/* By node: the earliest time at which some job that is assigned to it is ready. */
+/* Finds, by node, the earliest time when one of its jobs is ready. */
 static void find_ready(const struct scheduler *s)
 {
     for (uint32_t h = 0; h < hardware_host_count(s->builder->times->hardware); h++) s->ready_s[h] = HUGE_VAL;
@@ -170,7 +169,7 @@ static void find_ready(const struct scheduler *s)
     }
 }
 
-/* The next time after `now_s` at which a job becomes ready; HUGE_VAL: none will. */
+/* Returns the next time after `now_s` when a job becomes ready, or HUGE_VAL. */
 static double next_ready(const struct scheduler *s, double now_s)
 {
     double next = HUGE_VAL;
@@ -182,7 +181,7 @@ static double next_ready(const struct scheduler *s, double now_s)
     return next;
 }
 
-/* The device that can start something first, and when. PLAN_NONE: all wait for nothing. */
+/* Returns the device that can start something first, and when; PLAN_NONE if all wait for nothing. */
 static uint32_t next_decision(const struct scheduler *s, double *at)
 {
     uint32_t best = PLAN_NONE;
@@ -204,19 +203,19 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     return best;
 }
 
-/* The job was placed, or chosen ahead. */
+/* Notes that the job was placed, or chosen ahead. */
 static void note_ready(struct scheduler *s, uint32_t job)
 {
     if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->builder->view_jobs[job]));
 }
 
-/* Do spilled jobs take turns in host memory? */
+/* Returns true if spilled jobs take turns in host memory. */
 static bool takes_turns(const struct scheduler *s)
 {
     return s->builder->times->partition->host.need && !s->resident;
 }
 
-/* Has nothing changed of a job but by its own units? */
+/* Returns true if only the job's own units have changed its state. */
 static bool is_shown(const struct scheduler *s, uint32_t job)
 {
     const struct schedule_builder_view *now = &s->builder->view_jobs[job];
@@ -225,7 +224,7 @@ static bool is_shown(const struct scheduler *s, uint32_t job)
            !(shown->ready < now->ready_s || shown->ready > now->ready_s);
 }
 
-/* A job was given a range of host memory, or gave it back: others may begin, or may not any more. */
+/* Updates the jobs that may begin, or no longer may, after a range of host memory was allocated or freed. */
 static void show_all(struct scheduler *s)
 {
     for (uint32_t j = 0; takes_turns(s) && j < s->view.job_count; j++) {
@@ -243,7 +242,7 @@ static void reserve(struct scheduler *s, uint32_t job, bool reserved)
     if (reserved) show_all(s);
 }
 
-/* Choose the device's next unit while its current one, of `own`, runs from start_s on. */
+/* Chooses the device's next unit while its current one, of `own`, runs from start_s on. */
 static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t own, double start_s,
                                 struct error *err)
 {
@@ -261,7 +260,7 @@ static enum status choose_ahead(struct scheduler *s, uint32_t device, uint32_t o
     return STATUS_OK;
 }
 
-/* The policy waits for something else to happen: for a unit to end. */
+/* Waits until a unit ends, at the policy's wish. */
 static enum status wait(struct scheduler *s, struct error *err)
 {
     double next = next_ready(s, s->view.now);
@@ -273,7 +272,7 @@ static enum status wait(struct scheduler *s, struct error *err)
     return runs ? STATUS_OK : policy_session_stuck(&s->session, &s->view, err);
 }
 
-/* The job's next unit goes to the device. Returns when it starts there. */
+/* Places the job's next unit on the device. Returns its start. */
 static double put(struct scheduler *s, uint32_t job, uint32_t device, struct scheduled_unit *unit)
 {
     uint32_t seated = s->builder->next_admitted;
@@ -287,7 +286,7 @@ static double put(struct scheduler *s, uint32_t job, uint32_t device, struct sch
     return start;
 }
 
-/* The job's next unit goes to the device, and into the schedule. */
+/* Places the job's next unit on the device and appends it to the schedule. */
 static enum status append(struct scheduler *s, uint32_t job, uint32_t device, struct schedule *out, double *start,
                           struct error *err)
 {
@@ -303,7 +302,7 @@ static const struct scheduled_unit *last_unit(const struct schedule *schedule)
     return &schedule->units[schedule->count - 1];
 }
 
-/* When the next cycles repeat the last one, *cycle was left out, and the view shows the time after it. */
+/* Skips cycles that repeat the last one. *cycle: the skipped cycles; the view then shows the time after them. */
 static enum status look_for_cycles(struct scheduler *s, struct schedule *out, struct schedule_cycle *cycle, bool *found,
                                    struct error *err)
 {
@@ -323,7 +322,7 @@ static enum status look_for_cycles(struct scheduler *s, struct schedule *out, st
 
 /* --- policies that choose -------------------------------------------------------------------- */
 
-/* The same where a policy chooses. */
+/* Continues after a unit if the policy chooses. */
 static enum status choose_on(struct scheduler *s, struct schedule *out, struct error *err)
 {
     struct schedule_cycle cycle;
@@ -362,7 +361,7 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
         schedule_steady_decided(&s->steady, s->view.now, job, 0, -HUGE_VAL);
         note_ready(s, job);
         if (last_unit(out)->first || last_unit(out)->last) show_all(s);
-        for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again, from now on */
+        for (uint32_t d = 0; d < s->view.device_count; d++) /* may be asked again from now on */
             if (s->turns[d].not_before_s > s->view.now) s->turns[d].not_before_s = s->view.now;
         if (s->policy->commit_ahead && s->left > 0) status = choose_ahead(s, device, job, start, err);
         else status = choose_on(s, out, err);
@@ -372,14 +371,14 @@ static enum status run(struct scheduler *s, struct schedule *out, struct error *
 
 /* --- policies that rank ---------------------------------------------------------------------- */
 
-/* The devices that a job may run on. */
+/* Returns the group of the devices that may run a job. */
 static uint32_t group_of(const struct scheduler *s, uint32_t job)
 {
     if (s->resident) return s->builder->view_jobs[job].next_device;
     return s->nodes ? s->nodes[job] : 0;
 }
 
-/* All jobs that can be chosen now or later. */
+/* Adds all jobs that can be chosen now or later. */
 static void fill_agenda(struct scheduler *s, struct agenda *agenda)
 {
     for (uint32_t j = 0; j < s->view.job_count; j++) {
@@ -401,16 +400,16 @@ static enum status make_agenda(struct scheduler *s, struct agenda *out, struct e
     return STATUS_OK;
 }
 
-/* Jobs of the group that are ready by then have their ranks. */
+/* Ranks the jobs of the group that are ready by then. */
 static void rank_ready(struct scheduler *s, struct agenda *agenda, uint32_t group, double at)
 {
     for (uint32_t j; (j = agenda_wake(agenda, group, at)) != AGENDA_NONE;) {
-        s->jobs[j].admitted = true; /* at home where the device asks */
+        s->jobs[j].admitted = true; /* on the asking device's node */
         agenda_rank(agenda, j, group, s->policy->rank(s->session.state, &s->view, j));
     }
 }
 
-/* The job of highest rank that is ready on the device. */
+/* Returns the job of highest rank that is ready on the device. */
 static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t device)
 {
     uint32_t group = agenda->group_of[device];
@@ -421,7 +420,7 @@ static uint32_t highest(struct scheduler *s, struct agenda *agenda, uint32_t dev
     return job;
 }
 
-/* As policy_place() and policy_emptiest() say, where each device takes one unit at a time. */
+/* Follows policy_place() and policy_emptiest() if each device runs one unit at a time. */
 static uint32_t place_of(const struct scheduler *s, const struct agenda *agenda, uint32_t job, uint32_t device)
 {
     uint32_t last = s->builder->view_jobs[job].last_device;
@@ -430,7 +429,7 @@ static uint32_t place_of(const struct scheduler *s, const struct agenda *agenda,
     return asks ? last : device;
 }
 
-/* After a unit: the agenda is made for later if what comes was left out. */
+/* Continues after a unit. Makes the agenda again after skipped cycles. */
 static enum status rank_on(struct scheduler *s, struct schedule *out, struct agenda *agenda, struct error *err)
 {
     struct schedule_cycle cycle;
@@ -447,7 +446,7 @@ static enum status rank_on(struct scheduler *s, struct schedule *out, struct age
     return STATUS_OK;
 }
 
-/* Runs a policy that ranks: it always finds a job where some job is ready. */
+/* Runs a policy that ranks: it always chooses a job if one is ready. */
 static enum status run_ranked(struct scheduler *s, struct schedule *out, struct error *err)
 {
     struct agenda agenda;
@@ -471,7 +470,7 @@ static enum status run_ranked(struct scheduler *s, struct schedule *out, struct 
 
 /* --- nodes ----------------------------------------------------------------------------------- */
 
-/* Where jobs are spilled and run on devices of several nodes. */
+/* Assigns nodes to spilled jobs on devices of several nodes. */
 static enum status find_nodes(struct scheduler *s, struct error *err)
 {
     const struct cost_table *times = s->builder->times;

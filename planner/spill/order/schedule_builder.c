@@ -21,7 +21,7 @@ static uint32_t next_device(const struct schedule_builder *p, uint32_t job)
     return cut->shard_device[cut->job_first_shard[job] + shard];
 }
 
-/* Seconds until a resident job is on its devices, which load side by side. */
+/* Returns the seconds until a resident job is on its devices, which load in parallel. */
 static double load_s(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
@@ -41,7 +41,7 @@ static bool takes_turns(const struct schedule_builder *p) { return p->times->par
 
 static uint32_t node_of(const struct schedule_builder *p, uint32_t job) { return p->nodes ? p->nodes[job] : 0; }
 
-/* When a job could be in host memory whose range is free from free_s on. */
+/* Returns when a job could be in host memory if its range is free from free_s on. */
 static double opened_s(const struct schedule_builder *p, uint32_t job, double free_s)
 {
     return max_s(p->hosts[node_of(p, job)].file_free_s, free_s) + p->times->partition->host.open_s[job];
@@ -51,7 +51,7 @@ static double opened_s(const struct schedule_builder *p, uint32_t job, double fr
 static void look_for_ranges(struct schedule_builder *p)
 {
     const struct partition *cut = p->times->partition;
-    uint64_t known = 0; /* jobs are often equal */
+    uint64_t known = 0; /* equal jobs are common */
     uint32_t known_node = PLAN_NONE;
     bool found = false;
     double ready = 0;
@@ -67,7 +67,6 @@ static void look_for_ranges(struct schedule_builder *p)
     }
 }
 
-/* Returns when the job is in host memory. */
 static double allocate_range(struct schedule_builder *p, uint32_t job)
 {
     struct schedule_builder_host *host = &p->hosts[node_of(p, job)];
@@ -88,7 +87,7 @@ void schedule_builder_allocate_range(struct schedule_builder *p, uint32_t job)
     look_for_ranges(p);
 }
 
-/* Ends the job, except for its data on the way to host memory, which arrive at home_s. */
+/* Ends the job; its last data arrive in host memory at home_s. */
 static double give_range_back(struct schedule_builder *p, uint32_t job, double home_s)
 {
     struct schedule_builder_host *host = &p->hosts[node_of(p, job)];
@@ -107,7 +106,7 @@ void schedule_builder_set_nodes(struct schedule_builder *p, const uint32_t *node
 
 /* --- seats ------------------------------------------------------------------------------------ */
 
-/* Give seats, and ranges of host memory, to the next jobs in order; `at` is when a seat became free. */
+/* Gives seats, and ranges of host memory, to the next jobs in order; `at`: a seat became free. */
 static void admit(struct schedule_builder *p, double at)
 {
     while (p->seats_free_count > 0 && p->next_admitted < p->times->jobs->count) {
@@ -153,7 +152,7 @@ static void start_jobs(struct schedule_builder *p)
 
 /* --- placing a unit -------------------------------------------------------------------------- */
 
-/* The index of the shard that the job's next unit is about. */
+/* Returns the shard of the job's next unit. */
 static uint32_t next_shard(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
@@ -165,7 +164,7 @@ static struct schedule_builder_host *host_of(const struct schedule_builder *p, u
     return &p->hosts[p->times->hardware->devices[device].host];
 }
 
-/* When the next unit of a job would start on the host's processor, whose stream is free at free_s. */
+/* Returns when the next unit of a job would start on the host's processor, whose stream is free at free_s. */
 static double start_on_cpu(const struct schedule_builder *p, uint32_t job, double free_s)
 {
     const struct schedule_builder_job *own = &p->jobs[job];
@@ -175,7 +174,7 @@ static double start_on_cpu(const struct schedule_builder *p, uint32_t job, doubl
     return max_s(free_s, ready);
 }
 
-/* It runs there. Returns when it starts. */
+/* Runs the unit there. Returns its start. */
 static double place_on_cpu(struct schedule_builder *p, uint32_t job, uint32_t device, const struct unit_cost *time)
 {
     struct schedule_builder_job *own = &p->jobs[job];
@@ -190,7 +189,7 @@ static double place_on_cpu(struct schedule_builder *p, uint32_t job, uint32_t de
     return start;
 }
 
-/* When the states that the unit fetches are in host memory. */
+/* Returns when the states that the unit fetches are in host memory. */
 static double states_ready(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
@@ -200,7 +199,7 @@ static double states_ready(const struct schedule_builder *p, uint32_t job)
     return loss ? max_s(ready, p->state_ready_s[first]) : ready; /* the token table */
 }
 
-/* Does a copy from device to device leave by a link that D2H copies cross? */
+/* Returns true if a copy from device to device leaves by a link that D2H copies cross. */
 static bool leaves_alike(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
     const struct p2p_route route = hardware_p2p_route(hardware, from, to);
@@ -240,14 +239,14 @@ static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t d
     return bytes > 0 && direct_s + (sent_anyway ? out_s : 0) < through_s ? direct_s : 0;
 }
 
-/* When a unit could begin on a device, and what that takes. */
+/* Times of a unit on a device. */
 struct schedule_builder_timing {
     double read_end;   /* storage has read the state */
-    double in_end;     /* all that takes a weight buffer is there ... */
+    double in_end;     /* all data of the weight buffer are there ... */
     double edge_ready; /* ... and so is the boundary */
-    double room;       /* what the unit makes has room */
+    double room;       /* the unit's output has room */
     double start;
-    double earliest;   /* the least of when a copy could begin, and the start */
+    double earliest;   /* the earlier of the first copy's begin and the start */
     bool weight_buffer_used, edge_copied, fetched; /* the boundary: from the host, from another device */
 };
 
@@ -268,7 +267,7 @@ static struct schedule_builder_timing timing_of(const struct schedule_builder *p
         .edge_copied = !here && !begins && direct_s <= 0,
         .fetched = direct_s > 0,
         .read_end = host->read_free_s,
-        .in_end = fetched, /* with no weight buffer: everything is here */
+        .in_end = fetched, /* without a weight buffer all data are here */
         .edge_ready = p->view_jobs[job].ready_s};
     t.earliest = HUGE_VAL;
     if (time->read_s > 0) {
@@ -294,7 +293,7 @@ static struct schedule_builder_timing timing_of(const struct schedule_builder *p
     return t;
 }
 
-/* On a device. Returns when it starts to compute; *fetches: it has its input from another device. */
+/* Places a unit on a device. Returns the start of its computation; *fetches: its input comes from another device. */
 static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t device,
                               const struct unit_cost *time, bool *fetches)
 {
@@ -302,7 +301,7 @@ static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t
     struct schedule_builder_timing t = timing_of(p, job, device, time);
     struct schedule_builder_lane *lane = &p->lanes[device];
     struct schedule_builder_host *host = host_of(p, device);
-    double end = t.start + time->compute_s, left = end; /* its weight buffer */
+    double end = t.start + time->compute_s, left = end; /* when it leaves its weight buffer */
     *fetches = t.fetched;
     p->earliest_s = min_s(p->earliest_s, t.earliest);
     if (t.fetched) lane->p2p_free_s = t.edge_ready;
@@ -330,8 +329,8 @@ static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t
     return t.start;
 }
 
-/* Behind the last backward pass of a job that clips: steps in the order of the shards. The job goes on as
- * soon as the first has been made. */
+/* Places the updates after a clipping job's last backward pass, in the order of the shards. The job goes on after
+ * the first update. */
 static void place_updates(struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct partition *cut = p->times->partition;
@@ -340,7 +339,7 @@ static void place_updates(struct schedule_builder *p, uint32_t job, uint32_t dev
         p->state_ready_s[i] = host->cpu_free_s += cost_table_shard(p->times, device, i)[COST_PASS_BACK].update_s;
 }
 
-/* The job's persistent shards come to its device. (A resident job's were there when it was admitted.) */
+/* Loads the job's persistent shards. (A resident job's are loaded when it is admitted.) */
 static void load_states(struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct partition *cut = p->times->partition;
@@ -416,7 +415,8 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
 
 /* --- states ---------------------------------------------------------------------------------- */
 
-/* One block for all arrays, so that a copy is one copy; with `memory` NULL, only its size. */
+/* Lays out one block for all arrays, so that a copy is one copy. Returns its size; with `memory` NULL, does nothing
+ * else. */
 static size_t lay_out(struct schedule_builder *p, char *memory)
 {
     const struct partition *cut = p->times->partition;

@@ -1,26 +1,24 @@
 /*
- * The proof that a cycle continues, to the last bit. Placing after a look depends on the clocks, on counts that are
- * compared as they are (the next weight buffer, edge and position), and on ranks.
+ * The proof that a cycle continues, to the last bit. Later placements depend on the clocks, on counts (the next weight
+ * buffer, edge and position), which must be equal, and on ranks.
  *
- *   Clocks. They enter by max() only, so that two looks whose clocks differ by one and the same time go on alike, that
- *   time apart. A clock that stood still is no hindrance when it is older than every result of max() since the
- *   reference (earliest_s of struct schedule_builder): no result was that clock's, and none will be, since results get
- *   later.
- *   Rounding. Numbers of one binade are multiples of one unit, and what a duration adds to one of them is rounded to
- *   that unit, whichever number it is; half units are rounded to even ones, so cycles take an even number of units. So
- *   cycles are left out only while all clocks that matter stay in their binade, and likewise what jobs have left to
- *   compute. A schedule of n minibatches is looked at some 2 log n times, and is the one that placing all of them
- *   makes.
- *   Ranks. Those of the built-in policies are times to compute or times of readiness: they change by the same amount in
- *   each cycle. Cycles are left out while no difference between a job that was chosen and another can have changed its
- *   sign (cycles_by_rank()).
+ *   Clocks. They are used only by max(), so two looks whose clocks all differ by the same time go on alike, that time
+ *   apart. A clock that stood still does no harm if it is older than every result of max() since the reference
+ *   (earliest_s of struct schedule_builder): no result came from that clock, and none will, since results get later.
+ *   Rounding. Numbers of one binade are multiples of one unit, and a duration added to any of them is rounded to that
+ *   unit; half units are rounded to even ones, so cycles take an even number of units. So cycles are skipped only while
+ *   all relevant clocks, and the remaining computation of jobs, stay in their binades. A schedule of n minibatches is
+ *   looked at some 2 log n times, and equals the schedule that places all of them.
+ *   Ranks. The ranks of built-in policies are times to compute or times of readiness: they change by the same amount in
+ *   each cycle. Cycles are skipped while no difference between a chosen job and another can change its sign
+ *   (cycles_by_rank()).
  *   Ends. No job comes to its last minibatch, and evaluations come after the same number of minibatches in each cycle.
  *
- * References are taken after each cycle that was left out, else after 4, 16, 64, 256 looks, then again from 4 on: jobs
- * begin and end, and with them cycles.
+ * References are taken after each skipped cycle, else after 4, 16, 64, 256 looks, then again from 4 on: jobs begin and
+ * end, and with them cycles.
  *
- * Not covered: policies of the user and policies that choose a unit ahead, whose decisions are unknown; random
- * orders, which never repeat; jobs that take turns in host memory.
+ * Not covered: policies of the user and policies that choose a unit ahead, whose decisions are unknown; random orders,
+ * which never repeat; jobs that take turns in host memory.
  */
 #include "planner/spill/order/schedule_steady.h"
 
@@ -32,7 +30,7 @@
 #include "planner/policy/policies.h"
 
 enum {
-    UNITS_MIN = 1 << 15, /* to place; below, there is little to leave out */
+    UNITS_MIN = 1 << 15, /* to place; with fewer, skipping saves little */
     PATIENCE_MIN = 4,
     PATIENCE_MAX = 256,
     PATIENCE_GROWS = 4,
@@ -130,7 +128,7 @@ static bool same_host(const struct shift *shift, const struct schedule_builder_h
            same_time(shift, a->file_free_s, b->file_free_s);
 }
 
-/* Units on its last device since the job's last one, as far as they matter; PLAN_NONE: what that left is on the
+/* Returns the number of units on its last device since the job's last unit, capped; PLAN_NONE: the output is on the
  * host. */
 static uint32_t edges_since(const struct schedule_builder *p, uint32_t job)
 {
@@ -178,7 +176,7 @@ static bool same_state(const struct schedule_builder *a, const struct schedule_b
 
 /* --- how many cycles --------------------------------------------------------------------------- */
 
-/* The end of the binade that a positive number is in, and the distance of the numbers there. */
+/* Return the end of a positive number's binade, and the distance of numbers there. */
 static double binade_end(double number)
 {
     int exponent;
@@ -202,7 +200,7 @@ static void use_lane(struct schedule_builder_lane *lane, uint32_t regions, time_
     }
 }
 
-/* All clocks, but of jobs that are over. */
+/* Visits all clocks except those of finished jobs. */
 static void use_times(struct schedule_builder *p, time_use use, const struct schedule_cycle *cycle, double *result)
 {
     const struct partition *cut = p->times->partition;
@@ -229,7 +227,7 @@ static void find_latest(double *time_s, const struct schedule_cycle *cycle, doub
     *result = max_s(*result, *time_s);
 }
 
-/* While clocks stay in the binade. */
+/* Counts cycles while clocks stay in their binade. */
 static double cycles_by_clocks(const struct schedule_steady *steady, const struct shift *shift)
 {
     double latest = 0;
@@ -257,9 +255,9 @@ static uint64_t minibatches_since(const struct schedule_steady *steady, uint32_t
 }
 
 /*
- * Ranks of jobs that run change by `drift` in a cycle. Two that do so differently come closer, by no more than the
- * widest difference of drifts; each was chosen with the others at least `gap` below it. A job that only waits keeps its
- * rank, and is passed by when the lowest rank of a job chosen has come down to it.
+ * The rank of a running job changes by `drift` in a cycle. Two jobs come closer by at most the widest difference of
+ * drifts; at each choice the others were at least `gap` below the chosen job. A job that only waits keeps its rank; it
+ * is passed when the lowest rank of a chosen job falls to its rank.
  */
 static double cycles_by_rank(const struct schedule_steady *steady)
 {
@@ -314,7 +312,7 @@ void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint3
     if (next_rank > -HUGE_VAL) steady->gap = min_s(steady->gap, rank - next_rank);
 }
 
-/* Whole cycles that can be left out; 0: the state is another, or something is about to change. */
+/* Returns the number of whole cycles to skip; 0 if the state differs or is about to change. */
 static uint64_t cycles_to_come(const struct schedule_steady *steady, struct schedule_cycle *cycle)
 {
     const struct schedule_builder *before = steady->reference, *now = steady->builder;

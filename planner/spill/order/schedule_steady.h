@@ -45,8 +45,8 @@ struct schedule_cycle {
     double later_s, old_s;
 };
 
-/* A unit was placed, `count` by now. True: the placing has been moved on by *out. Then schedule_steady_go_on()
- * follows when the policy's view tells of it. */
+/* Looks for a cycle after `count` placed units. Returns true if the placing was moved on by *out.
+ * schedule_steady_go_on() follows when the policy's view shows the new time. */
 bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
                           struct schedule_cycle *out);
 void schedule_steady_go_on(struct schedule_steady *steady, uint32_t count);
