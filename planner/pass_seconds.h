@@ -30,8 +30,7 @@ double pass_seconds_parallel(const struct hardware *hardware, uint32_t device, c
 double pass_seconds_collective(const struct parallel *parallel, enum collective_kind kind,
                                const struct collective_group *group, uint64_t bytes);
 
-/* The collectives of a pass in its tensor group: those that computations wait for, and those that run during
- * computations. */
+/* Seconds of a pass's collectives in its tensor group: exposed to computations, and overlapping them. */
 struct pass_exchanges {
     double exposed_s, beside_s;
 };

@@ -232,8 +232,8 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Returns how many jobs have room in `have` bytes whichever they are: the neediest ones together. A job counts with
- * what it has on all hosts together, so that with several hosts there may be room for more. */
+/* Returns the number of jobs that have room in `have` bytes together, whichever jobs they are. A job counts with its
+ * bytes on all hosts, so with several hosts there may be room for more. */
 static uint32_t jobs_at_a_time(const struct plan *plan, bool stored, uint64_t have)
 {
     uint64_t *needs = alloc_zeroed(plan->jobs.count, sizeof *needs), sum = stored ? 0 : plan_staged_bytes(plan);

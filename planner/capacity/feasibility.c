@@ -1,8 +1,8 @@
 /*
- * See feasibility.h. Two minibatches: by then everything that lives in a run has lived.
+ * See feasibility.h. Plans have two minibatches, which use every buffer of a run.
  *
- * The plan takes machine and job over, so each gets views of them: structs of their own whose strings, links and
- * profiles are borrowed.
+ * The plan takes machine and job over, so each gets views: structs of its own whose strings, links and profiles are
+ * borrowed.
  */
 #include "planner/capacity/feasibility.h"
 
@@ -17,7 +17,7 @@
 
 enum { MINIBATCHES = 2 };
 
-/* More than anything needs, and little enough to add things up to; so are all nodes' together. */
+/* More than any need, and small enough for sums over all nodes. */
 static const uint64_t unlimited_bytes = UINT64_C(1) << 60;
 static const double unlimited_in_all = 0x1p62;
 static const uint64_t hardly_bytes = 256;
@@ -58,8 +58,8 @@ static enum status view_job(const struct job *from, const struct parallel *paral
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-/* Makes the plan of a way, of two minibatches, on a machine that has this much memory. The caller releases it, also
- * after an error. Errors: as planner_plan(); `missing_bytes` as in planner.h. */
+/* Plans a way, with two minibatches, on a machine with this much memory. The caller releases the plan, also after an
+ * error. Errors: as planner_plan(); `missing_bytes` as in planner.h. */
 static enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                             struct feasibility_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
 {
@@ -95,7 +95,7 @@ struct feasibility_memory feasibility_memory_of(const struct hardware *hardware,
                                        .storage_bytes = hardware_storage_bytes(hardware)};
 }
 
-/* When all devices do the same, the first devices of the gangs stand for all. */
+/* If all devices do the same, only the first devices of gangs are simulated. */
 static enum status fullest_device(const struct plan *plan, struct feasibility *out, struct error *err)
 {
     uint32_t fullest = 0, count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
@@ -122,7 +122,7 @@ static enum status measure_plan(const struct plan *plan, struct feasibility *out
     return STATUS_OK;
 }
 
-/* *made false, and why: it does not fit, or nothing would help. */
+/* *made is false, with the reason, if the way does not fit or no memory would help. */
 static enum status try_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                             struct feasibility_memory memory, uint64_t *missing_bytes, bool *made, struct feasibility *out,
                             struct error *err)
@@ -177,7 +177,7 @@ static enum status find_resident(const struct hardware *hardware, const struct j
     return STATUS_OK;
 }
 
-/* Stages are as even as devices allow: other ones where these are larger. */
+/* Stages are as even as the devices allow, so other memory changes them. */
 static enum status find_stages(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                                struct feasibility *out, struct error *err)
 {

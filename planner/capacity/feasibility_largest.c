@@ -12,13 +12,13 @@ struct job feasibility_job_of_blocks(const struct job *job, uint64_t blocks)
 {
     struct job own = *job;
     own.network.layer_count = own.network.layer_count - own.network.blocks + blocks;
-    if (own.network.encoder_blocks > 0) /* as large a part of them, or all but one */
+    if (own.network.encoder_blocks > 0) /* encoder blocks in proportion, or all but one */
         own.network.encoder_blocks = blocks * own.network.encoder_blocks / own.network.blocks;
     own.network.blocks = blocks;
     return own;
 }
 
-/* A stage has no more chunks than blocks. */
+/* Returns the way with no more chunks than blocks in a stage. */
 static struct feasibility_way way_of_blocks(const struct feasibility_way *way, uint64_t blocks)
 {
     struct feasibility_way own = *way;
@@ -56,7 +56,7 @@ enum status feasibility_find_largest(const struct hardware *hardware, const stru
             fails = next;
             one_more = verdict;
         }
-        bool open = fails > FEASIBILITY_BLOCKS_MOST; /* nothing has failed yet */
+        bool open = fails > FEASIBILITY_BLOCKS_MOST; /* no size has failed yet */
         next = open && fits <= FEASIBILITY_BLOCKS_MOST / 2 ? 2 * fits : fits + (fails - fits) / 2;
     }
     *out = (struct feasibility_largest){.blocks = fits, .one_more = one_more};

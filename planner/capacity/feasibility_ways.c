@@ -1,5 +1,4 @@
-/* See feasibility_ways.h. Combinations that a job's shape rules out are found by asking parallel_check(), as
- * saturn_configs.c does. */
+/* See feasibility_ways.h. parallel_check() excludes the combinations that the job's shape does not allow. */
 #include "planner/capacity/feasibility_ways.h"
 
 #include <assert.h>
@@ -14,8 +13,8 @@
 #include "planner/policy/policies.h"
 
 /*
- * Tensor groups larger than a node are not listed, nor chunks beyond this: ZeRO's shares are gathered a chunk at a
- * time, so that each more makes the places for whole weights and gradients smaller.
+ * Tensor groups larger than a node are not listed. ZeRO gathers the shares of one chunk at a time, so more chunks make
+ * the places for whole weights and gradients smaller.
  */
 enum { TENSOR_MOST = 8, CHUNKS_MOST = 128 };
 
@@ -75,7 +74,7 @@ static bool is_possible(const struct job *job, const struct parallel *parallel)
     return parallel_check(&own, &ignored) == STATUS_OK;
 }
 
-/* With the activations kept, and recomputed. */
+/* Adds the way with activations kept, and with activations recomputed. */
 static void add_parallel(struct feasibility_ways_list *list, struct parallel parallel)
 {
     const uint32_t kept[] = {RECOMPUTE_NONE, RECOMPUTE_FULL};
@@ -119,7 +118,7 @@ static void add_replicas(struct feasibility_ways_list *list, uint32_t devices)
     if (hardware_has_storage(list->hardware)) add_parallel(list, p);
 }
 
-/* As many stages as divide the rest; replicas of what remains. */
+/* Adds the most stages that divide the rest, and replicas of the remainder. */
 static void add_stages(struct feasibility_ways_list *list, uint32_t tensor, uint32_t rest)
 {
     uint32_t pipeline = rest;

@@ -1,4 +1,4 @@
-/* See what_if.h. The plan of a way is for the first devices of the machine only (planner/strategy/subproblem.h). */
+/* See what_if.h. A way is planned on only the first devices of the machine (planner/strategy/subproblem.h). */
 #include "planner/capacity/what_if.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 
 enum { FIRST = 2, SECOND = 4, WHOLE_MOST = 8 };
 
-/* Floors add up in another order than simulations do. */
+/* Simulations add up in another order than floors. */
 static const double rounding = 1e-9;
 
 /* --- one way ---------------------------------------------------------------------------------- */
@@ -100,10 +100,10 @@ static void name_recompute(struct what_if_way *way)
     snprintf(way->fit.name + length, sizeof way->fit.name - length, "%s", suffixes[way->fit.parallel.recompute]);
 }
 
-/* The state of a way before its plan, as it is to be tried next. */
+/* A way and the next attempt to plan it. */
 struct what_if_candidate {
     struct what_if_floor floor;
-    bool open; /* to be planned yet */
+    bool open; /* not yet planned */
 };
 
 struct what_if_search {
@@ -138,7 +138,7 @@ static enum status open_way(const struct what_if_search *s, uint32_t index, stru
     return STATUS_OK;
 }
 
-/* Plan and time it. Where it does not fit it is open again, with less kept. */
+/* Plans and times a way. If it does not fit, it is open again, with fewer activations kept. */
 static enum status try_way(const struct what_if_search *s, uint32_t index, struct error *err)
 {
     struct what_if *out = s->out;
@@ -157,7 +157,7 @@ static enum status try_way(const struct what_if_search *s, uint32_t index, struc
     return status == STATUS_INFEASIBLE && keep_less(&t->way) ? open_way(s, index, err) : STATUS_OK;
 }
 
-/* The open one that may be the fastest; `count`: none is. */
+/* Returns the open way that may be the fastest; `count`: none. */
 static uint32_t most_promising(const struct what_if_search *s)
 {
     uint32_t best = s->out->count;
@@ -168,7 +168,7 @@ static uint32_t most_promising(const struct what_if_search *s)
     return best;
 }
 
-/* Than the best that is found, rounding aside. */
+/* Compares with the fastest way found, except for rounding. */
 static bool may_be_faster(const struct what_if *found, double run_s)
 {
     return found->best == found->count || run_s <= found->tries[found->best].run_s * (1 + rounding);

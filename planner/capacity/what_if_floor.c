@@ -1,7 +1,8 @@
 /*
  * See what_if_floor.h. Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are
- * expensive, so runs with equal numbers of layers of each kind are computed once: the embedding and the head or not,
- * blocks of an encoder and of a decoder, the first of these or not. Networks whose layers are listed have no such runs.
+ * expensive. So runs with equal numbers of layers of each kind are computed once: with or without the embedding and the
+ * head, blocks of an encoder and of a decoder, with or without the first of these. Networks with listed layers have no
+ * such runs.
  */
 #include "planner/capacity/what_if_floor.h"
 
@@ -19,26 +20,25 @@
 
 enum { KNOWN_MAX = 16 };
 
-/* Seconds of kernels only. */
 struct what_if_floor_kernels {
     double forward_s, back_s, input_s, weight_s, update_s;
 };
 
-/* The same with collectives of tensor groups, and what data-parallel ranks exchange. */
+/* The same with collectives of tensor groups and exchanges of data-parallel ranks. */
 struct what_if_floor_run {
-    double forward_s, back_s; /* on the stream of computations, for each microbatch */
-    double chain_s;           /* until the gradient is there that the run in front waits for */
+    double forward_s, back_s; /* on the compute stream, per microbatch */
+    double chain_s;           /* until the gradient for the previous run is ready */
     double ahead_s;           /* seconds by which the gradient of the weights is ready earlier */
     double update_s;
-    double reduce_s, gather_s, publish_s; /* on the data group's stream: its gradient; its weights for a pass; the new
-                                             ones */
-    double send_s;            /* of its boundary, to the next run */
+    double reduce_s, gather_s, publish_s; /* on the data group's stream: its gradient; its weights for a pass; its
+                                             new weights */
+    double send_s;            /* of its boundary to the next run */
 };
 
-/* Values that runs of equal kernels share. */
+/* Values shared by runs of equal kernels. */
 struct what_if_floor_known {
-    uint64_t count, encoder_count; /* layers; of these up to where an encoder ends */
-    uint64_t first, last;          /* of the first and the last layer: where those like it begin */
+    uint64_t count, encoder_count; /* layers; those of them up to the end of an encoder */
+    uint64_t first, last;          /* position of the first layer like its first and like its last layer */
     uint32_t type;
     struct what_if_floor_kernels kernels;
 };
@@ -107,7 +107,7 @@ static struct pass_exchanges tensor_s(const struct what_if_floor_view *v, const 
     return pass_seconds_exchanges(v->job, group, layers, pass);
 }
 
-/* In the order in which planner/parallel/parallel_job_units.c has them on the stream of computations. */
+/* Adds passes in the compute-stream order of planner/parallel/parallel_job_units.c. */
 static void add_passes(const struct what_if_floor_view *v, const struct what_if_floor_kernels *k,
                        const struct collective_group *group, struct parallel_layers layers, struct what_if_floor_run *out)
 {
@@ -143,7 +143,7 @@ static void add_exchange(const struct what_if_floor_view *v, const struct collec
 
 /* --- stages ----------------------------------------------------------------------------------- */
 
-/* The group of the stage's first device along one axis, while all others communicate as well. */
+/* Finds the group of the stage's first device along one axis, while all other groups communicate too. */
 static bool find_group(const struct what_if_floor_view *v, uint32_t stage, bool tensor, struct collective_group *out)
 {
     const struct parallel *p = v->parallel;
@@ -158,7 +158,7 @@ static bool find_group(const struct what_if_floor_view *v, uint32_t stage, bool 
     return true;
 }
 
-/* False: devices that have to exchange something do not reach each other. */
+/* Returns false if devices that exchange data do not reach each other. */
 static bool find_runs(struct what_if_floor_view *v, uint32_t stage)
 {
     struct collective_group tensor_group, data_group;
@@ -178,9 +178,9 @@ static bool find_runs(struct what_if_floor_view *v, uint32_t stage)
     return true;
 }
 
-/* All that a stage's streams do in a minibatch. */
+/* The work of a stage's streams in a minibatch. */
 struct what_if_floor_load {
-    double passes_s, chain_s; /* of all microbatches; without what may be put off */
+    double passes_s, chain_s; /* of all microbatches, without work that may be delayed */
     double update_s, reduce_s, publish_s, shares_s;
 };
 
@@ -188,7 +188,7 @@ static struct what_if_floor_load load_of(const struct what_if_floor_view *v, uin
 {
     struct what_if_floor_load sum = {0};
     double m = (double)(v->job->microbatches / v->parallel->data);
-    bool each = parallel_splits(v->parallel, ZERO_GRADIENTS); /* microbatch's gradients are reduced */
+    bool each = parallel_splits(v->parallel, ZERO_GRADIENTS); /* each microbatch's gradients are reduced */
     for (uint32_t r = stage; r < parallel_runs(v->parallel); r += v->parallel->pipeline) {
         const struct what_if_floor_run *run = &v->runs[r];
         sum.passes_s += m * (run->forward_s + run->back_s);
@@ -201,15 +201,15 @@ static struct what_if_floor_load load_of(const struct what_if_floor_view *v, uin
     return sum;
 }
 
-/* Behind the last pass back over run 0, until the next minibatch may begin. */
+/* Returns the seconds from the last backward pass over run 0 to the next minibatch. */
 static double ending_s(const struct what_if_floor_view *v, const struct what_if_floor_load *first)
 {
     const struct what_if_floor_run *run = &v->runs[0];
     return max_s(max_s(0, run->reduce_s - run->ahead_s) + run->update_s + run->publish_s, first->update_s);
 }
 
-/* One stage, with gradients that are reduced once: these follow each other from the last run's on, and so do
- * weights. */
+/* For one stage with gradients that are reduced once: reductions follow each other from the last run on, and so do
+ * copies of weights. */
 static double reductions_s(const struct what_if_floor_view *v, const struct what_if_floor_load *load)
 {
     double begin_s = load->passes_s - v->runs[parallel_runs(v->parallel) - 1].ahead_s;
@@ -233,10 +233,10 @@ static double minibatch_s(const struct what_if_floor_view *v)
         longest_s = max_s(longest_s, reductions_s(v, &first));
     return longest_s;
 }
-
+/* --- offloaded states -------------------------------------------------------------------------- */
 /* --- what is offloaded ------------------------------------------------------------------------- */
 
-/* A run's, of a rank: on the host's processor, and both ways over its link. */
+/* The work of a rank for a run: on the host's processor, and on its link both ways. */
 struct offloaded {
     double sum_s, update_s, up_s, down_s;
 };
@@ -258,7 +258,7 @@ static struct offloaded offloaded_of(const struct what_if_floor_view *v, uint32_
     return out;
 }
 
-/* For one stage: the work of each stream; and the time between a minibatch's passes and the next one's first. */
+/* For one stage: the work of each stream, and the time between a minibatch's last pass and the next one's first. */
 static double offloaded_minibatch_s(const struct what_if_floor_view *v)
 {
     const struct parallel *p = v->parallel;
@@ -270,7 +270,8 @@ static double offloaded_minibatch_s(const struct what_if_floor_view *v)
     struct offloaded first = offloaded_of(v, 0);
     for (uint32_t r = 0; r < runs; r++) {
         struct offloaded run = r == 0 ? first : offloaded_of(v, r);
-        bool turns = r == 0 || r + 1 == runs; /* its weights may stay for the pass back, or for the next one */
+        bool turns = r == 0 || r + 1 == runs; /* its weights may stay for the backward pass, or for the next forward
+                                                 pass */
         host_s += ranks * (m * run.sum_s + run.update_s);
         up_s += weights ? (turns ? 0 : 2 * m * run.up_s) : run.up_s;
         down_s += m * run.down_s;
@@ -282,7 +283,7 @@ static double offloaded_minibatch_s(const struct what_if_floor_view *v)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Microbatches whose activations a run has at once. */
+/* Returns the number of microbatches whose activations a run has at once. */
 static uint64_t kept_at_once(const struct what_if_floor_view *v, uint32_t stage)
 {
     const struct parallel *p = v->parallel;
@@ -303,7 +304,7 @@ static uint64_t stage_bytes(const struct what_if_floor_view *v, uint32_t stage)
     return sum + workspace;
 }
 
-/* The stage that has least left, or lacks most. */
+/* Finds the stage with the least memory left, or the most missing. */
 static void find_memory(const struct what_if_floor_view *v, struct what_if_floor *out)
 {
     for (uint32_t stage = 0; stage < v->parallel->pipeline; stage++) {
@@ -317,7 +318,7 @@ static void find_memory(const struct what_if_floor_view *v, struct what_if_floor
 
 /* --- a way ------------------------------------------------------------------------------------ */
 
-/* Those of the grid of what_if_ways.h. */
+/* Returns true for degrees in the grid of what_if_ways.h. */
 static bool is_known(const struct parallel *p)
 {
     bool offloads = parallel_offloads(p);
@@ -354,7 +355,7 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
     return status;
 }
 
-/* The floor of the first device, where the way has only one. */
+/* The floor of a way that uses only the first device. */
 static void alone_floor(const struct hardware *hardware, const struct job *job, uint32_t devices, struct what_if_floor *out)
 {
     struct hardware view = *hardware;

@@ -1,4 +1,4 @@
-/* See what_if_ways.h. Combinations that a job's shape rules out are found by asking parallel_check(). */
+/* See what_if_ways.h. parallel_check() excludes the combinations that the job's shape does not allow. */
 #include "planner/capacity/what_if_ways.h"
 
 #include <inttypes.h>
@@ -83,7 +83,7 @@ static void add_stages(struct what_if_ways_list *list, struct parallel p, uint64
     }
 }
 
-/* As feasibility_ways() offloads. */
+/* Adds the same offloading as feasibility_ways(). */
 static void add_offloaded(struct what_if_ways_list *list, struct parallel p, uint64_t microbatch)
 {
     p.offload = OFFLOAD_STATES;
@@ -141,8 +141,8 @@ static void add_fit(struct what_if_ways_list *list, const struct feasibility_way
     strncat(way->fit.name, own, sizeof way->fit.name - strlen(way->fit.name) - 1);
 }
 
-/* On one device at a time larger microbatches move states less often, and smaller ones leave more room. Those over
- * several devices are in the grid, with all of theirs. */
+/* On one device at a time, larger microbatches move states less often, and smaller ones leave more memory. Ways over
+ * several devices are in the grid. */
 static void add_listed(struct what_if_ways_list *list)
 {
     struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
@@ -152,7 +152,7 @@ static void add_listed(struct what_if_ways_list *list)
     for (uint32_t i = 0; i < count; i++) add_fit(list, &ways[i], job->microbatch);
     uint64_t most = 1;
     while (2 * most <= max_u64(MICROBATCH_MOST, job->microbatch)) most *= 2;
-    for (uint64_t m = timed ? 0 : most; m > 0; m /= 2) { /* the one that needs least is the last */
+    for (uint64_t m = timed ? 0 : most; m > 0; m /= 2) { /* the smallest need comes last */
         if (m == job->microbatch || job_samples(job) % m != 0) continue;
         for (uint32_t i = 0; i < count; i++)
             if (!parallel_is_set(&ways[i].parallel)) add_fit(list, &ways[i], m);

@@ -18,8 +18,8 @@ static bool any_parallel(const struct job_set *jobs)
     return false;
 }
 
-/* True when each job has the machine's only device for itself. reservation_plan() divides machines of several
- * devices so. */
+/* Returns true if each job has the machine's only device for itself. reservation_plan() divides machines with
+ * several devices into such parts. */
 static bool all_alone(const struct hardware *hardware, const struct job_set *jobs)
 {
     bool all = hardware->device_count == 1;
@@ -27,7 +27,7 @@ static bool all_alone(const struct hardware *hardware, const struct job_set *job
     return all;
 }
 
-/* Refuses options of jobs that only parallel jobs have. */
+/* Refuses options of jobs that are only for parallel jobs. */
 static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -44,7 +44,7 @@ static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
     return STATUS_OK;
 }
 
-/* Jobs that each have a device for themselves stay on it, one after the other. */
+/* Keeps jobs that each have a device for themselves on it, one after the other. */
 static enum status keep_alone(struct job_set *jobs, struct planner_options *options, struct error *err)
 {
     if (options->policy)
@@ -56,7 +56,7 @@ static enum status keep_alone(struct job_set *jobs, struct planner_options *opti
     return STATUS_OK;
 }
 
-/* Parallel jobs have no policy: each says itself where and how it runs. */
+/* Parallel jobs have no policy: each names its devices and its schedule. */
 static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs,
                                const struct planner_options *options, struct plan *out, struct error *err)
 {
@@ -85,7 +85,7 @@ static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs
     return status;
 }
 
-/* Jobs that swap have no policy either: how each runs follows from its layers. */
+/* Jobs that swap have no policy either: their layers determine how each runs. */
 static enum status plan_swapped(struct hardware *hardware, struct job_set *jobs,
                                 const struct planner_options *options, struct plan *out, struct error *err)
 {
@@ -120,7 +120,7 @@ static bool parallel_applies(const struct hardware *hardware, const struct job_s
     return any_parallel(jobs);
 }
 
-/* The first that applies plans. */
+/* The first strategy that applies makes the plan. */
 static const struct planner_strategy strategies[] = {
     {"swapped activations", swap_applies, plan_swapped},
     {"parallel jobs", parallel_applies, plan_parallel},

@@ -1,7 +1,7 @@
 /*
- * Numbers of the subplans are translated once, in tables for each subplan: its buffers, units, slots and gangs. Then
- * instances are appended in *turns*, each some repetitions of a segment, or one instance, with its expected start: a
- * subplan's time is divided among its instances in proportion to their computation, or their copies.
+ * Indexes of the subplans are translated once, in tables for each subplan: its buffers, units, slots and gangs. Then
+ * instances are appended in *turns* with their expected starts. A turn is some repetitions of a segment, or one
+ * instance. A subplan's time is divided among its instances in proportion to their computation, or their copies.
  *
  *     subplan 0  minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
  *     subplan 1                       1 2 3 4
@@ -30,21 +30,20 @@ static const double shortest_s = 1e-9; /* least time of an instance, for the ord
 struct plan_merge_piece {
     const struct merge_subplan *subplan;
     const struct plan *plan;
-    uint32_t *buffers, *units, *gangs, *works; /* of the subplan: theirs in the whole */
-    uint64_t staged_base; /* where its staged buffers begin in the host's arena ... */
-    uint64_t range_base;  /* ... and its jobs' ranges of host memory */
-    double *unit_s;       /* what an instance of each takes (unit_seconds()) */
+    uint32_t *buffers, *units, *gangs, *works; /* by index in the subplan: index in the whole plan */
+    uint64_t staged_base; /* offset of its staged buffers in the host's arena ... */
+    uint64_t range_base;  /* ... and of its jobs' ranges of host memory */
+    double *unit_s;       /* seconds of an instance of each unit (unit_seconds()) */
     double all_s;         /* all instances, all repetitions */
     bool uses_host;       /* has operations on the host's streams ... */
-    bool one_by_one;      /* ... while another subplan has them: its instances take turns one by one */
+    bool one_by_one;      /* ... and so has another subplan: its instances take turns one by one */
     /* the next turn: */
     double done_s;        /* time of its earlier instances */
     uint32_t segment, repeat, index;
-    /* per device: the next subplan that has it, or PLAN_NONE; subplans that wait for it, and the number of devices it
-     * waits for: */
-    uint32_t *next_on;    /* per device: the next subplan that has it, or PLAN_NONE */
+    /* per device: the next subplan on it; subplans that wait for it; number of devices it waits for: */
+    uint32_t *next_on;    /* per device: the next subplan on it, or PLAN_NONE */
     uint32_t follower, next_follower; /* the first subplan that follows this one; the next that follows the same */
-    uint32_t waits;       /* devices that an earlier subplan has, and the subplan that it follows */
+    uint32_t waits;       /* devices of earlier subplans, plus 1 if it follows a subplan */
 };
 
 struct merge {
@@ -52,8 +51,7 @@ struct merge {
     struct plan *whole;
     struct plan_merge_piece *pieces;
     uint32_t count;
-    struct tournament next_s; /* per subplan: when its next turn is expected to begin; HUGE_VAL: it waits, or is
-                                 written */
+    struct tournament next_s; /* per subplan: expected start of its next turn; HUGE_VAL: it waits, or is written */
     struct arena scratch;
     struct error *err;
 };
@@ -133,7 +131,7 @@ static enum status number_units(struct merge *c, struct plan_merge_piece *p)
 
 /* --- jobs and reservations ------------------------------------------------------------------------ */
 
-/* Shards are numbered job by job, whichever subplan has them. */
+/* Numbers shards job by job, over all subplans. */
 static enum status copy_jobs(struct merge *c)
 {
     struct plan *whole = c->whole;
@@ -159,7 +157,7 @@ static enum status copy_jobs(struct merge *c)
     return STATUS_OK;
 }
 
-/* Where some subplan's jobs take turns in host memory. */
+/* Copies the ranges of host memory, for subplans whose jobs take turns there. */
 static enum status copy_ranges(struct merge *c)
 {
     struct plan *whole = c->whole;
@@ -219,7 +217,7 @@ static double unit_seconds(const struct plan *plan, const struct hardware *hardw
     return computed_s > 0 ? computed_s : copied_s;
 }
 
-/* The first of the devices that an instance is on. */
+/* Returns the first device of an instance. */
 static uint32_t device_of(const struct plan_merge_piece *p, const struct plan_instance *instance)
 {
     const struct plan *plan = p->plan;
@@ -227,8 +225,8 @@ static uint32_t device_of(const struct plan_merge_piece *p, const struct plan_in
                                                            : plan->gang_devices[plan->gangs[instance->gang].first]];
 }
 
-/* How the subplan's time is divided among its instances: jobs of different sizes take turns, or follow each other, and
- * where each is when decides what the host's streams do next. */
+/* Divides the subplan's time among its instances. Jobs of different sizes take turns or follow each other, and their
+ * times decide the order on the host's streams. */
 static enum status time_instances(struct merge *c, struct plan_merge_piece *p)
 {
     const struct plan *plan = p->plan;
@@ -252,7 +250,7 @@ static int compare_seconds(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* Returns how many of `sorted` are less than `limit`; with `also`, or equal. */
+/* Returns the number of elements of `sorted` below `limit`; with `also`, also the equal ones. */
 static uint32_t count_below(const double *sorted, uint32_t count, double limit, bool also)
 {
     uint32_t begin = 0;
@@ -264,8 +262,7 @@ static uint32_t count_below(const double *sorted, uint32_t count, double limit, 
     return begin;
 }
 
-/* Subplans that begin before a subplan ends, and have not ended when it begins, overlap it; it overlaps itself, unless
- * it takes no time. */
+/* Two subplans overlap if each begins before the other ends. A subplan overlaps itself unless it takes no time. */
 static enum status choose_turns(struct merge *c)
 {
     double *begins, *ends;
@@ -322,7 +319,7 @@ static void write_instance(struct merge *c, const struct plan_merge_piece *p, co
                                                               : p->subplan->devices[instance->peer]);
 }
 
-/* Writes one instance; consecutive ones are a segment. */
+/* Writes one instance; consecutive single instances form a segment. */
 static void write_single(struct merge *c, struct plan_merge_piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
@@ -336,13 +333,13 @@ static void write_single(struct merge *c, struct plan_merge_piece *p, uint32_t *
     p->segment++;
 }
 
-/* Some of a segment's repetitions. */
+/* Writes some of a segment's repetitions. */
 static void write_turn(struct merge *c, struct plan_merge_piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];
     uint32_t repeats = (segment->repeat_count + TURNS - 1) / TURNS;
     if (repeats > segment->repeat_count - p->repeat) repeats = segment->repeat_count - p->repeat;
-    plan_builder_segment(c->builder, 1); /* what singles left */
+    plan_builder_segment(c->builder, 1); /* ends the segment of single instances */
     for (uint32_t i = 0; i < segment->instance_count; i++) {
         const struct plan_instance *instance = &p->plan->instances[segment->first_instance + i];
         write_instance(c, p, instance, slots);
@@ -369,7 +366,7 @@ static void end_piece(struct merge *c, const struct plan_merge_piece *p)
     for (uint32_t f = p->follower; f != PLAN_NONE; f = c->pieces[f].next_follower) stop_waiting(c, f);
 }
 
-/* The subplan may begin, goes on, or is written. */
+/* Offers the subplan's next turn, if it has one and may begin. */
 static void offer(struct merge *c, uint32_t index)
 {
     struct plan_merge_piece *p = &c->pieces[index];
@@ -377,11 +374,11 @@ static void offer(struct merge *c, uint32_t index)
     if (is_written(p)) end_piece(c, p);
 }
 
-/* A subplan begins when those are written that it follows, or that have one of its devices before it. */
+/* A subplan begins after the subplan that it follows, and after earlier subplans on its devices. */
 static enum status line_up(struct merge *c)
 {
     uint32_t *last_on;
-    TRY(allocate_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + a subplan */
+    TRY(allocate_table(c, c->whole->hardware.device_count, &last_on)); /* 1 + index of a subplan */
     TRY(tournament_create(&c->scratch, c->count, HUGE_VAL, &c->next_s, c->err));
     for (uint32_t i = 0; i < c->count; i++) c->pieces[i].follower = c->pieces[i].next_follower = PLAN_NONE;
     for (uint32_t i = c->count; i-- > 0;) {
@@ -424,7 +421,7 @@ static enum status write_order(struct merge *c)
 
 /* --- estimate and bound --------------------------------------------------------------------- */
 
-/* Adds the computation of a subplan's devices, undisturbed. */
+/* Adds the computation of a subplan's devices, without contention. */
 static void add_computing(const struct plan_merge_piece *p, const struct hardware *hardware, double *busy_s)
 {
     const struct plan *plan = p->plan;

@@ -1,4 +1,4 @@
-/* The strategies for a whole machine; the first that applies plans. */
+/* The strategies for a whole machine; the first one that applies makes the plan. */
 #include "planner/strategy/planner.h"
 
 #include "planner/strategy/direct.h"

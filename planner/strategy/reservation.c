@@ -1,7 +1,7 @@
 /*
- * Jobs become groups, each with a list of devices, in the order of the file; each group is planned as a subproblem of
- * its own (planner/strategy/subproblem.h), of one device in the best of several ways (planner/strategy/resident.h), and
- * begins when its devices are free by the clock of these plans. Then they are made one (planner/strategy/plan_merge.h).
+ * Jobs become groups, each with a list of devices, in the order of the file. Each group is planned as a subproblem
+ * (planner/strategy/subproblem.h), on one device in the best of several ways (planner/strategy/resident.h), and begins
+ * when its devices are free by the clocks of these plans. planner/strategy/plan_merge.h merges them.
  */
 #include "planner/strategy/reservation.h"
 
@@ -21,8 +21,8 @@ const char reservation_policy[] = "settled";
 
 struct group {
     struct subproblem subproblem;
-    uint32_t *jobs; /* what subproblem.jobs is */
-    uint32_t job_count; /* that are there already */
+    uint32_t *jobs; /* the array of subproblem.jobs */
+    uint32_t job_count; /* so far */
     bool parallel;
     struct plan plan;
     double begin_s;
@@ -36,11 +36,11 @@ struct reservation_groups {
     struct group *groups;
     uint32_t count;
     uint32_t *group_of;  /* per job */
-    uint32_t *last_of;   /* per device: 1 + the last group that has it; 0: none */
+    uint32_t *last_of;   /* per device: 1 + its last group; 0: none */
     uint32_t *left;      /* devices for jobs that name none */
     uint32_t left_count;
     double *free_s;      /* per device */
-    struct subproblem_hosts hosts; /* memory left on hosts */
+    struct subproblem_hosts hosts; /* free memory of hosts */
     struct error *err;
 };
 
@@ -68,7 +68,7 @@ static uint64_t devices_of(const struct job *job)
     return job->devices ? job->device_count : parallel_devices(&job->parallel);
 }
 
-/* For a job that names devices. */
+/* Returns the i-th device that a job names. */
 static uint32_t device_of(const struct job *job, uint32_t i)
 {
     return job->devices ? job->devices[i] : job->parallel.first_device + i;
@@ -90,7 +90,7 @@ static enum status check_devices(struct reservation_groups *g, const struct job 
     return STATUS_OK;
 }
 
-/* The devices that no job names; all where each is named. */
+/* Lists the devices that no job names, or all if each is named. */
 static enum status find_left(struct reservation_groups *g)
 {
     uint32_t devices = g->hardware->device_count, *named;
@@ -115,7 +115,7 @@ static bool same_devices(const struct subproblem *subproblem, const uint32_t *de
     return subproblem->device_count == count && memcmp(subproblem->devices, devices, count * sizeof *devices) == 0;
 }
 
-/* The last group with one of these devices, if a job that is not parallel can join it. */
+/* Returns the last group with one of these devices, if a job that is not parallel can join it. */
 static struct group *group_to_join(struct reservation_groups *g, const uint32_t *devices, uint32_t count)
 {
     uint32_t last = 0;
@@ -125,7 +125,7 @@ static struct group *group_to_join(struct reservation_groups *g, const uint32_t 
     return !group->parallel && same_devices(&group->subproblem, devices, count) ? group : NULL;
 }
 
-/* In the order in which it names them; borrowed, or the arena's. */
+/* Returns the job's devices in its own order; borrowed, or in the arena. */
 static enum status devices_for(struct reservation_groups *g, const struct job *job, const uint32_t **out, uint32_t *count)
 {
     uint32_t *devices;
@@ -157,7 +157,7 @@ static enum status find_group(struct reservation_groups *g, uint32_t j)
     return STATUS_OK;
 }
 
-/* Jobs that name devices come first. */
+/* Adds jobs that name devices first. */
 static enum status add_job(struct reservation_groups *g, uint32_t j)
 {
     struct group *group = &g->groups[g->group_of[j]];
@@ -187,7 +187,7 @@ static enum status make_groups(struct reservation_groups *g)
 
 /* --- plans ---------------------------------------------------------------------------------- */
 
-/* Devices of jobs that are not parallel, each once. */
+/* Lists the devices of jobs that are not parallel, each once. */
 static enum status busy_devices(struct reservation_groups *g, uint32_t *busy)
 {
     uint32_t *has_jobs;
@@ -223,7 +223,8 @@ static enum status plan_groups(struct reservation_groups *g)
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
         double left = subproblem_hosts_left(&g->hosts, &group->subproblem);
-        if (turns && !group->parallel) left /= g->count - i; /* each has its share, in which its jobs take turns */
+        if (turns && !group->parallel) left /= g->count - i; /* each group gets an equal share, in which its jobs
+                                                                take turns */
         TRY(plan_group(g, group, &company, left));
         TRY(subproblem_hosts_reserve(&g->hosts, &group->plan, g->err));
         for (uint32_t d = 0; d < group->subproblem.device_count; d++)

@@ -1,6 +1,6 @@
 /*
  * The plan without resident placement comes first: its clock is the one to beat, and its lower bound holds for every
- * plan. Plans of subproblems are made for comparison only; equal jobs on equal devices are planned once.
+ * plan. Subproblems are planned only to compare them; equal jobs on equal devices are planned once.
  */
 #include "planner/strategy/resident.h"
 
@@ -22,11 +22,11 @@
 #include "planner/strategy/resident_divide.h"
 #include "planner/strategy/resident_subproblem.h"
 
-/* Divisions that are planned with jobs left over, and divisions examined: numbers of resident devices, in equal
- * steps. */
+/* Largest number of divisions with jobs left over that are planned, and that are examined: numbers of resident
+ * devices, in equal steps. */
 enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
 
-/* A plan of a subproblem has to end that much earlier to be taken. */
+/* A plan of a subproblem is used only if it ends earlier by this share. */
 static const double gain_least = 1e-9;
 
 struct resident_search {
@@ -36,19 +36,18 @@ struct resident_search {
     struct footprints *footprints;
     struct arena arena;
     struct resident_times times;
-    uint32_t *like;         /* per job: the lowest that takes as long wherever it is */
-    uint32_t *kind_device;  /* per kind: the first device; device_count: there is none */
-    struct resident_timed *timed; /* devices with jobs, that are planned already */
-    uint32_t *slots;        /* 1 + an index of `timed`, by hash; (slot_count), a power of two, at most half of them
-                               taken */
+    uint32_t *like;         /* per job: the lowest job with equal times everywhere */
+    uint32_t *kind_device;  /* per kind: the first device; device_count: none */
+    struct resident_timed *timed; /* jobs of one device, already planned */
+    uint32_t *slots;        /* 1 + an index of `timed`, by hash; (slot_count), a power of two, at most half full */
     uint32_t slot_count;
     uint32_t timed_count;
     struct resident_company company;
-    double subproblem_bytes; /* of host memory, for each subproblem */
+    double subproblem_bytes; /* host memory of each subproblem */
     struct error *err;
 };
 
-/* Jobs of one device; what the best plan of these takes. */
+/* Jobs of one device, with the time of their best plan. */
 struct resident_timed {
     uint32_t *jobs; /* (count) */
     uint32_t count, kind;
@@ -56,10 +55,10 @@ struct resident_timed {
     double host_bytes;
 };
 
-/* A decision in place of spilling everything. */
+/* A decision other than spilling everything. */
 struct resident_choice {
-    const char *policy;     /* on the whole machine; NULL: none of these */
-    uint32_t *device;       /* where jobs stay; NULL: none stays */
+    const char *policy;     /* for the whole machine; NULL: none */
+    uint32_t *device;       /* per job: its device; NULL: no job stays */
     double estimate_s;
 };
 
@@ -134,10 +133,10 @@ static enum status time_device(struct resident_search *s, uint32_t device, const
     *out = made;
     return STATUS_OK;
 }
-
+/* --- single jobs ----------------------------------------------------------------------------- */
 /* --- jobs alone ------------------------------------------------------------------------------ */
 
-/* All that the time of a job depends on, but for where it is. */
+/* The properties that determine a job's time, except its place. */
 struct likeness {
     uint64_t minibatches, first_minibatch, held_out_every, held_out;
     uint32_t twin, job;
@@ -173,7 +172,7 @@ static enum status find_alike(struct resident_search *s)
     return STATUS_OK;
 }
 
-/* Allocates the tables of devices and of subproblems: each job by itself on each kind; each device of all divisions. */
+/* Allocates tables for each job on each kind of device, and each device of all divisions. */
 static enum status allocate_tables(struct resident_search *s)
 {
     uint32_t devices = s->hardware->device_count, kinds = s->hardware->type_count;
@@ -187,7 +186,7 @@ static enum status allocate_tables(struct resident_search *s)
     return STATUS_OK;
 }
 
-/* Times each job by itself. *fits false: some job fits on no device. */
+/* Times each job by itself. *fits is false if a job fits on no device. */
 static enum status time_jobs(struct resident_search *s, bool *fits)
 {
     uint32_t jobs = s->jobs->count, devices = s->hardware->device_count, kinds = s->hardware->type_count;
@@ -235,8 +234,8 @@ static enum status share_out(struct resident_search *s, const uint32_t *device_o
     return STATUS_OK;
 }
 
-/* By the plans of all its subproblems; infinite where one fits in no way, or host memory does not hold them
- * together. */
+/* Times a division by the plans of its subproblems; infinite if one does not fit, or host memory is too small for
+ * all. */
 static enum status time_division(struct resident_search *s, const uint32_t *device_of, double *seconds)
 {
     uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;
@@ -278,7 +277,7 @@ static enum status try_division(struct resident_search *s, const struct resident
     return STATUS_OK;
 }
 
-/* Returns the expected seconds of a division: jobs left over are slowed like all jobs were when spilled. */
+/* Returns the expected seconds of a division: jobs left over are slowed as all jobs were when spilled. */
 static double outlook_s(const struct resident_division *division, double slowed)
 {
     return max_s(division->resident_s, division->left_s * slowed);
@@ -297,7 +296,7 @@ static int compare_prospects(const void *left, const void *right)
     return a->resident < b->resident ? -1 : 1;
 }
 
-/* Finds divisions with at least one job left over for each other device; the most promising comes first. */
+/* Finds divisions with at least one job left over for each other device, the most promising first. */
 static uint32_t find_prospects(const struct resident_search *s, double slowed, struct resident_division *division,
                                struct prospect out[DIVISIONS_SEEN])
 {
@@ -328,7 +327,7 @@ static enum status try_divisions(struct resident_search *s, struct resident_choi
     uint32_t count = find_prospects(s, slowed, &division, prospects);
     for (uint32_t i = 0; i < count && tried < DIVISIONS_MAX; i++) {
         if (prospects[i].outlook_s >= best->estimate_s) return STATUS_OK;
-        if (prospects[i].outlook_s <= tried_s) continue; /* it promises no more than the one before */
+        if (prospects[i].outlook_s <= tried_s) continue; /* no better than the one before */
         tried_s = prospects[i].outlook_s;
         tried++;
         resident_divide(&s->times, prospects[i].resident, &division);
@@ -339,7 +338,7 @@ static enum status try_divisions(struct resident_search *s, struct resident_choi
 
 /* --- the whole machine ----------------------------------------------------------------------- */
 
-/* One device: other ways than spilling. Several: with the stages of several jobs resident on all of them. */
+/* On one device: ways other than spilling. On several: also stages of several jobs, resident on all of them. */
 static enum status try_policies(struct resident_search *s, struct resident_choice *best)
 {
     uint32_t *all, *devices, count = s->hardware->device_count;
@@ -357,7 +356,7 @@ static enum status try_policies(struct resident_search *s, struct resident_choic
         struct plan plan = {0};
         struct error why = {0};
         if (!policy) continue;
-        bool on_all = policy->resident && policy->seats_max > 1; /* the others have one device compute at a time */
+        bool on_all = policy->resident && policy->seats_max > 1; /* with other policies one device computes at a time */
         if (count > 1 && !on_all) continue;
         own.policy = policy->name;
         enum status status = subproblem_plan(s->hardware, s->jobs->jobs, &subproblem, NULL, s->hardware->host_bytes.value, &own,
@@ -386,7 +385,7 @@ static enum status choose(struct resident_search *s, struct resident_choice *bes
 
 /* --- the plan -------------------------------------------------------------------------------- */
 
-/* As if the file had said so. */
+/* Sets devices as if the jobs file had named them. */
 static enum status name_devices(struct job_set *jobs, const uint32_t *device, struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -400,7 +399,7 @@ static enum status name_devices(struct job_set *jobs, const uint32_t *device, st
     return STATUS_OK;
 }
 
-/* The machine and the jobs of `plan` in another plan, which takes its place, with its bound: that is of every plan. */
+/* Plans again with the machine and the jobs of `plan`. Keeps the bound, which holds for every plan. */
 static enum status plan_anew(struct plan *plan, const struct resident_choice *choice, const struct planner_options *options,
                              struct error *err)
 {

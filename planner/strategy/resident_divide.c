@@ -28,7 +28,7 @@ static bool is_after(const struct resident_times *t, uint32_t a, uint32_t b)
     return x < y || (x <= y && a > b);
 }
 
-/* `jobs` [0, count) becomes a heap again, whose last job is on top, when only [at] is out of place. */
+/* Restores the heap `jobs` [0, count), whose root is the last job, if only [at] is out of place. */
 static void sink(const struct resident_times *t, uint32_t *jobs, uint32_t at, uint32_t count)
 {
     uint32_t job = jobs[at];
@@ -40,7 +40,7 @@ static void sink(const struct resident_times *t, uint32_t *jobs, uint32_t at, ui
     jobs[at] = job;
 }
 
-/* Heapsort: it needs no memory. */
+/* Heapsort needs no memory. */
 void resident_order(const struct resident_times *times, uint32_t *longest)
 {
     for (uint32_t j = 0; j < times->job_count; j++) longest[j] = j;
@@ -65,7 +65,7 @@ double resident_share_s(const struct resident_times *times)
 
 /* --- devices by load ------------------------------------------------------------------------- */
 
-/* Devices [0, count) without any load: by kind, and of a kind by number. */
+/* Lists devices [0, count) without load, by kind and number. */
 static void order_devices(const struct resident_times *t, uint32_t count, struct resident_division *out)
 {
     uint32_t end = 0;
@@ -81,7 +81,7 @@ static uint32_t kind_begin(const struct resident_division *division, uint32_t ki
     return kind > 0 ? division->kind_end[kind - 1] : 0;
 }
 
-/* The first place of [begin, end) whose device has at least this load. */
+/* Returns the first place in [begin, end) whose device has at least this load. */
 static uint32_t first_loaded(const struct resident_division *division, uint32_t begin, uint32_t end, double load_s)
 {
     while (begin < end) {
@@ -92,7 +92,7 @@ static uint32_t first_loaded(const struct resident_division *division, uint32_t 
     return begin;
 }
 
-/* The first place whose device has no room for a job of job_s within `share`. */
+/* Returns the first place whose device has no room for a job of job_s within `share`. */
 static uint32_t first_full(const struct resident_division *division, uint32_t begin, uint32_t end, double job_s,
                            double share)
 {
@@ -104,7 +104,7 @@ static uint32_t first_full(const struct resident_division *division, uint32_t be
     return begin;
 }
 
-/* Moves a device whose load has grown after the devices with less load, or with equal load and a lower number. */
+/* Moves a device whose load has grown after devices with less load, or with equal load and a lower number. */
 static void move_on(struct resident_division *division, uint32_t place, uint32_t end)
 {
     uint32_t *order = division->order, device = order[place], begin = place + 1;
@@ -121,7 +121,7 @@ static void move_on(struct resident_division *division, uint32_t place, uint32_t
 
 /* --- the division ---------------------------------------------------------------------------- */
 
-/* The place of the device on which the job would end first. */
+/* Returns the place of the device on which the job would end first. */
 static uint32_t first_free(const struct resident_times *t, const struct resident_division *division, uint32_t job)
 {
     uint32_t best = RESIDENT_NOWHERE;
@@ -138,7 +138,7 @@ static uint32_t first_free(const struct resident_times *t, const struct resident
     return best;
 }
 
-/* Likewise of the fullest device that has room for the job within `share`; one that has nothing yet takes any. */
+/* Returns the place of the fullest device that has room for the job within `share`. An empty device takes any job. */
 static uint32_t fullest_with_room(const struct resident_times *t, const struct resident_division *division, double share,
                                   uint32_t job)
 {

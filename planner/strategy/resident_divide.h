@@ -29,8 +29,7 @@ struct resident_division {
     uint32_t *kind_end;   /* (kind_count) scratch: where each kind ends there */
     uint32_t left_count;  /* jobs */
     double resident_s;    /* end of the last resident device */
-    double left_s;        /* what the jobs that are left take alone, divided among the other devices; or the longest
-                             of them */
+    double left_s;        /* time of the jobs left over, divided among the other devices; or the longest of them */
 };
 
 /* Jobs by their shortest times, the longest first, of equal ones the lower number. `longest`: out, (job_count). */

@@ -1,4 +1,4 @@
-/* See resident_subproblem.h. Plans of a subproblem are made to be compared, and the best is kept. */
+/* See resident_subproblem.h. Subproblems are planned in several ways, and the best plan is kept. */
 #include "planner/strategy/resident_subproblem.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "planner/spill/cut/partition.h"
 
-/* Over the lower bound: other ways to run the same jobs are not tried then. */
+/* Other ways are not tried if a plan is within this factor of the lower bound. */
 static const double near_enough = 1.02;
 
 bool resident_allowed(const struct planner_options *o)
@@ -33,7 +33,8 @@ struct resident_company resident_company(const struct hardware *hardware, uint32
     return (struct resident_company){busy_devices, busy_devices > 1 ? partition_contention(hardware, busy_devices) : 0};
 }
 
-/* Other devices copy at the same time, and the host's one processor has no time for all of their optimizers. */
+/* Returns options for a device next to others: they copy at the same time, and the host's one processor cannot run
+ * all of their optimizers. */
 static struct planner_options options_beside(const struct subproblem *subproblem, bool clips,
                                              const struct resident_company *company, const struct planner_options *options)
 {
@@ -62,7 +63,7 @@ size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem
     return count;
 }
 
-/* `trial` takes the place of *best where that is none or ends later; else it is released. */
+/* Keeps `trial` in *best if it ends earlier or is the first; else releases it. */
 static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
 {
     if (*found && trial->estimated_makespan_s >= best->estimated_makespan_s) {
@@ -74,7 +75,7 @@ static void keep_earlier(struct plan *trial, struct plan *best, bool *found)
     *found = true;
 }
 
-/* The best way on one device, or one near the bound of all. Errors: of spilling where there is none. */
+/* Finds the best way on one device, or one near the bound. Errors: of spilling if no way fits. */
 static enum status best_way(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
                             double host_bytes, struct planner_options *own, struct plan *out, struct error *err)
 {
@@ -108,7 +109,7 @@ enum status resident_subproblem_plan(const struct hardware *all, const struct jo
     enum status status = subproblem->device_count > 1 ? subproblem_plan(all, from, subproblem, NULL, host_bytes, &own, out, err)
                                                 : best_way(all, from, subproblem, host_bytes, &own, out, err);
     if (status != STATUS_INFEASIBLE) return status;
-    *err = (struct error){0}; /* the host's processor may have to have optimizers */
+    *err = (struct error){0}; /* the host's processor may be needed for the optimizers */
     own = *options;
     own.resident = false;
     return subproblem_plan(all, from, subproblem, NULL, host_bytes, &own, out, err);

@@ -2,7 +2,7 @@
  * The steps in order: partition, schedule, emit, bound, check.
  *
  * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not interleave (unless
- * other orders are to fit as well). The machine is given to plan_build.h at the end of the steps that only read it.
+ * other orders are to fit as well). plan_build.h takes the machine over after the last step that reads it.
  */
 #include "planner/strategy/spilled.h"
 
@@ -31,7 +31,7 @@
 enum { ITERATIONS_DEFAULT = 400 };
 static const double prove_again_s = 5;
 
-/* Steps that wait for a norm are made on the host's processor, from states in host memory. */
+/* The host's processor makes steps that wait for a norm, from states in host memory. */
 static enum status check_clipping(const struct policy *policy, const struct hardware *hardware,
                                   const struct job_set *jobs, const struct planner_options *options,
                                   struct error *err)
@@ -80,7 +80,7 @@ static enum status partition_for(const struct policy *policy, const struct hardw
     return partition_spilled(hardware, jobs, footprints, options, !policy->one_device || options->live, out, err);
 }
 
-/* Orders that are searched for or given know nothing of nodes, which jobs that are spilled do not leave. */
+/* Searched and given orders ignore nodes, but spilled jobs cannot leave theirs. */
 static enum status check_nodes(const struct hardware *hardware, const struct partition *partition,
                                const struct policy *policy, const struct planner_options *options, struct error *err)
 {
@@ -133,7 +133,6 @@ static enum status schedule_for(const struct hardware *hardware, const struct jo
     return status;
 }
 
-/* Fills in the plan's description. */
 static enum status describe(struct plan *plan, const struct policy *policy,
                             const struct planner_options *options,
                             const struct partition *partition, double estimate_s,
@@ -156,7 +155,7 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     return status;
 }
 
-/* Where jobs may wait in their files: their devices are of one host, or each job is spilled on one. */
+/* Returns true if jobs may wait in their files: their devices have one host, or each job is spilled on one host. */
 static bool may_take_turns(const struct hardware *hardware, const struct partition *partition)
 {
     return !partition->storage.stored && (!partition->resident || hardware_host_count(hardware) == 1);
@@ -182,7 +181,7 @@ static enum status write_ranges(struct plan *plan, const struct partition *parti
     return STATUS_OK;
 }
 
-/* *short_of_memory: the plan is complete, and host memory does not hold all of its jobs at the same time. */
+/* *short_of_memory: the plan is complete, but host memory does not hold all of its jobs at the same time. */
 static enum status plan_by_policy(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                                   bool *short_of_memory, struct plan *out, struct error *err)
 {

@@ -63,7 +63,7 @@ static enum status copy_jobs(const struct job *from, const struct subproblem *su
     return STATUS_OK;
 }
 
-/* "devices 4, 5, 7"; more than a few end in "...". */
+/* Writes "devices 4, 5, 7", with "..." after a few. */
 static void devices_text(const struct subproblem *subproblem, char *text, size_t bytes)
 {
     enum { SHOWN = 8 };

@@ -2,8 +2,8 @@
  * For each job: a chain on the device that is free first (swap_chain.h), choices and places (swap_choose.h), then its
  * units (swap_units.h).
  *
- * Jobs of one device follow each other, with a minibatch stored once. With several devices, the jobs share the host's
- * stream of batches, which runs in plan order: minibatches then stand in the order of their expected starts.
+ * Jobs of one device follow each other, with a minibatch stored once. On several devices the jobs share the host's
+ * stream of batches, which runs in plan order; so minibatches are in the order of their expected starts.
  */
 #include "planner/swap/swap.h"
 
@@ -20,11 +20,11 @@
 
 #define PREFIX "swap-" /* prefix of the plan's policy name, before the way */
 
-/* A job, ready to be written. */
+/* A job ready to be written. */
 struct swap_planned {
     struct swap_job job;
     struct swap_choice choice;
-    double begin_s, minibatch_s; /* on its device; of one */
+    double begin_s, minibatch_s; /* start on its device; seconds of a minibatch */
     uint64_t written;           /* minibatches */
     bool complete;
 };
@@ -111,7 +111,7 @@ static enum status choose_job(struct swap_planning *g, uint32_t index)
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* Every layer a shard, resident where its job is. */
+/* Makes every layer a shard, resident on its job's device. */
 static void fill_partition(struct swap_planning *g)
 {
     struct partition *out = &g->partition;
@@ -133,7 +133,7 @@ static void fill_partition(struct swap_planning *g)
     out->job_first_shard[g->plan->jobs.count] = out->shard_count;
 }
 
-/* When the job's next minibatch, or its end, is expected. */
+/* Returns the expected start of the job's next minibatch, or its end. */
 static double next_s(const struct swap_planned *p)
 {
     return p->begin_s + (p->written > 0 ? p->job.load_s : 0) + (double)p->written * p->minibatch_s;

@@ -1,7 +1,7 @@
 /*
- * Ticks are a millionth of the computation: the rounding in a chain of a hundred layers is then less than a thousandth
- * of it. A copy has the duration that models/cost/cost.h gives for its two pieces; the chain's rate is the link's,
- * which no copy exceeds, so bounds by it hold.
+ * A tick is a millionth of the computation, so the rounding in a chain of a hundred layers is less than a thousandth of
+ * it. A copy has the duration that models/cost/cost.h gives for its two pieces. The chain's rate is the link's, which
+ * no copy exceeds, so bounds by it hold.
  */
 #include "planner/swap/swap_chain.h"
 
@@ -29,7 +29,7 @@ static uint64_t saved_bytes(const struct swap_job *j, uint32_t l)
     return padded(j->layers[l].bytes.input_bytes) + padded(swap_kept_bytes(j, l));
 }
 
-/* Returns the other bytes while the layer runs: scratch, its output, the gradients on both sides. */
+/* Returns the other bytes while the layer runs: scratch, output, gradients on both sides. */
 static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
 {
     const struct footprint *f = &j->layers[l].bytes;
@@ -39,7 +39,7 @@ static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
     uint64_t back = padded(f->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP]) + gradients;
     uint64_t light = padded(f->workspace_bytes[UNIT_FORWARD][0]) + padded(f->output_bytes);
     uint64_t again = padded(f->workspace_bytes[UNIT_BACKWARD][0]) + gradients;
-    bool embedding = l == 0 && job_has_embedding(j->job); /* which keeps nothing */
+    bool embedding = l == 0 && job_has_embedding(j->job); /* an embedding keeps nothing */
     if (embedding || kept == 0) return max_u64(forward, back);
     uint64_t recomputed = max_u64(light, again) > kept ? max_u64(light, again) - kept : 0;
     return max_u64(max_u64(forward, back), recomputed);
@@ -189,7 +189,7 @@ enum status swap_chain_make(const struct swap_job *job, uint64_t memory, struct 
             .boundary = padded(layer->bytes.input_bytes)};
     }
     TRY(chain_finish(out, err));
-    for (uint32_t l = 0; l < job->layer_count && chain_swaps(out); l++) { /* with their latencies */
+    for (uint32_t l = 0; l < job->layer_count && chain_swaps(out); l++) { /* including latencies */
         struct chain_layer *layer = &out->layers[l];
         layer->out = max_i64(layer->out, ticks_of(job, job->layers[l].out_s));
         layer->in = max_i64(layer->in, ticks_of(job, job->layers[l].in_s));

@@ -55,7 +55,7 @@ void swap_job_release(struct swap_job *job);
 /* Returns the memory below which the chain has no schedule when there is a link to swap over. */
 uint64_t swap_chain_least(const struct swap_job *job);
 
-/* Makes the chain in `memory` bytes; release it with chain_release(), also after an error. Errors: those of
+/* Makes the chain in `memory` bytes; release it with chain_release(), also after an error. Errors: as
  * chain_finish(). */
 MUST_CHECK enum status swap_chain_make(const struct swap_job *job, uint64_t memory, struct chain *out,
                                        struct error *err);

@@ -1,12 +1,12 @@
 /*
- * The chain knows how many bytes live at a time, not where. Its memory is therefore found by trial:
+ * The chain knows how many bytes live at a time, not where. Its memory is found by trial:
  *
- *     memory for the chain -> choices and times -> places -> bytes that these take of the device
+ *     memory for the chain -> choices and times -> places -> bytes of the device that they take
  *
- * begins with the memory left when all reserves are needed at once (planner/swap/swap_chain.h). When places exceed the
- * device (gaps between ranges), the next trial's memory is smaller by the excess; when places leave some of it free
- * (reserves that are not needed at the fullest moment), it is larger; between a memory that is enough and one that is
- * not, the middle is tried. The trial that fits and has the shortest minibatch is kept.
+ * The first trial leaves room for all reserves at once (planner/swap/swap_chain.h). If the places exceed the device
+ * (gaps between ranges), the next trial has less memory by the excess; if they leave some free (reserves that the
+ * fullest moment does not need), it has more. Between a fitting and a failing amount, the middle is tried. The fitting
+ * trial with the shortest minibatch is kept.
  *
  * The search for the best way gets half of its time first, then half of the rest, and so on.
  */
@@ -21,7 +21,7 @@
 #include "base/text/quantity.h"
 #include "planner/swap/swap_timing.h"
 
-enum { TRIALS_MAX = 8, SLACK_SHARE = 512 }; /* share of the device: less is not worth a trial */
+enum { TRIALS_MAX = 8, SLACK_SHARE = 512 }; /* share of the device that is worth a trial */
 
 void swap_choice_release(struct swap_choice *choice)
 {
@@ -31,7 +31,7 @@ void swap_choice_release(struct swap_choice *choice)
     *choice = (struct swap_choice){0};
 }
 
-/* Layers that have nothing to swap or to drop are kept. */
+/* Keeps layers that have nothing to swap or drop. */
 static void tidy(const struct swap_job *job, const struct chain *chain, uint8_t *choices)
 {
     for (uint32_t l = 0; l < job->layer_count; l++) {
@@ -40,10 +40,10 @@ static void tidy(const struct swap_job *job, const struct chain *chain, uint8_t 
     }
 }
 
-/* Share of its limit that a search without a proof has used when the limit ended it. */
+/* Share of its limit after which a search without a proof counts as ended by the limit. */
 static const double limit_near = 0.9;
 
-/* choices: (layer_count). *made false: the rule asks for more memory than there is. */
+/* choices: (layer_count). *made is false if the rule needs more memory. */
 static enum status choose(const struct chain *chain, uint32_t way, double limit_s, uint8_t *choices, bool *made,
                           struct chain_certificate *certificate, struct error *err)
 {
@@ -60,7 +60,7 @@ static enum status choose(const struct chain *chain, uint32_t way, double limit_
     return STATUS_OK;
 }
 
-/* One trial; *out zeroed before and released by the caller. */
+/* Runs one trial; *out zeroed before and released by the caller. */
 static enum status try_memory(const struct swap_job *job, uint32_t way, uint64_t memory, double limit_s,
                               struct swap_choice *out, bool *made, struct error *err)
 {
@@ -84,7 +84,7 @@ static enum status try_memory(const struct swap_job *job, uint32_t way, uint64_t
     return err->status;
 }
 
-/* The best trial of one way; *fits false: none is within the device, `missing` bytes at least. */
+/* Finds the best trial of one way. *fits is false if none is within the device, with the least `missing` bytes. */
 static enum status settle(const struct swap_job *job, uint32_t way, double limit_s, struct swap_choice *best,
                           bool *fits, uint64_t *missing, struct error *err)
 {

@@ -1,14 +1,14 @@
 /*
- * Permanent lives lie at the bottom, in the order of layers; the rest is laid above them. Ranges with a place are
- * sorted by offset, so that one pass over them finds the first gap:
+ * Permanent lives are at the bottom, in the order of layers; the rest is above them. Placed ranges are sorted by
+ * offset, so that one pass over them finds the first gap:
  *
- *     bytes ^   [ kept 2 ]......            a new life from a to b looks at those that overlap it in time,
+ *     bytes ^   [ kept 2 ]......            a new life from a to b looks at lives that overlap it in time,
  *           |   [ kept 1 ]..[ in 1 ]....    here kept 0, kept 1 and in 1, and goes into the lowest gap
  *           |   [ kept 0 ]..............    between or above them
  *           |   [ states, batches      ]
  *           +-------a-----------b-----> time
  *
- * The best of some orders is improved by moving the highest life to its beginning, a few hundred times.
+ * The best of some orders is improved by moving the highest life to the front, a few hundred times.
  *
  * Cost: O(lives^2) for each order, at most PAIRS_MAX pairs of lives in all the moves.
  */
@@ -22,7 +22,7 @@
 #include "base/size.h"
 #include "planner/spill/cut/partition.h"
 
-enum { STEPS_MAX = 400, PAIRS_MAX = 40000000 }; /* of moves; some tens of milliseconds */
+enum { STEPS_MAX = 400, PAIRS_MAX = 40000000 }; /* limits of all moves; some tens of milliseconds */
 
 /* --- lives ----------------------------------------------------------------------------------- */
 
@@ -83,7 +83,6 @@ static double span(const struct swap_range *r) { return (double)(r->to - r->from
 
 static int descending(double a, double b) { return (a < b) - (a > b); }
 
-/* The first in memory of two equals comes first. */
 static int by_bytes(const void *left, const void *right)
 {
     const struct swap_range *a = *(struct swap_range *const *)left, *b = *(struct swap_range *const *)right;
@@ -120,7 +119,7 @@ static uint64_t range_end(const struct swap_range *r)
     return r->offset + size_align(r->bytes, PARTITION_ARENA_ALIGNMENT);
 }
 
-/* Lays a life in the lowest gap; laid: the lives with a place, by offset. */
+/* Places a life in the lowest gap; laid: the placed lives, by offset. */
 static void lay(struct swap_range *range, struct swap_range **laid, uint32_t count, uint64_t base)
 {
     uint64_t bytes = size_align(range->bytes, PARTITION_ARENA_ALIGNMENT);
@@ -147,7 +146,7 @@ static uint64_t lay_all(struct swap_range **order, struct swap_range **laid, uin
     return end;
 }
 
-/* The most that lives at one time, above what lives throughout: those alive when one begins. */
+/* Returns the most bytes alive at one time above permanent lives: the lives when another one begins. */
 static uint64_t most_held(struct swap_range **of, uint32_t count)
 {
     uint64_t most = 0;
@@ -161,8 +160,8 @@ static uint64_t most_held(struct swap_range **of, uint32_t count)
     return most;
 }
 
-/* Lays all lives again and again, each time with the highest one moved to the beginning. order: out, the best one
- * found; trial: scratch of the same length. Returns its end. */
+/* Places all lives repeatedly, each time with the highest one moved to the front. order: out, the best one found;
+ * trial: scratch of the same length. Returns its end. */
 static uint64_t raise_first(struct swap_range **order, struct swap_range **trial, struct swap_range **laid,
                             uint32_t count, uint64_t base, uint64_t least)
 {

@@ -1,6 +1,6 @@
 /*
  * A walk in plan order (swap_units.c). An acquired range waits for all earlier releases of the same bytes; lives of the
- * whole minibatch never wait. The activations leave first and the input comes first in a layer's two copies; each has
+ * whole minibatch never wait. Of a layer's two copies, activations leave first and the input comes first; each takes
  * its share of their time by its bytes.
  */
 #include "planner/swap/swap_timing.h"
@@ -15,11 +15,11 @@ struct swap_timing_clock {
     const struct chain *chain;
     const uint8_t *choices;
     const struct swap_places *places;
-    int64_t *released; /* per range: when its life ended; 0: it has not */
-    uint32_t *ended;   /* ranges whose life ended, in order */
+    int64_t *released; /* per range: end of its life; 0: not yet */
+    uint32_t *ended;   /* ranges whose life has ended, in order */
     uint32_t ended_count;
-    int64_t *out_end;  /* per layer: of its copy out */
-    int64_t compute, out, in; /* the streams are free */
+    int64_t *out_end;  /* per layer: end of its copy out */
+    int64_t compute, out, in; /* when the streams are free */
 };
 
 static int64_t free_at(const struct swap_timing_clock *c, uint32_t layer, enum swap_thing thing)
@@ -42,7 +42,7 @@ static void release(struct swap_timing_clock *c, uint32_t layer, enum swap_thing
     c->ended[c->ended_count++] = index;
 }
 
-/* Returns the input's ticks of a copy of all that layer l keeps. */
+/* Returns the input's share of the ticks of a copy of layer l's kept data. */
 static int64_t input_ticks(const struct swap_timing_clock *c, uint32_t l, int64_t ticks)
 {
     double input = (double)c->job->layers[l].bytes.input_bytes, kept = (double)swap_kept_bytes(c->job, l);

@@ -17,7 +17,6 @@
 
 enum { LAST_USE = ACCESS_READ | ACCESS_RELEASE };
 
-/* A unit at hand. */
 struct swap_unit {
     const struct swap_writing *w;
     struct emitter *e;
@@ -50,7 +49,7 @@ static struct swap_unit begin(const struct swap_writing *w, uint32_t shard, enum
     return u;
 }
 
-/* All slots except scratch have got their places. */
+/* Ends a unit; all slots except scratch are placed. */
 static void end(const struct swap_unit *u)
 {
     struct emitter *e = u->e;
@@ -94,7 +93,7 @@ static void use(const struct swap_unit *u, uint32_t kind, uint32_t shard, uint64
     if (bytes > 0) emit_use(u->e, here(u, kind, shard, bytes), flags);
 }
 
-/* From and to the buffer of the same name on the host. */
+/* Copies from the buffer of the same name on the host; and to it. */
 static void fetch(const struct swap_unit *u, uint32_t kind, uint32_t shard, const struct swap_range *range)
 {
     uint64_t bytes = range->bytes;
@@ -137,7 +136,7 @@ static void compute(struct swap_unit *u, enum unit_pass pass, uint32_t how)
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
-/* The minibatch's samples, on the host. */
+/* Adds the minibatch's samples, on the host. */
 static void make_batch(const struct swap_unit *u)
 {
     uint64_t bytes = batch_bytes(u);
@@ -212,7 +211,7 @@ void swap_emit_minibatch(const struct swap_writing *w)
 
 /* --- states ---------------------------------------------------------------------------------- */
 
-/* Where a state lies, the partition says as well. */
+/* Copies states as the partition places them. */
 static void move_states(const struct swap_writing *w, enum plan_pass pass)
 {
     for (uint32_t s = 0; s < w->job->layer_count; s++) {

@@ -44,7 +44,7 @@ static const struct plan_shard *shard_of(const struct plan *plan, const struct p
     return &plan->shards[plan->job_first_shard[b->job] + b->shard];
 }
 
-/* The rest are weights. */
+/* Divides the bytes; the rest are weights. */
 static struct holds state_of(uint64_t bytes, uint64_t master, uint64_t moments)
 {
     struct holds holds = {0};
@@ -54,7 +54,7 @@ static struct holds state_of(uint64_t bytes, uint64_t master, uint64_t moments)
     return holds;
 }
 
-/* For a slice of an embedding: the rows for which it has bytes. */
+/* For a slice of an embedding: the rows that its bytes hold. */
 static struct holds state_alone(const struct job *job, const struct plan_shard *shard, uint64_t bytes)
 {
     struct state_layout layout = job_state(job, shard->first_layer, shard->layer_count);
@@ -66,7 +66,7 @@ static struct holds state_alone(const struct job *job, const struct plan_shard *
                     layout.parts[STATE_FIRST].bytes + layout.parts[STATE_SECOND].bytes);
 }
 
-/* On a device or the host's share; `weights`: in one with the states. */
+/* On a device, or the host's share; `weights`: together with the states. */
 static struct holds state_parallel(const struct job *job, const struct plan_shard *shard, const struct plan_buffer *b)
 {
     struct parallel_layers layers = {shard->first_layer, shard->layer_count};
@@ -100,7 +100,7 @@ static enum memory_part part_of_entry(const char *name)
     return MEMORY_PART_WORKSPACE;
 }
 
-/* By the table that the executor lays it out by. */
+/* By the table of the executor's layout. */
 static enum status workspace_alone(const struct plan *plan, const struct plan_op *op, const struct plan_buffer *b,
                                    struct holds *out, struct error *err)
 {
@@ -153,7 +153,7 @@ static struct holds held_by(const struct plan *plan, const struct plan_buffer *b
 struct memory_breakdown_walk {
     const struct plan *plan;
     uint32_t device;
-    struct holds *live; /* per buffer: its contents now */
+    struct holds *live; /* per buffer: its current contents */
     struct holds now;
     uint64_t now_bytes, most_bytes;
     struct memory_breakdown *out;
@@ -185,7 +185,7 @@ static enum status begin_lives(struct memory_breakdown_walk *w, const struct pla
     return STATUS_OK;
 }
 
-/* `peer`: the operation is another device's, which fetches from this one. */
+/* `peer`: the operation is on another device, which fetches from this one. */
 static void end_lives(struct memory_breakdown_walk *w, const struct plan_op *op, bool peer)
 {
     static const struct holds nothing = {0};

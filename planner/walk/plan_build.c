@@ -1,16 +1,15 @@
 /*
  * A plan grows at the end of its arrays, and equal parts are stored once.
  *
- * Interning. A new unit (slot, layout, work, buffer) is first appended, then looked up by a hash of its contents; when
- * an equal one exists, the arrays are cut back and the old index is returned. Appending first means that there is one
- * representation to hash and compare, and no scratch. The hash tables use open addressing and hold index + 1; they
- * double when half full.
+ * Interning. A new unit (slot, layout, work, buffer) is first appended, then looked up by a hash of its contents; if an
+ * equal one exists, the arrays are cut back and the old index is returned. So there is one representation to hash and
+ * compare, and no scratch. The hash tables use open addressing, hold index + 1, and double when half full.
  *
  *     work {matmul 2 times, gelu}  ->  items: [ ... | matmul gelu ]   works: [ ... | (12, 2) ]
  *     the same again               ->  appended at 14, found equal to (12, 2), cut back to 14
  *
- * Units are compared by contents: the `first_access` of operations differs between equal units, because they were
- * appended at different places, so only counts and elements are compared.
+ * Units are compared without `first_access` of operations, which differs because they were appended at different
+ * places.
  *
  * Errors are remembered in the builder and reported by plan_builder_finish(): a policy calls a million times and checks
  * once. After an error, calls return index 0 and do nothing.
@@ -40,7 +39,7 @@ struct intern {
     size_t count;
 };
 
-/* Elements allocated in each of the plan's arrays while it grows. */
+/* Allocated elements of the plan's arrays while it grows. */
 struct capacities {
     size_t shards, items, works, buffers, slots, accesses, afters, ops, units, layouts, gangs, gang_devices,
         instances, segments;
@@ -62,7 +61,7 @@ struct plan_builder {
 
 /* --- growing -------------------------------------------------------------------------------- */
 
-/* Room for one more element; remembers the error. */
+/* Makes room for one more element; remembers the error. */
 static bool reserve(struct plan_builder *b, void *items, size_t *capacity, uint32_t count,
                     size_t size, size_t limit, const char *what)
 {
@@ -126,8 +125,8 @@ static bool intern_grow(struct intern *table, struct error *err)
 
 typedef bool (*intern_equal)(const struct plan *plan, uint32_t a, uint32_t b);
 
-/* The index of an element equal to number `candidate`; `candidate` itself, now in the table, when
- * there is none (or memory ends: the error is remembered). */
+/* Returns an element equal to number `candidate`; else adds `candidate` to the table and returns it, also if memory
+ * runs out (the error is remembered). */
 static uint32_t intern(struct plan_builder *b, struct intern *table, uint64_t hash64,
                        uint32_t candidate, intern_equal equal)
 {
@@ -143,8 +142,8 @@ static uint32_t intern(struct plan_builder *b, struct intern *table, uint64_t ha
     return candidate;
 }
 
-/* Hashes a few small numbers, some hundred thousand times for a large plan: one product is enough. The shift must not
- * be 32, which intern() would undo. */
+/* Hashes a small number. Large plans need some hundred thousand hashes, so one product must be enough. A shift by 32
+ * would be undone by intern(). */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -382,8 +381,8 @@ uint32_t plan_builder_unit_end(struct plan_builder *builder)
 
 /* --- instances ------------------------------------------------------------------------------ */
 
-/* Layouts have no table of their own in the plan. While building, a layout is known by the instance
- * that brought it: the hash table holds instances. */
+/* The plan has no table of layouts. While building, a layout is known by the instance that brought it: the hash
+ * table holds instances. */
 static bool layout_equal(const struct plan *plan, uint32_t a, uint32_t b)
 {
     const struct plan_instance *x = &plan->instances[a], *y = &plan->instances[b];
@@ -552,7 +551,7 @@ struct plan *plan_builder_plan(struct plan_builder *builder)
     return &builder->plan;
 }
 
-/* Entries of job_first_shard after the current job are filled in as later jobs begin. */
+/* Later shards fill in the entries of job_first_shard after the current job. */
 uint32_t plan_builder_shard(struct plan_builder *builder, uint32_t job, uint64_t first_layer,
                             uint64_t layer_count, bool inputs_only)
 {
@@ -569,7 +568,7 @@ uint32_t plan_builder_shard(struct plan_builder *builder, uint32_t job, uint64_t
     return index;
 }
 
-/* An array at its exact length becomes the arena's: a long one as it is, others are copied and freed. */
+/* Moves an array to the arena at its exact length: a long one as it is, others by a copy. */
 static bool settle(struct plan_builder *b, void *array, size_t count, size_t size)
 {
     void *old, *settled;
@@ -590,7 +589,7 @@ static bool settle(struct plan_builder *b, void *array, size_t count, size_t siz
     return true;
 }
 
-/* An array that was settled is the arena's; on failure the others must still be freed. */
+/* The arena owns each moved array; on failure the others must still be freed. */
 static bool settle_all(struct plan_builder *b)
 {
     struct plan *plan = &b->plan;

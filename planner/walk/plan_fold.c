@@ -1,20 +1,19 @@
 /*
- * A policy writes thousands of minibatches one instance after the other, most of them equal. This file finds stretches
- * of the form  u u u ... u  and stores u once.
+ * A policy writes thousands of minibatches as instances, most of them equal. This file finds stretches of the form
+ * u u u ... u  and stores u once.
  *
- * Greedy, from the left. At position i, a period p can only begin where the instance at i comes again, at i + p. So
- * each position remembers its next equal one, and the first CANDIDATES of that chain are tried. Prefix hashes (a
- * polynomial modulo the prime 2^61 - 1) compare [i, i + p) with [i + p, i + 2 p) in constant time. The period that
- * saves most instances wins, is verified instance by instance, and the search goes on after it. Nothing rests on the
- * hash: a collision costs a comparison and its period is not used.
+ * Greedy, from the left. At position i, a period p can only begin if the instance at i comes again at i + p. So each
+ * position has its next equal one, and the first CANDIDATES of that chain are tried. Prefix hashes (a polynomial modulo
+ * the prime 2^61 - 1) compare [i, i + p) with [i + p, i + 2 p) in constant time. The period that saves most instances
+ * is verified instance by instance, and the search goes on after it. Correctness does not depend on the hash: after a
+ * collision the period is not used.
  *
  *     a b c a b c a b c d d d d a e      i = 0: p = 3 repeats 3 times, saves 6
  *     [a b c] x3  [d] x4  [a e] x1       i = 9: p = 1 repeats 4 times, saves 3; then no period
  *
  * Cost. Each position costs at most CANDIDATES hash comparisons. Counting the repetitions of a period takes one step
- * for each, and the winner's stretch is at least as long as any other's count: linear altogether, on periodic, random
- * and hostile sequences alike. 240 000 distinct instances take about 20 ms, nearly all of it to find that they are
- * distinct.
+ * for each, and the chosen stretch is at least as long as any other: linear altogether, on periodic, random and hostile
+ * sequences. 240 000 distinct instances take about 20 ms, nearly all of it to find that they are distinct.
  *
  * Left out: segments inside segments. Schedules of many jobs repeat as a whole or not at all.
  */
@@ -29,7 +28,7 @@
 #include "base/try.h"
 
 enum {
-    CANDIDATES = 12,  /* a period may hold its first instance up to this often */
+    CANDIDATES = 12,  /* most often that a period may contain its first instance */
     SAVING_MIN = 3,   /* a repetition may split one segment into three: two records more */
 };
 
@@ -62,7 +61,7 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return reduce((uint64_t)(product & prime) + (uint64_t)(product >> 61));
 }
 
-/* Hash of [first, first + length). */
+/* Returns the hash of [first, first + length). */
 static uint64_t range_hash(const struct plan_fold_folder *f, uint32_t first, uint32_t length)
 {
     uint64_t shifted = multiply(f->prefix[first], f->power[length]);
@@ -94,7 +93,7 @@ static void hash_prefixes(struct plan_fold_folder *f)
     }
 }
 
-/* From the end: the table holds, for each distinct instance, where it was seen last. */
+/* From the end: the table has the last position of each distinct instance. */
 static enum status link_equal(struct plan_fold_folder *f, struct error *err)
 {
     size_t capacity = 16;
@@ -252,7 +251,7 @@ struct joiner {
     struct error *err;
 };
 
-/* Of instances from `first` of the front on. */
+/* Appends a segment of instances from `first` on. */
 static enum status join_segment(struct joiner *j, uint32_t first, uint32_t count, uint64_t repeats)
 {
     while (repeats > 0) {
@@ -266,7 +265,7 @@ static enum status join_segment(struct joiner *j, uint32_t first, uint32_t count
     return STATUS_OK;
 }
 
-/* A piece that was folded by itself, with what its repeats add to its segments; takes them over. */
+/* Appends a separately folded piece, with the repetitions that its repeats add to its segments; takes both over. */
 static enum status join_folded(struct joiner *j, const struct plan_instance *instances, struct plan_folded *piece,
                                const uint64_t *more)
 {
@@ -289,8 +288,8 @@ static enum status join_repeat(struct joiner *j, const struct plan_repeat *repea
     return join_segment(j, front, repeat->count, repeat->times + 1);
 }
 
-/* What lies within a segment's stretch, and is whole periods of it, makes it longer. more: zeroed, per segment of
- * the piece from `begin` on; outside: per repeat, those that make nothing longer. Returns how many these are. */
+/* Lengthens segments by the repeats inside them that are whole periods. more: zeroed, per segment of the piece from
+ * `begin` on; outside: per repeat, those that lengthen none. Returns the number of these. */
 static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct plan_folded *piece, uint32_t first_repeat,
                          uint32_t end_repeat, uint64_t *more, bool *outside)
 {
@@ -312,7 +311,7 @@ static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct pl
 static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside);
 
-/* Divides the piece into parts: the repeats outside of its segments, and the instances between them. */
+/* Divides the piece into the repeats outside of its segments, and the instances between them. */
 static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside)
 {
@@ -327,7 +326,7 @@ static enum status join_parts(struct joiner *j, uint32_t begin, uint32_t end, ui
     return status ? status : join_piece(j, begin, end, first_repeat, end_repeat, outside);
 }
 
-/* Instances [begin, end) as they were given, with the repeats among them. */
+/* Folds instances [begin, end) in their original order, with the repeats among them. */
 static enum status join_piece(struct joiner *j, uint32_t begin, uint32_t end, uint32_t first_repeat, uint32_t end_repeat,
                               bool *outside)
 {

@@ -24,8 +24,8 @@ struct plan_repeat {
     uint64_t times;
 };
 
-/* The same where some instances repeat: what is between them is folded piece by piece. Repeats in order, apart from
- * each other. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+/* Folds instances some of which repeat: the instances between repeats are folded piece by piece. Repeats are in
+ * order and do not overlap. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
 MUST_CHECK enum status plan_fold_repeats(struct plan_instance *instances, uint32_t count, const struct plan_repeat *repeats,
                                          uint32_t repeat_count, struct plan_folded *out, struct error *err);
 

@@ -1,10 +1,9 @@
 /*
  * Ranges painted one over the other.
  *
- * A release puts its range over older ranges: those inside vanish, those at the borders are cut. So the list has about
- * one range for each neighbouring buffer of the device. A plan uses the same few slots again and again; the usual paint
- * replaces one range by one with the same borders, and the usual search ends where it ended the last time for that slot
- * (the hint).
+ * A release puts its range over older ranges: ranges inside vanish, ranges at the borders are cut. So the list has
+ * about one range for each neighbouring buffer of the device. A plan uses the same few slots again and again: paint
+ * mostly replaces a range with the same borders, and a search mostly ends where it last ended for that slot (the hint).
  *
  *     [0, 40) a   [40, 100) b   paint [20, 60) c   ->   [0, 20) a   [20, 60) c   [60, 100) b
  *
@@ -19,7 +18,7 @@
 
 #include "base/alloc.h"
 
-enum { FEW = 8 }; /* ranges are found as fast as a hint is, which may be far away */
+enum { FEW = 8 }; /* so few ranges are searched as fast as by a hint */
 
 uint32_t plan_freed_find(const struct plan_freed_list *list, uint64_t offset, uint32_t *hint)
 {
@@ -38,7 +37,7 @@ uint32_t plan_freed_find(const struct plan_freed_list *list, uint64_t offset, ui
     return low;
 }
 
-/* Room for two ranges more: one is added, one may be cut in two. */
+/* Makes room for two more ranges: one is added, one may be cut in two. */
 static bool reserve(struct plan_freed_list *list)
 {
     if (list->count + 2 <= list->capacity) return true;
@@ -67,7 +66,7 @@ bool plan_freed_paint(struct plan_freed_list *list, uint64_t first, uint64_t end
     }
     if (!reserve(list)) return false;
 
-    /* A range cut at its end stays before the new one, a range cut at its beginning after it; if both are one range, it
+    /* A range cut at its end stays before the new one, a range cut at its beginning after it; one range cut at both
      * becomes two. */
     const struct plan_freed_range *ranges = list->ranges;
     bool front = low < high && ranges[low].first < first, behind = low < high && ranges[high - 1].end > end;

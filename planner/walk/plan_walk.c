@@ -5,17 +5,17 @@
  * reduce it to a few numbers per buffer:
  *
  *     - A stream is in order. Only the latest operation on each stream matters among those to wait for: its
- *       predecessors have ended by then. Operations of the own stream do not have to be named at all.
+ *       predecessors have ended by then. Operations of the own stream need not be named at all.
  *     - Waiting is transitive. Every reader waited for the last writer, so a writer that waits for the readers
  *       does not name the writer. Every user of a lifetime waited for the acquire, which waited for the earlier
  *       lifetimes of its range, so only the latest lifetime of each byte counts.
  *
- * Only the three or four streams of its device touch a device buffer, except for a P2P copy that fetches it, which is
- * the end of its life. While it lives its record is
+ * Only the streams of its device touch a device buffer, except for a P2P copy that fetches it, which ends its life.
+ * While it lives its record is
  *
  *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h, p2p]; the slot
  *
- * and when it is released, its readers (or its writer, if none) become the *freed* range of its slot: each device has a
+ * and when it is released, its readers (or its writer, if none) become the *freed* range of its slot. Each device has a
  * sorted list of disjoint freed ranges, painted over by later releases.
  *
  *     release [0, 40)      by 7 (compute)              [0, 40) 7
@@ -23,30 +23,30 @@
  *     acquire [20, 60)     at 12, on h2d: waits for 7 and 9
  *     release [20, 60)     by 13 (compute)             [0, 20) 7   [20, 60) 13   [60, 100) 9
  *
- * So the list is as short as the device's list of neighbouring buffers, whatever the number of slots: a release removes
- * the ranges that its acquire looked through. Lists of overlapping slots for each slot would grow with the square of
- * the slots when jobs of different shapes share a device.
+ * A release removes the ranges that its acquire looked through, so the list is as short as the device's list of
+ * neighbouring buffers. Lists of overlapping slots for each slot would grow with the square of the slots when jobs of
+ * different shapes share a device.
  *
  * Host buffers are read by copies to any device; their readers are a short list, two of them in the record and the rest
- * in chained pool nodes. Stored states are followed in the same way, and staged buffers while they live. Vacated ranges
- * of staged buffers have a list of their own for each host, after the devices' lists. Each rank of a gang has its own
- * record of such a buffer, and its own list: one more for each device, after the hosts'.
+ * in chained pool nodes. Stored states are tracked in the same way, and staged buffers while they live. Freed ranges of
+ * staged buffers have a list for each host, after the devices' lists. Each rank of a gang has its own record of such a
+ * buffer, and its own list: one more for each device, after the hosts'.
  *
- * The devices of a gang follow each other in each operation. The list of devices that do an operation, in order, is
- * made once for each gang and set of axes; it is shorter where one device stands for others.
+ * The devices of a gang follow each other in each operation. The list of devices that do an operation is made once for
+ * each gang and set of axes; it is shorter if one device stands for others.
  *
- * Reservations follow others: planner/walk/plan_walk_reservation.h knows the last operations of these. Jobs with ranges
- * of host memory wait for their ranges: planner/walk/plan_walk_range.h knows the operations.
+ * planner/walk/plan_walk_reservation.h knows the last operations of earlier reservations, for which a reservation
+ * waits; planner/walk/plan_walk_range.h knows the operations that jobs with ranges of host memory wait for.
  *
  * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of
- * operations, and from a binary search over segments only when it lies before the current segment.
+ * operations, and from a binary search over segments only if it is before the current segment.
  *
- * Buffers of a shard are on few devices, so they are numbered shard by shard: the buffers of one device are near each
- * other in its row of these tables, which have millions of cells in a plan for thousands of devices, hardly any of them
- * ever touched.
+ * Device buffers are numbered shard by shard: buffers of a shard are on few devices, so the buffers of one device are
+ * near each other in its row of these tables. The tables have millions of cells in a plan for thousands of devices, and
+ * hardly any cell is ever touched.
  *
- * Cost: some 620 instructions per operation where nearly each one acquires and releases (a spilled plan; callgrind), 60
- * to 130 ns. Memory: tables of the plan's size (two words per device and device buffer, touched only where used), and a
+ * Cost: some 620 instructions per operation if nearly each one acquires and releases (a spilled plan; callgrind), 60 to
+ * 130 ns. Memory: tables of the plan's size (two words per device and device buffer, touched only where used), and a
  * record for each live buffer.
  */
 #include "planner/walk/plan_walk_state.h"
@@ -61,8 +61,8 @@ enum { SORT_SIMPLY_MAX = 16 };
 
 /* --- waits ---------------------------------------------------------------------------------- */
 
-/* `time` is number + 1 (0: none), on a stream of the operation's device. No branches: nearly all
- * waits go through here, and whether there is one cannot be foreseen. */
+/* Waits for `time`, number + 1 (0: none), on a stream of the operation's device. Branch-free, because nearly all
+ * waits come here and whether there is one is unpredictable. */
 static inline void wait_locally(struct plan_walk *w, uint32_t kind, uint64_t time)
 {
     w->latest[kind] = w->latest[kind] > time ? w->latest[kind] : time;
@@ -104,7 +104,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The own stream is left out; the rest in order. */
+/* Leaves out the own stream and sorts the rest. */
 static void end_waits(struct plan_walk *w)
 {
     for (uint32_t k = 0; k < PLAN_LOCAL_STREAMS; k++)
@@ -124,7 +124,7 @@ static void end_waits(struct plan_walk *w)
 
 /* --- host buffers --------------------------------------------------------------------------- */
 
-/* The reader's entry for `stream`, made if need be. NULL: no memory. */
+/* Returns the reader's entry for `stream`, made if needed; NULL without memory. */
 static struct walk_host_reader *host_reader_for(struct plan_walk *w, struct walk_host_buffer *host,
                                                 uint32_t stream)
 {
@@ -236,7 +236,7 @@ static void wait_for_freed(struct plan_walk *w, const struct plan_freed_list *li
     }
 }
 
-/* A blank record; PLAN_NONE: no memory. */
+/* Returns a blank record; PLAN_NONE without memory. */
 static uint32_t live_take(struct plan_walk *w)
 {
     uint32_t index = w->live_free;
@@ -309,7 +309,7 @@ static void use_device_buffer(struct plan_walk *w, struct plan_place_use *use, u
     use_live(w, live, use->flags, kind);
 }
 
-/* The source of a P2P copy: the buffer's life on `peer` ends after it. */
+/* Fetches the source of a P2P copy: the buffer's life on `peer` ends after it. */
 static void fetch_from_peer(struct plan_walk *w, struct plan_place_use *use, uint32_t index,
                             uint32_t peer)
 {
@@ -346,7 +346,7 @@ static void release_device_buffer(struct plan_walk *w, uint32_t index, uint32_t 
 
 /* --- after ---------------------------------------------------------------------------------- */
 
-/* The last segment that begins at `position` or before. */
+/* Returns the last segment that begins at `position` or before. */
 static uint32_t find_segment(const struct plan_walk *w, uint64_t position)
 {
     uint32_t low = 0, high = w->at.segment + 1;
@@ -437,16 +437,16 @@ uint32_t plan_walk_sole(const struct plan_walk *walk, uint32_t gang)
     return members->count == 1 ? members->of[0].device : PLAN_NONE;
 }
 
-/* An operation, and which devices of the gang do it. */
+/* An operation, and the devices of the gang that do it. */
 struct plan_walk_step {
     const struct plan_instance *instance;
     const struct plan_unit *unit;
     const struct plan_op *op;
-    const struct walk_members *members; /* NULL: it is one device's */
+    const struct walk_members *members; /* NULL: one device */
 };
 
-/* To the next operation of the instance that some device does, over all others. False at its end: then
- * the cursor is at the first operation of the next one. */
+/* Moves to the next operation of the instance that some device does. Returns false at the end, with the cursor at
+ * the first operation of the next instance. */
 static inline bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance, struct plan_walk_step *out)
 {
     const struct plan *plan = w->plan;
@@ -497,7 +497,7 @@ static inline bool next_step(struct plan_walk *w, struct plan_walk_step *out)
     return false;
 }
 
-/* At one of those devices. */
+/* Returns the operation at one of the step's devices. */
 static inline struct plan_walk_member member_at(const struct plan_walk *w, const struct plan_instance *instance,
                                                 const struct walk_members *members, uint32_t at)
 {
@@ -553,7 +553,7 @@ static void use_buffers(struct plan_walk *w, const struct plan_op *op,
             use_host_buffer(w, &w->hosts[place + w->rank], use->flags);
         }
     }
-    /* The slots that an operation releases are free after it, not for its own acquires. */
+    /* An operation's released slots are free after it, not for its own acquires. */
     for (uint32_t i = 0; released && i < op->access_count; i++) {
         if (!(accesses[i].flags & ACCESS_RELEASE)) continue;
         uint32_t place = w->place_of[accesses[i].buffer];

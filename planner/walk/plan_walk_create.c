@@ -1,5 +1,5 @@
 /*
- * A walk's tables: how many places, ranks and groups a plan has, made once and cleared for another walk.
+ * A walk's tables, made once and cleared for another walk.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "planner/plan_gang.h"
 #include "planner/walk/plan_walk_state.h"
 
-/* Returns its shard, numbered over all jobs; a number after these for buffers of no shard. */
+/* Returns the buffer's shard, numbered over all jobs; a number after these for buffers of no shard. */
 static uint32_t shard_of(const struct plan *plan, const struct plan_buffer *buffer)
 {
     if (buffer->shard == PLAN_NONE) return plan->shard_count;
@@ -17,7 +17,7 @@ static uint32_t shard_of(const struct plan *plan, const struct plan_buffer *buff
     return shard < plan->shard_count ? shard : plan->shard_count;
 }
 
-/* Those on devices shard by shard. */
+/* Numbers device buffers shard by shard. */
 static bool number_device_buffers(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;
@@ -46,9 +46,8 @@ static void number_places(struct plan_walk *w)
     w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + hardware_host_count(&w->plan->hardware);
 }
 
-/* Adds the members of a group that no earlier device stands for; none when an earlier group stands for the first
- * member, because that group then does the same. `seen`: per device, true for devices that stand for a member of an
- * earlier group. */
+/* Adds the members of a group that no earlier device stands for; none if an earlier group stands for the first
+ * member, because that group does the same. `seen`: per device, it stands for a member of an earlier group. */
 static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
                       uint32_t size, bool *seen, struct walk_members *out)
 {
@@ -205,8 +204,8 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk);
 }
 
-/* There may be many cells, mostly untouched: only cells of live records are cleared. Cells of released records are 0
- * already, or belong to a record that is live now. */
+/* There may be many cells, mostly untouched, so only cells of live records are cleared. Cells of released records
+ * are 0, or belong to a record that is live now. */
 void plan_walk_rewind(struct plan_walk *walk)
 {
     const struct plan *plan = walk->plan;

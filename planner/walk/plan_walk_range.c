@@ -1,6 +1,6 @@
 /*
- * A job that is under way has a row: its last operation on each stream. The first operation on a stream waits for the
- * job's first OPEN. The first CLOSE waits for the whole row, which is free then.
+ * A job under way has a row: its last operation on each stream. The first operation on a stream waits for the job's
+ * first OPEN. The first CLOSE waits for the whole row, which is then free.
  *
  * Cost: one comparison and one store for each operation. A row has an entry for each stream of the plan, and there is a
  * row for each job under way at the same time.
@@ -17,11 +17,11 @@ struct range_users {
     uint32_t stream_count;
     uint64_t *opened;     /* per job: time of its first OPEN; 0: none yet */
     uint64_t **rows;      /* per job: NULL while it is not under way */
-    uint64_t **spare;     /* (job count): rows without a job */
+    uint64_t **spare;     /* (job count): free rows */
     uint32_t spare_count;
     uint64_t *first;      /* a row with one entry, for first operations */
-    uint32_t first_stream; /* ... which is this one */
-    uint32_t *file_stream; /* per job: of its OPENs */
+    uint32_t first_stream; /* ... on this stream */
+    uint32_t *file_stream; /* per job: stream of its OPENs */
 };
 
 struct range_users *range_users_create(const struct plan *plan)

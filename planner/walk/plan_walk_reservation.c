@@ -1,12 +1,12 @@
 /*
  * Each device of each reservation is an *entry*, numbered as in plan->reservation_devices. When a reservation begins,
- * each of its entries remembers the previous entry of its device.
+ * each of its entries gets the previous entry of its device.
  *
  *     reservations       0: devices 0 1     1: devices 2 3     2: devices 1 2
  *     entries         0 1                2 3                4 5
- *     before          - -                - -                1 2          so reservation 2 waits for reservations 0 and 1
+ *     before          - -                - -                1 2      so reservation 2 waits for 0 and 1
  *
- * Cost: a few instructions an operation; at the beginning of a reservation, its devices and the devices of the
+ * Cost: a few instructions per operation; at the beginning of a reservation, its devices and the devices of the
  * reservations before it.
  */
 #include "planner/walk/plan_walk_reservation.h"
@@ -21,11 +21,11 @@ struct reservation_ends {
     uint32_t local_count;   /* streams of a device */
     uint32_t *owners;       /* per entry: its reservation */
     uint32_t *before;       /* per entry: the previous entry of its device, or PLAN_NONE */
-    uint32_t *current;      /* per device: the entry that has it, or PLAN_NONE */
+    uint32_t *current;      /* per device: its current entry, or PLAN_NONE */
     uint64_t *last;         /* [entry][stream of its device]: time of the last operation; 0: none yet */
     bool *begun;            /* per reservation */
-    uint32_t *seen;         /* per reservation: 1 + the one that it was listed for last */
-    struct reservation_end *list; /* [entry][stream]: room for all */
+    uint32_t *seen;         /* per reservation: 1 + the reservation that last listed it */
+    struct reservation_end *list; /* [entry][stream] */
 };
 
 struct reservation_ends *reservation_ends_create(const struct plan *plan)
@@ -87,7 +87,7 @@ static void begin(struct reservation_ends *ends, uint32_t reservation)
     }
 }
 
-/* The last operations of a reservation in front, unless they are listed. */
+/* Lists the last operations of an earlier reservation, unless they are listed already. */
 static uint32_t list_ends(struct reservation_ends *ends, uint32_t front, uint32_t reservation, uint32_t count)
 {
     const struct plan_reservation *about = &ends->plan->reservations[front];

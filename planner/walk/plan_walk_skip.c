@@ -2,11 +2,10 @@
  * Skipped repetitions of a walk.
  *
  * Numbers and positions go on as if the plan had fewer repetitions, so all records of the walk, whose times are
- * numbers, stay valid: the operations before the cursor are the same whatever repetitions were skipped before. From the
- * third repetition of a segment on, an operation waits for the same operations as one repetition earlier, with numbers
- * larger by the repetition's length, and for others from before the segment or from its first two repetitions: all of
- * its instances have used the buffers and ranges of the segment in turn, and no operation has touched other buffers
- * since.
+ * numbers, stay valid: operations before the cursor do not depend on repetitions skipped before. From the third
+ * repetition of a segment on, an operation waits for the same operations as one repetition earlier, with numbers larger
+ * by the repetition's length, and for operations from before the segment or from its first two repetitions: all of its
+ * instances have used the buffers and ranges of the segment in turn, and no operation has touched other buffers since.
  */
 #include "planner/walk/plan_walk_state.h"
 

@@ -15,7 +15,7 @@ struct head_tail_bound {
     __int128 both; /* sum over devices; a device without tasks pays `least` instead */
     __int128 ends; /* sum of the least ends, for all devices or, if there are fewer, all tasks */
     int64_t last;  /* the largest of these ends; no device has to be counted with more */
-    bool full;     /* there are as many tasks as devices */
+    bool full;     /* every device has a task */
 };
 
 /* Finds the heads and tails for the duals of a bound. `least`: a makespan proven by another bound. Errors:

@@ -1,4 +1,4 @@
-/* What the two uses of GLPK share. See milp_glpk.h. */
+/* Code that both uses of GLPK share. See milp_glpk.h. */
 #include "planner/solve/milp/milp_glpk.h"
 
 #include <errno.h>
