@@ -50,7 +50,6 @@ static bool continues(const struct buffer_extent *a, const struct buffer_extent 
            a->thing_offset + (a->end - a->first) == b->thing_offset;
 }
 
-/* Replace extents [low, high) by `count` others. */
 static bool replace(struct buffer_contents *contents, uint32_t low, uint32_t high,
                     const struct buffer_extent *pieces, uint32_t count)
 {

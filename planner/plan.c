@@ -525,7 +525,6 @@ static void add_tables(uint64_t *hash, const struct plan *plan)
     }
 }
 
-/* Nothing where there are none. */
 static void add_gangs(uint64_t *hash, const struct plan *plan)
 {
     for (uint32_t g = 0; g < plan->gang_count; g++) {

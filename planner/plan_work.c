@@ -96,7 +96,7 @@ static void add_squares(struct work_list *list, const struct job *job, uint64_t 
 
 /* --- slices of an embedding ----------------------------------------------------------------- */
 
-/* How much of [0, total) lies in [first, first + count). */
+/* Returns the part of [0, total) in [first, first + count). */
 static uint64_t overlap(uint64_t total, uint64_t first, uint64_t count)
 {
     if (first >= total) return 0;

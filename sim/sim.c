@@ -365,7 +365,6 @@ static void end_collective(struct sim *sim, uint32_t first, uint32_t count)
 
 /* --- the loop ------------------------------------------------------------------------------- */
 
-/* Appends an operation to its stream. */
 static void append(struct sim *sim, uint32_t low)
 {
     uint32_t owner = sim_window_op(&sim->window, low)->stream;

@@ -29,7 +29,6 @@ struct identity {
     struct timespec changed;
 };
 
-/* A path under examination. */
 struct outputs_place {
     struct identity id;
     char resolved[PATH_MAX];

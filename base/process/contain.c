@@ -210,7 +210,6 @@ static bool receive(int file, int told, double until_s, size_t length_max, struc
     }
 }
 
-/* A guard, and the pipe through which it reports the child's end. */
 struct guarded {
     pid_t guard;
     int told;

@@ -297,7 +297,6 @@ static enum status declare_output(const struct option_spec *spec, const char *pa
     return status == STATUS_OK ? outputs_probe(path, spec->output, what, err) : status;
 }
 
-/* Declares outputs, and arguments that name files as inputs. */
 static enum status declare_files(const struct options *options, struct error *err)
 {
     for (size_t i = 0; i < options->operand_count; i++)

@@ -130,7 +130,6 @@ static enum status keep_order(const struct bench_round *round, const struct disp
     return STATUS_OK;
 }
 
-/* A step of a timetable, for sorting by start. */
 struct bench_trials_started {
     int64_t start;
     uint32_t at;

@@ -72,7 +72,6 @@ static enum status add_workload(struct bench *bench, const struct bench_workload
     return STATUS_OK;
 }
 
-/* Finds the kind of a file by its version key. */
 static enum status kind_of(const char *path, enum bench_kind *kind, struct error *err)
 {
     struct json_input *in = NULL;

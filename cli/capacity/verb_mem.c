@@ -262,7 +262,6 @@ static bool any_fits(const struct cli_mem *mem)
     return false;
 }
 
-/* The results of each way. */
 struct found {
     struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
     struct feasibility fits[FEASIBILITY_WAYS_MAX];

@@ -16,7 +16,6 @@ static_assert(sizeof cli_schedule_choices / sizeof cli_schedule_choices[0] == PI
                   sizeof cli_collective_choices / sizeof cli_collective_choices[0] == PARALLEL_ALGORITHM_COUNT + 1,
               "every schedule, way of recomputing, partition and algorithm can be asked for");
 
-/* Returns the name of a given option. */
 static const char *given(const struct cli_parallel *parallel)
 {
     if (parallel->schedule != CLI_AS_THE_JOBS_SAY) return "schedule";

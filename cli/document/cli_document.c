@@ -123,7 +123,6 @@ enum status cli_document_begin(struct cli *cli, struct error *err)
 
 /* --- pictures -------------------------------------------------------------------------------- */
 
-/* Reads the picture at `path` into memory. */
 static enum status read_picture(struct cli_document *document, const char *caption, const char *path, struct error *err)
 {
     assert(document->picture_count < PICTURES_MAX);
@@ -311,7 +310,6 @@ static void put_answer(struct document *page, const struct cli_document *documen
     put_lines(&lines, at, text + document->length);
 }
 
-/* Adds the command line as typed. */
 static void put_command(struct document *page, const struct cli *cli)
 {
     char *text = NULL;

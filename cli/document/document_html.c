@@ -115,7 +115,6 @@ static void put_contents(struct file_out *file, const struct document *document)
     put(file, "</ul></nav>\n");
 }
 
-/* Writes <tag>text</tag>. */
 static void put_element(struct file_out *file, const char *tag, const char *text)
 {
     file_out_printf(file, "<%s>", tag);

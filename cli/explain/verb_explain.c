@@ -160,7 +160,6 @@ static enum status explain_plan(struct cli *cli, const struct explain_request *r
     return status;
 }
 
-/* Explains a run of the history. */
 static enum status explain_row(struct cli *cli, const struct explain_request *request, struct error *err)
 {
     struct arena arena = {0};

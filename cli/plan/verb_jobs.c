@@ -30,7 +30,6 @@ struct jobs_request {
     uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's own, at most SEQUENCE_USUAL */
 };
 
-/* A job of the file. */
 struct new_job {
     char name[JOB_NAME_MAX + 1];
     const char *network; /* as written in the file */

@@ -5,7 +5,6 @@
 #include "base/text/quantity.h"
 #include "planner/solve/bounds/instance_bound.h"
 
-/* Returns the gap to the proven bound. */
 static double gap_of(const struct order_claim *claim)
 {
     return (double)claim->value / (double)claim->ours.bound - 1;

@@ -149,7 +149,6 @@ static uint32_t chosen_again(const struct parallel *p)
     return count;
 }
 
-/* Prints parallel jobs. */
 static enum status print_parallel_jobs(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
@@ -470,7 +469,6 @@ static void place_json(struct json_out *json, const char *name, uint64_t used, u
     json_out_object_end(json);
 }
 
-/* Writes the contents of a device's memory. */
 static enum status memory_json(struct json_out *json, const struct plan *plan, uint32_t device,
                                struct error *err)
 {

@@ -224,7 +224,6 @@ static const struct expression *parse_primary(struct parser *p)
     return node;
 }
 
-/* Parses the rest after "[". */
 static const struct expression *parse_index(struct parser *p, const struct expression *of, size_t place)
 {
     const struct expression *node = NULL;

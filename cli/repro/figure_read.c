@@ -166,7 +166,6 @@ static enum status read_columns(struct figure *figure, struct json_object *root,
     return STATUS_OK;
 }
 
-/* Reads source and reading of published columns. */
 static enum status read_published(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *value;
@@ -457,7 +456,6 @@ static enum status read_accuracy(struct figure *figure, struct json_object *root
 
 /* --- the whole file ------------------------------------------------------------------------------ */
 
-/* Reads rows, runs, and the expressions over the answers. */
 static enum status read_body(struct figure *figure, struct json_object *body, struct error *err)
 {
     figure->body = body->value;

@@ -20,7 +20,6 @@ struct expansion {
     struct error *err;
 };
 
-/* Adds the place to the error. */
 static enum status fail(struct expansion *x, struct template_place place)
 {
     struct error inner = *x->err;
@@ -33,7 +32,6 @@ static enum status fail(struct expansion *x, struct template_place place)
     return json_fail_index(x->input, place.container, place.index, x->err, "%s", inner.text);
 }
 
-/* Evaluates the expression in text[0 .. length). */
 static enum status value_of(struct expansion *x, const char *text, size_t length, struct expression_value *out)
 {
     char *copy = NULL;

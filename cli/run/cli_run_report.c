@@ -134,7 +134,6 @@ static void jobs_table_begin(struct cli_table *table, const struct cli_run_repor
     cli_table_begin(table, headings->all);
 }
 
-/* Adds rows of jobs that were complete before. */
 static void complete_rows(struct cli_table *table, const struct cli_run_report *report)
 {
     for (uint32_t j = 0, shown = 0; report->whole && j < report->whole->jobs.count; j++) {

@@ -243,7 +243,6 @@ static enum status carry_out(struct cli *cli, struct cli_run_report *report, con
     return status;
 }
 
-/* Predicts, runs and reports the plan of `report`. */
 static enum status run_plan_file(struct cli *cli, struct cli_run_report *report, const char *plan_path,
                                  struct error *err)
 {

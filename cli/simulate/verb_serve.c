@@ -93,7 +93,6 @@ static enum status read_problem(struct serve_work *w, struct error *err)
     return placement_read(wanted->placement, &w->in, &w->placement, err);
 }
 
-/* Makes the cuts of all allowed shapes. */
 static enum status make_cuts(struct serve_work *w, struct error *err)
 {
     struct serving_shape *usual, *all;

@@ -77,7 +77,6 @@ static void print_speed(FILE *out, const struct cli_prediction *prediction)
     fputs(" (recomputation not counted)\n", out);
 }
 
-/* Returns true if the plan has collectives. */
 static bool has_collectives(const struct simulate_report *report)
 {
     const struct trace *trace = &report->prediction->trace;
@@ -199,7 +198,6 @@ static enum status print_json(struct cli *cli, const struct simulate_report *rep
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* Reads a plan from its file. */
 static enum status read_plan(const struct cli_simulate_request *request, struct plan *plan, struct error *err)
 {
     enum status status = plan_read(request->path, plan, err);
@@ -282,7 +280,6 @@ static enum status simulate_plan(struct cli *cli, const struct cli_simulate_requ
     return status;
 }
 
-/* Checks options for live dispatch. */
 static enum status check_live(const struct cli_simulate_request *request, struct error *err)
 {
     const char *refused = cli_simulate_swaps(request)              ? "--activations"
@@ -333,7 +330,6 @@ static enum status check_not_live(const struct cli_simulate_request *request, st
     return STATUS_OK;
 }
 
-/* Checks that the options fit together. */
 static enum status check_request(const struct cli_simulate_request *request, struct error *err)
 {
     const struct cli_machine *machine = &request->machine;

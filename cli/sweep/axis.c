@@ -10,7 +10,6 @@
 #include "base/text/number.h"
 #include "base/try.h"
 
-/* The state of reading an axis. */
 struct axis_reading {
     const char *text; /* NAME=VALUES, for messages */
     struct arena *arena;

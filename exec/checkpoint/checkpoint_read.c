@@ -117,7 +117,6 @@ static enum status read_head(struct checkpoint_reader *reader, struct error *err
     return status == STATUS_OK ? status : not_whole(reader, err, "%.200s", why.text);
 }
 
-/* Reads and checks the checksums of the head and of each tensor. */
 static enum status read_checksums(struct checkpoint_reader *reader, struct error *err)
 {
     const size_t tensors = safetensors_count(reader->parsed);

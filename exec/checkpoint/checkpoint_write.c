@@ -31,7 +31,6 @@ struct checkpoint_folder {
     int lock;
 };
 
-/* Writes the folder of `path`. */
 static enum status parent_of(const char *path, char out[PATH_MAX], struct error *err)
 {
     size_t length = strlen(path);

@@ -87,7 +87,6 @@ static void waiter_take_off(struct device_waiter *waiter, struct device_stream *
     waiter->waiting = false;
 }
 
-/* Wake those whose event has been reached. */
 static void wake_waiters(struct device_stream *stream, uint64_t taken, uint64_t ended)
 {
     struct device_waiter **link = &stream->waiters;

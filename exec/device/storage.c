@@ -160,7 +160,6 @@ static bool next_piece(struct transfer *t, const struct storage *storage, struct
     return true;
 }
 
-/* Copies between the piece's buffer and the caller's part of it. */
 static void copy_piece(const struct transfer *t, const struct storage_piece *piece)
 {
     const uint64_t from = max_u64(piece->offset, t->offset);
@@ -215,7 +214,6 @@ static void move_piece(const struct storage *storage, struct transfer *t, struct
     }
 }
 
-/* Fills a piece's buffer before it is written. */
 static void fill_piece(const struct storage *storage, struct transfer *t, struct storage_piece *piece)
 {
     if (!t->write || !piece->ours) return;

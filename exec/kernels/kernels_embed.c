@@ -196,7 +196,6 @@ static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs
     }
 }
 
-/* Rows [from, to) of the range. */
 static void update_rows(const struct sweep *s, int64_t from, int64_t to)
 {
     int64_t k = find_pair(s->pairs, s->pair_count, s->first_row + from);

@@ -90,7 +90,6 @@ static struct transformer_table_rows words_of(const struct transformer_unit *uni
                                            .padded = transformer_padded(unit->network)};
 }
 
-/* Token types. */
 static struct transformer_table_rows types_of(const struct transformer_unit *unit)
 {
     int64_t types = (int64_t)unit->network->token_types, rows = text_rows(unit);

@@ -107,7 +107,6 @@ static bool holds_inputs(const struct unit_arguments *a)
     return unit_holds_inputs(schedule_unit_pass(a->pass), way_of(a));
 }
 
-/* Tensors of the shard's first layer. */
 static uint32_t first_layer_tensors(const struct unit_arguments *a)
 {
     const struct memory_table *table = &a->tables->parameters;

@@ -144,7 +144,6 @@ static void look_at_limits(struct run_live *live)
         if (loop->walked[j] >= atomic_load(&loop->run->jobs[j].limit)) plan_dispatch_drop_job(live->dispatch, j);
 }
 
-/* All that may begin now. */
 static enum status begin_units(struct run_live *live, struct error *err)
 {
     const struct run *const run = live->loop->run;

@@ -46,7 +46,6 @@ static enum status sum_up_memory(const struct run_loop *loop, struct error *err)
     return STATUS_OK;
 }
 
-/* Results of the jobs, in the result and in the trace. */
 static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
 {
     struct run *const run = loop->run;

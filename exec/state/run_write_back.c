@@ -29,7 +29,6 @@ uint64_t run_copied_minibatch(const struct run_loop *loop, const struct plan_wal
 
 /* --- following ---------------------------------------------------------------------------------- */
 
-/* Remember what staged buffers hold. */
 static void follow_staged(struct run_loop *loop, const struct plan_walk_op *op)
 {
     for (uint32_t i = 0; i < op->use_count; i++) {

@@ -89,7 +89,6 @@ static void count_message(const struct collective_finder *f, uint32_t from, uint
         f->flows[hardware_route_link_dir(f->hardware, &route, h)] += change;
 }
 
-/* Times a message that was counted. */
 static void time_message(const struct collective_finder *f, uint32_t from, uint32_t to,
                          struct collective_level *level)
 {

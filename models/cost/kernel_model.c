@@ -37,7 +37,6 @@ static double product_s(const struct kernel_model *model, struct kernel_rates ra
 
 /* --- kernels -------------------------------------------------------------------------------- */
 
-/* The parts of one execution. */
 struct kernel_model_parts {
     double products_s, bytes;
     double launches;

@@ -838,7 +838,6 @@ static enum status parse_set(struct parsing *p, const struct json_input *in, con
     return STATUS_OK;
 }
 
-/* Hands the jobs over to the set. */
 static enum status keep(struct parsing *p, enum status status, struct job_set *out, struct error *err)
 {
     struct job *jobs;

@@ -747,7 +747,6 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
 
 enum { WORKSPACE_ENTRIES_MAX = 13 };
 
-/* Returns the workspace of a pass over these layers. */
 static struct workspace need_pass(const struct network *network, uint64_t first, uint64_t count, uint32_t how,
                                   uint64_t microbatch, uint64_t sequence)
 {

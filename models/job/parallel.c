@@ -704,7 +704,6 @@ static bool is_replicas(const char *word)
     return strncmp(word, replicas_name, strlen(replicas_name)) == 0;
 }
 
-/* Parses one word of the text, [begin, begin + length). */
 static enum status parse_word(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
     static const char *const names[] = {"tp", "pp", "dp", "v", "buckets", "zero", "prefetch"};

@@ -185,7 +185,6 @@ static uint64_t cross_projections(const struct numbers *s)
     return s->slice.head_width * (s->rows * s->slice.heads + 2 * s->seen * network_kv_heads(&s->slice));
 }
 
-/* Attention's weights. */
 static uint64_t scores(const struct job *job, const struct numbers *s)
 {
     uint64_t seen = s->seen > 0 ? job->sequence : 0;
@@ -365,7 +364,6 @@ static uint64_t head_workspace(const struct job *job, const struct numbers *s)
     return s->element_bytes * 2 * s->whole + rounded;
 }
 
-/* Returns the bytes of decoded boundaries and activations. */
 static uint64_t decoded_bytes(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0, end = layers.first + layers.count;

@@ -160,7 +160,6 @@ static void linear_backward(struct network_work_list *list, struct network_work_
     linear_weight(list, l);
 }
 
-/* Sizes of the kernels of a pass. */
 struct network_work_sizes {
     uint64_t batch, tokens, rows; /* B, T, R */
     uint64_t own;                 /* rows of norms and sums: R, or a share with sequence parallelism */

@@ -174,7 +174,6 @@ static bool may_be_faster(const struct what_if *found, double run_s)
     return found->best == found->count || run_s <= found->tries[found->best].run_s * (1 + rounding);
 }
 
-/* Prefers the first of equally fast ways. */
 static void prefer_first(struct what_if *found)
 {
     for (uint32_t i = 0; i < found->best; i++)

@@ -118,7 +118,6 @@ static bool try_from(struct annealing *a, uint32_t from, int64_t most, int64_t *
     return play_from(a, &a->trial, from, most, makespan);
 }
 
-/* Makes the trial the current choices. */
 static void accept_trial(struct annealing *a, uint32_t from)
 {
     uint32_t layers = a->chain->layer_count;
@@ -131,7 +130,7 @@ static bool may(const struct annealing *a, uint32_t layer, uint8_t choice)
     return chain_allowed(a->chain, a->allowed, layer) >> choice & 1;
 }
 
-/* One move at a temperature; true when it was taken. */
+/* Makes a move at a temperature. Returns true if it was accepted. */
 static bool move(struct annealing *a, double temperature, int64_t *makespan)
 {
     uint32_t movable = a->chain->layer_count - 1; /* the last layer is kept */

@@ -58,7 +58,7 @@ static bool is_open(const struct certifying *c)
     return c->made.status == CERTIFICATE_GAP && clock_s() < c->until_s;
 }
 
-/* States, as the options say but for time and memory. */
+/* Searches with the states of the options, except time and memory. */
 static enum status search(struct certifying *c, const struct chain_bound *bound,
                           struct chain_search_options options, struct chain_search_result *result,
                           struct error *err)
@@ -173,7 +173,7 @@ static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint3
     return *fits ? anneal(c, c->scratch, moves, seed, least, &made, err) : STATUS_OK;
 }
 
-/* The same wherever the last copy is. */
+/* The same for a set, wherever its last copy is. */
 static enum status anneal_set(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
                               struct error *err)
 {
@@ -210,7 +210,7 @@ static enum status anneal_all(struct certifying *c, struct error *err)
 
 /* --- the fluid program ------------------------------------------------------------------------ */
 
-/* A solver that fails costs its proof, not the schedule. */
+/* A failing solver costs its proof, not the schedule. */
 static enum status solve_fluid(struct certifying *c, double limit_s, struct error *err)
 {
     struct milp *milp = chain_fluid(c->chain, NULL);
@@ -272,7 +272,7 @@ static int by_value(const void *left, const void *right)
     return (a->recomputed > b->recomputed) - (a->recomputed < b->recomputed); /* of one array */
 }
 
-/* Those that cost at most `cutoff`. *out zeroed before; release it with sets_release(). */
+/* Lists the sets that cost at most `cutoff`. *out zeroed before; release it with sets_release(). */
 static enum status sets_list(struct certifying *c, double cutoff, struct sets *out, struct error *err)
 {
     uint32_t layers = c->chain->layer_count;
@@ -314,7 +314,7 @@ static int64_t set_least(const struct certifying *c, const struct set *set)
     return chain_bound_round(c->chain, set->value - 0.5);
 }
 
-/* Whole copies for each. */
+/* Each set is annealed with whole copies. */
 static enum status anneal_sets(struct certifying *c, const struct sets *sets, struct error *err)
 {
     for (uint64_t seed = 0; seed < ANNEALS_OF_SET; seed++)
@@ -327,7 +327,7 @@ static enum status anneal_sets(struct certifying *c, const struct sets *sets, st
     return STATUS_OK;
 }
 
-/* Search each of them until nothing better is left in it. */
+/* Searches each set until nothing better is left in it. */
 static enum status close_sets(struct certifying *c, struct sets *sets, struct error *err)
 {
     for (uint64_t width = WIDE; width <= WIDEST; width *= WIDTH_FACTOR * WIDTH_FACTOR)

@@ -7,7 +7,7 @@
 #include "base/process/progress.h"
 #include "base/try.h"
 
-/* Try every other choice for `layer`; keep the first that is better. */
+/* Tries every other choice for `layer` and keeps the first better one. */
 static bool change_one(const struct chain *chain, struct chain_pass *pass, uint8_t *choices,
                        uint32_t layer, int64_t *best)
 {

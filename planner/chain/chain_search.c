@@ -152,14 +152,14 @@ static struct gist gist_of(const struct chain_state *state)
                          .in = {(float)(state->cost + state->link[1])}};
 }
 
-/* Monotone, as conversions to float are. */
+/* Returns the bin of a value. Monotone, as conversions to float are. */
 static uint32_t bin_of(const struct shelf *shelf, uint32_t axis, float value)
 {
     float bin = (value - shelf->low[axis]) * shelf->per_unit[axis];
     return !(bin > 0) ? 0 : bin < BINS - 1 ? (uint32_t)bin : BINS - 1;
 }
 
-/* Empty, and ready for these candidates. */
+/* Makes the shelf empty and ready for these candidates. */
 static void clear_shelf(struct shelf *shelf, const struct chain_state *candidates, uint32_t count)
 {
     float high[2] = {-HUGE_VALF, -HUGE_VALF};
@@ -387,7 +387,6 @@ static void tell_places(struct chain_search *s, uint32_t first, uint32_t layer)
     }
 }
 
-/* One search from front to end. */
 static void search_layers(struct chain_search *s)
 {
     uint32_t first = 0;

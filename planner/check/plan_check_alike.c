@@ -33,7 +33,7 @@ static bool buffers_alike(const struct plan_buffer *a, const struct plan_buffer 
            a->bytes == b->bytes && (a->variant == b->variant || has_variants(a->kind));
 }
 
-/* One to one. */
+/* Pairs buffers one to one. */
 static bool pair(const struct plan *plan, struct pairs *pairs, uint32_t own, uint32_t known)
 {
     for (uint32_t i = 0; i < pairs->count; i++)

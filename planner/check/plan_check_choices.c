@@ -62,7 +62,7 @@ static enum status acquire(struct checker *c, struct plan_check_choices_held *he
     return STATUS_OK;
 }
 
-/* The unit in these slots, as if nothing else were there. */
+/* Checks the unit in these slots, as if nothing else were there. */
 static enum status check_choice(struct checker *c, const struct plan_instance *choice, struct plan_check_choices_held *held)
 {
     const struct plan *plan = c->plan;

@@ -101,7 +101,6 @@ static const uint32_t operand_flags[CHECK_OPERAND_COUNT][PLAN_EVALUATE + 1] = {
 #undef R
 #undef W
 
-/* A computation and where it stands. */
 struct plan_check_claims_view {
     const struct plan_unit *unit;
     const struct plan_op *op;

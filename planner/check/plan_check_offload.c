@@ -23,7 +23,6 @@
 #include "models/job/parallel_offload.h"
 #include "planner/check/plan_checker.h"
 
-/* The run at hand. */
 struct plan_check_offload_shares {
     const struct job *job;
     const struct parallel *parallel;
@@ -179,7 +178,6 @@ static enum status check_sum(struct checker *c, const struct plan_check_offload_
     return check_fail(c, CHECK_RULE_FORM, "adds nothing to a sum of gradients");
 }
 
-/* The host's computations. */
 static enum status check_host_compute(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;

@@ -15,14 +15,14 @@
 
 /* --- what comes next ------------------------------------------------------------------------ */
 
-/* Units that train, of a minibatch. */
+/* Returns the number of training units of a minibatch. */
 static uint64_t trained_positions(const struct check_walk *r, uint32_t job)
 {
     uint64_t shards = r->c->jobs[job].shard_count;
     return 2 * shards - 1 + (job_clips(&r->plan->jobs.jobs[job]) ? shards : 0);
 }
 
-/* Units of the minibatch that the job is in, what follows it included. */
+/* Returns the number of units of the job's current minibatch, with the units that follow it. */
 static uint64_t positions_of(const struct check_walk *r, uint32_t job)
 {
     const struct job *of = &r->plan->jobs.jobs[job];
@@ -32,7 +32,6 @@ static uint64_t positions_of(const struct check_walk *r, uint32_t job)
     return trained_positions(r, job) + behind * shards;
 }
 
-/* Finds the next unit of the job. */
 static void expected_unit(const struct check_walk *r, uint32_t job, uint32_t *shard, uint32_t *pass)
 {
     uint64_t shards = r->c->jobs[job].shard_count, position = r->jobs[job].position;

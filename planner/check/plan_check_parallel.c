@@ -102,7 +102,7 @@ static uint32_t part_of_three(const struct checker *c, const struct check_parall
     return count == 3 ? own : 0;
 }
 
-/* Is the unit about passes over the layers, which know no shares? */
+/* Returns true if the unit passes over the layers, which know no shares. */
 static bool passes(const struct check_parallel_view *v)
 {
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;

@@ -10,7 +10,7 @@
 
 /* --- where units run ------------------------------------------------------------------------ */
 
-/* Are these the stage's replicas [first, first + count), device by device? */
+/* Returns true if these are the stage's replicas [first, first + count), device by device. */
 static bool is_of_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, uint32_t first,
                         uint32_t count)
 {
@@ -35,7 +35,7 @@ static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index,
     return false;
 }
 
-/* The same of the run's stage, which has few gangs and many instances. */
+/* The same for the run's stage, which has few gangs and many instances. */
 static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t run, bool passes)
 {
     uint32_t *right = &c->shards[c->plan->job_first_shard[job] + run].right_gang[passes];
@@ -94,7 +94,7 @@ struct check_rank check_parallel_rank(const struct plan *plan, const struct plan
     return rank;
 }
 
-/* The run that the unit fetches from; PLAN_NONE: it fetches nothing. */
+/* Returns the run that the unit fetches from; PLAN_NONE: it fetches nothing. */
 static uint32_t peer_run(const struct checker *c, const struct plan_unit *unit)
 {
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)

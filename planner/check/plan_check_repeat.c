@@ -110,7 +110,7 @@ static enum status note_number(struct check_walk *r, uint64_t *number)
     return put(r, &r->repeats.numbers[r->repeats.look], *number);
 }
 
-/* As many repetitions on as are left out. */
+/* Advances a number by the skipped repetitions. */
 static enum status move_number(struct check_walk *r, uint64_t *number)
 {
     struct check_repeats *repeats = &r->repeats;
@@ -134,7 +134,7 @@ static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, numb
     return STATUS_OK;
 }
 
-/* All numbers that the segment may change, always in this order. */
+/* Visits all numbers that the segment may change, always in this order. */
 static enum status use_numbers(struct check_walk *r, number_use use)
 {
     const struct check_repeats *repeats = &r->repeats;

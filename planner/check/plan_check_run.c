@@ -253,14 +253,14 @@ static enum status run_order(struct check_walk *r)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/* Does this buffer hold a shard's state from the beginning to the end? */
+/* Returns true if the buffer holds a shard's state for the whole plan. */
 static bool keeps_state(const struct plan_buffer *buffer)
 {
     return buffer->variant == 0 && !buffer->on_device &&
            (buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STORED);
 }
 
-/* That of a parallel job, of each rank that is followed. */
+/* Checks the final state of a parallel job on each tracked rank. */
 static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
@@ -278,7 +278,7 @@ static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
     return STATUS_OK;
 }
 
-/* That state, all parts, padding left out. */
+/* Checks all parts of the final state, without padding. */
 static enum status check_final_state(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];

@@ -436,7 +436,7 @@ static uint32_t *known_unit(const struct checker *c)
     return &c->shards[c->jobs[unit->job].first_shard + unit->shard].known_unit[unit->pass];
 }
 
-/* Is the unit like that one? Then it has its claims. */
+/* Returns true if the unit equals an earlier one, whose claims it then has. */
 static bool is_known(struct checker *c)
 {
     const uint32_t *known = known_unit(c);

@@ -40,7 +40,6 @@ static enum status read_activations(struct plan_reader *r, const json_t *array)
     return STATUS_OK;
 }
 
-/* The shards that were read, and the job of the last one. */
 struct shards_read {
     uint32_t count, job;
 };

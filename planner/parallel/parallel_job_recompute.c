@@ -196,7 +196,6 @@ static bool better(struct parallel_job_recompute_search *s, bool pairs)
     return false;
 }
 
-/* Improves the best choices of each family. */
 static void search_all(struct parallel_job_recompute_search *s)
 {
     for (uint32_t family = 0; family < FAMILIES; family++) {

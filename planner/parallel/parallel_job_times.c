@@ -220,7 +220,6 @@ static enum status run_times(const struct parallel_job_times_view *v, uint32_t r
     return STATUS_OK;
 }
 
-/* Adds up all runs of a stage. */
 static enum status stage_times(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_job_times *out,
                                struct error *err)
 {

@@ -192,7 +192,7 @@ static bool ranges_overlap(const struct plan_host_range *a, const struct plan_ho
     return a->offset_bytes < b->offset_bytes + b->bytes && b->offset_bytes < a->offset_bytes + a->bytes;
 }
 
-/* Is the job in host memory, or is its range there free? */
+/* Returns true if the job is in host memory, or its range there is free. */
 static bool has_room(const struct plan_dispatch *d, uint32_t job)
 {
     if (!plan_has_range(d->plan, job) || d->chains[job].under_way) return true;
@@ -203,7 +203,7 @@ static bool has_room(const struct plan_dispatch *d, uint32_t job)
     return true;
 }
 
-/* A job came to host memory or left it. */
+/* Updates the view after a job came to host memory or left it. */
 static void show_room(struct plan_dispatch *d)
 {
     for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) d->jobs[j].admitted = has_room(d, j);
@@ -219,7 +219,7 @@ static void show_node(struct plan_dispatch *d, uint32_t node)
     for (uint32_t j = 0; j < d->view.job_count; j++) d->jobs[j].admitted = d->homes[j] == node && has_room(d, j);
 }
 
-/* The unit that the job is at; none where it is done. */
+/* Shows the job's current unit; none if it is done. */
 static void show_unit(struct plan_dispatch *d, uint32_t job)
 {
     struct plan_dispatch_chain *chain = &d->chains[job];
@@ -283,7 +283,7 @@ static void dispatch_choice(struct plan_dispatch *d, struct policy_choice choice
     d->following = choice.job;
 }
 
-/* An operation of files, on whatever device of the job's node. */
+/* Dispatches a file operation, on any device of the job's node. */
 static void dispatch_files(struct plan_dispatch *d, uint32_t job, uint32_t device, struct plan_dispatched *out)
 {
     struct plan_dispatch_chain *chain = &d->chains[job];
@@ -292,7 +292,7 @@ static void dispatch_files(struct plan_dispatch *d, uint32_t job, uint32_t devic
     advance(d, chain);
 }
 
-/* The OPENs of a job whose first unit was decided, then that unit. */
+/* Dispatches the OPENs of a job whose first unit was decided, then that unit. */
 static bool dispatch_opening(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     uint32_t job = d->opening.job;
@@ -307,7 +307,7 @@ static bool dispatch_opening(struct plan_dispatch *d, struct plan_dispatched *ou
     return true;
 }
 
-/* The CLOSEs of a job that was dropped. */
+/* Dispatches the CLOSEs of a dropped job. */
 static bool dispatch_closing(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) {
@@ -323,7 +323,7 @@ static bool dispatch_closing(struct plan_dispatch *d, struct plan_dispatched *ou
     return false;
 }
 
-/* Takes the instance that follows the last decision, if there is one. */
+/* Returns the instance that follows the last decision, if there is one. */
 static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     if (d->following == PLAN_NONE) return false;
@@ -340,7 +340,7 @@ static bool dispatch_follower(struct plan_dispatch *d, struct plan_dispatched *o
     return true;
 }
 
-/* The decided unit, or what comes before it. */
+/* Dispatches the decided unit, or its preceding operations. */
 static void begin(struct plan_dispatch *d, struct policy_choice choice, struct plan_dispatched *out)
 {
     struct plan_dispatch_chain *chain = &d->chains[choice.job];
@@ -560,7 +560,7 @@ static void find_chains(struct plan_dispatch *d)
     }
 }
 
-/* Jobs and devices as they are at the start. */
+/* Shows the jobs and devices at the start. */
 static void show_first(struct plan_dispatch *d, const struct plan_dispatch_options *options)
 {
     const struct plan *plan = d->plan;

@@ -67,7 +67,7 @@ static enum status check(const char *path, const struct policy *policy, struct e
     return STATUS_OK;
 }
 
-/* dlerror() begins with the path when it likes; it is said once. */
+/* Removes the path that dlerror() sometimes begins with. */
 static const char *reason(const char *path)
 {
     const char *text = dlerror();

@@ -127,7 +127,7 @@ static void live_apart(void *context, int socket)
 
 /* --- here ------------------------------------------------------------------------------------ */
 
-/* It is over: why, for a sentence that begins with the process. */
+/* Ends the process. Writes the reason, for a sentence that begins with the process. */
 static const char *end_process(struct policy_process *policy, enum wire_end came, char text[CONTAIN_TEXT_BYTES])
 {
     const struct contain_limits told = {.seconds = policy->answer_s};

@@ -17,7 +17,7 @@ static int compare_devices(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Ascending, so that tensor groups lie closest together. */
+/* Sorts devices in ascending order, so that the members of tensor groups are closest together. */
 static enum status sort_devices(struct saturn_runs *r, const uint32_t *devices, uint32_t count,
                                 const uint32_t **out, struct error *err)
 {

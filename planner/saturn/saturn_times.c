@@ -67,7 +67,7 @@ static enum status time_minibatches(const struct saturn_times_timing *g, const s
     return status;
 }
 
-/* *fits: does the configuration, perhaps with less kept? */
+/* *fits: the configuration fits, perhaps with fewer kept activations. */
 static enum status time_config(struct saturn_times_timing *g, struct saturn_time *t, bool *fits, struct error *why)
 {
     const struct job *job = &g->jobs->jobs[t->job];

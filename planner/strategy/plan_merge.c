@@ -333,7 +333,6 @@ static void write_single(struct merge *c, struct plan_merge_piece *p, uint32_t *
     p->segment++;
 }
 
-/* Writes some of a segment's repetitions. */
 static void write_turn(struct merge *c, struct plan_merge_piece *p, uint32_t *slots)
 {
     const struct plan_segment *segment = &p->plan->segments[p->segment];

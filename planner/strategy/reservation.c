@@ -68,7 +68,6 @@ static uint64_t devices_of(const struct job *job)
     return job->devices ? job->device_count : parallel_devices(&job->parallel);
 }
 
-/* Returns the i-th device that a job names. */
 static uint32_t device_of(const struct job *job, uint32_t i)
 {
     return job->devices ? job->devices[i] : job->parallel.first_device + i;

@@ -47,7 +47,6 @@ struct resident_search {
     struct error *err;
 };
 
-/* Jobs of one device, with the time of their best plan. */
 struct resident_timed {
     uint32_t *jobs; /* (count) */
     uint32_t count, kind;
@@ -113,7 +112,6 @@ static bool same_jobs(const struct resident_search *s, const struct resident_tim
     return true;
 }
 
-/* Times jobs, ascending, on one device. */
 static enum status time_device(struct resident_search *s, uint32_t device, const uint32_t *jobs, uint32_t count,
                                const struct resident_timed **out)
 {

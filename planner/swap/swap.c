@@ -20,7 +20,6 @@
 
 #define PREFIX "swap-" /* prefix of the plan's policy name, before the way */
 
-/* A job ready to be written. */
 struct swap_planned {
     struct swap_job job;
     struct swap_choice choice;

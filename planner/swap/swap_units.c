@@ -136,7 +136,6 @@ static void compute(struct swap_unit *u, enum unit_pass pass, uint32_t how)
 
 /* --- passes ---------------------------------------------------------------------------------- */
 
-/* Adds the minibatch's samples, on the host. */
 static void make_batch(const struct swap_unit *u)
 {
     uint64_t bytes = batch_bytes(u);

@@ -61,7 +61,6 @@ static uint64_t multiply(uint64_t a, uint64_t b)
     return reduce((uint64_t)(product & prime) + (uint64_t)(product >> 61));
 }
 
-/* Returns the hash of [first, first + length). */
 static uint64_t range_hash(const struct plan_fold_folder *f, uint32_t first, uint32_t length)
 {
     uint64_t shifted = multiply(f->prefix[first], f->power[length]);

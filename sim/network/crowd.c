@@ -122,7 +122,6 @@ static void rewind_clock(struct sim_crowd_clock *clock)
     clock->served = 0;
 }
 
-/* Removes a flow from a clock. */
 static void leave_clock(struct sim_crowd_clock *clock, uint32_t place)
 {
     sim_queue_remove(clock->ends, place);

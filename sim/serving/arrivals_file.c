@@ -30,7 +30,6 @@ struct arrivals_reader {
 
 static const char *skip(const char *at, const char *blanks) { return at + strspn(at, blanks); }
 
-/* Reports an error at `at`. */
 static enum status fail(const struct arrivals_reader *r, const char *at, const char *expected)
 {
     enum { SHOWN = 40 };

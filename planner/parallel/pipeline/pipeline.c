@@ -172,7 +172,6 @@ static void append_h1(struct pipeline_clock *c, uint32_t stage)
     for (uint32_t k = 0; k < stage; k++) append(c, stage, PIPELINE_WEIGHT, 0);
 }
 
-/* Appends both halves of a backward pass. */
 static void append_backward(struct pipeline_clock *c, uint32_t stage, uint32_t chunk)
 {
     append(c, stage, PIPELINE_INPUT, chunk);

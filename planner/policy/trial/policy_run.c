@@ -48,7 +48,6 @@ static bool is_done(const struct driver *d, uint32_t job)
     return d->dispatch->jobs[job].next == instance_length(&d->in->jobs[job]);
 }
 
-/* The next unit of a job. */
 static void show_unit(struct driver *d, uint32_t job)
 {
     uint32_t unit = d->dispatch->jobs[job].unit;
@@ -118,7 +117,7 @@ static void refresh(struct driver *d)
 
 /* --- what happens ---------------------------------------------------------------------------- */
 
-/* The job's next task goes to the device, as was decided at `decided`. */
+/* Gives the job's next task to the device, as decided at `decided`. */
 static void put(struct driver *d, uint32_t job, uint32_t device, int64_t decided)
 {
     const struct instance *in = d->in;
@@ -145,7 +144,7 @@ static void put(struct driver *d, uint32_t job, uint32_t device, int64_t decided
     for (uint32_t g = 0; g < d->device_count; g++) d->lanes[g].waits = false;
 }
 
-/* Whoever decides this time. */
+/* Asks the policy or the rule that decides this time. */
 static enum status consult(struct driver *d, struct policy_choice *choice, bool *waits, struct error *err)
 {
     bool told = d->options->decision == d->session.decisions + 1;
@@ -195,7 +194,7 @@ static enum status ask(struct driver *d, uint32_t device, struct error *err)
     return STATUS_OK;
 }
 
-/* Some job may run on the device; the view is fresh. */
+/* Returns true if some job may run on the device; the view is fresh. */
 static bool has_candidate(const struct driver *d, uint32_t device)
 {
     for (uint32_t j = 0; j < d->in->job_count; j++)
@@ -203,7 +202,7 @@ static bool has_candidate(const struct driver *d, uint32_t device)
     return false;
 }
 
-/* Let the first device that can do something do it. *acted: one did. */
+/* Lets the first device that can act do so. *acted: one did. */
 static enum status act(struct driver *d, bool *acted, struct error *err)
 {
     *acted = true;

@@ -42,7 +42,7 @@ static void fail(struct policy_trial_head *head, enum status status, enum policy
     snprintf(head->text, sizeof head->text, "%s", text);
 }
 
-/* The number of the first choice that differs, from 1; 0: none does. */
+/* Returns the number of the first choice that differs, from 1; 0: none. */
 static uint32_t first_difference(const struct policy_run *a, const struct policy_run *b)
 {
     for (uint32_t t = 0; t < a->task_count && t < b->task_count; t++)

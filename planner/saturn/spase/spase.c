@@ -46,7 +46,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Are all different? Sorts `names`. */
+/* Checks that all names are different. Sorts `names`. */
 static enum status check_names(const char **names, uint32_t count, const char *what, struct error *err)
 {
     qsort(names, count, sizeof *names, compare_names);

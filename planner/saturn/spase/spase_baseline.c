@@ -9,7 +9,7 @@
 
 const char *const spase_baseline_names[SPASE_BASELINE_COUNT] = {"max", "min", "optimus", "random"};
 
-/* The makespan of this order. */
+/* Returns the makespan of this order. */
 static int64_t list_all(struct spase_list *list, const struct spase_step *steps, const int64_t *free_at)
 {
     int64_t makespan = 0;

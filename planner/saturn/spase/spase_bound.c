@@ -196,7 +196,7 @@ static double weigh(const double *share, const double *weight, uint32_t count)
     return (a + b) + (c + d);
 }
 
-/* Cheapest modes under r->weight; their loads; returns the weighted sum of those. */
+/* Finds the cheapest modes under r->weight and their loads. Returns the weighted sum of the loads. */
 static double cheapest(struct refuter *r)
 {
     const struct spase *in = r->in;
@@ -247,7 +247,7 @@ static __int128 cost_of(const struct refuter *r, const int64_t *factor, const st
     return cost;
 }
 
-/* Do these weights refute the limit, in integers? */
+/* Returns true if these weights refute the limit, in integers. */
 static bool refutes(const struct refuter *r, const double *weight)
 {
     const struct spase *in = r->in;
@@ -324,7 +324,7 @@ static enum status refuter_make(const struct spase *in, int64_t limit, struct re
     return STATUS_OK;
 }
 
-/* Is it shown that nothing ends by `limit`? */
+/* Finds out whether it is proven that nothing ends by `limit`. */
 static enum status refute(const struct spase *in, int64_t limit, double until_s, bool *refuted, struct error *err)
 {
     struct refuter r;

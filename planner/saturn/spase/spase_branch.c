@@ -153,7 +153,7 @@ static void make_canonical(struct spase_branch_search *s, const int32_t *free_at
     }
 }
 
-/* Was one at least as good looked at, to its end? */
+/* Returns true if a state at least as good was searched to its end. */
 static bool seen(struct spase_branch_search *s, const int32_t *free_at, uint64_t left)
 {
     uint32_t devices = s->in->device_count, looked = 0;
@@ -337,7 +337,7 @@ struct spase_branch_ranked {
     uint32_t job;
 };
 
-/* Large ones first: they leave few places to the others. */
+/* Large ones come first, because they leave few places to the others. */
 static int compare_ranked(const void *a, const void *b)
 {
     const struct spase_branch_ranked *x = a, *y = b;
@@ -394,7 +394,6 @@ static void make_options(struct spase_branch_search *s)
     s->first[in->job_count] = count;
 }
 
-/* Computes the constants of the search. */
 static enum status prepare(struct spase_branch_search *s, struct error *err)
 {
     const struct spase *in = s->in;

@@ -166,7 +166,7 @@ static void add_published(struct spase_formulation *f)
 
 /* --- flow ------------------------------------------------------------------------------------ */
 
-/* Among nodes that are alike, which one is this? */
+/* Returns the node's number among equal nodes. */
 static uint32_t rank_of(const struct spase *in, uint32_t node)
 {
     uint32_t rank = 0;
@@ -392,7 +392,6 @@ static int compare_ordered(const void *a, const void *b)
     return (x->step.job > y->step.job) - (x->step.job < y->step.job);
 }
 
-/* Reads the solution's values for one job. */
 static struct spase_formulation_ordered read_job(const struct spase_formulation *f, const double *x, uint32_t j)
 {
     const struct spase *in = f->in;

@@ -36,7 +36,7 @@ static enum status read_node(const struct spase_io_reader *r, const json_t *arra
     return json_object_close(&object, r->err);
 }
 
-/* The number of a class's name; a new one for a new name. */
+/* Finds the number of a class by name; a new name gets a new number. */
 static enum status find_class(struct spase_io_reader *r, const char *name, uint32_t *class)
 {
     for (*class = 0; *class < r->class_count; (*class)++)

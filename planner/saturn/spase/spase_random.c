@@ -24,7 +24,6 @@ static uint32_t next_count(const struct spase_random *options, uint32_t devices)
     return options->powers ? 2 * devices : devices + 1;
 }
 
-/* Widest gang of a parallelism. */
 static uint32_t widest(const struct spase_random *options, uint32_t parallelism)
 {
     uint32_t most = options->devices > options->slow_devices ? options->devices : options->slow_devices;

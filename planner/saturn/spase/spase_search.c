@@ -117,7 +117,7 @@ static void keep_if_best(struct spase_search *s, const struct spase_step *steps,
     if (end <= s->options->bound) s->stopped = true;
 }
 
-/* Save what s->current, changed from place `first` on, makes of the list. */
+/* Lists s->current again from place `first` on, and keeps it if it is the best. */
 static void accept(struct spase_search *s, uint32_t first)
 {
     int64_t end = s->ends[first];
@@ -158,7 +158,7 @@ static uint32_t thrifty_mode(const struct spase *in, const struct spase_job *job
 
 enum rule { LONGEST_FIRST, LARGEST_FIRST, WIDEST_FIRST, RULES };
 
-/* `share`: of the guess, within which jobs are to end. */
+/* `share`: the share of the guess within which jobs are to end. */
 static void by_rule(struct spase_search *s, double share, enum rule rule)
 {
     const struct spase *in = s->in;
@@ -221,7 +221,7 @@ static void move_step(struct spase_step *steps, uint32_t from, uint32_t to)
     steps[to] = moved;
 }
 
-/* Change s->trial somewhere; returns the first place that differs. */
+/* Changes s->trial somewhere. Returns the first place that differs. */
 static uint32_t change(struct spase_search *s)
 {
     uint32_t n = s->in->job_count, a = draw_below(s, n), b = draw_below(s, n), kind = draw_below(s, 8);

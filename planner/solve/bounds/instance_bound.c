@@ -51,7 +51,7 @@ static int64_t divide_up(__int128 a, int64_t b)
 
 /* --- assignment ------------------------------------------------------------------------------ */
 
-/* `least`: a makespan that is proven otherwise, what a device without tasks idles. */
+/* `least`: a makespan proven by another bound; a device without tasks idles for that long. */
 static void fill_matrix(const struct instance *in, int64_t least, int64_t *cost, uint32_t *supply)
 {
     uint32_t n = in->unit_count;
@@ -191,7 +191,6 @@ static int64_t job_alone(const struct instance *in, const struct instance_job *j
     return first->in + job_compute(in, job) + last->out;
 }
 
-/* Is there an earlier unit of this job with the same shard? */
 static bool shard_seen(const struct instance *in, uint32_t unit)
 {
     uint32_t first = in->jobs[in->units[unit].job].first_unit;

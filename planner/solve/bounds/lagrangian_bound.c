@@ -284,7 +284,6 @@ static void fill_table(struct lagrangian_bound *p, const struct lagrangian_bound
         }
 }
 
-/* From the prices. */
 static void fill_tables(struct lagrangian_bound *p)
 {
     make_earnings(p);

@@ -281,7 +281,7 @@ static void walk(struct prefix *o, uint32_t k, uint32_t part)
     }
 }
 
-/* The subgradient of all paths into the steps; returns its square. */
+/* Computes the subgradient of all paths into the steps. Returns its square. */
 static double set_steps(struct prefix *o)
 {
     double norm = 0;
@@ -315,7 +315,7 @@ static void copy_prices(const struct prefix *o, double *price, double *order, co
     memcpy(order, order_from, (size_t)o->n * o->span * sizeof *order);
 }
 
-/* The largest least cost that some rounds of fitting come across. */
+/* Fits prices in some rounds. Returns the largest least cost. */
 static int64_t fit(struct prefix *o, double mean)
 {
     int64_t best = INT64_MIN;

@@ -20,7 +20,7 @@ bool priced_bound_takes(const struct instance *in)
     return task_net_takes(in);
 }
 
-/* Do prices prove that nothing ends by `limit`? */
+/* Returns true if prices prove that nothing ends by `limit`. */
 static bool impossible(struct lagrangian_bound *prices, const struct lagrangian_state *root, int64_t limit,
                        uint32_t rounds, double until_s)
 {

@@ -52,7 +52,6 @@ static void fill_class(struct task_net *net, uint32_t c)
     }
 }
 
-/* For devices of one class. */
 static void mirror(struct task_net *net)
 {
     struct task_net as = *net, *to = net;

@@ -93,7 +93,7 @@ struct weighted_search {
 /* The bridge's weight follows the weights of the classes; it starts as the weight of all devices together. */
 enum { WEIGHTS_MAX = CLASSES_MAX + 1 };
 
-/* Whole numbers in proportion; false: all are 0. */
+/* Sets whole numbers in proportion. Returns false if all are 0. */
 static bool set_weights(struct weighted_search *s, const double *weights)
 {
     const struct instance *in = s->in;

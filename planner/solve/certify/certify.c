@@ -24,7 +24,7 @@ static const double early_fit_share = 0.1; /* of fitting prices: it would take a
  * With more tasks, fitting prices takes long and proves nothing. */
 enum { LABELS_TASKS = 64, DEPTH_NODES = 2000 };
 
-/* Share of the time for proofs that the bound by prices has. */
+/* The share of the proofs' time for the priced bound. */
 static const double price_share = 0.3;
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -84,7 +84,7 @@ static enum status prove(const struct instance *in, const struct instance_bounds
     return STATUS_OK;
 }
 
-/* Raise the bound where a gap is left. */
+/* Raises the bound if a gap is left. */
 static enum status price(const struct instance *in, struct instance_bounds *bounds, double until_s,
                          struct certificate *made, struct error *err)
 {

@@ -55,7 +55,7 @@ static void begin(struct portfolio_search *s, const struct portfolio_search *fir
     s->may_stop = number == 0 || timed;
 }
 
-/* The best of them to the first's steps. */
+/* Copies the best search's steps to the first search. */
 static void keep_best(struct portfolio_search *searches, uint32_t count, uint32_t task_count)
 {
     for (uint32_t k = 1; k < count; k++) {

@@ -191,7 +191,7 @@ static bool dominated(struct branch_search *s, const struct branch_node *node)
 
 /* --- bounds of a node ------------------------------------------------------------------------ */
 
-/* Slack that this device will waste at least. */
+/* Returns the slack that this device will waste at least. */
 static int64_t waste(const struct branch_search *s, const struct branch_node *node, uint32_t device)
 {
     const struct instance *in = s->in;
@@ -225,7 +225,7 @@ static int64_t waste(const struct branch_search *s, const struct branch_node *no
     return least;
 }
 
-/* Does the bridge need longer than the limit for these bytes? */
+/* Returns true if the bridge needs longer than the limit for these bytes. */
 static bool too_many_bytes(const struct branch_search *s, uint64_t bytes)
 {
     return s->in->objective == OBJECTIVE_MAKESPAN && bridge_bytes_ticks(s->in, bytes) > s->limit;
@@ -280,7 +280,7 @@ static bool before(const struct branch_choice *a, const struct branch_choice *b)
     return a->device < b->device;
 }
 
-/* Children worth opening, in the order of their starts; returns how many. */
+/* Lists children worth opening, in the order of their starts. Returns their number. */
 static uint32_t list_choices(const struct branch_search *s, const struct branch_node *node,
                              struct branch_choice *choices)
 {

@@ -97,7 +97,7 @@ const struct milp *formulation_milp(const struct formulation *f)
 
 /* --- solving --------------------------------------------------------------------------------- */
 
-/* Take what the solver found, when it is as good as it says. */
+/* Adopts the solver's schedule if it is as good as the solver says. */
 static enum status read_solution(const struct formulation *f, const double *x, struct dispatch_step *steps,
                                  int64_t *value, struct error *err)
 {

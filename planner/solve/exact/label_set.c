@@ -51,7 +51,7 @@ struct label_set {
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-/* Can k still be left when a is done? */
+/* Returns true if k can still be left when a is done. */
 static bool left_behind(const struct task_net *net, uint32_t a, uint32_t k)
 {
     return a == net->task_count || net->job[a] != net->job[k] || k > a;
@@ -252,7 +252,7 @@ static bool devices_match(const struct label_set *l, struct packed *x, struct pa
     return true;
 }
 
-/* When its jobs are ready, and the present; jobs that are done: always. */
+/* Returns when its jobs are ready, and the present; finished jobs always are. */
 static void ready_times(const struct label_set *l, struct packed *p, int32_t *times)
 {
     const struct task_net *net = l->net;

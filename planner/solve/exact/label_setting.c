@@ -194,7 +194,7 @@ static struct label_set *pass(struct label_search *s, const struct label_side *s
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
-/* Keep the best schedule of a last set; there is one. */
+/* Keeps the best schedule of the last set, which is not empty. */
 static enum status keep_best(struct label_search *s, const struct label_side *side, const struct label_set *last,
                              struct dispatch_step *steps, int64_t *value, struct error *err)
 {
@@ -294,7 +294,7 @@ static enum status try_room(struct label_search *s, const struct task_net *net, 
     return label_set_create(net, s->label_max, &s->sets[1], err);
 }
 
-/* As much of `memory` as there is. */
+/* Allocates as much of `memory` as is available. */
 static enum status make_room(struct label_search *s, const struct task_net *net, size_t memory, struct error *err)
 {
     size_t bytes = 2 * label_set_label_bytes(net) + HISTORY_SHARE * sizeof *s->history;

@@ -69,7 +69,7 @@ enum status instance_scale(const struct instance *in, uint32_t factor, struct in
     return finish(out, err);
 }
 
-/* Rounded; what took time still takes some. */
+/* Returns a noisy number of ticks, rounded; a positive time stays positive. */
 static int64_t noisy(int64_t ticks, double noise, uint64_t seed, uint64_t counter)
 {
     double factor = 1 + noise * (2 * random_unit(seed, counter) - 1);
@@ -110,7 +110,7 @@ enum status instance_reorder(const struct instance *in, uint64_t seed, struct in
     return finish(out, err);
 }
 
-/* A quarter of all units does not fit it. */
+/* Returns a memory that a quarter of all units exceeds, on average. */
 static uint64_t small_memory(const struct instance *in, uint64_t seed)
 {
     uint32_t above = (uint32_t)random_below(seed, 0, in->unit_count);

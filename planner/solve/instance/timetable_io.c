@@ -84,7 +84,7 @@ static enum status read_devices(const struct json_input *input, const json_t *de
     return STATUS_OK;
 }
 
-/* Where in the file a rule is broken. */
+/* Reports the place in the file where a rule is broken. */
 static enum status judge(const struct json_input *input, const json_t *root, const json_t *devices,
                          const struct instance *in, const struct timetable *timetable, struct error *err)
 {

@@ -151,7 +151,7 @@ static void on_tree(glp_tree *tree, void *info)
     if (clock_s() >= c->until_s) glp_ios_terminate(tree);
 }
 
-/* 0 is not "optimal", and there are two ways to say "infeasible". */
+/* Code 0 does not mean "optimal", and there are two ways to say "infeasible". */
 static struct milp_report ending(const struct milp_glpk_child *c, int code, int status)
 {
     struct milp_report report = {.kind = MILP_REPORT_END, .status = MILP_STOPPED, .bound = c->bound,
@@ -240,7 +240,7 @@ _Noreturn static void list(struct milp_glpk_child *c)
 
 /* --- minimising ------------------------------------------------------------------------------ */
 
-/* GLPK's code; `plain`: without what its internal checks fail in. */
+/* Returns GLPK's code; `plain`: without the features in which its internal checks fail. */
 static int minimise(struct milp_glpk_child *c, bool plain)
 {
     const struct milp_options *options = c->options;

@@ -57,7 +57,7 @@ static enum listing_node node_of(const struct milp_listing *l, int code)
     return glp_get_obj_val(l->of->lp) <= l->how.obj_ul ? NODE_OPEN : NODE_CLOSED;
 }
 
-/* From the program that the last decision led to. */
+/* Learns from the program after the last decision. */
 static void learn(struct milp_listing *l, enum listing_node node)
 {
     if (l->depth == 0) return;
@@ -70,7 +70,7 @@ static void learn(struct milp_listing *l, enum listing_node node)
     gains->count[last->value > 0.5]++;
 }
 
-/* Relaxed; where that goes wrong, once more from a basis of its own. */
+/* Solves the relaxation; after a failure, once more from a basis of its own. */
 static enum listing_node relax_node(struct milp_listing *l)
 {
     double left_s = l->of->until_s - clock_s();
@@ -111,7 +111,7 @@ static bool is_held(glp_prob *lp, int column)
     return glp_get_col_type(lp, column) == GLP_FX;
 }
 
-/* Whatever would cost more than the cutoff if it were otherwise. */
+/* Fixes every column whose change would cost more than the cutoff. */
 static void hold_dear(struct milp_listing *l)
 {
     glp_prob *lp = l->of->lp;
@@ -135,7 +135,7 @@ static double guess(const struct milp_listing *l, int column, double x)
     return least;
 }
 
-/* The column to decide on; 0: all are held. */
+/* Returns the column to decide on; 0: all are fixed. */
 static int undecided(const struct milp_listing *l)
 {
     glp_prob *lp = l->of->lp;

@@ -156,7 +156,7 @@ out:
     return err->status;
 }
 
-/* A program that is stopped at its limit has told nothing: result->killed. */
+/* Runs the program. A program that is stopped at its limit has no result: result->killed. */
 static enum status run(const char *const argv[], const struct milp_options *options, struct milp_result *result,
                        struct error *err)
 {

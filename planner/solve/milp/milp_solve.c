@@ -33,7 +33,7 @@ struct milp_solve_reading {
     bool late, ended; /* the clock ran out; the child closed its end */
 };
 
-/* All `length` bytes, or false: late, or ended. */
+/* Receives all `length` bytes. Returns false if they came late or ended early. */
 static bool receive(struct milp_solve_reading *r, void *data, size_t length)
 {
     char *at = data;
@@ -60,7 +60,7 @@ static bool receive(struct milp_solve_reading *r, void *data, size_t length)
     return true;
 }
 
-/* One more setting. False when it did not come whole, or memory ended. */
+/* Receives one more setting. Returns false if it was not complete, or memory ran out. */
 static bool receive_setting(const struct milp_options *options, struct milp_solve_reading *r, double value,
                             struct milp_result *result, struct error *err)
 {

@@ -202,7 +202,7 @@ static uint64_t hash_job(uint32_t job, uint32_t next)
     return random_mix(((uint64_t)job << 32 | next) ^ 0x5bf03635u);
 }
 
-/* When the device could start a task of this unit. */
+/* Returns when the device could start a task of this unit. */
 static inline int64_t free_for(const struct beam_search *s, const struct dispatch *d, uint32_t unit,
                                uint32_t device)
 {
@@ -211,7 +211,7 @@ static inline int64_t free_for(const struct beam_search *s, const struct dispatc
     return last->start + setup_table_at(&s->setups, last->unit, unit, s->in->device_class[device]);
 }
 
-/* dispatch_start(), faster. */
+/* A faster dispatch_start(). */
 static inline int64_t start_of(const struct beam_search *s, const struct dispatch *d, uint32_t job,
                                uint32_t device)
 {
@@ -243,7 +243,6 @@ static double guided_of(const struct beam_search *s, const struct dispatch *d, u
     return (double)start - row - s->guide->column[unit] + unsuited_share * s->unsuited[on_class(s, unit, device)];
 }
 
-/* Returns the urgency of the job's next task. */
 static double urgency(const struct beam_search *s, uint32_t job, uint32_t next)
 {
     const struct instance_job *j = &s->in->jobs[job];

@@ -117,7 +117,7 @@ static inline double worst_of(const struct local_search *s, const struct local_p
     return w->rule->temperature * s->worsenings[drawn / 16 % WORSENINGS];
 }
 
-/* Could the job's next task run at the front? */
+/* Returns true if the job's next task could run at the front. */
 static inline bool may_come(const struct local_search *s, const struct local_pass *w, const struct local_job *j)
 {
     return j->ready <= local_window_place(s->window, s->at)->start + w->patience;
@@ -158,7 +158,7 @@ static bool swap_hopeful(const struct local_search *s, const struct local_pass *
     return sum + swapped_ways(s, last, first->unit, first->next_of_job, start) <= w->worst + estimate_error;
 }
 
-/* Change the jobs of two steps; false: it is not worth judging. */
+/* Swaps the jobs of two steps. Returns false if the result is not worth judging. */
 static bool swap(const struct local_search *s, struct local_pass *w, uint32_t last, struct local_change *change)
 {
     const struct local_step *first = &s->split.steps[s->at], *other = first + last;
@@ -229,13 +229,13 @@ static void cross(struct local_search *s, uint32_t g, uint32_t h)
     c->device_of[c->sequence_of[h]] = h;
 }
 
-/* Bytes that a device copies in when it goes on with step `next`. */
+/* Returns the bytes that a device copies in if it goes on with step `next`. */
 static uint64_t next_copy(const struct local_split *c, const struct local_device *d, uint32_t next)
 {
     return next == TIMETABLE_NONE ? 0 : local_split_copy(c, d, c->steps[next].unit);
 }
 
-/* The devices' own ways tell most of them hopeless. */
+/* Tries to exchange the futures of two devices. Their own ways show at once that most exchanges are hopeless. */
 static void try_cross(struct local_search *s, struct local_pass *w, uint32_t g, uint32_t h)
 {
     struct local_device *a = &s->split.devices[g], *b = &s->split.devices[h];

@@ -124,7 +124,7 @@ void local_window_set(struct local_window *w, uint32_t at, uint32_t end)
 
 /* --- trials ---------------------------------------------------------------------------------- */
 
-/* The job's state, from now on its own: `otherwise` when it had none. */
+/* Gives the job a state of its own: `otherwise` if it had none. */
 static inline struct local_job *own_job(struct local_window *w, uint32_t job, const struct local_job *otherwise)
 {
     struct trial_job *own = &w->jobs[job];
@@ -199,7 +199,7 @@ static bool pass(struct local_window *w, uint32_t from, uint32_t to)
     return true;
 }
 
-/* Dispatch what a change makes different. */
+/* Dispatches the part that a change makes different. */
 static bool replay(struct local_window *w, const struct local_change *change)
 {
     const struct local_split *c = w->split;

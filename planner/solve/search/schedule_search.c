@@ -61,7 +61,7 @@ static const struct {
     double fit_share;
 } label_passes[LABELS_COUNT] = {{40, 60, 0.04}, {150, 500, 0.04}, {400, 4000, 1}};
 
-/* Candidates of one run: a tenth of a second. */
+/* Candidates of one run, which take a tenth of a second. */
 static const double work_max = 2e7;
 static const double end_work = 1e6; /* work of making an end again */
 static const double first_noise = 0.35;
@@ -191,7 +191,7 @@ static uint32_t random_softness(const struct schedule_search *s, uint64_t draw)
     return !s->copies ? 0 : draw % 2 ? s->best_softness : draw / 2 % 8 == 0 ? 0 : 1 + (uint32_t)(draw / 16 % 2);
 }
 
-/* How much the bytes over a shared bridge count. */
+/* Returns the weight of bytes over a shared bridge. */
 static double random_thrift(const struct schedule_search *s, uint64_t draw)
 {
     if (s->in->bridge_bytes_per_tick == 0) return 0;
@@ -242,7 +242,7 @@ static enum status remake_end(struct schedule_search *s, uint64_t draw, struct e
 
 /* --- local search ---------------------------------------------------------------------------- */
 
-/* Where little is left to gain, ends and beams find it sooner. */
+/* With little left to gain, ends and beams find it sooner. */
 static bool local_search_pays(const struct schedule_search *s)
 {
     return s->many && (double)(s->value - s->bound) > local_gap * (double)s->bound;
@@ -330,7 +330,7 @@ static void stagger(struct schedule_search *s, double most, uint64_t draw)
         s->leads[i] = most * fmax(0, (random_unit(draw, i) - 0.3) / 0.7);
 }
 
-/* One of the list schedules that come first. */
+/* Runs one of the list schedules that come first. */
 static enum status open(struct schedule_search *s, uint64_t draw, struct error *err)
 {
     struct beam_rule rule = {.width = 1, .weights = s->weights};

@@ -37,7 +37,6 @@
 
 /* --- links ----------------------------------------------------------------------------------- */
 
-/* Returns the bandwidth of a link in one direction, or in both together. */
 static double link_rate(const struct hardware_link *link, bool both)
 {
     return link->bandwidth.value * (both && link->duplex ? 2 : 1);

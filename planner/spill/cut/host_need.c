@@ -40,7 +40,6 @@ static void add_workspaces(const struct job *job, const struct footprint *f, str
     if (job->evaluation.every > 0) add(need, f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
 }
 
-/* Adds the buffers of a whole job. */
 static void add_whole(const struct job *job, struct host_need *need)
 {
     add(need, job_batch_bytes(job));

@@ -145,7 +145,6 @@ static enum status need_of(const struct partition_cutter *cutter, const struct p
     return STATUS_OK;
 }
 
-/* Returns the most layers of a shard for the wanted number of shards. */
 static uint64_t most_layers(const struct partition_cutter *cutter, const struct job *job)
 {
     uint64_t layers = job->network.layer_count;

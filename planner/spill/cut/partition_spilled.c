@@ -290,7 +290,6 @@ static bool place_possible(const struct partition_cutter *cutter, uint32_t place
     return cutter->options->optimizer == place;
 }
 
-/* Returns the weight buffer for a layer as a shard of its own. */
 static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
                                     uint32_t place)
 {
@@ -380,7 +379,6 @@ static enum status impossible(const struct partition_cutter *cutter, struct erro
     return error_set(err, STATUS_INFEASIBLE, "the host's processor can update no job here (expected optimizers on devices)");
 }
 
-/* Reports the least missing bytes over all treatments. */
 static enum status infeasible(const struct partition_cutter *cutter, struct error *err)
 {
     struct partition_spilled_least least = {.bytes = UINT64_MAX};
@@ -422,7 +420,6 @@ struct partition_search {
     bool found;
 };
 
-/* Makes the trial the best cut. */
 static enum status adopt(const struct partition_cutter *cutter, const struct partition_candidate *c, struct partition_search *search,
                          struct error *err)
 {

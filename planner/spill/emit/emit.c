@@ -111,12 +111,10 @@ static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, en
 
 /* --- instances ------------------------------------------------------------------------------- */
 
-/* The turns of a device. */
 struct emit_turns {
     uint32_t edge, weight_buffer, transient, held;
 };
 
-/* Finds the slots of the unit there, in slot_scratch. */
 static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct emit_turns turns)
 {
     const struct partition *p = e->partition;
@@ -210,7 +208,6 @@ static bool continues(const struct emitter *e, const struct schedule *schedule,
            !on_host(e, unit) && !on_host(e, next);
 }
 
-/* State of a pass over the schedule. */
 struct emission {
     const struct schedule *schedule;
     bool *continued;       /* per unit: its input is on its device */

@@ -203,7 +203,6 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
     return best;
 }
 
-/* Notes that the job was placed, or chosen ahead. */
 static void note_ready(struct scheduler *s, uint32_t job)
 {
     if (!is_bound(s)) tournament_set(&s->job_ready_s, job, choosable_s(&s->builder->view_jobs[job]));

@@ -152,7 +152,6 @@ static void start_jobs(struct schedule_builder *p)
 
 /* --- placing a unit -------------------------------------------------------------------------- */
 
-/* Returns the shard of the job's next unit. */
 static uint32_t next_shard(const struct schedule_builder *p, uint32_t job)
 {
     const struct partition *cut = p->times->partition;
@@ -239,7 +238,6 @@ static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t d
     return bytes > 0 && direct_s + (sent_anyway ? out_s : 0) < through_s ? direct_s : 0;
 }
 
-/* Times of a unit on a device. */
 struct schedule_builder_timing {
     double read_end;   /* storage has read the state */
     double in_end;     /* all data of the weight buffer are there ... */
