@@ -1,12 +1,11 @@
 /*
  * The transportation problem by shortest augmenting paths.
  *
- * Duals are kept feasible throughout, and flow runs on pairs without reduced cost only. Columns are
- * reduced first, then rows, and what can be shipped at once is; that leaves a few rows with supply.
- * From such a row Dijkstra's algorithm, over reduced costs, looks for the nearest column with
- * demand left, going back from full columns to the rows that ship there. The duals are then raised
- * by the distances, which makes the pairs of the path free of reduced cost, and the path takes what
- * its bottleneck lets it.
+ * Duals stay feasible, and flow runs only on pairs without reduced cost. Columns are reduced first, then rows, and all
+ * that can be shipped at once is shipped; that leaves a few rows with supply. From such a row Dijkstra's algorithm,
+ * over reduced costs, finds the nearest column with demand left, going back from full columns to the rows that ship
+ * there. The duals are then raised by the distances, which makes the pairs of the path free of reduced cost, and the
+ * path ships the capacity of its bottleneck.
  */
 #include "planner/solve/bounds/assignment.h"
 
@@ -21,10 +20,10 @@ struct solver {
     const int64_t *cost;
     uint32_t n;
     int64_t *row, *column;
-    uint32_t *supply, *demand; /* left */
+    uint32_t *supply, *demand; /* remaining */
     uint32_t *flow;            /* (n, n), column by column: flow[k * n + i] */
     int64_t *distance;         /* of columns */
-    int64_t *row_distance;     /* of rows that were reached */
+    int64_t *row_distance;     /* of reached rows */
     uint32_t *from;            /* per column: the previous row */
     uint32_t *via;             /* per row: the previous column; NO_ROW: the source */
     bool *done, *reached;      /* columns, rows */
@@ -76,7 +75,7 @@ static void relax(struct solver *s, uint32_t i, int64_t distance, uint32_t via)
     }
 }
 
-/* The nearest column with demand from row `source`, or NO_ROW. */
+/* Returns the nearest column with demand from row `source`, or NO_ROW. */
 static uint32_t search(struct solver *s, uint32_t source)
 {
     uint32_t n = s->n;

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 
-/* The `most` least of some numbers, the largest of them in front (a heap). */
+/* The `most` least of some numbers, in a heap whose first is the largest. */
 struct head_tail_bound_least {
     int64_t *values;
     uint32_t count, most;

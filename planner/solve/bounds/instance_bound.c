@@ -9,13 +9,12 @@
  *     row[j] + column_end <= E(j)        row_start + column_end <= any proven bound on C
  *
  * the sum along a device's path gives C >= row_start + column_end + sum of (row + column) over its tasks, also for a
- * device without any. Over all devices G C >= G (row_start + column_end) + the sum over all tasks. The best numbers are
- * the duals of a transportation problem between units (supply: repetitions) and one node for the G beginnings and ends
- * of paths. (The last of the four conditions is necessary: without it a schedule that leaves devices idle may cost less
- * than the bound.) D(j, k) holds for any two tasks of these units, so units of thousands of minibatches cost no more
- * than units of one. The times before first tasks and after last tasks are then counted again with the duals fixed: the
- * G paths begin and end with different tasks (head_tail_bound.h), not all with the cheapest. The prefix bound says more
- * about beginnings (prefix_bound.h).
+ * device without tasks. Over all devices G C >= G (row_start + column_end) + the sum over all tasks. The best numbers
+ * are the duals of a transportation problem between units (supply: repetitions) and one node for the G beginnings and
+ * ends of paths. (Without the last condition a schedule that leaves devices idle may cost less than the bound.) D(j, k)
+ * holds for any two tasks of these units, so units of thousands of minibatches cost no more than units of one. The
+ * times before first and after last tasks are then counted again with the duals fixed, because the G paths begin and
+ * end with different tasks (head_tail_bound.h). The prefix bound improves beginnings further (prefix_bound.h).
  *
  * Distances along a chain matter: with d_jk only, two passes of one shard are neighbours at the cost of the first,
  * although the whole way through the network lies between them.
@@ -87,7 +86,7 @@ static enum status assignment_duals(const struct instance *in, int64_t least,
     fill_matrix(in, least, cost, supply);
     struct error none = {0};
     if (assignment_solve(cost, (uint32_t)width, supply, supply, duals, duals + width, &none)) {
-        if (none.status == STATUS_INFEASIBLE) { /* classes keep units apart: the area's duals */
+        if (none.status == STATUS_INFEASIBLE) { /* classes keep units apart: use the area's duals */
             area_duals(in, out);
         } else {
             *err = none;
@@ -122,7 +121,7 @@ static int compare_levels(const void *a, const void *b)
     return (x->unit > y->unit) - (x->unit < y->unit);
 }
 
-/* A neighbour with the shard already there costs less than max(p, a). */
+/* A neighbour that already has the shard costs less than max(p, a). */
 static void repair_columns(const struct instance *in, struct instance_bounds *out)
 {
     for (uint32_t i = 0; i < in->job_count; i++) {
@@ -183,7 +182,7 @@ static int64_t job_compute(const struct instance *in, const struct instance_job 
     return job->repeat * instance_compute_between(in, job->first_unit, job->first_unit + job->unit_count);
 }
 
-/* Returns the least time from an empty machine to the job's end when no other job runs. */
+/* Returns the least time from an empty machine to the job's end without other jobs. */
 static int64_t job_alone(const struct instance *in, const struct instance_job *job)
 {
     const struct instance_unit *first = &in->units[job->first_unit];
@@ -199,7 +198,7 @@ static bool shard_seen(const struct instance *in, uint32_t unit)
     return false;
 }
 
-/* Area, link, bridge, memory. A shard is copied in at least once; in ticks by the unit with the least. */
+/* Counts the loads of area, link, bridge and memory. A shard is copied in at least once, by its fastest unit. */
 static void count_loads(const struct instance *in, struct instance_bounds *out)
 {
     __int128 compute = 0, copies = 0, memory = 0, capacity = 0;
@@ -262,7 +261,7 @@ static enum status makespan_bounds(const struct instance *in, struct instance_bo
     }
     weighted_bound_classes(in, out->class_weight);
     TRY(weighted_bound(in, out->class_weight, max_i64(least, value), &out->value[INSTANCE_BOUND_WEIGHTED], err));
-    if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups that matter: plain idle time is slack */
+    if (value <= out->value[INSTANCE_BOUND_AREA]) { /* no set-ups matter: only idle time is slack */
         area_duals(in, out);
         sum = dual_sum(in, out);
     }
@@ -293,9 +292,9 @@ static int compare_by_deadline(const void *a, const void *b)
     return (x->job > y->job) - (x->job < y->job);
 }
 
-/* Eastman, Even and Isaacs 1964, for preemptive schedules: a job ends half its computation after the mean of the times
- * at which it computes. The weighted sum of these means is least in the order of compute by weight on one device with
- * the speed of all devices together. Twice the bound times the number of devices is an integer. */
+/* Source: Eastman, Even and Isaacs 1964, for preemptive schedules. A job ends half its computation after the mean of
+ * the times at which it computes. The weighted sum of these means is least in the order of compute by weight on one
+ * device with the speed of all devices together. Twice the bound times the number of devices is an integer. */
 static void sum_bounds(const struct instance *in, struct instance_bound_ranked *jobs, struct instance_bounds *out)
 {
     __int128 before = 0, doubled = 0, alone = 0;

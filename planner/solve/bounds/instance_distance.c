@@ -4,7 +4,7 @@
 #include "base/extreme.h"
 #include "planner/solve/bounds/assignment.h"
 
-/* Along the chain, for neighbours on a device that are no neighbours in the chain. */
+/* Returns the distance along the chain, for neighbours on a device that are not neighbours in the chain. */
 static int64_t chain_distance(const struct instance *in, uint32_t j, uint32_t k)
 {
     const struct instance_job *job = &in->jobs[in->units[j].job];

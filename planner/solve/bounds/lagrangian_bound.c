@@ -1,26 +1,25 @@
 /*
  * See lagrangian_bound.h.
  *
- * Prices. For numbers price[k] and nonnegative order[k][t] (k followed by k + 1 in its chain, p_k apart at least), let
+ * Prices. For numbers price[k] and nonnegative order[k][t] (k + 1 follows k in its chain, at least p_k later), let
  *
  *     L_k(s) = sum of order[k][t] over t >= s       f_k(s) = price[k] + L_k(s) - L_{k-1}(s - p_{k-1})
  *
  * L falls with s, so along a chain L_k(s_k) - L_k(s_{k+1} - p_k) >= 0, and a schedule earns at least the sum of
- * price[k]. A task that is done keeps its start: its L_k(s_k) counts as earned.
+ * price[k]. A finished task keeps its start: its L_k(s_k) counts as earned.
  *
- * Paths. V(k, s, j): the most that a path earns that runs k at s directly after j and then goes on; the table holds
+ * Paths. V(k, s, j) is the most that a path earns that runs k at s directly after j and then goes on; the table holds
  * W(k, t, j), the most over starts s >= t. After k the path ends, or m follows at s + d_km or later, unless m is of j's
  * job and not after j. For a (k, s) the values of all m are found once; the best after every position of each job, and
  * the best two jobs, then answer for all j: tasks^2 by time in all.
  *
- * Each kind of device has a table of its own, with its distances, windows and tasks. Where k takes longer than p_k, its
- * earnings by the order are counted as if it had started later by the difference: k + 1 starts later by the difference
- * too.
+ * Each kind of device has a table of its own, with its distances, windows and tasks. If k takes longer than p_k, its
+ * earnings by the order are counted as if it had started later by the difference, because k + 1 does, too.
  *
  * Time is cut into at most SPAN_MAX parts, and distances are rounded down to these parts, which relaxes the problem.
  *
- * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The sum of the due prices is held
- * fixed, because halving all prices would halve the slack without any gain.
+ * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The sum of the due prices is fixed,
+ * because halving all prices would halve the slack without any gain.
  */
 #include "planner/solve/bounds/lagrangian_bound.h"
 
@@ -34,7 +33,8 @@
 #include "base/process/progress.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX, SPAN_MAX = 1024, SCALE = 1024 };
-enum { KINDS_MAX = 3 }; /* of more classes the least of all is one kind: tables are large */
+enum { KINDS_MAX = 3 }; /* with more classes one kind stands for all with the least of each value, because tables are
+                           large */
 
 /* Earnings of one task, in parts: 128 tasks earn less than 2^30. */
 enum { EARNING_MAX = 1 << 21 };
@@ -89,7 +89,7 @@ void lagrangian_bound_limit(struct lagrangian_bound *p, int64_t limit)
         }
 }
 
-/* Between neighbours on a device of class c, in ticks. */
+/* Returns the distance of neighbours on a device of class c, in ticks. */
 static int32_t distance_on(const struct task_net *net, uint32_t c, uint32_t j, uint32_t k)
 {
     const struct task_net_class *class = &net->classes[c];
@@ -97,7 +97,7 @@ static int32_t distance_on(const struct task_net *net, uint32_t c, uint32_t j, u
     if (least == TASK_NET_FORBIDDEN || !class->fits[k]) return TASK_NET_FORBIDDEN;
     if (j == net->task_count) return max_i32(least, class->setup[j][k]);
     if (!class->fits[j]) return TASK_NET_FORBIDDEN;
-    if (net->job[j] == net->job[k] && k > j + 1) { /* j takes its time, those between the least of all devices */
+    if (net->job[j] == net->job[k] && k > j + 1) { /* j takes its own time, tasks between the least of all devices */
         chain = net->through[j] + net->through[k - 1] + class->step[j] - net->step[j];
         for (uint32_t t = j; t < k; t++) chain += net->step[t];
     }
@@ -334,7 +334,7 @@ static uint32_t list_left(const struct lagrangian_bound *p, const struct lagrang
     return count;
 }
 
-/* Returns the due of the remaining tasks, less the earnings of the tasks before them. */
+/* Returns the price due for the remaining tasks, minus the earnings of the tasks before them. */
 static int64_t due_of(const struct lagrangian_bound *p, const struct lagrangian_state *state)
 {
     int64_t due = 0;
@@ -347,7 +347,7 @@ static int64_t due_of(const struct lagrangian_bound *p, const struct lagrangian_
     return due;
 }
 
-/* The best path of a device; *which: index of its first task in `left`, `count` for none. */
+/* Returns the value of a device's best path; *which: index of its first task in `left`, `count` for none. */
 static int32_t best_next(const struct lagrangian_bound *p, const struct lagrangian_state *state, uint32_t device,
                          const struct next_task *left, uint32_t count, uint32_t *which)
 {
@@ -384,7 +384,7 @@ int64_t lagrangian_bound_slack(const struct lagrangian_bound *p, const struct la
 static const double fresh = 0.4, order_share = 0.01;
 enum { PATIENCE = 10 };
 
-/* One visit of task k at this time: k itself, and the orders with its neighbours. */
+/* Counts a visit of task k at this time: k itself, and the orders with its neighbours. */
 static void visit(struct lagrangian_bound *p, const struct lagrangian_bound_kind *kind, uint32_t k, int32_t part)
 {
     uint32_t w = p->span, later = (uint32_t)(part + kind->later[k]);
@@ -420,7 +420,7 @@ static void walk(struct lagrangian_bound *p, const struct lagrangian_bound_kind 
     }
 }
 
-/* Add a state's subgradient; returns its slack. */
+/* Adds a state's subgradient. Returns the state's slack. */
 static int64_t count_state(struct lagrangian_bound *p, const struct lagrangian_state *state, double *weights)
 {
     struct next_task left[TASKS_MAX];

@@ -8,20 +8,20 @@
  *     begin    start of the first task - column; from L on, L - largest column
  *     arc      distance - row - column + waiting, to a task that starts before L
  *     leave    max(distance, L - start) - row - column, the least of all tasks: the next start is L or later
- *     end      a proven makespan - start - row - ends.last, when there is no next task
+ *     end      a proven makespan - start - row - ends.last, if there is no next task
  *
  * The cost of `end`, with ends.last as the most for the end itself, is no more than the device's idle time. A device
  * without tasks is counted in the same way.
  *
- * Prices (Lagrange) bind the paths together. price[k]: at most one path has task k; each visit pays the price, and it
- * is given back once. order[k][t] >= 0, as in lagrangian_bound.c, for a task and its successor in the job: with L_k(t)
- * the sum of order[k] from t on, a start of k at s is paid L_k(s) and a start of its successor costs L_k(s - p_k),
- * which is no less. Devices have different first tasks. For any prices the least cost is a bound; prices are fitted by
- * subgradients with a memory and steps towards a little more than the best so far (Polyak). All costs are integers
- * (parts of a tick) once prices are rounded, so no tolerance is needed.
+ * Lagrangian prices bind the paths together. price[k]: at most one path has task k; each visit pays the price, which is
+ * given back once. order[k][t] >= 0, as in lagrangian_bound.c, for a task and its successor in the job: with L_k(t) the
+ * sum of order[k] from t on, a start of k at s is paid L_k(s) and a start of its successor costs L_k(s - p_k), which is
+ * no less. Devices have different first tasks. For any prices the least cost is a bound; prices are fitted by
+ * subgradients with a memory and steps towards a little more than the best so far (Polyak). With rounded prices all
+ * costs are integers (parts of a tick), so no tolerance is needed.
  *
- * Time is cut into at most PARTS_MAX parts. A start is known by its part, so a wait of d parts may last up to two parts
- * less one tick less than d parts.
+ * Time is cut into at most PARTS_MAX parts. A start is known by its part, so a wait of d parts may be up to two parts
+ * minus one tick shorter than d parts.
  *
  * The same bound after the last tasks gained nothing: backward passes are long enough.
  */
@@ -48,9 +48,9 @@ struct arc {
 struct prefix {
     const struct instance *in;
     int64_t limit, tick;       /* L; of a part */
-    int64_t none;              /* of a path without a start before L, parts of a tick */
+    int64_t none;              /* of a path without a start before L, in parts of a tick */
     uint32_t span, n, devices; /* parts; tasks; devices */
-    uint32_t grace;            /* parts that a wait may have been shorter by */
+    uint32_t grace;            /* parts by which a wait may have been shorter */
     uint32_t nearest;          /* parts of the shortest arc; 0: time is cut too coarsely */
     uint32_t unit[TASKS_MAX], job[TASKS_MAX], head[TASKS_MAX], step[TASKS_MAX]; /* parts */
     int64_t compute[TASKS_MAX], begin[TASKS_MAX], row[TASKS_MAX], column[TASKS_MAX];
@@ -66,7 +66,7 @@ struct prefix {
 
 /* --- the problem ----------------------------------------------------------------------------- */
 
-/* Tasks that can start before the limit; false: too many. */
+/* Lists tasks that can start before the limit. Returns false if there are too many. */
 static bool list_tasks(struct prefix *o, const struct instance_bounds *duals)
 {
     const struct instance *in = o->in;
@@ -103,7 +103,7 @@ static void list_arcs(struct prefix *o)
     for (uint32_t k = 0; k < o->n; k++) {
         struct arc *arcs = o->arcs + (size_t)k * o->n;
         uint32_t count = 0;
-        int64_t along = 0; /* the chain, from k */
+        int64_t along = 0; /* along the chain, from k */
         for (uint32_t m = 0; m < o->n; m++) {
             bool same = o->job[m] == o->job[k];
             if (same && m <= k) continue;
@@ -117,7 +117,7 @@ static void list_arcs(struct prefix *o)
             if (parts < o->nearest) o->nearest = parts;
         }
         qsort(arcs, count, sizeof *arcs, compare_arcs);
-        arcs[count].task = o->n; /* k itself is not among them: there is room */
+        arcs[count].task = o->n; /* k itself is not listed, so there is room */
     }
 }
 
@@ -163,7 +163,8 @@ static void set_prices(struct prefix *o)
     }
 }
 
-/* Returns the cost of arriving at a task by this part and going on: it waits for its head; NOTHING after the limit. */
+/* Returns the cost of arriving at a task by this part and going on; the task waits for its head. NOTHING after the
+ * limit. */
 static inline int64_t arrive(const struct prefix *o, uint32_t task, uint32_t part)
 {
     int64_t wait = 0;
@@ -191,14 +192,14 @@ static int64_t go_on(struct prefix *o, uint32_t k, uint32_t part, const struct a
     return best;
 }
 
-/* Returns the least cost of a start in this part, or up to `grace` later without a wait, or later than that with a
- * wait. */
+/* Returns the least cost of a start in this part, of one up to `grace` later without a wait, or of a later one with
+ * a wait. */
 static int64_t wait_least(const struct prefix *o, uint32_t k, uint32_t part)
 {
     const int64_t *cost = o->cost + k * o->span, *from = o->from + k * o->span;
     int64_t best = cost[part];
     for (uint32_t t = part + 1; t < o->span && t <= part + o->grace; t++) best = min_i64(best, cost[t]);
-    /* from[part + 1] has waits counted from one part later on */
+    /* from[part + 1] counts waits from one part later on */
     return part + 1 < o->span ? min_i64(best, from[part + 1] + o->tick * SCALE) : best;
 }
 
@@ -216,7 +217,7 @@ static void fill_costs(struct prefix *o)
     }
 }
 
-/* Returns the least cost summed over all devices, which have different first tasks, less the prices given back. */
+/* Returns the least cost summed over all devices, which have different first tasks, minus the prices given back. */
 static int64_t least_cost(struct prefix *o)
 {
     int64_t sum = 0;
@@ -247,8 +248,8 @@ static int64_t least_cost(struct prefix *o)
 
 /* weight of a new subgradient against the earlier ones; step of an order price relative to a price */
 static const double fresh = 0.4, order_share = 0.03;
-/* Steps are towards the best so far and this beyond, in mean computations: little at first, as paths are all alike
- * before there are prices; more as that succeeds, less where it does not. */
+/* Steps aim at the best so far and this share of a mean computation beyond it: little at first, since all paths are
+ * alike without prices; more after success, less after failure. */
 static const double hope = 0.03, hope_least = 0.003, hope_most = 1, rise = 1.2, fall = 0.7;
 enum { PATIENCE = 6 };
 

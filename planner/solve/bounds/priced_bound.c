@@ -3,8 +3,7 @@
  *
  * Bisection between the known bound and the known value: each question is whether prices prove a makespan impossible.
  * An impossible makespan makes all smaller ones impossible. The next question starts from the prices that came nearest.
- * A question with the answer no costs all its rounds, the others cost fewer. After a few questions only little is left
- * to gain.
+ * A question that is not proven costs all its rounds, others cost fewer. After a few questions little is left to gain.
  */
 #include "planner/solve/bounds/priced_bound.h"
 
@@ -35,7 +34,7 @@ enum status priced_bound(const struct instance *in, const struct instance_bounds
     struct task_net *net;
     struct lagrangian_bound *prices;
     struct lagrangian_state root;
-    int64_t low = instance_bounds_best(bounds), high = value; /* the least makespan that may be: in low .. high */
+    int64_t low = instance_bounds_best(bounds), high = value; /* the least possible makespan is in low .. high */
     *out = low;
     if (low >= value) return STATUS_OK;
     TRY(task_net_create(in, false, &net, err));

@@ -1,13 +1,13 @@
 /*
  * See weighted_bound.h.
  *
- * The weights of classes come from multiplicative steps: a class that is busier than others becomes dearer. Bounds are
- * then computed with whole numbers in proportion to them, so nothing rests on rounding: any weights are valid.
+ * The weights of classes come from multiplicative steps: a busier class gets a larger weight. Bounds are computed with
+ * whole numbers in proportion to the weights; any weights are valid, so rounding does no harm.
  *
- * The assignment (instance_bound.h), weighted. On a device of class c a path pays w[c] times the ticks between
- * neighbours, and for each byte that the second one copies in its share of the bridge. A pair of tasks costs the least
- * over the classes which hold both, so a path may change classes: that relaxes. Weights are tried around the first
- * ones while the bound rises.
+ * The weighted assignment (instance_bound.h). On a device of class c a path pays w[c] times the ticks between
+ * neighbours, and the bridge's share for each byte that the second task copies in. A pair of tasks costs the least over
+ * the classes that hold both, so a path may change classes, which relaxes the problem. Weights around the first ones
+ * are tried while the bound rises.
  */
 #include "planner/solve/bounds/weighted_bound.h"
 
@@ -37,7 +37,7 @@ static void normalize(const struct instance *in, double *weights)
     for (uint32_t c = 0; c < in->class_count; c++) weights[c] *= in->device_count / sum;
 }
 
-/* The weighted computation, each unit where it is least; busy[c]: computation that class c gets. */
+/* Returns the weighted computation, each unit where it is least; busy[c]: computation on class c. */
 static double weigh(const struct instance *in, const double *weights, double *busy)
 {
     double sum = 0;
@@ -86,11 +86,11 @@ struct weighted_search {
     int64_t *cost, *duals; /* (unit_count + 1)^2, 2 (unit_count + 1) */
     uint32_t *supply;
     int64_t weights[CLASSES_MAX], byte; /* of a tick on a device; of a byte over the bridge */
-    __int128 sum;                       /* of all devices and the bridge: what a tick of the makespan is worth */
+    __int128 sum;                       /* of all devices and the bridge: the worth of a tick of the makespan */
     uint64_t most_bytes;                /* of a copy */
 };
 
-/* The bridge's weight follows the weights of the classes; it starts as the weight of all devices together. */
+/* The bridge has a weight too. It starts as the sum of all devices' weights. */
 enum { WEIGHTS_MAX = CLASSES_MAX + 1 };
 
 /* Sets whole numbers in proportion. Returns false if all are 0. */
@@ -132,7 +132,7 @@ static int64_t by_computation(const struct weighted_search *s)
     return divide_up(sum, s->sum);
 }
 
-/* The bytes that a task of unit k copies in directly after one of j, weighted; j = unit_count: after none. */
+/* Returns the weighted bytes that a task of unit k copies in directly after a task of j; j = unit_count: after none. */
 static int64_t copy_of(const struct weighted_search *s, uint32_t j, uint32_t k)
 {
     const struct instance_unit *units = s->in->units;
@@ -192,7 +192,7 @@ static enum status by_assignment(struct weighted_search *s, int64_t *out, struct
     return STATUS_OK;
 }
 
-/* Weights around the best ones, by smaller and smaller steps. */
+/* Tries weights around the best ones, in ever smaller steps. */
 static enum status try_weights(struct weighted_search *s, const double *first, int64_t *best, struct error *err)
 {
     const struct instance *in = s->in;
@@ -207,7 +207,7 @@ static enum status try_weights(struct weighted_search *s, const double *first, i
         memcpy(tried, at, sizeof tried);
         tried[which / 2 % count] *= which % 2 ? factor : 1 / factor;
         if (!set_weights(s, tried) || by_assignment(s, &value, err)) return err->status;
-        if (value > *best) { /* once more that way */
+        if (value > *best) { /* another step in this direction */
             *best = value;
             memcpy(at, tried, sizeof tried);
             failed = 0;

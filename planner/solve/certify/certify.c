@@ -18,10 +18,10 @@
 #include "planner/solve/instance/timetable_check.h"
 
 enum { ROUND_ITERATIONS = 400, EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
-static const double early_fit_share = 0.1; /* of fitting prices: it would take all the time of a short search */
+static const double early_fit_share = 0.1; /* fitting prices would take all the time of a short search */
 
-/* Most tasks for label setting, and nodes of branch and bound before it, which is faster on the smallest instances.
- * With more tasks, fitting prices takes long and proves nothing. */
+/* Limits of tasks for label setting, and of nodes of branch and bound before it, which is faster for the smallest
+ * instances. With more tasks, fitting prices takes long and proves nothing. */
 enum { LABELS_TASKS = 64, DEPTH_NODES = 2000 };
 
 /* The share of the proofs' time for the priced bound. */
@@ -29,7 +29,7 @@ static const double price_share = 0.3;
 
 /* --- time ------------------------------------------------------------------------------------ */
 
-/* Branch and bound proves in seconds or never; a solver is the last resort. */
+/* Branch and bound proves in seconds or never. A solver is the last resort. */
 void certify_divide(const struct instance *in, double limit_s, struct certify_options *options)
 {
     bool exact = branch_bound_takes(in), solver = options->solver != NULL;
@@ -99,7 +99,7 @@ static enum status price(const struct instance *in, struct instance_bounds *boun
     return STATUS_OK;
 }
 
-/* A solver that is missing, fails or lies costs its proof, not the schedule. */
+/* A missing, failing or wrong solver costs its proof, not the schedule. */
 static void ask_solver(const struct instance *in, const struct instance_bounds *bounds,
                        const struct certify_options *options, double until_s,
                        struct dispatch_step *steps, struct certificate *made)

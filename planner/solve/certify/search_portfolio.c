@@ -18,7 +18,7 @@ struct portfolio_search {
     struct dispatch_step *steps;
     int64_t value;
     uint32_t iterations;
-    bool may_stop; /* the others, when it meets the bound */
+    bool may_stop; /* it ends the other searches when it meets the bound */
     bool threaded;
     atomic_bool *stop;
     pthread_t thread;
@@ -34,7 +34,7 @@ static void *run(void *of_search)
     return NULL;
 }
 
-/* All at once; they have ended when it returns. The first runs on the caller's thread. */
+/* Runs all searches to their ends in parallel, the first on the caller's thread. */
 static void run_all(struct portfolio_search *searches, uint32_t count)
 {
     for (uint32_t k = 1; k < count; k++)

@@ -2,22 +2,22 @@
  * Optimal schedules by branch and bound; see branch_bound.h.
  *
  * A node is a partial schedule. Its children put some job's next task on some device, at the earliest time that the
- * rules allow but not before the task put last. That order of time loses nothing: tasks dispatched in the order of a
+ * rules allow but not before the last task placed. This order of time loses nothing: tasks dispatched in the order of a
  * schedule's starts start no later than in the schedule. The search is complete with dominance. Suppose a schedule of
- * the wanted value exists, and take a deepest node that was opened and can be completed to one. The first task of that
+ * the wanted value exists, and take a deepest opened node that can be completed to one. The first task of that
  * completion is a child. Either the child was opened, or another node of the same depth that can do everything the
- * child can. Either is a deeper node, unless it is a whole schedule. (All nodes compared keep the present limit: the
+ * child can. Either is a deeper node, unless it is a whole schedule. (All compared nodes have the current limit: the
  * memo is emptied when a better schedule lowers it.)
  *
- * The slack still to be spent has two estimates. A device whose last task started at s either ends (then it idles until
- * the makespan) or is followed by some unit k not yet done, which starts no earlier than its chain, the set-up and the
- * present allow; the least of these over k, beyond the duals, will be spent. The residual bound (residual_bound.h)
- * assigns the remaining tasks again, which leaves an eighth to a half of the nodes.
+ * The future slack has two estimates. A device whose last task started at s either ends (then it idles until the
+ * makespan) or runs a remaining unit k next, which starts no earlier than its chain, the set-up and the present allow;
+ * the least of these over k, beyond the duals, will be spent. The residual bound (residual_bound.h) assigns the
+ * remaining tasks again, which leaves an eighth to a half of the nodes.
  *
- * Dominance compares, all to be no later: the present; the starts of the last tasks of devices (devices of a class in
- * the order of their last task: they are interchangeable); the times at which jobs become ready (not before the
- * present) or, when they are done, ended; in sums of ends, the earliest ends of unfinished jobs, copies out included;
- * cost already caused; bytes over the bridge.
+ * A node dominates another if none of these is later or larger: the present; the starts of the last tasks of devices
+ * (devices of a class in the order of their last task, since they are interchangeable); the times at which unfinished
+ * jobs become ready (not before the present) and finished ones ended; for sums of ends, the earliest ends of unfinished
+ * jobs, copies out included; cost already caused; bytes over the bridge.
  */
 #include "planner/solve/exact/branch_bound.h"
 
@@ -114,7 +114,7 @@ static bool is_sum(const struct instance *in)
     return in->objective == OBJECTIVE_MEAN || in->objective == OBJECTIVE_WEIGHTED;
 }
 
-/* Returns the earliest end of an unfinished job, in sums of ends: an early task's copy out may end last. */
+/* Returns the earliest end of an unfinished job, for sums of ends: an early task's copy out may end last. */
 static int32_t least_end(const struct branch_search *s, const struct branch_node *node, uint32_t job)
 {
     int64_t rest = node->now + remaining(s, job, node->next[job]);
@@ -154,7 +154,7 @@ static void make_key(const struct branch_search *s, const struct branch_node *no
     }
 }
 
-/* Was there a node that can do all that this one can? If not, this one is kept. */
+/* Returns true if an earlier node can do everything that this one can. Otherwise remembers this node. */
 static bool dominated(struct branch_search *s, const struct branch_node *node)
 {
     struct branch_key key;
@@ -231,7 +231,7 @@ static bool too_many_bytes(const struct branch_search *s, uint64_t bytes)
     return s->in->objective == OBJECTIVE_MAKESPAN && bridge_bytes_ticks(s->in, bytes) > s->limit;
 }
 
-/* Can this node still be completed below the limit, as far as can be seen? */
+/* Returns true if this node cannot be completed below the limit. */
 static bool hopeless(const struct branch_search *s, const struct branch_node *node)
 {
     const struct instance *in = s->in;
@@ -317,7 +317,7 @@ static uint32_t list_choices(const struct branch_search *s, const struct branch_
     return count;
 }
 
-/* By how much the bytes of a node rise when a job's next task goes to a device. */
+/* Returns the bytes that a node gains when a job's next task goes to a device. */
 static uint64_t bytes_rise(const struct branch_search *s, const struct branch_node *node, uint32_t job, uint32_t device)
 {
     const struct instance *in = s->in;
@@ -373,7 +373,7 @@ static void keep_best(struct branch_search *s, const struct branch_node *node)
     memcpy(s->best, s->path, s->in->task_count * sizeof *s->path);
     *s->value = value;
     set_limit(s, value);
-    /* the compared nodes kept the old limit; their schedules may break the new one */
+    /* the compared nodes had the old limit; their schedules may break the new one */
     memset(s->heads, 0, s->head_count * sizeof *s->heads);
     s->record_count = 0;
 }
@@ -408,7 +408,7 @@ static void branch(struct branch_search *s, uint32_t depth)
 
 /* --- a run ----------------------------------------------------------------------------------- */
 
-/* Put the fixed steps, each when it can start in the order of the steps. */
+/* Places the fixed steps in their order, each as early as possible. */
 static uint32_t open_fixed(struct branch_search *s, const struct dispatch_step *steps)
 {
     const struct instance *in = s->in;

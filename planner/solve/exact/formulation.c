@@ -1,5 +1,5 @@
 /*
- * Shard schedules as mixed-integer programs: which instances are taken, and solving; see formulation.h.
+ * Shard schedules as mixed-integer programs: the instances that are accepted, and solving; see formulation.h.
  */
 #include "planner/solve/exact/formulation.h"
 

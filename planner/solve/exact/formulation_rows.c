@@ -273,7 +273,7 @@ static void add_disjunctive(struct formulation *f)
 
 /* --- time-indexed ---------------------------------------------------------------------------- */
 
-/* "Task k has started by t": a column within its window, 0 before it and 1 from its end on. */
+/* Returns the column "task k has started by t", within its window; before the window 0, after it 1. */
 static uint32_t started_by(const struct formulation *f, uint32_t k, int64_t t, double *constant)
 {
     const struct formulation_task *task = &f->tasks[k];

@@ -19,13 +19,13 @@ static uint32_t task_of(const struct formulation *f, const struct timetable_task
     return first + task->position;
 }
 
-/* Equal devices are told apart by the first tasks: number them in the order of the jobs. */
+/* Numbers equal devices in the order of the jobs of their first tasks. */
 static void renumber_devices(const struct formulation *f, uint32_t *where)
 {
     for (uint32_t k = 0, begun = 0; k < f->n; k++) {
         if (f->tasks[k].position > 0 || where[k] < begun) continue;
         uint32_t old = where[k], number = begun++;
-        for (uint32_t o = 0; o < f->n; o++) /* a swap: all others keep a number of their own */
+        for (uint32_t o = 0; o < f->n; o++) /* a swap, so that all others keep distinct numbers */
             where[o] = where[o] == old ? number : where[o] == number ? old : where[o];
     }
 }
@@ -102,7 +102,7 @@ static int64_t start_in(const struct formulation *f, const double *x, uint32_t k
     return at;
 }
 
-/* The device of each task: by paths, by x, or whichever is free. */
+/* Finds the device of each task: by paths, by x, or any free one. */
 static void find_devices(const struct formulation *f, const double *x, const struct formulation_schedule_ordered *order,
                          uint32_t *where)
 {

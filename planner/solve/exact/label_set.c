@@ -1,10 +1,10 @@
 /*
  * See label_set.h.
  *
- * Labels are packed: the times and tasks of a state, for the instance's numbers of jobs and devices. To find dominated
- * labels, labels are ordered by the tasks they have done and by the sum of the times at which their jobs are ready, so
- * that a dominating label comes before a dominated one. Each label is then compared with the kept labels before it:
- * first the times of jobs, which stand next to each other for that purpose, then the devices.
+ * Labels are packed: the times and tasks of a state, for the instance's numbers of jobs and devices. Labels are ordered
+ * by their finished tasks and by the sum of the times at which their jobs are ready, so that a dominating label comes
+ * before a dominated one. Each label is compared with the kept labels before it: first the times of jobs, which are
+ * stored next to each other for that purpose, then the devices.
  */
 #include "planner/solve/exact/label_set.h"
 
@@ -32,8 +32,8 @@ struct label_set_ranked {
     uint32_t at;
 };
 
-/* For a class of devices: most ticks by which a device is free later after the first task than after the second, and
- * ticks for which a device is not free after a task, for any remaining task. Row task_count: an empty device. */
+/* For a class of devices: the most ticks by which a device is free later after the first task than after the second,
+ * and the ticks for which a device is busy after a task, for any remaining task. Row task_count: an empty device. */
 struct freedom {
     int32_t more[TASKS_MAX + 1][TASKS_MAX + 1];
     int32_t longest[TASKS_MAX + 1];
@@ -44,7 +44,7 @@ struct label_set {
     struct freedom *freedom; /* (class_count) */
     unsigned char *labels;
     struct label_set_ranked *ranked; /* (label_max) */
-    quad *times;                     /* (label_max, quads): of the labels kept of a group */
+    quad *times;                     /* (label_max, quads): of the kept labels of a group */
     size_t label_bytes;
     uint32_t quads, count, label_max;
 };
@@ -184,7 +184,7 @@ static int compare_ranked(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Keep the labels of ranked[0 .. count), in the order in which they stand. */
+/* Keeps the labels of ranked[0 .. count), in their order. */
 static void keep_ranked(struct label_set *l, uint32_t count)
 {
     for (uint32_t r = 0; r < count; r++) l->ranked[r].key = l->ranked[r].at;
@@ -220,7 +220,8 @@ void label_set_bound(struct label_set *l, const struct lagrangian_bound *prices,
 
 /* --- dominance ------------------------------------------------------------------------------- */
 
-/* Is each device of y matched by one of x that is free no later for all that is left, and can end as well? */
+/* Returns true if each device of y has a device of x that is free no later for all remaining tasks, and can end as
+ * well. */
 static bool devices_match(const struct label_set *l, struct packed *x, struct packed *y, int64_t limit)
 {
     const struct task_net *net = l->net;
@@ -263,7 +264,7 @@ static void ready_times(const struct label_set *l, struct packed *p, int32_t *ti
     for (uint32_t i = 0; i < net->job_count; i++) times[i] = next[i] < net->first[i + 1] ? soon[i] : 0;
 }
 
-/* How late they may be ready in another one that can do the same: no later than here, or now. */
+/* Finds how late jobs may be ready in a label that can do the same: no later than here, or now. */
 static void ready_limits(const struct label_set *l, struct packed *p, int32_t *limits)
 {
     const struct task_net *net = l->net;
@@ -303,9 +304,9 @@ void label_set_reduce(struct label_set *l, int64_t limit, double until_s)
 {
     const struct task_net *net = l->net;
     size_t tasks_bytes = net->job_count * sizeof(uint16_t);
-    uint32_t kept = 0, group = 0; /* ranked[group .. kept): have done the same tasks */
+    uint32_t kept = 0, group = 0; /* ranked[group .. kept): the same finished tasks */
     quad limits[TASK_NET_JOBS_MAX / LANES + 1];
-    uint16_t done[TASK_NET_JOBS_MAX]; /* by the labels of the group: their next tasks */
+    uint16_t done[TASK_NET_JOBS_MAX]; /* finished tasks of the group: each job's next task */
     bool stopped = false;
     rank_labels(l);
     for (uint32_t r = 0; r < l->count; r++) {

@@ -3,8 +3,8 @@
  *
  * Why nothing is lost: take a schedule of makespan `limit` or less and its tasks in the order of their starts. With
  * each start as early as the order allows, but not before the previous start, no start is later, so the schedule is a
- * path through the label sets. Where a partial schedule on the path was dropped for another of the same set, that other
- * one can be completed in the same way, each task no earlier than the present of either. So an uncut pass with an empty
+ * path through the label sets. If a partial schedule on the path was dropped for another of the same set, the other one
+ * can be completed in the same way, each task no earlier than the present of either. So an uncut pass with an empty
  * last label set proves that no such schedule exists. A schedule from a last label set is only known to end within
  * `limit`, because dominance does not compare the ends of finished jobs; the next pass asks for less.
  */
@@ -23,20 +23,21 @@
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX };
 
-/* Widths of passes; size from which prices are fitted to a label set, and the number of its labels used for that. */
+/* Widths of passes; size of a label set from which prices are fitted to it, and the sample of labels used for that. */
 enum { WIDTH_MIN = 500, WIDTH_FACTOR = 8, CHOSEN_WIDTH = 10000, FIT_MIN = 3000, SAMPLE = 32, FIT_ROUNDS = 50 };
 
-/* Labels of all label sets for each of a label set's; and room for a label set's children, whatever the memory. */
+/* All label sets together, relative to one; least room for a label set's children, with any memory. */
 enum { HISTORY_SHARE = 4, LABELS_MIN = 2048 };
 
-/* Rounds of fitting before the first set, fewer where one takes long: (tasks^2 by ticks) in all, and of a label set. */
+/* Rounds of fitting before the first set; fewer if rounds take long: work (tasks^2 by ticks) in all, and of a label
+ * set. */
 enum { ROOT_ROUNDS = 300 };
 static const double root_work = 5e8, label_set_work = 5e7;
 
 struct label_side { /* forwards or mirrored */
     struct task_net *net;
     struct lagrangian_bound *prices;
-    bool known;     /* the prices were fitted before: to start from */
+    bool known;     /* prices were fitted before and are the start */
     bool fitted;    /* to the present limit */
     uint64_t nodes; /* of its last pass */
 };
@@ -48,7 +49,7 @@ struct label_search {
     struct label_setting_result *result;
     int64_t limit;
     struct label_set *sets[2];
-    struct label_step *history; /* of labels that were kept */
+    struct label_step *history; /* of kept labels */
     uint32_t label_max, history_count, history_max;
     bool cut, stopped;
 };
@@ -67,7 +68,7 @@ static bool out_of_time(struct label_search *s)
     return s->stopped;
 }
 
-/* Start the next task of job i on device g, if that can end in time. */
+/* Starts the next task of job i on device g. Returns false if it cannot end in time. */
 static bool put(const struct label_search *s, const struct task_net *net, const struct lagrangian_state *from,
                 uint32_t i, uint32_t g, struct lagrangian_state *to)
 {
@@ -136,7 +137,7 @@ static uint32_t rounds_of(const struct label_search *s, uint32_t most, double wo
     return rounds < most ? (uint32_t)rounds + 1 : most;
 }
 
-/* Fit the prices to a sample of the set, and look at all of it once more. */
+/* Fits the prices to a sample of the set, and evaluates all of the set again. */
 static void refit(struct label_search *s, const struct label_side *side, struct label_set *set)
 {
     struct lagrangian_state sample[SAMPLE];
@@ -156,7 +157,7 @@ static void keep_history(struct label_search *s, struct label_set *set)
     }
 }
 
-/* All label sets, each cut to `width`; the last one, or NULL when time is up. */
+/* Makes all label sets, each cut to `width`. Returns the last one, or NULL if time is up. */
 static struct label_set *pass(struct label_search *s, const struct label_side *side, uint32_t width)
 {
     const struct task_net *net = side->net;
@@ -218,7 +219,7 @@ static enum status keep_best(struct label_search *s, const struct label_side *si
     return STATUS_OK;
 }
 
-/* Prices for a new limit, to come back to; false: they prove that there is nothing within it. */
+/* Fits prices to a new limit. Returns false if they prove that no schedule is within it. */
 static bool fit_root(struct label_search *s, struct label_side *side)
 {
     uint32_t most = side->known ? ROOT_ROUNDS / 4 : ROOT_ROUNDS;
@@ -230,7 +231,7 @@ static bool fit_root(struct label_search *s, struct label_side *side)
     return lagrangian_bound_slack(side->prices, &root) >= 0;
 }
 
-/* Ask for less than the best known value; all prices are to be fitted again. */
+/* Lowers the limit below the best known value; all prices must be fitted again. */
 static void lower_limit(struct label_search *s, struct label_side *sides, uint32_t side_count, int64_t value)
 {
     s->limit = value - 1;
@@ -241,7 +242,7 @@ static void lower_limit(struct label_search *s, struct label_side *sides, uint32
     }
 }
 
-/* Passes of growing width: from both sides first, then from the one that had less to look at. */
+/* Runs passes of growing width: from both sides first, then from the side with fewer nodes. */
 static enum status search(struct label_search *s, struct label_side *sides, uint32_t side_count,
                           struct dispatch_step *steps, int64_t *value, struct error *err)
 {

@@ -7,8 +7,8 @@
  * hopeless. The duals rise towards that cost path by path, so most hopeless nodes are recognised before the assignment
  * is complete.
  *
- * A node keeps the duals of columns and the matching, by the numbers of tasks; the duals of rows are the least that
- * columns leave. A device's row has the number of its last task.
+ * A node keeps the duals of columns and the matching, by the numbers of tasks; the duals of rows follow from the
+ * columns. A device's row has the number of its last task.
  */
 #include "planner/solve/exact/residual_bound.h"
 
@@ -39,7 +39,7 @@ struct residual_bound {
     int32_t distance[RESIDUAL_BOUND_TASKS_MAX][RESIDUAL_BOUND_TASKS_MAX];
     struct kept *kept;                     /* (n + 1) */
     /* of the present node */
-    uint32_t side, left;                   /* rows; the first rows of these, which are tasks */
+    uint32_t side, left;                   /* rows; the first rows, which are tasks */
     uint16_t rows[SIDE_MAX], columns[SIDE_MAX]; /* their numbers */
     int32_t cost[SIDE_MAX][SIDE_MAX];
     int64_t row[SIDE_MAX], column[SIDE_MAX];
@@ -114,7 +114,7 @@ void residual_bound_destroy(struct residual_bound *b)
 
 /* --- the problem of a node ------------------------------------------------------------------- */
 
-/* When a task can start if it is the next one of this device; `soon`: no earlier anywhere. */
+/* Returns when a task can start if it is the next one of this device; `soon`: the earliest start anywhere. */
 static int64_t next_start(const struct residual_bound *b, const struct branch_node *node, uint32_t device,
                           uint32_t task, int64_t soon)
 {
@@ -167,7 +167,7 @@ static void state_problem(struct residual_bound *b, const struct branch_node *no
     }
 }
 
-/* Feasible duals, and a matching of pairs without reduced cost; returns the sum of the duals. */
+/* Makes feasible duals and a matching of pairs without reduced cost. Returns the sum of the duals. */
 static int64_t begin(struct residual_bound *b, const struct kept *parent)
 {
     int64_t sum = 0;
@@ -197,7 +197,7 @@ static int64_t begin(struct residual_bound *b, const struct kept *parent)
     return sum;
 }
 
-/* Match row `r` by the shortest path; returns by how much the sum of the duals rises. */
+/* Matches row `r` by the shortest path. Returns the rise of the sum of the duals. */
 static int64_t augment(struct residual_bound *b, uint32_t r)
 {
     int64_t distances[SIDE_MAX];

@@ -10,8 +10,8 @@
 #include "base/random.h"
 #include "base/try.h"
 
-/* As `in` but for `classes_more`, which the caller fills; jobs stand in the order order[] (NULL: the
- * same). Not finished. */
+/* Copies `in`, with `classes_more` classes that the caller fills, and jobs in the order order[] (NULL: unchanged).
+ * Not finished. */
 static enum status copy(const struct instance *in, uint32_t classes_more, const uint32_t *order,
                         struct instance *out, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* See instance_io.h. Units are read as they stand, then brought into the order of "after". */
+/* See instance_io.h. Units are read in the file's order, then sorted by "after". */
 #include "planner/solve/instance/instance_io.h"
 
 #include <math.h>
@@ -105,7 +105,7 @@ static enum status read_unit(struct instance_reader *r, const json_t *array, siz
     return json_object_close(&object, r->err);
 }
 
-/* Bring the units of a job into the order that "after" asks for. */
+/* Sorts the units of a job by "after". */
 static enum status order_units(struct instance_reader *r, const json_t *array, uint32_t job)
 {
     struct instance *out = r->out;
@@ -183,7 +183,7 @@ static enum status read_job(struct instance_reader *r, const json_t *array, size
     return order_units(r, units, (uint32_t)index);
 }
 
-/* How many units each job has, before anything is made for them. */
+/* Counts the units of each job before anything is allocated for them. */
 static enum status count_units(struct instance_reader *r, const json_t *jobs, uint64_t *total, uint32_t *most)
 {
     *total = 0;

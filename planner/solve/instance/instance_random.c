@@ -11,7 +11,7 @@ const char *const instance_family_names[FAMILY_COUNT] = {
     "compute", "hidden", "tight", "copy", "homogeneous", "heterogeneous", "few-long", "many-short",
     "bridge"};
 
-enum { BRIDGE_BYTES_PER_TICK = 64 }; /* that a copy moves */
+enum { BRIDGE_BYTES_PER_TICK = 64 }; /* of a copy */
 
 struct instance_draw {
     uint64_t key, counter;
@@ -28,7 +28,7 @@ static int64_t draw_scaled(struct instance_draw *draw, int64_t value, double low
     return (int64_t)((double)value * factor + 0.5);
 }
 
-/* Copies as a share of the forward pass. */
+/* Returns the length of copies as a share of the forward pass. */
 static void copy_share(enum instance_family family, double *low, double *high)
 {
     *low = family == FAMILY_TIGHT ? 0.6 : family == FAMILY_COPY ? 1.5 : 0.3;
@@ -74,7 +74,7 @@ static void fill_fig7(struct instance *in, struct instance_draw *draw, uint32_t 
     in->compute[job] = ms / units;
 }
 
-/* A bridge that is as good as always the narrowest place, however the work is divided. */
+/* Sets a bridge that is nearly always the bottleneck, however the work is divided. */
 static void set_bridge(struct instance *in, struct instance_draw *draw)
 {
     int64_t area = 0, longest = 1;
@@ -87,7 +87,7 @@ static void set_bridge(struct instance *in, struct instance_draw *draw)
     }
     area /= in->classes[0].device_count;
     int64_t busy = draw_scaled(draw, area > longest ? area : longest, 0.9, 1.4);
-    in->bridge_bytes_per_tick = 1; /* so that what must cross it is known */
+    in->bridge_bytes_per_tick = 1; /* so that the bytes that must cross it are known */
     in->bridge_bytes_per_tick = 1 + bridge_bytes_least(in) / (uint64_t)busy;
 }
 
@@ -102,7 +102,7 @@ enum status instance_random(const struct instance_random *options, struct instan
                             struct error *err)
 {
     struct instance in = {0};
-    /* the first eight families have numbers of their own, which later ones must not change */
+    /* the first eight families have keys of their own, which later families must not change */
     uint64_t key = options->seed * 8 + options->family % 8;
     struct instance_draw draw = {options->family < 8 ? key : random_mix(key), 0};
     bool fig7 = options->family == FAMILY_HOMOGENEOUS || options->family == FAMILY_HETEROGENEOUS;

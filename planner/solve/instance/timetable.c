@@ -56,8 +56,7 @@ int64_t dispatch_start(const struct dispatch *d, uint32_t job, uint32_t device)
         return in_ticks > j->ready ? in_ticks : j->ready;
     }
     int64_t free = last->start + instance_setup(in, last->unit, unit, in->device_class[device]);
-    /* the last task of this device is the job's last one, if it is the job's at all and the job has
-     * not been elsewhere since */
+    /* the last task of this device is the job's last one, if the job has not been elsewhere since */
     int64_t ready = last->job == job && j->device == device ? j->ended : j->ready;
     return free > ready ? free : ready;
 }

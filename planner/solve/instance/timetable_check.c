@@ -2,8 +2,7 @@
  * See timetable_check.h. The rules are written out again here, from the sentences of instance.h and without its
  * functions: a mistake in either shows as a complaint.
  *
- * One table says for each task where it runs and which task precedes it on its device; then each task is checked by
- * itself.
+ * One table has the device of each task and the previous task there; then each task is checked by itself.
  */
 #include "planner/solve/instance/timetable_check.h"
 

@@ -89,7 +89,7 @@ bool milp_feasible(const struct milp *milp, const double *x)
         for (size_t t = milp->rows[r].first_term; t < milp_row_end(milp, r); t++) {
             double part = milp->terms[t].value * x[milp->terms[t].column];
             sum += part;
-            /* a binary may be off by 1e-5, and its coefficient makes more of that */
+            /* a binary may be off by 1e-5, which its coefficient magnifies */
             magnitude += fabs(part) + 10 * fabs(milp->terms[t].value);
         }
         double slack = tolerance * magnitude;

@@ -1,12 +1,11 @@
 /*
- * GLPK. Everything here runs in a child process (milp_solve.c): GLPK ends the process on misuse and
- * prints where it likes, so none of its functions is called in ours.
+ * GLPK. This file runs in a child process (milp_solve.c): GLPK ends the process on misuse and prints where it likes, so
+ * none of its functions is called in our process.
  *
- * When one of GLPK's internal checks fails, which its cuts provoke now and then (5.0 asks itself for a
- * problem of no columns), the program is solved again without cuts and presolver; when there is nothing
- * to leave out, the error hook reports and leaves. Messages go nowhere. Bounds and solutions are reported from the
- * callback, as they come. A start solution is handed over when GLPK first asks for a heuristic one;
- * GLPK would take any vector there without looking, so it has been checked before.
+ * Its cuts now and then make one of GLPK's internal checks fail (5.0 asks itself for a problem of no columns). Then the
+ * program is solved again without cuts and presolver; if nothing is left to leave out, the error hook reports and
+ * exits. Messages are dropped. The callback reports bounds and solutions as they come. A start solution is passed when
+ * GLPK first asks for a heuristic one; GLPK accepts any vector there, so it was checked before.
  */
 #include <errno.h>
 #include <glpk.h>
@@ -80,8 +79,8 @@ struct milp_glpk_child {
     uint64_t nodes;
     double bound;
     double *x; /* (columns + 1) */
-    char message[80]; /* the last one that says more than where in GLPK it was found */
-    bool plainer;     /* there is a plainer way left to solve it */
+    char message[80]; /* the last message that says more than a place in GLPK */
+    bool plainer;     /* a plainer way to solve it is left */
     jmp_buf gave_up;
 };
 
@@ -100,7 +99,7 @@ static int on_message(void *info, const char *text)
     struct milp_glpk_child *child = info;
     if (strncmp(text, "Error detected", strlen("Error detected")) != 0)
         snprintf(child->message, sizeof child->message, "%.*s", (int)strcspn(text, "\n"), text);
-    return 1; /* printed, as far as GLPK is to know */
+    return 1; /* printed, as far as GLPK knows */
 }
 
 static void hook(struct milp_glpk_child *child)
@@ -116,7 +115,7 @@ static void report_solution(const struct milp_glpk_child *c)
     milp_glpk_send(c->pipe, c->x + 1, c->milp->column_count * sizeof *c->x);
 }
 
-/* Returns the proven bound. Nodes that are no better than the best solution stay in the tree for a while. */
+/* Returns the proven bound. Nodes no better than the best solution stay in the tree for a while. */
 static double proven_bound(glp_tree *tree, int best)
 {
     double bound = glp_ios_node_bound(tree, best);
@@ -182,8 +181,8 @@ static void report_duals(const struct milp_glpk_child *c, bool optimal)
     }
 }
 
-/* The variants, each from the basis of the one before: only bounds change, so that it stays dual
- * feasible. Columns come back to their own bounds for the next one. */
+/* Solves the variants, each from the basis of the previous one: only bounds change, so the basis stays dual
+ * feasible. Columns return to their own bounds for the next variant. */
 static void solve_variants(const struct milp_glpk_child *c, glp_smcp *how)
 {
     const struct milp_options *options = c->options;

@@ -1,11 +1,10 @@
 /*
- * Depth first through the settings of the listed columns: relax, give up what costs more than the cutoff,
- * hold what cannot be otherwise within it (by its reduced cost), decide on the column that is likely to
- * cost most either way (by what deciding on it has cost; where all are whole, on the cheapest), and at last
- * tell the setting. Every program starts from the basis of the one before.
+ * Depth first through the settings of the listed columns: solve the relaxation; give up if it costs more than the
+ * cutoff; fix the columns whose other value would (by their reduced cost); decide on the column that probably costs
+ * most either way (by the cost of earlier decisions; if all are whole, on the cheapest); and at last report the
+ * setting. Every program starts from the previous basis.
  *
- * Cutting each setting off by a row of its own, and letting GLPK go on, took three hundred times as long
- * for 78 of them.
+ * Excluding each setting by a row of its own, and letting GLPK go on, took three hundred times as long for 78 settings.
  *
  * Source: pseudo-costs, Benichou et al., Mathematical Programming 1 (1971).
  */
@@ -28,10 +27,10 @@ struct decision {
     int column;
     uint32_t held; /* before it */
     double value, was, objective; /* the column's and the program's before */
-    bool second;   /* the other value is gone through */
+    bool second;   /* the other value is done */
 };
 
-/* Rises of the objective by decisions on a column, relative to its distance from the value; down, up. */
+/* Rises of the objective by decisions on a column, relative to the distance of its value; down, up. */
 struct gains {
     double sum[2];
     uint32_t count[2];
@@ -40,7 +39,7 @@ struct gains {
 struct milp_listing {
     struct milp_glpk_listing *of;
     struct gains *gains;    /* (columns + 1) */
-    struct listing_held *held;      /* (listed_count) by decisions and reduced costs, in their order */
+    struct listing_held *held;      /* (listed_count) held by decisions and reduced costs, in order */
     struct decision *path;  /* (listed_count) */
     uint8_t *setting;       /* (listed_count) */
     uint32_t held_count, depth, told;
@@ -93,8 +92,7 @@ static void hold(struct milp_listing *l, int column, double value)
     glp_set_col_bnds(lp, column, GLP_FX, value, value);
 }
 
-/* Releases the columns held after the first `count`; each goes to the bound at which the basis is still dual
- * feasible. */
+/* Releases the columns held after the first `count`. Each goes to the bound at which the basis is dual feasible. */
 static void let_go(struct milp_listing *l, uint32_t count)
 {
     glp_prob *lp = l->of->lp;
@@ -123,7 +121,7 @@ static void hold_dear(struct milp_listing *l)
     }
 }
 
-/* A guess of what deciding on a column raises the objective by, in the way that raises it less. */
+/* Estimates the rise of the objective by a decision on a column, for the cheaper value. */
 static double guess(const struct milp_listing *l, int column, double x)
 {
     const struct gains *gains = &l->gains[column];
@@ -177,7 +175,7 @@ static void decide(struct milp_listing *l, int column)
     hold(l, column, next->value);
 }
 
-/* The other value of the deepest decision that has one left; false: there is none. */
+/* Returns to the deepest decision with another value left. Returns false if there is none. */
 static bool turn_back(struct milp_listing *l)
 {
     for (; l->depth > 0; l->depth--) {
@@ -192,7 +190,7 @@ static bool turn_back(struct milp_listing *l)
     return false;
 }
 
-/* MILP_INFEASIBLE: nothing is left; MILP_STOPPED: something may be. */
+/* Returns MILP_INFEASIBLE if no setting is left, MILP_STOPPED if some may be. */
 static enum milp_status go_through(struct milp_listing *l)
 {
     do {

@@ -1,14 +1,13 @@
 /*
- * Another solver, as a program: the model as an MPS file in a folder of its own, the program on it
- * until the limit, its solution file read back.
+ * Another solver, as a program: writes the model as an MPS file to a folder of its own, runs the program until the
+ * limit, and reads its solution file.
  *
  *     cbc, and files of any other name   FILE model.mps -sec SECONDS -solve -solution solution.txt
  *     highs, and files named so          FILE --time_limit SECONDS --solution_file solution.txt model.mps
  *
- * The solution of CBC begins with a line that says how it ended ("Optimal - objective value 12"),
- * then has a line "index name value cost" for each column that is not 0. That of HiGHS names its
- * sections ("Model status", "# Columns 12") and has a line "name value" for every column. A program of
- * one's own takes the arguments of CBC and writes either.
+ * CBC's solution begins with a line about its end ("Optimal - objective value 12"), then has a line "index name value
+ * cost" for each column that is not 0. HiGHS's solution names its sections ("Model status", "# Columns 12") and has a
+ * line "name value" for every column. A user's program gets the arguments of CBC and writes either form.
  */
 #include <math.h>
 #include <signal.h>
@@ -27,7 +26,7 @@
 
 enum { PATH_BYTES = 512, SOLUTION_BYTES_MAX = 1 << 30 };
 
-static const double grace_s = 1; /* to write the solution once its own limit has come */
+static const double grace_s = 1; /* to write the solution after its own limit */
 
 struct milp_program_folder {
     char path[PATH_BYTES], model[PATH_BYTES + 16], solution[PATH_BYTES + 16];
@@ -87,7 +86,7 @@ static bool ending(const char *line, enum milp_status *status)
     return false;
 }
 
-/* A line "[**] [index] name value [cost]"; false when it is none of a column. */
+/* Reads a line "[**] [index] name value [cost]". Returns false if it is not about a column. */
 static bool value_line(const struct milp_program_names *n, char *line, double *x)
 {
     char *words[6], *rest = NULL;

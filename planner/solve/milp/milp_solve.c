@@ -77,7 +77,7 @@ static bool receive_setting(const struct milp_options *options, struct milp_solv
     return true;
 }
 
-/* Returns whether the child came to an end of its own that it told. */
+/* Returns true if the child ended by itself and said so. */
 static bool follow(const struct milp *milp, const struct milp_options *options, struct milp_solve_reading *r,
                    struct milp_result *result, double *x, struct error *err)
 {
@@ -105,7 +105,7 @@ static bool follow(const struct milp *milp, const struct milp_options *options, 
                 return true;
             }
             if (!receive(r, result->duals + result->dual_count * rows, rows * sizeof *result->duals))
-                return false; /* half of them: not counted */
+                return false; /* an incomplete value */
             result->dual_count++;
             break;
         case MILP_REPORT_SETTING:

@@ -1,15 +1,15 @@
 /*
  * List schedules and the beam search over them; see beam_search.h.
  *
- * Slack makes partial schedules comparable. A schedule of makespan C has exactly devices * C - (sum of duals) of it. So
- * of partial schedules with equally many tasks, the one that has spent least slack can still end first, whatever tasks
- * it has done. Two other things make a partial schedule bad: a job whose remaining chain no longer fits below the best
- * known value (dropped at once), and remaining chains of very different lengths, which will leave devices idle at the
- * end. The priority, summed over the tasks done, works against the latter.
+ * Slack makes partial schedules comparable. A schedule of makespan C has exactly devices * C - (sum of duals) of it. Of
+ * partial schedules with equal numbers of tasks, the one that has spent least slack can end first, whatever its tasks.
+ * Two other things make a partial schedule bad: a job whose remaining chain no longer fits below the best known value
+ * (dropped at once), and remaining chains of very different lengths, which will leave devices idle at the end. The
+ * priority, summed over the finished tasks, prevents the latter.
  *
- * A beam keeps its states in two rows of dispatches that change places at each step, and an array of (parent, job,
- * device) per step from which the order is read back. Equal states that were reached in different orders (as when two
- * devices are served in either order) are recognised by a hash of their contents: a collision costs one candidate.
+ * A beam keeps its states in two rows of dispatches that swap at each step, and an array of (parent, job, device) per
+ * step from which the order is read back. Equal states reached in different orders (as when two devices are served in
+ * either order) are recognised by a hash of their contents: a collision costs one candidate.
  */
 #include "planner/solve/search/beam_search.h"
 
@@ -62,8 +62,8 @@ struct beam_search {
     uint32_t candidate_max;
     struct setup_table setups;
     double longest;         /* chain, in ticks */
-    int64_t *longer;        /* (unit_count, class_count) than on the fastest class; NULL: devices are all alike */
-    double *unsuited;       /* likewise: weighted time beyond the least of any class */
+    int64_t *longer;        /* (unit_count, class_count) longer than on the fastest class; NULL: devices are equal */
+    double *unsuited;       /* likewise: weighted time above the least of any class */
     uint64_t least_bytes;   /* over the bridge, of any schedule */
     double scale;           /* ticks of priority per tick of remaining time */
 };
@@ -95,10 +95,10 @@ static enum status make_remaining(struct beam_search *s, struct error *err)
 
 /* --- classes --------------------------------------------------------------------------------- */
 
-/* Share of the weighted time that a task takes beyond its time on the class which suits it best. */
+/* Weight of the time that a task takes beyond its time on its best class. */
 static const double unsuited_share = 0.5;
 
-/* By the weights of the bound a device that is slow for all tasks suits them as well as a fast one. */
+/* Weighted times are needed because a device that is slow for all tasks suits them as well as a fast one. */
 static enum status make_classes(struct beam_search *s, struct error *err)
 {
     const struct instance *in = s->in;
@@ -132,7 +132,7 @@ static inline size_t on_class(const struct beam_search *s, uint32_t unit, uint32
 /* In mean computations of a unit; the first is for the bound's own duals. */
 static const double softness[BEAM_SOFTNESS_COUNT] = {0, 0.04, 0.1};
 
-/* Made when it is first asked for; the bound's duals where memory has no room for another. */
+/* Returns a guide, made at the first use; the bound's duals if there is no memory for it. */
 static const struct set_up_guide *guide_of(struct beam_search *s, uint32_t which)
 {
     struct set_up_guide *guide = &s->guides[which];
@@ -221,7 +221,7 @@ static inline int64_t start_of(const struct beam_search *s, const struct dispatc
     return free > ready ? free : ready;
 }
 
-/* Ticks that the device idles or prepares beyond what the duals account for. */
+/* Returns the ticks that the device idles or prepares beyond the duals. */
 static int64_t slack_of(const struct beam_search *s, const struct dispatch *d, uint32_t unit,
                         uint32_t device, int64_t start)
 {
@@ -231,7 +231,7 @@ static int64_t slack_of(const struct beam_search *s, const struct dispatch *d, u
     return start - row - s->bounds->column[unit];
 }
 
-/* The same beyond what the guide expects. */
+/* Returns the same beyond the guide. */
 static double guided_of(const struct beam_search *s, const struct dispatch *d, uint32_t unit,
                         uint32_t device, int64_t start)
 {
@@ -257,7 +257,7 @@ static double urgency(const struct beam_search *s, uint32_t job, uint32_t next)
     }
 }
 
-/* The least value a schedule can have in which this job's next task starts then. */
+/* Returns the least value of a schedule in which this job's next task starts then. */
 static int64_t least_value(const struct beam_search *s, uint32_t job, uint32_t next, int64_t start)
 {
     int64_t end = start + s->remaining[s->first[job] + next];
@@ -266,7 +266,7 @@ static int64_t least_value(const struct beam_search *s, uint32_t job, uint32_t n
     return 0;
 }
 
-/* By how much the bytes rise when the job's next task goes to the device. */
+/* Returns the bytes that are added when the job's next task goes to the device. */
 static uint64_t bytes_rise(const struct beam_search *s, const struct dispatch *d, uint32_t job, uint32_t device)
 {
     const struct instance_unit *units = s->in->units;
@@ -294,7 +294,7 @@ struct beam_run {
     struct beam_search *s;
     int64_t bound;     /* on the objective */
     uint32_t count;    /* candidates */
-    double tick_per_byte; /* what a byte more over the bridge counts */
+    double tick_per_byte; /* weight of a byte over the bridge */
 };
 
 static void add_candidate(struct beam_run *r, uint32_t parent, uint32_t job, uint32_t device)
@@ -319,7 +319,7 @@ static void add_candidate(struct beam_run *r, uint32_t parent, uint32_t job, uin
     }
     double guided = from->guided + guided_of(s, d, unit, device, start);
     if (r->rule->idling > 0) guided += r->rule->idling * (double)(start - free_for(s, d, unit, device));
-    /* another device may be worth waiting for */
+    /* waiting for another device may pay */
     if (r->rule->patient && least > r->bound) guided += (double)(least - r->bound);
     if (rise > 0) guided += r->tick_per_byte * (double)rise;
     s->candidates[r->count++] = (struct beam_candidate){guided - priority, guided, hash, from->bytes + rise, slack,
@@ -340,7 +340,7 @@ static int64_t free_at(const struct beam_search *s, const struct dispatch *d, ui
     return last->start + s->bounds->row[last->unit] + (s->longer ? s->longer[on_class(s, last->unit, device)] : 0);
 }
 
-/* The device that is free first and holds some job's next task; TIMETABLE_NONE: all is done. */
+/* Returns the device that is free first and holds some job's next task; TIMETABLE_NONE: all tasks are done. */
 static uint32_t first_free(const struct beam_search *s, const struct dispatch *d)
 {
     uint32_t best = TIMETABLE_NONE;
@@ -353,8 +353,8 @@ static uint32_t first_free(const struct beam_search *s, const struct dispatch *d
     return best;
 }
 
-/* Where the job's next task starts first, or ends first where devices differ; of equal ones where it spends least
- * slack. */
+/* Returns the device where the job's next task starts first, or ends first if devices differ; among equal ones the
+ * one with the least slack. */
 static uint32_t best_device(const struct beam_search *s, const struct dispatch *d, uint32_t job)
 {
     uint32_t best = TIMETABLE_NONE;
@@ -373,7 +373,8 @@ static uint32_t best_device(const struct beam_search *s, const struct dispatch *
     return best;
 }
 
-/* Where the job's next task moves least, of equal ones as soon as possible. */
+/* Returns the device where the job's next task moves the fewest bytes; among equal ones the one with the earliest
+ * start. */
 static uint32_t thrifty_device(const struct beam_search *s, const struct dispatch *d, uint32_t job)
 {
     uint32_t best = TIMETABLE_NONE;
@@ -419,7 +420,7 @@ static bool better(const struct beam_candidate *a, const struct beam_candidate *
     return a->job < b->job;
 }
 
-/* The `wanted` best candidates to the front (Hoare's quickselect). */
+/* Moves the `wanted` best candidates to the front (Hoare's quickselect). */
 static void select_best(struct beam_candidate *c, uint32_t count, uint32_t wanted)
 {
     uint32_t low = 0, high = count;
@@ -451,7 +452,7 @@ static bool seen_before(struct beam_search *s, uint64_t hash)
     }
 }
 
-/* Make the states of the next step from the best candidates; returns how many. */
+/* Makes the states of the next step from the best candidates. Returns their number. */
 static uint32_t advance(struct beam_run *r, uint32_t step, uint32_t width)
 {
     struct beam_search *s = r->s;

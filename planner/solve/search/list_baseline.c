@@ -13,17 +13,17 @@ struct baseline {
     const struct instance *in;
     struct dispatch *d;
     int64_t *remaining; /* (job_count): computation not yet started */
-    bool *taken;        /* (job_count): some device has picked it, and not started it */
+    bool *taken;        /* (job_count): a device has chosen it, and not started it */
     uint32_t *picked;   /* (device_count): TIMETABLE_NONE: nothing */
-    int64_t *event;     /* (device_count): tick at which it is free, or starts its picked task */
-    bool *waiting;      /* (device_count): found nothing; asked again when a task ends */
+    int64_t *event;     /* (device_count): tick at which it is free, or starts its chosen task */
+    bool *waiting;      /* (device_count): found no job; asked again when a task ends */
     struct dispatch_step *steps;
     uint32_t made;
     double until_s;
 };
 
-/* The longest remaining of the jobs that `device` may take at `now`; `own`: its job, also while it
- * runs. Ties go to `own`, then to the lowest index. */
+/* Returns the longest remaining job that `device` may choose at `now`; `own`: its job, even if it runs. Ties go to
+ * `own`, then to the lowest index. */
 static uint32_t longest(const struct baseline *b, uint32_t device, uint32_t own, int64_t now)
 {
     uint32_t best = TIMETABLE_NONE;
@@ -66,7 +66,7 @@ static uint32_t next_event(const struct baseline *b)
     return best;
 }
 
-/* `ahead`: pick the next job when a task starts; else when the device is free. Done in time? */
+/* `ahead`: choose the next job when a task starts; else when the device is free. Returns false if the time is over. */
 static bool run_baseline(struct baseline *b, bool ahead)
 {
     while (b->made < b->in->task_count) {
@@ -146,7 +146,7 @@ static int compare_sized(const void *a, const void *b)
     return (x->job > y->job) - (x->job < y->job);
 }
 
-/* The job's next task: where the one before it was, or where it starts first. */
+/* Returns the device for the job's next task: the previous task's, or the one where it starts first. */
 static uint32_t device_for(const struct instance *in, const struct dispatch *d, uint32_t job)
 {
     uint32_t unit = d->jobs[job].unit, best = d->jobs[job].device;

@@ -1,16 +1,15 @@
 /*
  * Local search; see local_search.h.
  *
- * The steps of the schedule stand in the order of their starts. The split (local_split.h) advances through them; at
- * each step, `at`, changes of this and the next steps are tried. Most ways across a split are as long as the makespan,
- * or nearly, so that hardly any change makes the longest shorter. The objective is therefore the sum over all ways of
- * exp((length - makespan) / sharpness).
+ * The schedule's steps are in the order of their starts. The split (local_split.h) advances through them; at each step,
+ * `at`, changes of this and the next steps are tried. Most ways across a split are nearly as long as the makespan, so
+ * hardly any change makes the longest shorter. The objective is therefore the sum over all ways of exp((length -
+ * makespan) / sharpness).
  *
  * Changes of the next steps (local_window.h) are tried at each step, and one more:
  *
- *     cross     two devices (of a class) exchange their futures from here on, which needs no dispatch.
- *               Steps after the front therefore name sequences and not devices, and a sequence gets its
- *               device when the front reaches it
+ *     cross     two devices (of a class) exchange their futures from here on, which needs no dispatch. So steps after
+ *               the front name sequences and not devices, and a sequence gets its device when the front reaches it
  *
  * Source: heads and tails of job shop moves, Taillard, "Parallel taboo search techniques for the job shop scheduling
  * problem", 1994; machines chosen as well, Mastrolilli and Gambardella, 2000; worsenings taken at random, Kirkpatrick,
@@ -29,14 +28,14 @@
 #include "planner/solve/instance/bridge_bytes.h"
 #include "planner/solve/search/local_window.h"
 
-/* Devices that one is crossed with at each step; waits that are not worth judging, by the sharpness. */
+/* Devices to cross with at each step; longest wait worth judging, in units of the sharpness. */
 enum { CROSSES_MAX = 8, PATIENCE = 4 };
 enum { WORSENINGS = 1024 };
 
-/* By how much estimates of what swaps add may be off, by one of their ends and by both. */
+/* Errors of estimated additions by swaps: of one end, and of both. */
 static const double end_error = 3, estimate_error = 0.3;
 
-/* The bridge's way counts 1/e of its weight when it is shorter by this number of mean copies. */
+/* The bridge's way counts 1/e of its weight if it is shorter by this number of mean copies. */
 static const double bridge_softness = 4;
 
 struct local_search_timed {
@@ -51,7 +50,7 @@ struct local_search {
     struct local_window *window;
     double worsenings[WORSENINGS]; /* exponentially distributed: quantiles */
     uint32_t at;    /* the first step after the split */
-    uint64_t bytes; /* moved up to there */
+    uint64_t bytes; /* moved before the split */
     double mean_copy; /* in ticks of the bridge */
 };
 
@@ -103,7 +102,7 @@ struct local_pass {
     uint64_t draws;
     uint32_t end; /* one past the last step within reach */
     int64_t patience;
-    double worst; /* that this change may add to the sum */
+    double worst; /* largest addition to the sum that is accepted */
 };
 
 static inline uint64_t draw(struct local_pass *w)
@@ -111,7 +110,7 @@ static inline uint64_t draw(struct local_pass *w)
     return random_mix(w->draws += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Returns the addition to the sum that is still accepted, by bits of a draw that no other function uses. */
+/* Returns the largest accepted addition to the sum, by bits of a draw that no other function uses. */
 static inline double worst_of(const struct local_search *s, const struct local_pass *w, uint64_t drawn)
 {
     return w->rule->temperature * s->worsenings[drawn / 16 % WORSENINGS];
@@ -123,8 +122,8 @@ static inline bool may_come(const struct local_search *s, const struct local_pas
     return j->ready <= local_window_place(s->window, s->at)->start + w->patience;
 }
 
-/* Returns the addition to the sum by the ways of step `at` + t only, when a task of `unit` runs there from `start` on
- * and its job goes on with step `next`, less the ways of the task that is there now. */
+/* Returns the addition to the sum by only the ways of step `at` + t, if a task of `unit` runs there from `start` on
+ * and its job goes on with step `next`; minus the ways of the current task. */
 static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t unit, uint32_t next, int64_t start)
 {
     const struct local_split *c = &s->split;
@@ -141,8 +140,8 @@ static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t un
     return sum;
 }
 
-/* Whether swapping the tasks of steps `at` and `at` + last may be taken, by an estimate of what their own ways
- * add: most swaps are hopeless, and judging them takes ten times as long. */
+/* Returns true if swapping the tasks of steps `at` and `at` + last may be accepted, by an estimate of their own
+ * ways: most swaps are hopeless, and judging them takes ten times as long. */
 static bool swap_hopeful(const struct local_search *s, const struct local_pass *w, uint32_t last)
 {
     const struct local_split *c = &s->split;
@@ -168,8 +167,8 @@ static bool swap(const struct local_search *s, struct local_pass *w, uint32_t la
     return true;
 }
 
-/* Whether a task of step `at` or `at` + last may go to another place, by its job's way from there: most are
- * hopeless. */
+/* Returns true if moving a task of step `at` or `at` + last may be accepted, by its job's way from there: most moves
+ * are hopeless. */
 static bool move_hopeful(const struct local_search *s, const struct local_pass *w, const struct local_change *change)
 {
     const struct local_split *c = &s->split;
@@ -191,7 +190,7 @@ static bool move_hopeful(const struct local_search *s, const struct local_pass *
     return local_split_weigh(c, ended + c->steps[moved->next_of_job].tail) - now <= w->worst + end_error;
 }
 
-/* One of the other changes. */
+/* Draws another change. */
 static bool draw_change(struct local_search *s, struct local_pass *w, struct local_change *change)
 {
     uint64_t r = draw(w);
@@ -208,7 +207,7 @@ static bool draw_change(struct local_search *s, struct local_pass *w, struct loc
     return move_hopeful(s, w, change);
 }
 
-/* Returns the weight of the way of the job of the device's last task. It depends on the device's next task where
+/* Returns the weight of the way of the job of the device's last task. It depends on the device's next task if
  * parameters would go through the host. */
 static float way_of_last(const struct local_search *s, const struct local_device *d)
 {
@@ -268,9 +267,9 @@ static void try_cross(struct local_search *s, struct local_pass *w, uint32_t g, 
 }
 
 /*
- * The device that the last step went to with each other one of its class; with some neighbours where there are many.
- * Each once: eight drawn at random, some of them twice and others not at all, left gaps 0.3 points larger (12 to 15
- * jobs on 8 devices, 250 passes).
+ * Tries to cross the device of the last step with each other one of its class, or with some neighbours if there are
+ * many. Each is tried once: drawing eight at random, with repetitions, left gaps 0.3 points larger (12 to 15 jobs on 8
+ * devices, 250 passes).
  */
 static void try_crosses(struct local_search *s, struct local_pass *w)
 {
@@ -314,7 +313,7 @@ static int compare_timed(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Steps in the order of their starts, with their tails; the front before the first. */
+/* Begins a pass: sorts steps by their starts, computes tails, and moves the front before the first step. */
 static void begin_pass(struct local_search *s, double sharpness)
 {
     const struct instance *in = s->split.in;

@@ -7,9 +7,9 @@
 #include "base/alloc.h"
 
 /* A job or device during a trial. An untouched one, or one that is again as without the change, has no state of its
- * own: it has the state of the place of its next step. */
+ * own but the state of the place of its next step. */
 struct trial_job {
-    uint64_t trial; /* that touched it last */
+    uint64_t trial; /* the last trial that touched it */
     bool differs;
     struct local_job now;
 };
@@ -21,14 +21,14 @@ struct trial_device {
 
 struct local_window {
     struct local_split *split;
-    uint32_t at, end; /* places are known of these */
+    uint32_t at, end; /* range of known places */
     struct local_place places[LOCAL_REACH_MAX]; /* of step t at t % LOCAL_REACH_MAX */
     struct local_job *rear_jobs; /* after `end` */
     struct local_device *rear_devices;
     struct trial_job *jobs;
     struct trial_device *devices;
     uint64_t trial;
-    uint64_t moved, spared; /* bytes that the trial copies in, and bytes that it no longer copies */
+    uint64_t moved, spared; /* bytes that the trial copies in, and bytes that it saves */
     uint32_t touched_jobs[2 * LOCAL_REACH_MAX + 2], touched_devices[LOCAL_REACH_MAX + 2];
     uint32_t touched_job_count, touched_device_count;
 };
@@ -162,7 +162,7 @@ static inline bool device_differs(const struct local_window *w, uint32_t device)
     return w->devices[device].trial == w->trial && w->devices[device].differs;
 }
 
-/* A job's next task goes to a device, which hold it; false: it does not. */
+/* Dispatches a job's next task to a device. Returns false if that does not hold it. */
 static inline bool put(struct local_window *w, uint32_t job, struct local_job *j, uint32_t device,
                        struct local_device *d)
 {
@@ -262,8 +262,8 @@ static inline uint32_t last_of_device(const struct local_split *c, uint32_t devi
 }
 
 /*
- * A job that is as it was, but whose device may not be: it counts its parameters' way through the host only when
- * its next task does not follow it there.
+ * Updates a job that is unchanged but whose device may not be: its parameters' way through the host counts only if its
+ * next task does not follow it there.
  */
 static void touch_host(struct local_window *w, uint32_t job, uint32_t last)
 {
@@ -280,7 +280,8 @@ static void touch_host(struct local_window *w, uint32_t job, uint32_t last)
     if (now.ready != now.ended) own_job(w, job, &now);
 }
 
-/* The bytes of a device's next step after the changed ones; `before`: its last one of these without the change. */
+/* Counts the bytes of a device's next step after the changed ones; `before`: its last changed step without the
+ * change. */
 static void count_next(struct local_window *w, uint32_t device, uint32_t before, uint32_t next)
 {
     const struct local_split *c = w->split;
@@ -329,7 +330,7 @@ bool local_window_judge(struct local_window *w, const struct local_change *chang
         before = last_of_job(c, job, last, &job_next[i]);
         sum -= before == TIMETABLE_NONE ? c->jobs[job].way : place_at(w, before)->job_way;
     }
-    for (uint32_t i = 0; i < w->touched_device_count && sum <= worst; i++) { /* ways are no less than 0 */
+    for (uint32_t i = 0; i < w->touched_device_count && sum <= worst; i++) { /* ways are at least 0 */
         uint32_t device = w->touched_devices[i];
         if (w->devices[device].differs) sum += device_way(c, &w->devices[device].now, device, device_next[i]);
     }
@@ -354,7 +355,7 @@ bool local_window_judge(struct local_window *w, const struct local_change *chang
 
 /* --- carrying out ---------------------------------------------------------------------------- */
 
-/* Steps `at` .. `at` + last with the change; they name devices. */
+/* Lists steps `at` .. `at` + last with the change; they name devices. */
 static void list_changed(const struct local_window *w, const struct local_change *change, struct dispatch_step *out)
 {
     const struct local_step *steps = w->split->steps + w->at;

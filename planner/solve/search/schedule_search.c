@@ -2,27 +2,25 @@
  * The anytime search; see schedule_search.h.
  *
  * Each iteration depends only on its number and the seed, except that local search under a time limit cools down within
- * it. The first iterations are list schedules over a range of priorities, without and with a look at every device. Then
+ * it. The first iterations are list schedules over a range of priorities, with and without a look at every device. Then
  * these alternate:
  *
  *     beam     whole schedules, four times as wide in each round, within memory and time
- *     passes   list schedules under perturbed priorities, based on the best or on equal ones. Much noise
- *              lets some jobs run ahead: jobs in step all want copies at the same time, above all at the
- *              start, when forward passes hide few of them
+ *     passes   list schedules under perturbed priorities, based on the best or on equal ones. Much noise lets some jobs
+ *              run ahead: jobs in step all want copies at the same time, above all at the start, when forward passes
+ *              hide few of them
  *     ends     the last tasks of the best schedule made again
  *
  * Three iterations of a small instance go to narrow label sets (label_setting.h): a beam with bounds for the rest of
  * the schedule.
  *
- * Up to ANNEAL_TASKS_MAX tasks, three iterations of four anneal the best schedule: local search (local_search.h) that
- * accepts worsenings at first and fewer of them from pass to pass. It takes the place of a beam, passes or an end.
- *
- * For more tasks with a gap by copies after the first list schedules, local search (local_search.h) follows instead,
- * from the best of them on. It accepts worsenings at first, and fewer of them towards the end of the iterations or the
- * time (simulated annealing).
+ * Up to ANNEAL_TASKS_MAX tasks, three iterations of four anneal the best schedule instead: local search
+ * (local_search.h) that accepts fewer worsenings from pass to pass. With more tasks, if copies leave a gap after the
+ * first list schedules, local search follows from the best of them on and cools down until the iterations or the time
+ * end.
  *
  * Priorities count in mean computations of a task. The best priority for an instance is not known in advance, so each
- * round tries another one, and every second time the best so far. The same holds for the guides (set_up_guide.h).
+ * round tries another one, and every second time the best so far; likewise for the guides (set_up_guide.h).
  */
 #include "planner/solve/search/schedule_search.h"
 
@@ -44,18 +42,18 @@
 /* In mean computations. */
 static const double priorities[] = {0.8, 51.2, 3.2, 12.8, 51.2, 0.2, 0.05};
 
-/* Where a bridge is shared: the worth of its ticks (beam_rule.thrift). */
+/* Worth of a shared bridge's ticks (beam_rule.thrift). */
 static const double thrifts[] = {1, 0, 4, 0.3};
 
 enum { PASSES = 120, ENDS = 12, WIDTH_MAX = 512 };
-/* Ends with at most EXACT_TASKS tasks go to branch and bound, with more nodes where the instance has few tasks. */
+/* Ends with at most EXACT_TASKS tasks go to branch and bound, with more nodes if the instance has few tasks. */
 enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 20000 };
 
-/* The iterations that run label setting, where all tasks are few: of which width, and with which share of fitting. */
+/* The iterations that run label setting if there are few tasks: their widths and shares of fitting. */
 enum { LABELS_COUNT = 3, LABELS_NODES = 800 /* by the width */ };
 static const size_t labels_bytes = 64 << 20;
-/* With all rounds of fitting prices and 500 labels the first of them took 3 s to 30 s of a processor for 45 tasks on
- * two classes of devices; so it took all the time of a short search. */
+/* With all rounds of fitting and 500 labels the first of them took 3 s to 30 s of a processor for 45 tasks on two
+ * classes of devices, which is too long for a short search. */
 static const struct {
     uint32_t at, width;
     double fit_share;
@@ -65,15 +63,15 @@ static const struct {
 static const double work_max = 2e7;
 static const double end_work = 1e6; /* work of making an end again */
 static const double first_noise = 0.35;
-static const double quick_work = 2e7; /* tasks by jobs: LRTF is then done whatever the time */
-static const double opening_share = 0.2; /* of the time, where local search is to follow */
+static const double quick_work = 2e7; /* tasks by jobs: LRTF runs regardless of the time */
+static const double opening_share = 0.2; /* of the time, before local search */
 
 /* Staggered list schedules: the longest lead, in chains; the priority as above. */
 static const struct {
     double lead, priority;
 } staggerings[] = {{0.7, 3.2}, {0.5, 3.2}, {1, 0.8}};
 
-/* Local search: from which gap on; in mean computations; in the unit of local_rule. */
+/* Local search: least gap; in mean computations; in the unit of local_rule. */
 static const double local_gap = 0.01;
 static const double sharpness_first = 0.2, sharpness_last = 0.06; /* smaller as it cools */
 static const double sharpness_few = 0.16;
@@ -88,21 +86,22 @@ struct schedule_search {
     const struct instance_bounds *bounds;
     const struct schedule_search_options *options;
     struct beam_search *beam;
-    struct dispatch_step *steps, *trial; /* the best; being made */
+    struct dispatch_step *steps, *trial; /* the best; the current one */
     int64_t value, bound;
     double mean;          /* computation of a task */
-    double best_priority; /* of what made the best */
-    double *weights, *best_weights; /* (job_count) of priorities: of this run, of what made the best */
+    double best_priority; /* of the run that made the best */
+    double *weights, *best_weights; /* (job_count) priorities: of this run, of the run that made the best */
     uint32_t best_softness;
     double best_thrift;
     bool best_every;
-    bool copies;          /* without any, slack tells partial schedules apart too late for beams */
+    bool copies;          /* without copies, slack distinguishes partial schedules too late for beams */
     struct local_search *local; /* NULL: not begun */
     uint32_t local_first;       /* the iteration that was its first pass */
-    double started_s, local_started_s, local_pass_s; /* all; the first pass of local search; and what that took */
+    double started_s, local_started_s, local_pass_s; /* start of all; start of the first pass of local search;
+                                                        duration of that pass */
     double *leads;        /* (job_count) */
-    bool few;             /* tasks, for a makespan: annealed */
-    bool many;            /* tasks, with copies, for a makespan: what staggered jobs and local search are for */
+    bool few;             /* few tasks, for a makespan: annealed */
+    bool many;            /* many tasks, with copies, for a makespan: staggered jobs and local search */
     uint32_t width_max;
     uint32_t iteration;
 };
@@ -129,7 +128,7 @@ static int compare_timed(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* The same schedule with its steps in the order of their starts. */
+/* Sorts steps by their starts. */
 static enum status sort_steps(const struct instance *in, struct dispatch_step *steps, struct error *err)
 {
     struct dispatch *d = NULL;
@@ -198,7 +197,7 @@ static double random_thrift(const struct schedule_search *s, uint64_t draw)
     return draw % 2 ? s->best_thrift : thrifts[draw / 2 % ARRAY_COUNT(thrifts)];
 }
 
-/* 1 to 0.01: much reorders jobs of different lengths, little only equal ones. */
+/* Returns noise from 1 to 0.01: much reorders jobs of different lengths, little only equal ones. */
 static double random_noise(uint64_t draw)
 {
     return ldexp(1, -(int)(draw / 16 % 8));
@@ -248,8 +247,8 @@ static bool local_search_pays(const struct schedule_search *s)
     return s->many && (double)(s->value - s->bound) > local_gap * (double)s->bound;
 }
 
-/* Returns the number of passes of local search, known after the first pass: the remaining iterations, or fewer if time
- * ends before. */
+/* Returns the number of passes of local search, known after the first pass: the remaining iterations, or fewer if
+ * time is short. */
 static double local_passes_most(const struct schedule_search *s, bool *timed)
 {
     double most = (double)(s->options->iterations - s->local_first);
@@ -268,8 +267,8 @@ static enum status begin_local_search(struct schedule_search *s, struct error *e
 }
 
 /*
- * The first pass accepts improvements only. Its time tells how many passes follow, which sets the first temperature;
- * from there they cool down.
+ * The first pass accepts only improvements. Its time gives the number of passes that follow, which sets the first
+ * temperature; from there they cool down.
  */
 static enum status run_local_pass(struct schedule_search *s, uint64_t draw, struct error *err)
 {
@@ -320,7 +319,7 @@ static enum status anneal(struct schedule_search *s, uint64_t draw, struct error
 /* --- the first list schedules ---------------------------------------------------------------- */
 
 /*
- * Lets some jobs run far ahead of others. Where forward passes hide consecutive copies badly, it pays to run backward
+ * Lets some jobs run far ahead of others. If forward passes hide consecutive copies badly, it pays to run backward
  * passes of some jobs during the forward passes of others as early as possible; jobs that start together stay in step.
  * Three in ten jobs have no lead, to leave work for the end.
  */
@@ -429,7 +428,7 @@ static enum status baselines(struct schedule_search *s, struct error *err)
     return STATUS_OK;
 }
 
-/* As wide as 64 MiB of nodes and one run of the cheapest kind allow. */
+/* Returns the width that 64 MiB of nodes and one run of the cheapest kind allow. */
 static uint32_t widest(const struct instance *in)
 {
     double tasks = in->task_count, width = (64 << 20) / 12.0 / tasks;
