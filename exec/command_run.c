@@ -16,7 +16,7 @@
 #include "exec/run/run.h"
 #include "exec/run/run_report.h"
 #include "exec/run/run_result.h"
-#include "models/job/job_files.h"
+#include "models/jobs/job_files.h"
 #include "planner/check/plan_io.h"
 #include "planner/policy/plan_executed.h"
 #include "planner/policy/policy_process.h"

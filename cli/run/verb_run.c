@@ -22,7 +22,7 @@
 #include "cli/process/cli_load.h"
 #include "cli/run/cli_run_report.h"
 #include "cli/ways/cli_predict_live.h"
-#include "models/job/job_files.h"
+#include "models/jobs/job_files.h"
 #include "planner/check/plan_io.h"
 #include "planner/plan_runnable.h"
 #include "planner/policy/policies.h"

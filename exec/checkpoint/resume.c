@@ -9,7 +9,7 @@
 
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
-#include "models/job/job_files.h"
+#include "models/jobs/job_files.h"
 
 /* Writes the weights of a complete job to `path`, from its checkpoint of a step. */
 static enum status write_complete(const char *folder, struct checkpoint_subject subject,

@@ -11,7 +11,7 @@
 #include "exec/run/run.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_storage.h"
-#include "models/job/job_files.h"
+#include "models/jobs/job_files.h"
 #include "planner/plan_runnable.h"
 
 static enum status refuse_job(const struct job *job, const char *reason, struct error *err)

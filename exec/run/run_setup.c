@@ -34,7 +34,7 @@
 #include "exec/state/run_storage.h"
 #include "models/cost/cost.h"
 #include "models/job/evaluation.h"
-#include "models/job/job_files.h"
+#include "models/jobs/job_files.h"
 #include "planner/policy/policy_process.h"
 
 enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };

@@ -44,7 +44,7 @@ struct run_options {
     const char *log_path;        /* JSON lines per minibatch; NULL: none; "-": standard output */
     bool log_goes_on;            /* append to the log, even if no job continues from a checkpoint: other jobs may
                                     have done so */
-    bool save_weights;           /* write each job's weights_out, or its partial path (models/job/job_files.h) if
+    bool save_weights;           /* write each job's weights_out, or its partial path (models/jobs/job_files.h) if
                                     the job is unfinished */
     const struct run_checkpoints *checkpoints; /* NULL: none; required when a job continues from a checkpoint */
     struct storage_options storage; /* only the folder is used; NULL: no storage */

@@ -1,5 +1,5 @@
 /*
- * Sizes of minibatches in other programs' terms, gradient accumulation among them: a part of models/job/job.c.
+ * Sizes of minibatches in other programs' terms, gradient accumulation among them: a part of models/jobs/job_read.c.
  *
  * Our "microbatches" count all replicas together. Other programs give the number that each replica adds up
  * (transformers, Accelerate, DeepSpeed: gradient_accumulation_steps) or the samples of a whole minibatch (DeepSpeed:

@@ -17,7 +17,7 @@
 #include "cli/explain/causes.h"
 #include "models/cost/collective.h"
 #include "models/job/job.h"
-#include "models/job/job_keys.h"
+#include "models/jobs/job_keys.h"
 #include "planner/plan.h"
 #include "planner/solve/instance/instance.h"
 #include "tests/support/support_schema.h"

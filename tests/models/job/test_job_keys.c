@@ -1,4 +1,4 @@
-/* models/job/job_keys.h: each key is parsed, and changes the fingerprint of plans and the identity of checkpoints as
+/* models/jobs/job_keys.h: each key is parsed, and changes the fingerprint of plans and the identity of checkpoints as
  * its row says. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "base/size.h"
 #include "exec/checkpoint/checkpoint_format.h"
 #include "models/job/job.h"
-#include "models/job/job_keys.h"
+#include "models/jobs/job_keys.h"
 #include "planner/plan.h"
 
 #define GPT2 "'network': 'gpt2-tiny-bytes', 'sequence': 32"
@@ -121,5 +121,5 @@ static void each_key_changes_what_its_row_says(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_key_changes_what_its_row_says)};
-    return cmocka_run_group_tests_name("models/job/job_keys.h", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("models/jobs/job_keys.h", tests, NULL, NULL);
 }

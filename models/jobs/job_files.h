@@ -1,6 +1,6 @@
 /* The files of a job: training data, outputs, and the names of unfinished weights. */
-#ifndef SPILLWAY_MODELS_JOB_JOB_FILES_H
-#define SPILLWAY_MODELS_JOB_JOB_FILES_H
+#ifndef SPILLWAY_MODELS_JOBS_JOB_FILES_H
+#define SPILLWAY_MODELS_JOBS_JOB_FILES_H
 
 #include <stdbool.h>
 

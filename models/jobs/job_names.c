@@ -1,5 +1,5 @@
 /* Open addressing, at most half full. See job_names.h. */
-#include "models/job/job_names.h"
+#include "models/jobs/job_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "models/job/job_files.h"
+#include "models/jobs/job_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
-#include "models/job/job_names.h"
+#include "models/jobs/job_names.h"
 
 const char *job_partial_path(const char *path, char out[JOB_PATH_BYTES])
 {

@@ -1,5 +1,5 @@
 /* See job_devices.h. The planner checks that the devices exist. */
-#include "models/job/job_devices.h"
+#include "models/jobs/job_devices.h"
 
 #include <inttypes.h>
 

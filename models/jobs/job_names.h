@@ -1,8 +1,8 @@
 /*
  * Finds a job by its name, or by the name of a file that it writes.
  */
-#ifndef SPILLWAY_MODELS_JOB_JOB_NAMES_H
-#define SPILLWAY_MODELS_JOB_JOB_NAMES_H
+#ifndef SPILLWAY_MODELS_JOBS_JOB_NAMES_H
+#define SPILLWAY_MODELS_JOBS_JOB_NAMES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
 #include "base/files/path.h"
 #include "base/json/json_out.h"
 #include "models/job/job.h"
-#include "models/job/job_devices.h"
+#include "models/jobs/job_devices.h"
 #include "models/job/learning_rate.h"
 
 static void write_schedule(const struct rate_schedule *s, struct json_out *out)

@@ -1,13 +1,13 @@
 /*
  * Every key of a job, and what else depends on it.
  *
- * A new key needs a row here: job.c stops at a key without one. The row says whether the key is part of a plan's
+ * A new key needs a row here: job_read.c stops at a key without one. The row says whether the key is part of a plan's
  * fingerprint (add_job() in planner/plan.c: simulator or executor act on it) and of the identity of a training in
  * checkpoints (checkpoint_identify() in exec/checkpoint/checkpoint.c: it changes the training). test_job_keys.c changes
  * each key and compares both with the row, and CONTRIBUTING.md lists the other places.
  */
-#ifndef SPILLWAY_MODELS_JOB_JOB_KEYS_H
-#define SPILLWAY_MODELS_JOB_JOB_KEYS_H
+#ifndef SPILLWAY_MODELS_JOBS_JOB_KEYS_H
+#define SPILLWAY_MODELS_JOBS_JOB_KEYS_H
 
 #include <stdbool.h>
 

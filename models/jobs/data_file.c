@@ -5,7 +5,7 @@
  *
  * Sources: the format's own specification in each case; safetensors: 8 bytes of header length, then '{"'.
  */
-#include "models/job/data_file.h"
+#include "models/jobs/data_file.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* Devices named by a job in files, "devices": [2, 3]: a part of models/job/job.c. */
-#ifndef SPILLWAY_MODELS_JOB_JOB_DEVICES_H
-#define SPILLWAY_MODELS_JOB_JOB_DEVICES_H
+/* Devices named by a job in files, "devices": [2, 3]: a part of models/jobs/job_read.c. */
+#ifndef SPILLWAY_MODELS_JOBS_JOB_DEVICES_H
+#define SPILLWAY_MODELS_JOBS_JOB_DEVICES_H
 
 #include "base/json/json_in.h"
 #include "models/job/job.h"

@@ -11,7 +11,7 @@
  *
  * Paths are made absolute here, because a plan may be carried out from another folder. Existing data files are opened
  * for their first bytes only: llm.c's .bin begins with a magic number while nanoGPT's holds bare tokens. Files of
- * other formats are refused (models/job/data_file.h), because a network would be trained on the bytes of their
+ * other formats are refused (models/jobs/data_file.h), because a network would be trained on the bytes of their
  * encoding. Bytes of a text are tokens only for networks of at most DATA_BYTE_VOCABULARY_MAX tokens, unless the job
  * says "tokens": "bytes".
  */
@@ -35,10 +35,10 @@
 #include "base/size.h"
 #include "base/text.h"
 #include "base/try.h"
-#include "models/job/data_file.h"
-#include "models/job/job_devices.h"
-#include "models/job/job_keys.h"
-#include "models/job/job_names.h"
+#include "models/jobs/data_file.h"
+#include "models/jobs/job_devices.h"
+#include "models/jobs/job_keys.h"
+#include "models/jobs/job_names.h"
 #include "models/job/learning_rate.h"
 #include "models/job/memory.h"
 #include "models/network/network_graph.h"
