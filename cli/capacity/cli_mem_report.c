@@ -9,6 +9,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/reports/cli_breakdown.h"
 #include "models/job/parallel_memory.h"
+#include "models/jobs/jobs_file.h"
 #include "models/network/network_t5.h"
 
 static const char *const verdict_names[FEASIBILITY_VERDICTS] = {

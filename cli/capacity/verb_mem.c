@@ -16,6 +16,7 @@
 #include "cli/common/cli_machine.h"
 #include "cli/ways/cli_planned.h"
 #include "cli/ways/cli_predict.h"
+#include "models/jobs/jobs_file.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_t5.h"
 #include "planner/capacity/what_if.h"

@@ -22,7 +22,7 @@
 #include "models/hardware/failures.h"
 #include "models/hardware/hardware.h"
 #include "models/hardware/prices.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "models/network/network.h"
 #include "planner/chain/chain_io.h"
 #include "planner/check/plan_io.h"

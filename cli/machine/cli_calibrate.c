@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "models/job/parallel.h"
+#include "models/jobs/jobs_file.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 

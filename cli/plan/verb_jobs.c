@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "base/try.h"
 #include "cli/common/cli.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "models/kernel/precision.h"
 #include "models/network/network.h"
 

@@ -7,6 +7,7 @@
 #include "base/try.h"
 #include "cli/common/cli_machine.h"
 #include "cli/common/cli_table.h"
+#include "models/jobs/jobs_file.h"
 #include "planner/parallel/pipeline/stage_partition.h"
 
 static const char *const methods[] = {"pipedream", "pipedream-sum", "balanced", NULL};

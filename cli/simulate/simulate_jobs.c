@@ -10,6 +10,7 @@
 #include "cli/ways/cli_candidate.h"
 #include "cli/ways/cli_saturn.h"
 #include "cli/ways/cli_ways.h"
+#include "models/jobs/jobs_file.h"
 #include "planner/strategy/planner.h"
 
 /* --- the contents of the file ---------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "models/hardware/hardware.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 

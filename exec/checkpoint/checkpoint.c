@@ -34,6 +34,7 @@
 #include "base/try.h"
 #include "exec/files/weights.h"
 #include "models/job/learning_rate.h"
+#include "models/jobs/jobs_file.h"
 
 enum { STEP_DIGITS = 10 }; /* digits of JOB_MINIBATCHES_MAX */
 

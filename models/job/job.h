@@ -238,17 +238,9 @@ struct job_set {
     uint32_t count;
 };
 
-/* Read jobs. The caller zeroes *out, and releases it with job_set_release() also after an error. */
-MUST_CHECK enum status job_set_read(const char *path, struct job_set *out, struct error *err);
-MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *value,
-                                     const char *folder, struct job_set *out, struct error *err);
-/* Writes jobs. Paths are relative to `folder` (base/files/path.h), or unchanged if it is NULL. */
-void job_set_write(const struct job *jobs, uint32_t count, const char *folder, struct json_out *out, const char *key);
 /* Returns the kind as named in files: sgd for sgd with momentum. */
 size_t optimizer_file_kind(const struct job_optimizer *optimizer);
 
-/* Writes the keys of a job's object "optimizer"; the caller may add further keys. */
-void optimizer_write_keys(const struct job_optimizer *optimizer, struct json_out *out);
 void job_set_release(struct job_set *set);
 
 #endif

@@ -337,6 +337,7 @@ static inline uint32_t parallel_slice_of_pass(const struct parallel *parallel, u
  */
 struct hardware;
 struct job;
+struct network;
 struct job parallel_slice(const struct job *job, uint32_t slice);
 
 /* Returns the same job without a copy when there are no slices: `job`, or *room. */
@@ -419,6 +420,9 @@ bool parallel_crosses(const struct job *job, uint64_t layer);
 
 /* Returns true when the layer's output is also compressed. */
 bool parallel_compresses(const struct job *job, uint64_t layer);
+
+/* Returns the number of layers that can be cut: blocks, or listed layers. */
+uint64_t parallel_pieces(const struct network *network);
 
 /* The layers of a run: [first, first + count). */
 struct parallel_layers {

@@ -3,7 +3,7 @@
 
 #include "base/files/path.h"
 #include "base/json/json_out.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "models/jobs/job_devices.h"
 #include "models/job/learning_rate.h"
 

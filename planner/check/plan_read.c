@@ -12,6 +12,7 @@
  *
  * Elements of rows: plan_reader.c. Units and their operations: plan_read_units.c.
  */
+#include "models/jobs/jobs_file.h"
 #include "planner/check/plan_io.h"
 
 #include <inttypes.h>

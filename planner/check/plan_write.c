@@ -37,6 +37,7 @@
  *
  * Cost: linear; only a buffer of lines is kept in memory.
  */
+#include "models/jobs/jobs_file.h"
 #include "planner/check/plan_io.h"
 
 #include <assert.h>

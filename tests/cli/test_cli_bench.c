@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/bench/cli_bench.h"
+#include "models/jobs/jobs_file.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 

@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_synonyms.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 
 /* --- options ---------------------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "models/job/memory.h"
 #include "tests/support/fuzz_reader.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/json/json_in.h"
 #include "base/json/json_out.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "planner/check/plan_check.h"
 #include "planner/check/plan_io.h"
 #include "planner/strategy/planner.h"

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json/json_out.h"
+#include "models/jobs/jobs_file.h"
 
 enum status support_network(const char *text, struct arena *arena, struct network *out,
                             struct error *err)

@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "cli/common/cli_parallel.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "tests/support/support_seed.h"
 
 static enum status parse_text(const char *text, struct job_set *jobs, struct error *err)

@@ -13,7 +13,7 @@
 #include "base/json/json_in.h"
 #include "base/size.h"
 #include "exec/checkpoint/checkpoint_format.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "models/jobs/job_keys.h"
 #include "planner/plan.h"
 

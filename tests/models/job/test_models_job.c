@@ -17,7 +17,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "models/job/evaluation.h"
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "tests/support/support_folder.h"
 #include "tests/support/support_models.h"
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "models/job/job.h"
+#include "models/jobs/jobs_file.h"
 #include "tests/support/sim/support_traces.h"
 #include "tests/support/support_models.h"
 

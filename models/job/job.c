@@ -1,0 +1,45 @@
+/* See job.h. */
+#include "models/job/job.h"
+
+#include <assert.h>
+
+#include "base/size.h"
+#include "base/text.h"
+#include "models/network/network_traits.h"
+
+const char *const data_format_names[] = {
+    [DATA_TEXT] = "text",
+    [DATA_LLMC] = "llmc",
+    [DATA_NANOGPT] = "nanogpt",
+    [DATA_NONE] = "none",
+    [DATA_CIFAR10] = "cifar10",
+    [DATA_IMAGES] = "images",
+};
+static_assert(ARRAY_COUNT(data_format_names) == DATA_FORMAT_COUNT, "a name per format");
+
+const char *const decay_rule_names[] = {[DECAY_MATRICES] = "matrices", [DECAY_ALL] = "all"};
+static_assert(ARRAY_COUNT(decay_rule_names) == DECAY_RULE_COUNT, "a name per rule");
+
+const char *const rate_schedule_names[] = {
+    [RATE_CONSTANT] = "constant", [RATE_LINEAR] = "linear", [RATE_COSINE] = "cosine"};
+static_assert(ARRAY_COUNT(rate_schedule_names) == RATE_SCHEDULE_COUNT, "a name per schedule");
+
+uint64_t job_batch_bytes(const struct job *job)
+{
+    const struct network *n = &job->network;
+    if (network_traits(n)->decoder) return job_samples(job) * (network_tokens(n, job->sequence) + 1) * sizeof(int32_t);
+    if (n->family == NETWORK_BERT) return job_samples(job) * 3 * job->sequence * sizeof(int32_t);
+    if (network_is_listed(n)) return 0;
+    return job_samples(job) * (1 + n->channels * n->image * n->image) * sizeof(float);
+}
+
+size_t optimizer_file_kind(const struct job_optimizer *optimizer)
+{
+    return optimizer->kind == OPTIMIZER_MOMENTUM ? OPTIMIZER_SGD : optimizer->kind;
+}
+
+void job_set_release(struct job_set *set)
+{
+    arena_release(&set->arena);
+    *set = (struct job_set){0};
+}

@@ -1,0 +1,58 @@
+/*
+ * For the files that read jobs only: a job between its keys and struct job.
+ *
+ *     job_draft_read()     takes the keys of "defaults", then those of the job
+ *     job_draft_resolve()  finds the network, makes paths absolute, fills in values that follow from others
+ *     job_draft_check()    checks what must fit together
+ */
+#ifndef SPILLWAY_MODELS_JOBS_JOB_DRAFT_H
+#define SPILLWAY_MODELS_JOBS_JOB_DRAFT_H
+
+#include "base/json/json_in.h"
+#include "models/job/job.h"
+
+/* A job as given in the file, before it is checked and its paths are resolved. */
+struct job_draft {
+    const struct json_input *in;
+    const json_t *object, *defaults; /* the job's own and the shared one; the latter may be NULL */
+    const char *name;                /* NULL: by number */
+    const json_t *network;
+    const char *data, *weights_in, *weights_out; /* NULL: not given */
+    const char *held_out;            /* "data" of "evaluate", likewise */
+    bool has_format, has_held_out_format;
+    const json_t *devices;           /* likewise */
+    uint64_t decoder_sequence;       /* 0: not given */
+    uint64_t image;                  /* pixels of a side; 0: the network's */
+    uint64_t count;                  /* 0: not given */
+    struct job job;                  /* numbers; sequence 0: not given */
+};
+
+/* A draft without any key. */
+extern const struct job_draft job_draft_empty;
+
+/* Returns the object that has `key`, for the position in a message. */
+const json_t *job_draft_giver(const struct job_draft *draft, const char *key);
+
+/* Takes the keys that a job and "defaults" share. */
+MUST_CHECK enum status job_draft_read(struct json_object *object, struct job_draft *draft, struct error *err);
+
+/* Checks the name before a number is added to it. */
+MUST_CHECK enum status job_draft_check_name(const struct job_draft *draft, struct error *err);
+
+MUST_CHECK enum status job_draft_resolve(struct job_draft *draft, const char *folder, struct arena *arena,
+                                         struct error *err);
+
+/* Checks a draft that is resolved. */
+MUST_CHECK enum status job_draft_check(const struct job_draft *draft, struct error *err);
+
+static inline bool job_draft_is_cifar10(const struct network *network)
+{
+    return network->channels == 3 && network->image == 32;
+}
+
+static inline bool job_draft_reads_images(const struct network *network)
+{
+    return network->family == NETWORK_VIT || network->family == NETWORK_CNN;
+}
+
+#endif

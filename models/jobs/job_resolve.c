@@ -1,0 +1,116 @@
+/*
+ * Fills in what a job does not say: the network itself, absolute paths, and values that follow from others.
+ *
+ * Paths are made absolute, because a plan may be carried out from another folder. A data file is opened for its first
+ * bytes only: llm.c's .bin begins with a magic number while nanoGPT's holds bare tokens.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files/path.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "models/jobs/job_draft.h"
+#include "models/network/network_graph.h"
+#include "models/network/network_t5.h"
+#include "models/network/network_traits.h"
+
+/* Returns true when the file begins with llm.c's magic; false also when it cannot be read. */
+static bool begins_as_llmc(const char *path)
+{
+    enum { MAGIC_GPT2 = 20240520, MAGIC_LLAMA3 = 20240801 };
+    struct stat info;
+    unsigned char bytes[4] = {0};
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not hold us up */
+    if (file < 0) return false;
+    bool whole = fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
+                 read(file, bytes, sizeof bytes) == (ssize_t)sizeof bytes;
+    close(file);
+    uint32_t magic = (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+                     (uint32_t)bytes[3] << 24;
+    return whole && (magic == MAGIC_GPT2 || magic == MAGIC_LLAMA3);
+}
+
+static uint32_t guess_format(const struct job *job, const char *path)
+{
+    const struct network *network = &job->network;
+    if (job_draft_reads_images(network)) return job_draft_is_cifar10(network) ? DATA_CIFAR10 : DATA_IMAGES;
+    if (!text_ends_in(path, ".bin") || job->byte_tokens) return DATA_TEXT;
+    return begins_as_llmc(path) ? DATA_LLMC : DATA_NANOGPT;
+}
+
+static enum status find_network(struct job_draft *draft, const char *folder, struct arena *arena,
+                                struct error *err)
+{
+    struct network *out = &draft->job.network;
+    if (json_is_object(draft->network))
+        return network_parse(draft->in, draft->network, "network", arena, out, err);
+    const json_t *from = job_draft_giver(draft, "network");
+    const char *text = json_string_value(draft->network), *path;
+    if (!text)
+        return json_fail_key(draft->in, from, "network", err,
+                             "'network' is neither a name or path nor an object");
+    TRY(path_absolute(folder, text, arena, &path, err));
+    return network_read_text(draft->in, from, text, path, arena, out, err);
+}
+
+static enum status resize_image(struct job_draft *draft, struct arena *arena, struct error *err)
+{
+    struct network *n = &draft->job.network;
+    struct error own = {0};
+    if (draft->image == 0 || (n->image == draft->image && job_draft_reads_images(n))) return STATUS_OK;
+    enum status status = network_for_image(n, draft->image, arena, n, &own);
+    if (status == STATUS_BAD_INPUT)
+        return json_fail_key(draft->in, job_draft_giver(draft, "image_size"), "image_size", err, "%s", own.text);
+    if (status) *err = own;
+    return status;
+}
+
+/* Takes "decoder_sequence". A value in "defaults" applies only to networks with an encoder. */
+static enum status set_decoder(struct job_draft *draft, struct error *err)
+{
+    struct error own = {0};
+    bool shared = !json_object_get(draft->object, "decoder_sequence");
+    if (draft->decoder_sequence == 0) return STATUS_OK;
+    if (network_set_decoder(&draft->job.network, draft->job.sequence, draft->decoder_sequence, &own) == STATUS_OK || shared)
+        return STATUS_OK;
+    return json_fail_key(draft->in, draft->object, "decoder_sequence", err, "%s", own.text);
+}
+
+static enum status settle_batch(struct job_draft *draft, struct error *err)
+{
+    struct error own = {0};
+    const char *key = job_batch_key(&draft->job.batch);
+    if (job_batch_settle(&draft->job, &own) == STATUS_OK) return STATUS_OK;
+    return json_fail_key(draft->in, job_draft_giver(draft, key), key, err, "%s", own.text);
+}
+
+enum status job_draft_resolve(struct job_draft *draft, const char *folder, struct arena *arena,
+                           struct error *err)
+{
+    struct job *job = &draft->job;
+    TRY(find_network(draft, folder, arena, err));
+    TRY(resize_image(draft, arena, err));
+    if (job->network.family == NETWORK_VIT)
+        job->sequence = network_tokens(&job->network, 0);
+    else if (job->sequence == 0 || job->network.family == NETWORK_CNN)
+        job->sequence = network_is_listed(&job->network) ? 1 : job->network.positions;
+    TRY(set_decoder(draft, err));
+    if (draft->data) {
+        TRY(path_absolute(folder, draft->data, arena, &job->data, err));
+        if (!draft->has_format) job->data_format = guess_format(job, job->data);
+    }
+    if (draft->weights_in)
+        TRY(path_absolute(folder, draft->weights_in, arena, &job->weights_in, err));
+    if (draft->weights_out)
+        TRY(path_absolute(folder, draft->weights_out, arena, &job->weights_out, err));
+    if (draft->held_out) {
+        TRY(path_absolute(folder, draft->held_out, arena, &job->evaluation.data, err));
+        if (!draft->has_held_out_format)
+            job->evaluation.data_format = draft->has_format && job->data_format != DATA_NONE
+                                              ? job->data_format
+                                              : guess_format(job, job->evaluation.data);
+    }
+    return settle_batch(draft, err);
+}
