@@ -272,15 +272,18 @@ static void keep_turns(const struct emitter *e, struct emit_turns *kept)
 static void emit_schedule(struct emitter *e, struct emission *on, struct emit_turns *kept)
 {
     const struct schedule *schedule = on->schedule;
-    const struct scheduled_cycle *cycle = schedule->cycles, *end = cycle + schedule->cycle_count;
-    uint32_t instances = 0;
+    uint32_t instances = 0, next_cycle = 0;
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
-        if (cycle < end && i == cycle->first) {
+        const struct scheduled_cycle *cycle = next_cycle < schedule->cycle_count ? &schedule->cycles[next_cycle] : NULL;
+        if (cycle && i == cycle->first) {
             keep_turns(e, kept);
             instances = e->plan->instance_count;
         }
         emit_scheduled(e, on, i);
-        if (cycle < end && i + 1 == cycle->end) emit_cycle(e, on, cycle++, kept, instances);
+        if (cycle && i + 1 == cycle->end) {
+            emit_cycle(e, on, cycle, kept, instances);
+            next_cycle++;
+        }
     }
 }
 
