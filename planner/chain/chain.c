@@ -52,8 +52,8 @@ enum { FLUID_TICKS = 64 };
 /*
  * A copy takes whole ticks, so in each of them it moves a little less than the link could. With the link's own rate,
  * the fluid program (chain_formulation.h) would lose the rounding of every copy. So bytes on a link are counted at the
- * rate of the slowest copy: then each copy fills its ticks, and none counts for more bytes than it has. Short copies,
- * which would slow all others, count for all their bytes instead.
+ * rate of the slowest copy: then each copy fills its ticks, and none counts for more bytes than it has. Short copies
+ * would slow all others; they count for all their bytes instead.
  */
 static void find_fluid_rates(struct chain *chain)
 {
@@ -77,7 +77,7 @@ static void find_fluid_rates(struct chain *chain)
 enum status chain_finish(struct chain *chain, struct error *err)
 {
     int64_t longest = 0;
-    uint64_t least = 0; /* that the layers before cannot do without */
+    uint64_t least = 0; /* minimum of earlier layers */
     chain->compute = 0;
     if (chain->memory > CHAIN_BYTES_MAX || chain->out_bytes_per_tick > CHAIN_BYTES_MAX ||
         chain->in_bytes_per_tick > CHAIN_BYTES_MAX)

@@ -15,11 +15,11 @@
 
 enum { CLOCK_EVERY = 1024 };
 
-/* Before a layer, in both passes. Copies are numbered in their order, the same in both. */
+/* The state before a layer, in both passes. Copies are numbered in the same order in both. */
 struct chain_anneal_point {
     int64_t clock[2], link[2]; /* ticks since the pass began */
     uint64_t left, pending[2]; /* bytes */
-    uint32_t first[2], count;  /* copies that memory has not been asked of; that were queued */
+    uint32_t first[2], count;  /* copies that no layer waited for yet; number of queued copies */
 };
 
 /* One set of choices played through. */
@@ -63,7 +63,7 @@ static void copy_queue(struct play *to, const struct play *from, uint32_t begin,
         memcpy(to->ends[p] + begin, from->ends[p] + begin, (end - begin) * sizeof *to->ends[p]);
 }
 
-/* One layer in pass p: wait for memory, run. False: memory never holds it. */
+/* Runs one layer in pass p, after a wait for memory. Returns false if memory never holds it. */
 static bool run(const struct chain *chain, const struct play *play, uint32_t l, bool again, uint32_t p,
                 struct chain_anneal_point *at)
 {
@@ -89,8 +89,7 @@ static void queue_copy(const struct chain *chain, struct play *play, uint32_t l,
     play->queue[at->count++] = l;
 }
 
-/* Layers from `from` on, whose point is there. False: memory cannot hold them, or it takes more than
- * `most` ticks. */
+/* Plays layers from `from` on. Returns false if memory cannot hold them, or if it takes more than `most` ticks. */
 static bool play_from(const struct annealing *a, struct play *play, uint32_t from, int64_t most,
                       int64_t *makespan)
 {

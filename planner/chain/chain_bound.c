@@ -32,8 +32,7 @@ static struct chain_price *price_of(struct chain_price *prices, uint32_t layer, 
     return &prices[(size_t)layer * CHAIN_PRICES_MAX + set];
 }
 
-/* Fill a set of prices: from `duals` for layers from `first` on, from `before` for those before; NULL:
- * from nothing. */
+/* Fills a set of prices: from `duals` for layers from `first` on, from `before` (NULL: 0) for earlier layers. */
 static void price(const struct chain *chain, const uint8_t *allowed, const double *before, uint32_t first,
                   const double *duals, uint32_t set, struct chain_price *prices)
 {

@@ -18,12 +18,12 @@
 /* Widths of searches; a chain of up to SHORT layers gets the widest. */
 enum { NARROW = 64, WIDE = 1024, WIDEST = 16384, WIDTH_FACTOR = 4, SHORT = 24 };
 enum { STATES_WORTH_PRICES = 150000, PLACES_MAX = 64, SETS_MAX = 256 };
-/* Shares of the time left when GLPK is asked: for the program or its list, and for further prices. */
+/* Shares of the remaining time: for GLPK's program or its list, and for further prices. */
 static const double solver_share = 0.5, sharpen_share = 0.2;
-/* Annealing: how often, moves for every layer, first temperature in forward passes, the last in that. */
+/* Annealing: number of runs, moves per layer; first temperature in forward passes, last temperature relative to it. */
 enum { ANNEALS_OF_SET = 3, ANNEALS_OF_LASTS = 2, ANNEALS = 4, MOVES_OF_LAYER = 1000, MOVES_OF_LAST = 250 };
 static const double hot_share = 0.25, cold_share = 0.02;
-/* The first list of sets goes so far from the fluid program's optimum to the best known. */
+/* The first list of sets covers this share of the distance from the fluid program's optimum to the best known value. */
 static const double near_share = 0.25;
 
 struct certifying {
@@ -31,7 +31,7 @@ struct certifying {
     const struct chain_certify_options *options;
     struct chain_certificate made;
     uint8_t *choices, *scratch, *tried; /* (layer_count) each, as is */
-    uint8_t *set;               /* what the fluid program's optimum recomputes; zeroed: none known */
+    uint8_t *set;               /* the layers that the fluid program's optimum recomputes; zeroed: unknown */
     double until_s;
 };
 
@@ -80,9 +80,8 @@ static enum status search(struct certifying *c, const struct chain_bound *bound,
 }
 
 /*
- * Searches of widths up to `width_max`, and between them further prices where their states are, so that
- * bounds are good where it matters; not where the next search costs less than they do. *closed: the
- * best known is no worse than any schedule that the bound is of.
+ * Searches with widths up to `width_max`, and improves prices at the states between searches, unless the next search
+ * costs less than that. *closed: the best known value is no worse than any schedule within the bound.
  */
 static enum status search_sharpened(struct certifying *c, struct chain_bound *bound, uint32_t width_max,
                                     bool *closed, struct error *err)
@@ -107,8 +106,8 @@ static enum status search_sharpened(struct certifying *c, struct chain_bound *bo
 }
 
 /*
- * The best schedule that recomputes just what `set` says, one byte a layer: the others are swapped or
- * kept, in whole. *closed: the best known is no worse than any of those. c->scratch is used.
+ * Searches schedules that recompute exactly `set`, one byte per layer; other layers are swapped or kept whole. *closed:
+ * the best known value is no worse than any of them. Uses c->scratch.
  */
 static enum status search_set(struct certifying *c, const uint8_t *set, uint32_t width, bool *closed,
                               struct error *err)
@@ -149,8 +148,8 @@ static enum status anneal(struct certifying *c, const uint8_t *allowed, uint32_t
 }
 
 /*
- * Finds whole copies for choices that recompute exactly `set`, swap layer `last` and no layer after it. Starts from all
- * layers swapped that may be, which waits long enough where memory holds the others. `least`: lower bound on the ticks.
+ * Finds whole copies for choices that recompute exactly `set`, swap layer `last` and no layer after it. Starts with all
+ * other allowed layers swapped, which waits long enough if memory can hold the rest. `least`: lower bound on the ticks.
  */
 static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint32_t last, uint32_t moves,
                                  uint64_t seed, int64_t least, bool *fits, struct error *err)
@@ -182,9 +181,9 @@ static enum status anneal_set(struct certifying *c, const uint8_t *set, uint64_t
 }
 
 /*
- * A copy is in memory in whole until it ends, so that much hangs on which is the last: another one takes
- * other choices for many layers before it, which annealing seldom comes by. So each is tried, shortly;
- * before some layer memory cannot hold all that is then kept.
+ * A copy is in memory as a whole until it ends, so much depends on the last copy: another last copy needs other choices
+ * for many layers before it, which annealing seldom finds. So each is tried briefly, until memory cannot hold all later
+ * layers.
  */
 static enum status anneal_lasts(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
                                 struct error *err)
@@ -243,18 +242,18 @@ out:
     return err->status;
 }
 
-/* Sets of recomputed layers, and what the fluid program says that they cost at least. Zeroed: none. */
+/* A set of recomputed layers, with the least cost by the fluid program. Zeroed: none. */
 struct set {
     const uint8_t *recomputed; /* (layers) 1: it is */
     double value;              /* ticks beyond chain->compute */
-    bool closed;               /* nothing with it is below the best known */
+    bool closed;               /* no schedule with it is better than the best known */
 };
 
 struct sets {
     struct milp_result told;
     struct set *sets; /* (count) the cheapest first */
     uint32_t count;
-    bool complete;  /* there are no others at or below the cutoff */
+    bool complete;  /* there are no other sets at or below the cutoff */
 };
 
 static void sets_release(struct sets *sets)
@@ -308,7 +307,7 @@ out:
     return err->status;
 }
 
-/* As few ticks as a set can take; half a tick is left to the solver's tolerances. */
+/* Returns the fewest ticks of a set; half a tick is left to the solver's tolerances. */
 static int64_t set_least(const struct certifying *c, const struct set *set)
 {
     return chain_bound_round(c->chain, set->value - 0.5);
@@ -341,10 +340,9 @@ static enum status close_sets(struct certifying *c, struct sets *sets, struct er
 }
 
 /*
- * Whatever is recomputed, the fluid program says how little that costs at least. The sets of layers for
- * which that is below the best known are few where layers differ: each is searched for itself, and when
- * none has anything better, nothing has. Those nearest to the optimum come first, for a better best
- * known: the farther it is, the more there are.
+ * The fluid program gives the least cost of any set of recomputed layers. If layers differ, few sets cost less than the
+ * best known schedule: each is searched separately, and if none has a better schedule, there is none. The cheapest sets
+ * come first, for a better best known value, because the number of sets grows with it.
  */
 static enum status try_sets(struct certifying *c, struct error *err)
 {
@@ -369,9 +367,8 @@ out:
 }
 
 /*
- * How wide to search before GLPK is asked. To GLPK equal layers are many times the same question, to
- * the search they are few states: where most layers are like the one before, GLPK comes late. Where
- * they differ, the states worth having grow faster than the chain.
+ * Returns the width of the search before GLPK. Equal layers are many equal questions to GLPK and few states to the
+ * search, so GLPK comes late then. If layers differ, the number of useful states grows faster than the chain.
  */
 static uint32_t first_width(const struct chain *chain)
 {
@@ -385,7 +382,7 @@ static uint32_t first_width(const struct chain *chain)
     return layers > SHORT ? NARROW : WIDEST;
 }
 
-/* Narrow searches; the fluid program; annealing; the sets that it leaves; or wide searches. */
+/* Proves by narrow searches, the fluid program, annealing, and the remaining sets; or by wide searches. */
 static enum status prove(struct certifying *c, struct error *err)
 {
     struct chain_bound bound = {0};

@@ -1,6 +1,6 @@
 /*
- * Local search on the makespan itself: another choice for one layer, then other choices for two.
- * Two at a time because memory is short: what one layer gives up the other takes.
+ * Local search on the makespan itself: another choice for one layer, then for two layers. Memory is short, so a second
+ * layer often has to take the memory that the first one gives up.
  */
 #include "planner/chain/chain_search.h"
 
@@ -25,7 +25,7 @@ static bool change_one(const struct chain *chain, struct chain_pass *pass, uint8
     return false;
 }
 
-/* The same for a pair: each other choice of `a`, then change_one() of `b`. */
+/* Tries a pair: each other choice of `a`, then change_one() of `b`. */
 static bool change_two(const struct chain *chain, struct chain_pass *pass, uint8_t *choices, uint32_t a,
                        uint32_t b, int64_t *best)
 {

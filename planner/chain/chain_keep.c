@@ -1,8 +1,8 @@
 /*
- * cost[c]: least ticks computed twice with at most c units of memory left taken by the layers so far.
- * Layer by layer c grows by what the layer leaves; it must leave room for the layer that runs.
+ * cost[c]: least recomputed ticks of the layers so far, which leave at most c units of memory in use. For each layer c
+ * grows by the layer's kept bytes; there must be room for the running layer.
  *
- * A unit is what divides all sizes: for equal layers few units make up the memory, however large it is.
+ * A unit is the common divisor of all sizes: with equal layers few units make up the memory, however large it is.
  */
 #include "planner/chain/chain_keep.h"
 

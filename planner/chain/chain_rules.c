@@ -1,4 +1,4 @@
-/* See chain_rules.h. Every rule fills choices; the makespan is taken at the end, once for all. */
+/* See chain_rules.h. Every rule fills in choices; the makespan is computed at the end. */
 #include "planner/chain/chain_rules.h"
 
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void fill(struct ruling *r, enum chain_choice choice)
 
 /* --- KARMA ------------------------------------------------------------------------------------ */
 
-/* *out: how many are swapped, from the first one on. */
+/* *out: number of swapped layers, from the first one on. */
 static bool capacity(struct ruling *r, uint32_t *out, int64_t *makespan)
 {
     uint32_t layers = r->chain->layer_count, swapped;
@@ -37,7 +37,7 @@ static bool capacity(struct ruling *r, uint32_t *out, int64_t *makespan)
         if (kept > r->chain->memory) break;
     }
     memset(r->choices, CHAIN_SWAP, swapped);
-    while (!chain_makespan(r->chain, r->choices, &r->pass, makespan)) { /* a wide layer in front */
+    while (!chain_makespan(r->chain, r->choices, &r->pass, makespan)) { /* a wide early layer */
         if (swapped == layers) return false;
         r->choices[swapped++] = CHAIN_SWAP;
     }
@@ -68,13 +68,13 @@ static bool karma(struct ruling *r)
 
 /* --- SuperNeurons ----------------------------------------------------------------------------- */
 
-/* Whether a layer takes less than half the ticks a byte to recompute that all together do. */
+/* Returns true if recomputing a layer takes less than half the ticks per byte of all layers together. */
 static bool cheap(const struct chain_layer *layer, const struct chain_layer *sum)
 {
     return 2 * (double)layer->again * (double)sum->saved < (double)sum->again * (double)layer->saved;
 }
 
-/* The tensor cache: what a forward pass finds no room for makes the oldest checkpoints leave. */
+/* The tensor cache: if a forward pass finds no room, the oldest checkpoints leave. */
 static bool evict(struct ruling *r)
 {
     const struct chain_layer *layers = r->chain->layers;

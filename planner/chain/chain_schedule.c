@@ -27,7 +27,7 @@ void chain_pass_destroy(struct chain_pass *pass)
     *pass = (struct chain_pass){0};
 }
 
-/* The length of a pass, forward or, mirrored, backward. starts and copies (layer_count) may be NULL. */
+/* Returns the length of a pass, forward or mirrored. starts and copies (layer_count) may be NULL. */
 static bool run_pass(const struct chain *chain, const uint8_t *choices, bool mirrored,
                      struct chain_pass *pass, int64_t *starts, int64_t *copies, int64_t *length)
 {

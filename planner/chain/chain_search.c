@@ -26,9 +26,9 @@ struct chain_state {
     double bound;        /* ticks beyond chain->compute, of all that comes of it */
     int64_t cost;        /* ticks so far beyond computing everything once */
     int64_t link[2];     /* ticks until the link out, in is idle */
-    uint64_t left;       /* bytes on the device for good */
+    uint64_t left;       /* bytes that stay on the device */
     uint64_t pending[2]; /* bytes whose copies have not ended */
-    uint64_t fluid[2];   /* and as the fluid program counts them */
+    uint64_t fluid[2];   /* the same as the fluid program counts them */
     uint32_t count[2];   /* their number */
     uint32_t parent;     /* in the pool */
     uint32_t older;      /* the next older swapped state in the pool */
@@ -42,8 +42,7 @@ struct copy {
     uint64_t bytes, fluid;
 };
 
-/* The numbers that decide most comparisons, for up to BLOCK states next to each other; HUGE_VALF after the last
- * state. */
+/* The numbers that decide most comparisons, for up to BLOCK adjacent states; HUGE_VALF after the last state. */
 struct gist {
     float cost[BLOCK], left[BLOCK], out[BLOCK], in[BLOCK]; /* out, in: cost and link */
     uint32_t states[BLOCK];                                /* in the pool */
@@ -51,8 +50,8 @@ struct gist {
 };
 
 /*
- * The states selected in a layer, by the bytes they left and the time when their link out is idle. The two work against
- * each other, so few bins have no more of both than a candidate.
+ * The states selected in a layer, by the bytes they left and the time when their link out is idle. A state with less of
+ * one mostly has more of the other, so few bins have no more of both than a candidate.
  */
 struct shelf {
     struct gist *gists;
@@ -96,7 +95,7 @@ static void list_copies(const struct chain_search *s, const struct chain_state *
     }
 }
 
-/* Bytes that wait for the link or are on it, as the fluid program counts them. */
+/* Returns the bytes that wait for the link or are on it, as the fluid program counts them. */
 static double fluid_bytes(const struct chain_search *s, const struct chain_state *state, uint32_t link,
                           const struct copy *oldest)
 {
@@ -132,7 +131,7 @@ static int64_t wait_to_match(struct chain_search *s, const struct chain_state *a
     }
 }
 
-/* Can `a` do whatever `b` does, at no greater cost? If need be by waiting first. */
+/* Returns true if `a` can do everything that `b` can, perhaps after a wait, at no greater cost. */
 static bool dominates(struct chain_search *s, const struct chain_state *a, const struct chain_state *b)
 {
     int64_t spare = b->cost - a->cost;
@@ -230,7 +229,7 @@ static bool one_of_bin_dominates(struct chain_search *s, uint32_t head, const st
     return false;
 }
 
-/* Is the candidate dominated by a state selected so far? Those most like it are asked first. */
+/* Returns true if a selected state dominates the candidate. Similar states are compared first. */
 static bool is_dominated(struct chain_search *s, const struct chain_state *candidate)
 {
     const struct shelf *shelf = &s->shelf;
@@ -270,7 +269,7 @@ static void run(const struct chain_search *s, const struct chain_state *from, ui
                 const struct chain_layer *layer, struct chain_state *to, struct copy *oldest)
 {
     const struct copy *copies = s->copies[link];
-    int64_t before = from->link[link] - to->link[link]; /* waited; unless the link was idle by then */
+    int64_t before = from->link[link] - to->link[link]; /* waited, unless the link became idle */
     while (to->count[link] > 0 && copies[to->count[link] - 1].end - before <= ticks) {
         const struct copy *ended = &copies[--to->count[link]];
         to->pending[link] -= ended->bytes;
@@ -367,7 +366,7 @@ static void select_states(struct chain_search *s)
     }
 }
 
-/* From the best to the worst of the states selected, in some of the layers. */
+/* Reports states from the best to the worst selected one, in some of the layers. */
 static void tell_places(struct chain_search *s, uint32_t first, uint32_t layer)
 {
     const struct chain_search_options *options = s->options;

@@ -55,7 +55,7 @@ struct saturn {
     struct saturn_times times;
     struct spase instance;
     struct spase_schedule schedule;
-    struct spase_course course;  /* planned again on the way, if the options say so */
+    struct spase_course course;  /* replanned at intervals, if the options say so */
     struct saturn_runs runs;
     struct job_set *plan_jobs;   /* the same, until they become the plan's */
     struct saturn_report *report;
@@ -196,7 +196,7 @@ static double interval_of(const struct saturn *s)
     return s->options->rule == SATURN_RULE_OPTIMUS_DYNAMIC ? fmin(SATURN_INTERVAL_S, intervals_most * longest_s(s)) : 0;
 }
 
-/* In ticks. Errors: STATUS_BAD_INPUT for times that are out of all proportion to the runs. */
+/* Computes the intervals in ticks. Errors: STATUS_BAD_INPUT for times out of all proportion to the runs. */
 static enum status intervals_of(struct saturn *s, struct spase_introspect_options *out)
 {
     const struct saturn_options *options = s->options;
@@ -236,7 +236,7 @@ static enum status plan_anew(struct saturn *s, struct spase_step *steps)
     return STATUS_OK;
 }
 
-/* What Optimus's rule takes with the same intervals: the plan's course, if that is the rule. */
+/* Finds the time of Optimus's rule with the same intervals; it is the plan's course if that is the rule. */
 static enum status find_optimus_dynamic(struct saturn *s, struct spase_step *steps)
 {
     struct spase_introspect_options options;
@@ -363,13 +363,13 @@ static enum status prepare(struct saturn *s)
     TRY(find_times(s));
     enum status status = plan_runs(s);
     if (status != STATUS_INFEASIBLE || !leave_out_spilled(&s->times)) return status;
-    /* States of all that is spilled are on the host at one time, which the instance does not know. */
+    /* All spilled states are on the host at the same time, which the instance does not model. */
     forget_runs(s);
     *s->err = (struct error){0};
     return plan_runs(s);
 }
 
-/* A course may end sooner than any schedule: the bound is for jobs that are not stopped. */
+/* A course may end sooner than any schedule, because the bound is for jobs that are not stopped. */
 static struct plan_order order_of(const struct saturn *s)
 {
     const struct spase_certificate *c = &s->report->certificate;

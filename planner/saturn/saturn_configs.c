@@ -9,7 +9,7 @@ const char *const saturn_way_names[SATURN_WAYS] = {
     [SATURN_AS_GIVEN] = "as-given",
 };
 
-/* Runs that replicas exchange one at a time. */
+/* Returns the number of runs whose gradients replicas exchange one at a time. */
 static uint32_t chunks_of(const struct job *job)
 {
     uint64_t blocks = network_is_listed(&job->network) ? job->network.layer_count : job->network.blocks;

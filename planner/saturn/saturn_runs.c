@@ -52,8 +52,8 @@ enum status saturn_runs_of_schedule(struct saturn_runs *r, const struct spase_sc
     return STATUS_OK;
 }
 
-/* Shares out the minibatches of a job's pieces, in order: each piece gets those whose end its work reaches. `done` and
- * `last` are per job: the share of its earlier work, and its last run. */
+/* Divides a job's minibatches among its pieces, in order: each piece gets the minibatches that end within its work.
+ * `done` and `last` are per job: the share of earlier work, and the last run. */
 static void share_minibatches(struct saturn_runs *r, double *done, uint32_t *last, uint64_t *given)
 {
     uint32_t kept = 0;

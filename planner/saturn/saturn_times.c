@@ -1,7 +1,7 @@
 /*
- * A configuration that does not fit is tried with less kept for backward passes. It is left out if that does not fit
- * either, or if it needs links between devices that the machine does not have. Times of an earlier job with the same
- * costs are reused.
+ * A configuration that does not fit is tried with fewer kept activations. It is left out if it still does not fit, or
+ * if it needs links between devices that the machine does not have. The times of an earlier job with the same costs are
+ * reused.
  */
 #include "planner/saturn/saturn_times.h"
 
@@ -96,7 +96,7 @@ static enum status add(struct saturn_times_timing *g, struct saturn_time t)
 
 /* --- jobs ----------------------------------------------------------------------------------- */
 
-/* Returns an earlier job that costs the same and is timed by equally many minibatches, or the job itself. */
+/* Returns an earlier job with the same costs, timed by the same number of minibatches, or the job itself. */
 static uint32_t earlier_like(const struct saturn_times_timing *g, uint32_t j)
 {
     const struct job *jobs = g->jobs->jobs;
@@ -119,7 +119,7 @@ static enum status copy_times(struct saturn_times_timing *g, uint32_t from, uint
     return STATUS_OK;
 }
 
-/* *why: if it fits nowhere, why not even spilled. */
+/* *why: if the job fits nowhere, the reason why it does not fit spilled. */
 static enum status time_job(struct saturn_times_timing *g, uint32_t j, struct error *why)
 {
     struct saturn_config configs[SATURN_CONFIGS_MAX];

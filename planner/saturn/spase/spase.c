@@ -151,7 +151,7 @@ static enum status finish_job(struct spase *in, struct spase_job *job, int64_t *
     qsort(modes, count, sizeof *modes, compare_modes);
     *longest = 0;
     for (uint32_t m = 0; m < count; m++) {
-        bool needless = false; /* whatever dominates stands in front, and is kept or dominated by one kept */
+        bool needless = false; /* a dominating mode comes earlier, and is kept or dominated by a kept one */
         for (uint32_t o = 0; o < kept && !needless; o++) needless = dominates(&modes[o], &modes[m]);
         if (needless) continue;
         modes[kept++] = modes[m];

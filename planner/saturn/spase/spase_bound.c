@@ -28,9 +28,9 @@
 const char *const spase_bound_names[SPASE_BOUND_COUNT] = {"longest", "area", "scaled"};
 
 enum {
-    TIME_THRESHOLDS = 24,   /* kept of all that there could be, evenly */
+    TIME_THRESHOLDS = 24,   /* an even selection of all possible ones */
     ROUNDINGS_MAX = 7,
-    ENTRIES_MAX = 12000000, /* modes by rows; past that the rows are identities */
+    ENTRIES_MAX = 12000000, /* modes by rows; beyond, rows are identities */
     ROUNDS = 600            /* of weights for one makespan */
 };
 
@@ -64,8 +64,8 @@ static int64_t scale_ticks(const struct spase_row *row, int64_t t, int64_t limit
     return row->g <= ROUNDINGS_MAX ? rounded(t, limit, row->g) : threshold(t, limit, row->g_at);
 }
 
-/* Nodes of a class may differ: a gang weighs its share of the node where that share is smallest, in units of the widest
- * node. Only identities are used then, and by gangs that span. */
+/* Nodes of a class may differ: a gang counts with its share of the node on which that share is smallest, in units of
+ * the widest node. Then only identities are used, as for gangs that span. */
 __int128 spase_row_weight(const struct spase *in, const struct spase_row *row, int64_t limit,
                           const struct spase_mode *mode)
 {
@@ -91,7 +91,7 @@ static bool same_function(uint32_t f, uint32_t other, int64_t all)
     return true;
 }
 
-/* The functions of devices that differ on a node of this class: at most 64. */
+/* Lists the functions of devices that differ on a node of this class: at most 64. */
 static uint32_t device_functions(const struct spase *in, uint32_t class, uint32_t functions[64])
 {
     int64_t all = in->class_widest[class];
@@ -114,7 +114,7 @@ static int compare_ticks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Thresholds of time: at run times up to half the limit, and where longer ones begin to fill it. */
+/* Lists thresholds of time: run times up to half the limit, and the limit minus longer run times. */
 static enum status time_thresholds(const struct spase *in, int64_t limit, int64_t thresholds[TIME_THRESHOLDS],
                                    uint32_t *count, struct error *err)
 {
@@ -156,7 +156,7 @@ enum status spase_rows_make(const struct spase *in, int64_t limit, struct spase_
                 made[(*count)++] = (struct spase_row){c, functions[f], ROUNDINGS_MAX + 1, thresholds[e]};
         }
     }
-    if ((uint64_t)*count * in->mode_count > ENTRIES_MAX) { /* one row a class is left */
+    if ((uint64_t)*count * in->mode_count > ENTRIES_MAX) { /* one row per class is left */
         uint32_t kept = 0;
         for (uint32_t i = 0; i < *count; i++)
             if (made[i].f == 0 && made[i].g == 0) made[kept++] = made[i];
@@ -221,7 +221,7 @@ static double cheapest(struct refuter *r)
     return sum;
 }
 
-/* Weights as integers: the factors of the rows' own weights and rooms. */
+/* Makes integer weights: the factors of the rows' own weights and rooms. */
 static void make_factors(const struct refuter *r, const double *weight, int64_t *factor)
 {
     double most = 0;
@@ -278,7 +278,7 @@ static bool adjust(struct refuter *r, double until_s)
         }
         if (sum > 1 + 1e-9 && refutes(r, r->weight)) return true;
         for (uint32_t i = 0; i < r->row_count; i++) most = fmax(most, r->load[i]);
-        if (most <= 1) return false; /* modes that break no row: nothing can be refuted so */
+        if (most <= 1) return false; /* no row can refute then */
         for (uint32_t i = 0; i < r->row_count; i++) {
             r->weight[i] *= exp(rate * 20 * (r->load[i] - most));
             all += r->weight[i];
@@ -334,7 +334,7 @@ static enum status refute(const struct spase *in, int64_t limit, double until_s,
     return STATUS_OK;
 }
 
-/* Divided by 2^shift: costs rounded down and the room up, so that the sum still says the truth. */
+/* Divides by 2^shift, with costs rounded down and the room up, so that the sum stays valid. */
 static void scale_down(const struct refuter *r, struct spase_surrogate *out)
 {
     __int128 room = room_of(r, r->factor);
@@ -397,7 +397,7 @@ enum status spase_bounds_make(const struct spase *in, int64_t known, double unti
     made.value[SPASE_BOUND_AREA] = (area + in->device_count - 1) / in->device_count;
     if (made.value[SPASE_BOUND_AREA] > made.value[SPASE_BOUND_LONGEST]) made.best = SPASE_BOUND_AREA;
     int64_t low = spase_bounds_best(&made), high = known;
-    while (low < high && clock_s() < until_s) { /* low: not refuted below; high: known or not refuted */
+    while (low < high && clock_s() < until_s) { /* low: not refuted; high: known or not refuted */
         int64_t middle = low + (high - low) / 2;
         bool refuted = false;
         TRY(refute(in, middle, until_s, &refuted, err));

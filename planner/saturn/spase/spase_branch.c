@@ -1,28 +1,28 @@
 /*
  * See spase_branch.h.
  *
- * A state is, for each node, the sorted times at which its devices become free (never before the time that was reached,
- * `limit` for a node that is closed), and the set of jobs left. From a *clean* state (no decision of this moment made)
- * the node with the earliest free device is opened:
+ * A state is the set of remaining jobs and, for each node, the sorted times at which its devices become free (never
+ * before the current time; `limit` for a closed node). From a *clean* state (no decision of this moment made) the node
+ * with the earliest free device is opened:
  *
  *     open(node, t)  ->  start a job here at t, of a rank above the last one started here at t
  *                    ->  or leave the free devices: raise them to the node's next end; a clean state
  *
- * so that the jobs that start at one moment are a set and not an order. In this tree, of two schedules, the one that
- * starts an additional job at the first moment at which they differ comes first. It is enough to find the first
+ * so that the jobs that start at one moment are a set and not an order. Of two schedules, the one that starts an
+ * additional job at the first moment at which they differ comes first in this tree. It is enough to find the first
  * schedule, so the search may assume that
  *
  *     each gang starts at 0 or where another ends on its node;
- *     no gang starts that could have started before, where enough devices were left idle for it;
- *     no devices were left idle that would have held a remaining job, in any of its modes;
- *     of two states with the same jobs left, the one examined later is in some respect earlier,
+ *     no gang could have started earlier on devices that were left idle;
+ *     no idle devices could have run a remaining job in one of its modes;
+ *     of two states with the same remaining jobs, the one examined later is earlier in some respect,
  *
- * since otherwise an earlier schedule could be made of it. For the last condition clean states are remembered, with
- * equal nodes in the order of their times.
+ * since otherwise an earlier schedule exists. For the last condition clean states are remembered, with equal nodes in
+ * the order of their times.
  *
- * Three budgets: the values that the devices can still hold, each by itself, for two kinds of values (spase_stack.h),
- * and the cost of the surrogate row, where idle time has its price. On 12 jobs and 8 devices the stacks leave a quarter
- * of the states that remain with ticks of devices in their place.
+ * Three budgets: the values that the devices can still hold, separately for two kinds of values (spase_stack.h), and
+ * the cost of the surrogate row, where idle time has its price. On 12 jobs and 8 devices the stacks leave a quarter of
+ * the states that remain with only device ticks.
  */
 #include "planner/saturn/spase/spase_branch.h"
 
@@ -50,10 +50,10 @@ enum {
 struct option {
     int32_t ticks;
     uint32_t devices, class, mode;
-    double cost[BUDGETS]; /* whole numbers, of which sums stay below 2^53 */
+    double cost[BUDGETS]; /* whole numbers, whose sums stay below 2^53 */
 };
 
-/* Devices of a node that were left idle just before its first free time, and since when. */
+/* Devices of a node left idle just before its first free time, and the start of that time. */
 struct gap {
     uint32_t devices;
     int32_t since;
@@ -69,7 +69,7 @@ struct spase_branch_search {
     struct gap *gaps;         /* (depth, node_count) */
     struct option *order;     /* (mode_count): job by job in the order of ranks, short ones first */
     uint32_t *first, *job;    /* (job_count + 1): of a rank, in order; the job itself */
-    int32_t *latest;          /* (class_count, widest + 1): latest end left for k devices; scratch */
+    int32_t *latest;          /* (class_count, widest + 1): latest remaining end for k devices; scratch */
     int32_t *shortest;        /* (class_count): of all modes */
     uint32_t widest;
     struct spase_step *path;
@@ -86,7 +86,7 @@ struct spase_branch_search {
 
 /* --- budgets --------------------------------------------------------------------------------- */
 
-/* The latest times by which gangs of k can be free to start, by class; what the budgets have left. */
+/* Finds the latest times at which gangs of k can start, by class, and the rest of the budgets. */
 static void find_latest(struct spase_branch_search *s, const int32_t *free_at, double left[BUDGETS])
 {
     const struct spase *in = s->in;
@@ -103,7 +103,7 @@ static void find_latest(struct spase_branch_search *s, const int32_t *free_at, d
     }
 }
 
-/* Can the jobs left still end in time, as far as the budgets tell? `spent` of the surrogate's room. */
+/* Returns true if the budgets allow the remaining jobs to end in time. `spent`: of the surrogate's room. */
 static bool within_budgets(struct spase_branch_search *s, const int32_t *free_at, uint64_t jobs, int64_t spent)
 {
     double left[BUDGETS] = {0};
@@ -209,7 +209,7 @@ static bool fits_idle(const struct spase_branch_search *s, uint64_t left, uint32
     return false;
 }
 
-/* Leave the free devices of the node idle until its next end. */
+/* Leaves the free devices of the node idle until its next end. */
 static void leave_idle(struct spase_branch_search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent,
                        uint32_t node, uint32_t free_count)
 {
@@ -234,8 +234,7 @@ static void leave_idle(struct spase_branch_search *s, uint32_t depth, uint32_t s
     branch_clean(s, depth + 1, started, left, spent + ((idle * s->surrogate.idle_cost[where->class]) >> 20));
 }
 
-/* At the node's first free time: start some of `choices`, or leave it. The state is within
- * the budgets. */
+/* At the node's first free time, starts some of `choices` or leaves it. The state is within the budgets. */
 static void branch_open(struct spase_branch_search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent,
                         uint32_t node, int32_t time, uint64_t choices)
 {
@@ -307,7 +306,7 @@ static enum status make_room(struct spase_branch_search *s, struct error *err)
     const struct spase *in = s->in;
     size_t memory = s->options->memory_bytes ? s->options->memory_bytes : DEFAULT_MEMORY;
     size_t each = in->device_count * sizeof *s->record_times + sizeof *s->record_jobs + sizeof *s->record_next;
-    /* every job starts once, and between two starts each node is left idle at most once a start's end */
+    /* every job starts once, and between two starts each node is left idle at most once per end */
     size_t depths = 2 * in->job_count + in->node_count + 4u;
     for (uint32_t c = 0; c < in->class_count; c++)
         if (in->class_widest[c] > s->widest) s->widest = in->class_widest[c];

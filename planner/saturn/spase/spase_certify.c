@@ -19,9 +19,9 @@ const char *const spase_proof_names[SPASE_PROOF_COUNT] = {"longest", "area", "sc
                                                           "flow"};
 
 static const double bound_share = 0.25; /* of the search's time, for bounds */
-static const double early_s = 0.5;      /* with less, an early proof would cost the search too much */
+static const double early_s = 0.5;      /* with less time, an early proof would cost the search too much */
 
-static const double settled = 0.01;     /* a gap that may stay, if all of the rest is too hard */
+static const double settled = 0.01;     /* a gap that may stay if the rest is too hard */
 
 enum { EARLY_ITERATIONS = 20000, EARLY_NODES = 30000, HARDER = 6, MUCH_HARDER = 30 };
 
@@ -66,9 +66,9 @@ static enum status find(struct proof *p, uint64_t iterations, double until_s, st
     return STATUS_OK;
 }
 
-/* Tries halfway between bound and value; then the whole rest when there is time for harder values, which take much
- * longer where the gap is open: of 12 jobs, the last percent took 15 to 30 times the time of everything below. Else
- * halfway again. */
+/* Tries halfway between bound and value; then the whole rest if there is time for harder values, which take much
+ * longer if the gap is open (of 12 jobs, the last percent took 15 to 30 times the time of everything below).
+ * Otherwise tries halfway again. */
 static enum status refute(struct proof *p, uint64_t nodes_max, double until_s, struct error *err)
 {
     struct spase_certificate *made = &p->made;
@@ -98,7 +98,7 @@ static enum status refute(struct proof *p, uint64_t nodes_max, double until_s, s
     return err->status;
 }
 
-/* A solver that is missing, fails or lies costs its proof, not the schedule. */
+/* A missing, failing or wrong solver costs its proof, not the schedule. */
 static void ask_solver(struct proof *p, double until_s)
 {
     struct spase_certificate *made = &p->made;
@@ -127,7 +127,7 @@ static double ending(double before_s, double limit_s)
 
 void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options)
 {
-    /* past some twenty jobs the depth-first search proves little, and in a moment less than the search finds */
+    /* beyond some twenty jobs the depth-first search proves little, and briefly gains less than the search */
     double exact = !spase_branch_takes(in, in->horizon) ? 0 : in->job_count > 20 ? 0.1 : limit_s < early_s ? 0.2 : 0.93;
     double solver = options->solver ? 0.3 : 0;
     options->early = limit_s >= early_s;

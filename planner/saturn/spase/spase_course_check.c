@@ -45,7 +45,7 @@ static enum status check_gang(const struct spase *in, const struct spase_course 
     return STATUS_OK;
 }
 
-/* Spans in order, by device or job: does one begin before the last has ended? */
+/* Checks that sorted spans of a device or job do not overlap. */
 static enum status check_apart(const struct spase *in, const struct spase_course *course, struct span *spans,
                                size_t count, const char *what, struct error *err)
 {

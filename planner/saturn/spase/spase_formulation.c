@@ -1,5 +1,5 @@
-/* See spase_formulation.h. Each kind adds its own columns and rows; one table says where a job's modes
- * begin among the columns of x. */
+/* See spase_formulation.h. Each kind adds its own columns and rows; one table has the first column of each job's
+ * modes. */
 #include "planner/saturn/spase/spase_formulation.h"
 
 #include <inttypes.h>
@@ -81,7 +81,7 @@ static void add_published_choices(struct spase_formulation *f, uint32_t j)
         }
 }
 
-/* Devices and starts of a job on one node, for one of its modes. */
+/* Adds devices and starts of a job on one node, for one of its modes. */
 static void add_published_gang(struct spase_formulation *f, uint32_t j, uint32_t n, uint32_t m)
 {
     const struct spase *in = f->in;
@@ -114,7 +114,7 @@ static void add_published_gang(struct spase_formulation *f, uint32_t j, uint32_t
     }
 }
 
-/* Jobs i and j on one device: one of them ends first; A_i_j = 1 says that i does. */
+/* Adds the order of jobs i and j on one device: one of them ends first, job i if A_i_j = 1. */
 static void add_published_isolation(struct spase_formulation *f, uint32_t g, uint32_t i, uint32_t j)
 {
     const struct spase *in = f->in;
@@ -176,7 +176,7 @@ static uint32_t rank_of(const struct spase *in, uint32_t node)
     return rank;
 }
 
-/* Add factor * column over the modes of a job on a node (any with SPASE_ANY_NODE): ticks or devices. */
+/* Adds factor * column over the modes of a job on a node (any with SPASE_ANY_NODE): ticks or devices. */
 static void add_modes(struct spase_formulation *f, uint32_t j, uint32_t node, bool ticks, double factor)
 {
     const struct spase *in = f->in;
@@ -197,7 +197,7 @@ static enum status add_flow_modes(struct spase_formulation *f, uint32_t j, struc
     for (uint32_t m = job->first_mode; m < job->first_mode + job->mode_count; m++)
         for (uint32_t n = 0; n < in->node_count; n++) {
             const struct spase_mode *mode = &in->modes[m];
-            /* job 0 is on the first of nodes that are alike, job 1 on the first two ... */
+            /* job 0 is on the first of equal nodes, job 1 on one of the first two ... */
             bool may = holds(in, n, mode) && mode->ticks <= f->limit && rank_of(in, n) <= j;
             f->placed[(size_t)m * in->node_count + n] =
                 may ? milp_column(f->milp, 0, 1, 0, true, "x_%u_%u_%u", j, number(job, m), n) : NO_COLUMN;
@@ -267,7 +267,7 @@ static void add_flow_node(struct spase_formulation *f, uint32_t n)
     milp_row(f->milp, -HUGE_VAL, devices, "devices_%u", n);
 }
 
-/* Rows of spase_bound.h, of devices and the roundings of time, in shares of their rooms. */
+/* Adds rows of spase_bound.h, of devices and the roundings of time, in shares of their rooms. */
 static enum status add_scaled(struct spase_formulation *f, struct error *err)
 {
     const struct spase *in = f->in;
@@ -417,8 +417,8 @@ static struct spase_formulation_ordered read_job(const struct spase_formulation 
     return found;
 }
 
-/* The order of the schedule that a solution stands for; not of the allotment. STATUS_CHECK when it
- * chooses no mode, or a node without room for it. */
+/* Returns the order of a solution's schedule; not for the allotment. STATUS_CHECK if it chooses no mode, or a node
+ * without room for it. */
 static enum status spase_formulation_steps(const struct spase_formulation *f, const double *x, struct spase_step *steps,
                                            struct error *err)
 {

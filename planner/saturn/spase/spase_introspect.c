@@ -25,8 +25,8 @@
 struct spase_introspect_piece {
     struct spase_piece at;
     uint32_t *devices;   /* (device_count of the instance): room for the widest gang */
-    int64_t left, whole; /* ticks of work when it starts, of its configuration in all */
-    bool begun;          /* some earlier piece of this job was recorded, however short */
+    int64_t left, whole; /* ticks of work at its start, and of its configuration in all */
+    bool begun;          /* an earlier piece of this job was recorded, however short */
     bool done;
 };
 
@@ -34,7 +34,7 @@ struct course {
     const struct spase *in;
     const struct spase_introspect_options *options;
     struct spase_introspect_piece *plan, *trial, *best; /* (job_count) */
-    uint32_t *devices;                                  /* rooms of all pieces of the three */
+    uint32_t *devices;                                  /* room for all pieces of the three */
     bool *holds;                                        /* (job_count): goes on as it is */
     int64_t *free_at;                                   /* (device_count) */
     uint32_t *jobs;                                     /* (job_count): of the smaller instance's jobs */
@@ -126,7 +126,7 @@ static enum status make_rest(const struct course *c, int64_t now, struct spase *
     return spase_finish(rest, err);
 }
 
-/* Turn a schedule of the rest into pieces of c->trial. */
+/* Turns a schedule of the rest into pieces of c->trial. */
 static void replan_rest(struct course *c, const struct spase *rest, const struct spase_schedule *schedule,
                         int64_t now)
 {
@@ -172,7 +172,7 @@ static enum status plan_rest(struct course *c, const struct spase *rest, uint64_
     return spase_schedule_make(rest, c->steps, c->free_at, schedule, err);
 }
 
-/* With c->holds as it is: plan the rest, and keep the plan in c->best when it ends before *end. */
+/* Plans the rest with the current c->holds, and keeps the plan in c->best if it ends before *end. */
 static enum status try_holding(struct course *c, uint64_t iterations, int64_t now, int64_t *end, struct error *err)
 {
     struct spase rest = {0};
@@ -231,7 +231,7 @@ static enum status plan_again(struct course *c, int64_t now, struct error *err)
     return STATUS_OK;
 }
 
-/* Pieces that ended by `now`; returns how many jobs are not done. */
+/* Ends the pieces that end by `now`. Returns the number of unfinished jobs. */
 static enum status end_pieces(struct course *c, int64_t now, uint32_t *left, struct error *err)
 {
     *left = 0;

@@ -1,5 +1,5 @@
-/* See spase_io.h. Nodes are looked at twice: first for how many nodes and classes there are, then to
- * fill them in. Jobs are then read one configuration after the other. */
+/* See spase_io.h. Nodes are read twice: first to count nodes and classes, then to fill them in. Jobs are then read
+ * one configuration after the other. */
 #include "planner/saturn/spase/spase_io.h"
 
 #include <stdio.h>
@@ -145,7 +145,7 @@ static enum status read_job(const struct spase_io_reader *r, const json_t *array
     return STATUS_OK;
 }
 
-/* How many configurations there are, before anything is made for them. */
+/* Counts the configurations before anything is allocated for them. */
 static enum status count_configs(const struct spase_io_reader *r, const json_t *jobs, uint32_t *count)
 {
     size_t total = 0;

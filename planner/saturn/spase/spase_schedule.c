@@ -52,7 +52,7 @@ void spase_list_clear(struct spase_list *list, const int64_t *free_at)
 
 /* --- gangs on one node ----------------------------------------------------------------------- */
 
-/* Slots [0, free_count) of `slots` are free by the start: the last k of them run until `end`. */
+/* Assigns the last k of slots [0, free_count), which are free by the start, until `end`. */
 static void assign(struct spase_slot *slots, uint32_t count, uint32_t free_count, uint32_t k, int64_t end,
                    uint32_t *devices)
 {
@@ -70,7 +70,7 @@ static uint32_t free_by(const struct spase_slot *slots, uint32_t count, int64_t 
     return k;
 }
 
-/* The node where a gang of k can start first; of several the one that leaves its devices idle least. */
+/* Returns the node where a gang of k can start first; among several, the one that leaves its devices idle least. */
 static uint32_t first_node(const struct spase_list *list, const struct spase_mode *mode)
 {
     const struct spase *in = list->in;
@@ -93,7 +93,7 @@ static uint32_t first_node(const struct spase_list *list, const struct spase_mod
 
 /* --- gangs that span ------------------------------------------------------------------------- */
 
-/* When the k-th device of the class is free: the next one of all nodes, k times. */
+/* Returns when the k-th device of the class is free, over all nodes. */
 static int64_t spanning_start(const struct spase_list *list, const struct spase_mode *mode)
 {
     const struct spase *in = list->in;
@@ -221,7 +221,7 @@ static int compare_started(const void *a, const void *b)
     return (x->step.job > y->step.job) - (x->step.job < y->step.job);
 }
 
-/* The mode that a job runs in: its configuration on the class of its devices, or one at least as good. */
+/* Returns the mode of a job: its configuration on the class of its devices, or one at least as good. */
 static uint32_t mode_of(const struct spase *in, const struct spase_schedule *schedule, uint32_t job)
 {
     const struct spase_job *of = &in->jobs[job];

@@ -26,11 +26,10 @@
 #include "base/size.h"
 #include "base/try.h"
 
-/* Tried on 12 jobs on one node of 8, thirty instances, 150 000 lists each, and 64 jobs on 4 such nodes, 300 000
- * and 1 000 000: the first temperature is 1.7 % of the makespan of the former and 0.14 % of the latter. 12 jobs
- * end 0.5 % above the optimum in the mean so, and 0.9 % in fewer and longer rounds or with half of the mean's
- * share. */
-static const double mean_share = 0.8; /* of the devices' mean end in what a list is worth */
+/* Tuned on 12 jobs on one node of 8 (thirty instances, 150 000 lists each) and 64 jobs on 4 such nodes (300 000 and
+ * 1 000 000 lists): the first temperature is 1.7 % of the makespan of the former and 0.14 % of the latter. 12 jobs
+ * then end 0.5 % above the optimum on average; with fewer and longer rounds, or half of the mean's share, 0.9 %. */
+static const double mean_share = 0.8; /* weight of the devices' mean end in the value of a list */
 static const double hot = 0.7;       /* first temperature, in shares of makespan over jobs^1.5 */
 static const double cooling_all = 1.0 / 25;
 enum { SHORTEST_ROUND = 500, FIRST_ROUND = 5000, LONGEST_ROUND = 400000, CLOCK_EVERY = 256 };
@@ -85,7 +84,7 @@ static double worth_of(const struct spase_search *s, int64_t end)
     return (double)end + mean_share * (double)sum / s->in->device_count;
 }
 
-/* Lists steps[first ..) on s->list, which is in its state before `first`; `end`: end so far. Returns false past
+/* Lists steps[first ..) on s->list, which is in its state before `first`; `end`: end so far. Returns false beyond
  * `most`. */
 static bool list_rest(struct spase_search *s, const struct spase_step *steps, uint32_t first, double most,
                       int64_t *end, bool save)
@@ -165,7 +164,7 @@ static void by_rule(struct spase_search *s, double share, enum rule rule)
     int64_t most = share * s->guess < 0x1p60 ? (int64_t)(share * s->guess) : INT64_MAX;
     struct keyed *keyed = s->keyed;
     for (uint32_t j = 0; j < in->job_count; j++) {
-        /* of several classes, jobs take turns: annealing sorts out what suits whom */
+        /* with several classes, jobs alternate: annealing finds better classes */
         uint32_t class = in->class_count > 1 ? j % (in->class_count + 1) : in->class_count;
         uint32_t m = thrifty_mode(in, &in->jobs[j], most, class);
         const struct spase_mode *mode = &in->modes[m];
@@ -260,8 +259,7 @@ static void anneal(struct spase_search *s, uint64_t length)
     }
 }
 
-/* Few jobs have many valleys, and a short round finds the bottom of one: other beginnings help more. Many
- * jobs take their time. */
+/* Few jobs have many local optima, and a short round finds one: other starts help more. Many jobs need long rounds. */
 static uint64_t longest_round(uint32_t jobs)
 {
     double cube = pow(jobs, 3);

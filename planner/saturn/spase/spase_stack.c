@@ -1,10 +1,10 @@
 /*
- * See spase_stack.h. Scaled values are a weighted sum of functions of time; the weights come from playing
- * against the jobs: they grow on functions by which the cheapest modes fill the devices most. Capacities
- * are knapsacks, one item a job, over steps of time; a mode's steps are rounded down.
+ * See spase_stack.h. Scaled values are a weighted sum of functions of time. The weights come from a game against the
+ * jobs: they grow on functions by which the cheapest modes fill the devices most. Capacities are knapsacks with one
+ * item per job, over steps of time; a mode's steps are rounded down.
  *
- * Source: dual-feasible functions and multiplicative weights as in spase_bound.h; the patterns of Gilmore
- * and Gomory, "A linear programming approach to the cutting-stock problem", 1961, bounded as here.
+ * Source: dual-feasible functions and multiplicative weights as in spase_bound.h; the patterns of Gilmore and Gomory,
+ * "A linear programming approach to the cutting-stock problem", 1961, bounded as here.
  */
 #include "planner/saturn/spase/spase_stack.h"
 
@@ -127,7 +127,7 @@ static enum status scaled_values(const struct spase *in, int64_t limit, int64_t 
     return STATUS_OK;
 }
 
-/* capacity[s]: for s steps. Jobs one after the other, each in one mode of the class or not at all. */
+/* Finds capacity[s] for s steps: jobs one after the other, each in one mode of the class or not at all. */
 static void find_capacities(const struct spase *in, const struct spase_stacks *stacks, int64_t limit,
                             uint32_t class, int64_t *capacity)
 {
