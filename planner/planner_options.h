@@ -13,13 +13,13 @@ enum planner_place { PLANNER_PLACE_DEVICE, PLANNER_PLACE_CPU, PLANNER_PLACE_SPLI
 extern const char *const planner_place_names[PLANNER_PLACE_COUNT]; /* "device", "cpu", "split" */
 
 /* States that may live on storage: those without room in host memory, none, or all. */
-enum planner_storage { PLANNER_STORAGE_AUTO, PLANNER_STORAGE_NONE, PLANNER_STORAGE_ALL, PLANNER_STORAGE_COUNT };
+enum planner_storage { PLANNER_STORAGE_AUTO, PLANNER_STORAGE_NONE, PLANNER_STORAGE_ALL };
 
 /* Jobs in host memory: all at once if they fit, else in turns; always in turns (host_need.h). */
 enum planner_host { PLANNER_HOST_AUTO, PLANNER_HOST_TURNS };
 
 /* Boundaries of spilled shards: the largest shards that fit, or balanced (partition_job.h). */
-enum planner_cuts { PLANNER_CUTS_GREEDY, PLANNER_CUTS_BALANCED, PLANNER_CUTS_COUNT };
+enum planner_cuts { PLANNER_CUTS_GREEDY, PLANNER_CUTS_BALANCED };
 
 /* Activations that the shard with the loss, which passes forward and back in one, holds. */
 enum planner_last { PLANNER_LAST_AUTO, PLANNER_LAST_HOLDS_ALL, PLANNER_LAST_HOLDS_INPUTS };

@@ -171,7 +171,7 @@ static enum status read_level_blocks(struct trace_file *s, struct error *err)
     return status;
 }
 
-enum status trace_file_read_index(struct trace_file *s, struct error *err)
+static enum status read_index(struct trace_file *s, struct error *err)
 {
     enum status status = read_span_blocks(s, err);
     if (status == STATUS_OK) status = read_level_blocks(s, err);
@@ -199,7 +199,7 @@ static enum status open_file(struct trace_file *s, struct file_in *file, struct 
     for (int i = 0; i < TRACE_ARRAYS; i++) ends[i] = s->ends.arrays[i].at;
     status = json_stream_of_file(file, long_arrays, s->indexed ? ends : NULL, &s->json, err);
     if (status == STATUS_OK) status = trace_file_read_head(s, err);
-    return status == STATUS_OK ? trace_file_read_index(s, err) : status;
+    return status == STATUS_OK ? read_index(s, err) : status;
 }
 
 enum status trace_file_open(struct trace_file *s, const char *path, struct error *err)

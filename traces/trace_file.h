@@ -30,9 +30,8 @@ MUST_CHECK enum status trace_file_of_text(struct trace_file *s, const char *name
                                           struct error *err);
 void trace_file_release(struct trace_file *s);
 
-/* The parts of opening. */
+/* Reads all but the long arrays: a part of opening. */
 MUST_CHECK enum status trace_file_read_head(struct trace_file *s, struct error *err);
-MUST_CHECK enum status trace_file_read_index(struct trace_file *s, struct error *err);
 
 /* Read a row: indexes are in range. */
 MUST_CHECK enum status trace_file_span(const struct trace_file *s, const struct json_element *element,

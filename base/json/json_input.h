@@ -45,15 +45,9 @@ struct json_place {
 enum status json_fail_place(const struct json_input *input, struct json_place place, const char *message,
                             struct error *err);
 
-/* Sets an error that lists the missing keys of input->lacking, and forgets them. */
-enum status json_fail_missing(const struct json_input *input, struct error *err);
-
 /* Records that `key` is missing. The caller goes on with a stand-in when this is STATUS_OK. */
 MUST_CHECK enum status json_miss(const struct json_object *object, const char *key, enum json_need need,
                                  struct error *err);
-
-/* Returns true when a reader asked for the key, or every object may have it. */
-bool json_was_asked(const struct json_object *object, const char *key);
 
 /* Returns `value` for jansson's iterators, which take a value without const and do not write. */
 static inline json_t *json_writable(const json_t *value)

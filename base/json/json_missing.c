@@ -61,7 +61,7 @@ static enum status tell_lacking(const struct json_input *input, struct json_plac
 }
 
 /* The object is not closed yet, so which of its other keys are unknown is not known. */
-enum status json_fail_missing(const struct json_input *input, struct error *err)
+static enum status fail_missing(const struct json_input *input, struct error *err)
 {
     const struct json_place place = {input->lacking->object, JSON_SELF, JSON_PLACE_VALUE};
     struct message message = {.used = 0};
@@ -75,7 +75,7 @@ static enum status fail_place(const struct json_input *input, struct json_place 
                               const char *message, struct error *err)
 {
     for (const struct json_input *in = input; in; in = in->beside)
-        if (in->lacking->object) return json_fail_missing(in, err);
+        if (in->lacking->object) return fail_missing(in, err);
     return json_fail_place(input, place, message, err);
 }
 
@@ -122,13 +122,21 @@ static enum status begin_lacking(struct json_lacking *lacking, struct error *err
     return lacking->empty_array && lacking->empty_object ? STATUS_OK : error_memory(err, "JSON input", 0);
 }
 
+/* Returns true when a reader asked for the key, or every object may have it. */
+static bool was_asked(const struct json_object *object, const char *key)
+{
+    for (size_t i = 0; i < object->asked_count; i++)
+        if (strcmp(object->asked[i], key) == 0) return true;
+    return strcmp(key, "_comment") == 0;
+}
+
 /* Finds a key of the object that was not asked for and may be a misspelling of the missing one. */
 static const char *find_near(const struct json_object *object, const char *key)
 {
     void *iterator = json_object_iter(json_writable(object->value));
     for (; iterator; iterator = json_object_iter_next(json_writable(object->value), iterator)) {
         const char *other = json_object_iter_key(iterator);
-        if (!json_was_asked(object, other) && suggest(other, &key, 1)) return other;
+        if (!was_asked(object, other) && suggest(other, &key, 1)) return other;
     }
     return NULL;
 }
@@ -144,7 +152,7 @@ enum status json_miss(const struct json_object *object, const char *key, enum js
         lacking->near[lacking->count] = find_near(object, key);
         lacking->keys[lacking->count++] = key;
     }
-    return object->open_ended || need == JSON_DECIDES ? json_fail_missing(input, err) : STATUS_OK;
+    return object->open_ended || need == JSON_DECIDES ? fail_missing(input, err) : STATUS_OK;
 }
 
 bool json_is_stand_in(const struct json_input *input, const json_t *value)
@@ -153,13 +161,6 @@ bool json_is_stand_in(const struct json_input *input, const json_t *value)
 }
 
 /* --- closing ---------------------------------------------------------------------------------- */
-
-bool json_was_asked(const struct json_object *object, const char *key)
-{
-    for (size_t i = 0; i < object->asked_count; i++)
-        if (strcmp(object->asked[i], key) == 0) return true;
-    return strcmp(key, "_comment") == 0;
-}
 
 enum { UNKNOWN_NAMED_MAX = 8 };
 
@@ -170,7 +171,7 @@ static size_t find_unknown(const struct json_object *object, const char *unknown
     void *iterator = json_object_iter(json_writable(object->value));
     for (; iterator; iterator = json_object_iter_next(json_writable(object->value), iterator), index++) {
         const char *key = json_object_iter_key(iterator);
-        if (json_was_asked(object, key)) continue;
+        if (was_asked(object, key)) continue;
         if (count == 0) *first = index;
         if (count < UNKNOWN_NAMED_MAX) unknown[count] = key;
         count++;
@@ -204,7 +205,7 @@ enum status json_object_close_missing(struct json_object *object, const struct j
     size_t first = 0, unknown_count = complete ? 0 : find_unknown(object, unknown, &first);
     struct message message = {.used = 0};
     if (lacking->object && lacking->object != object->value) {
-        if (unknown_count > 0) return json_fail_missing(object->input, err);
+        if (unknown_count > 0) return fail_missing(object->input, err);
         return STATUS_OK; /* the object around it is closed later */
     }
     if (lacking->count + count + unknown_count == 0) return STATUS_OK;

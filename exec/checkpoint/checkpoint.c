@@ -40,9 +40,8 @@ enum { STEP_DIGITS = 10 }; /* digits of JOB_MINIBATCHES_MAX */
 
 const char checkpoint_version[] = "1";
 const char checkpoint_temporary_end[] = ".tmp", checkpoint_final_end[] = ".safetensors";
-const char checkpoint_losses_name[] = "spillway.losses",
-           checkpoint_evaluations_name[] = "spillway.evaluations",
-           checkpoint_checksums_name[] = "spillway.crc32";
+static const char losses_name[] = "spillway.losses";
+const char checkpoint_evaluations_name[] = "spillway.evaluations", checkpoint_checksums_name[] = "spillway.crc32";
 
 /* --- names ------------------------------------------------------------------------------------ */
 
@@ -228,7 +227,7 @@ static void fill_contents(struct checkpoint_contents *contents, const struct che
         }
     }
     contents->tensors[i++] = (struct safetensors_tensor){
-        .name = checkpoint_losses_name, .type_name = "F64", .rank = 1, .shape = {contents->step}};
+        .name = losses_name, .type_name = "F64", .rank = 1, .shape = {contents->step}};
     if (contents->evaluation_count > 0)
         contents->tensors[i++] = (struct safetensors_tensor){.name = checkpoint_evaluations_name,
                                                              .type_name = "F64",

@@ -17,7 +17,7 @@ enum {
 
 extern const char checkpoint_version[]; /* version of the format, as in the metadata */
 extern const char checkpoint_temporary_end[], checkpoint_final_end[];
-extern const char checkpoint_losses_name[], checkpoint_evaluations_name[], checkpoint_checksums_name[];
+extern const char checkpoint_evaluations_name[], checkpoint_checksums_name[];
 
 /* --- names ------------------------------------------------------------------------------------ */
 

@@ -60,7 +60,6 @@ struct walk_cursor {
     uint32_t member;                 /* of the gang, in the list of devices that do the operation */
     uint64_t number;                 /* of the next operation */
     uint64_t position;               /* of the instance, all repetitions counted */
-    uint64_t segment_position, segment_number; /* of the segment's first instance and operation */
 };
 
 /* A device of a gang that does an operation: its place in the gang, and in the group of a collective. */

@@ -24,10 +24,10 @@ struct sim_collectives {
     struct collective_group *groups;
     uint32_t group_count;
     struct collective_times_known *known; /* by group: its last query */
-    uint32_t sets_used;                   /* by operations: bit s is the set s of axes */
     uint32_t (*first)[AXES_SETS];         /* per gang: the first group of each set of axes */
 };
 
+/* Returns the sets of axes of operations: bit s is the set s. */
 static uint32_t find_sets_used(const struct plan *plan)
 {
     uint32_t used = 0;
@@ -69,7 +69,6 @@ enum status sim_collectives_create(struct arena *arena, const struct plan *plan,
     struct sim_collectives *c = sim_allocate(arena, 1, sizeof *c, &status, err);
     if (status != STATUS_OK) return status;
     c->plan = plan;
-    c->sets_used = used;
     c->first = sim_allocate(arena, plan->gang_count, sizeof *c->first, &status, err);
     uint32_t *devices = sim_allocate(&scratch, plan->hardware.device_count, sizeof *devices, &status, err);
     for (uint32_t g = 0; status == STATUS_OK && g < plan->gang_count; g++)

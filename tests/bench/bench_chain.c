@@ -24,7 +24,7 @@
 
 #include "base/text/number.h"
 #include "planner/chain/chain_certify.h"
-#include "planner/chain/chain_random.h"
+#include "tests/support/planner/support_chain.h"
 
 struct tally {
     uint32_t instances, proven, quickly;
@@ -58,14 +58,14 @@ static double processor_s(void)
     return sum;
 }
 
-static void bench(const struct chain_random *options, double limit_s, struct tally *t)
+static void bench(const struct test_chain_random *options, double limit_s, struct tally *t)
 {
     struct chain chain = {0};
     struct chain_schedule schedule = {0};
     struct chain_certificate c;
     struct error err = {0};
     double before = processor_s();
-    if (chain_random(options, &chain, &err) ||
+    if (test_chain_random(options, &chain, &err) ||
         chain_certify(&chain, &(struct chain_certify_options){.limit_s = limit_s}, &schedule, &c, &err)) {
         fprintf(stderr, "bench_chain: %s\n", err.text);
         exit(1);
@@ -90,7 +90,7 @@ static void bench(const struct chain_random *options, double limit_s, struct tal
     chain_release(&chain);
 }
 
-static void print(const struct chain_random *o, struct tally *t)
+static void print(const struct test_chain_random *o, struct tally *t)
 {
     double n = t->instances;
     qsort(t->seconds, t->instances, sizeof *t->seconds, by_value);
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
         for (uint64_t layers = first; layers <= last; layers *= 2)
             for (uint32_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
                 struct tally tally = {0};
-                struct chain_random options = {.family = (enum chain_family)family,
+                struct test_chain_random options = {.family = (enum chain_family)family,
                                                .layers = (uint32_t)layers,
                                                .memory = shapes[s][0],
                                                .link = shapes[s][1]};

@@ -29,8 +29,8 @@
 #include "planner/saturn/spase/spase_formulation.h"
 #include "planner/saturn/spase/spase_introspect.h"
 #include "planner/saturn/spase/spase_io.h"
-#include "planner/saturn/spase/spase_random.h"
 #include "planner/saturn/spase/spase_search.h"
+#include "tests/support/planner/support_spase.h"
 
 enum { RANDOM_SEEDS = 30 };
 
@@ -44,11 +44,11 @@ static void check(enum status status, const struct error *err)
 
 static void make(uint64_t seed, uint32_t jobs, uint32_t nodes, bool powers, struct spase *out)
 {
-    struct spase_random options = {.seed = seed, .jobs = jobs, .parallelisms = 4, .nodes = nodes, .devices = 8,
+    struct test_spase_random options = {.seed = seed, .jobs = jobs, .parallelisms = 4, .nodes = nodes, .devices = 8,
                                    .powers = powers};
     struct error err = {0};
     *out = (struct spase){0};
-    check(spase_random(&options, out, &err), &err);
+    check(test_spase_random(&options, out, &err), &err);
 }
 
 static double processor_s(void)

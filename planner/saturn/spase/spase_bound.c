@@ -25,8 +25,6 @@
 #include "base/process/progress.h"
 #include "base/try.h"
 
-const char *const spase_bound_names[SPASE_BOUND_COUNT] = {"longest", "area", "scaled"};
-
 enum {
     TIME_THRESHOLDS = 24,   /* an even selection of all possible ones */
     ROUNDINGS_MAX = 7,

@@ -28,7 +28,6 @@ enum spase_bound_kind {
     SPASE_BOUND_SCALED,
     SPASE_BOUND_COUNT
 };
-extern const char *const spase_bound_names[SPASE_BOUND_COUNT];
 
 struct spase_bounds {
     int64_t value[SPASE_BOUND_COUNT];

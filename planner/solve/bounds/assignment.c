@@ -170,12 +170,3 @@ enum status assignment_solve(const int64_t *cost, uint32_t count, const uint32_t
     free(s.reached);
     return err->status;
 }
-
-bool assignment_duals_hold(const int64_t *cost, uint32_t count, const int64_t *row,
-                           const int64_t *column)
-{
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < count; k++)
-            if (row[i] + column[k] > cost[(size_t)i * count + k]) return false;
-    return true;
-}

@@ -33,8 +33,4 @@ MUST_CHECK enum status assignment_solve(const int64_t *cost, uint32_t count, con
                                         const uint32_t *demand, int64_t *row, int64_t *column,
                                         struct error *err);
 
-/* Returns true when row[i] + column[k] <= cost[i][k] for all pairs. */
-bool assignment_duals_hold(const int64_t *cost, uint32_t count, const int64_t *row,
-                           const int64_t *column);
-
 #endif

@@ -23,7 +23,6 @@
 #include "planner/chain/chain_check.h"
 #include "planner/chain/chain_formulation.h"
 #include "planner/chain/chain_io.h"
-#include "planner/chain/chain_random.h"
 #include "planner/chain/chain_search.h"
 #include "tests/support/planner/support_chain.h"
 #include "tests/support/support_json.h"
@@ -234,10 +233,10 @@ static void limits(void **state)
 {
     (void)state;
     static const double limits_s[] = {0, 0.05, 0.3};
-    struct chain_random options = {.family = CHAIN_RANDOM, .seed = 3, .layers = 512, .memory = 0.2, .link = 0.3};
+    struct test_chain_random options = {.family = CHAIN_RANDOM, .seed = 3, .layers = 512, .memory = 0.2, .link = 0.3};
     struct chain chain;
     struct error err = {0};
-    assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+    assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
     int64_t before = INT64_MAX;
     for (uint32_t i = 0; i < ARRAY_COUNT(limits_s); i++) {
         struct chain_schedule s = {0};
@@ -338,10 +337,10 @@ static void round_trip(void **state)
 {
     (void)state;
     for (uint32_t f = 0; f < CHAIN_FAMILIES; f++) {
-        struct chain_random options = {.family = (enum chain_family)f, .seed = 5, .layers = 13, .memory = 0.4, .link = 0.2};
+        struct test_chain_random options = {.family = (enum chain_family)f, .seed = 5, .layers = 13, .memory = 0.4, .link = 0.2};
         struct chain chain, again = {0};
         struct error err = {0};
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+        assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
         char *first = text_of(&chain);
         assert_int_equal(parse(first, &again, &err), STATUS_OK);
         assert_int_equal(again.layer_count, 13);

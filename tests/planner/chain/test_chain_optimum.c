@@ -19,7 +19,6 @@
 #include "planner/chain/chain_anneal.h"
 #include "planner/chain/chain_certify.h"
 #include "planner/chain/chain_formulation.h"
-#include "planner/chain/chain_random.h"
 #include "planner/chain/chain_search.h"
 #include "tests/support/planner/support_chain.h"
 #include "tests/support/support_seed.h"
@@ -291,14 +290,14 @@ static void families(void **state)
 {
     (void)state;
     for (uint32_t f = 0; f < CHAIN_FAMILIES; f++) {
-        struct chain_random options = {.family = (enum chain_family)f, .seed = 7,
+        struct test_chain_random options = {.family = (enum chain_family)f, .seed = 7,
                                        .layers = f == CHAIN_RANDOM ? 24 : 48,
                                        .memory = 0.3, .link = 0.3};
         struct chain chain;
         struct chain_schedule s[2] = {{0}, {0}};
         struct chain_certificate c[2];
         struct error err = {0};
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+        assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
         for (uint32_t i = 0; i < 2; i++)
             if (chain_certify(&chain, &(struct chain_certify_options){.limit_s = 30}, &s[i], &c[i], &err))
                 fail_msg("%s", err.text);

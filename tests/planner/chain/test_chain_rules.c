@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "planner/chain/chain_random.h"
 #include "planner/chain/chain_rules.h"
 #include "tests/support/planner/support_chain.h"
 #include "tests/support/support_seed.h"
@@ -85,14 +84,14 @@ static void evicted(void **state)
     uint64_t seed = support_seed("evicted");
     uint32_t recomputed = 0, swapped = 0;
     for (uint32_t i = 0; i < 60; i++) {
-        struct chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i, .layers = 24,
+        struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i, .layers = 24,
                                        .memory = 0.1 + 0.1 * (i / 6), .link = 0.3};
         struct chain chain;
         uint8_t choices[24];
         int64_t value;
         bool fits, kept = false;
         struct error err = {0};
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+        assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
         assert_int_equal(chain_rule_run(&chain, CHAIN_RULE_SUPERNEURONS, choices, &value, &fits, &err), STATUS_OK);
         assert_true(fits);
         uint32_t youngest = UINT32_MAX, cheap = 0;
@@ -125,14 +124,14 @@ static void two_steps(void **state)
     uint64_t seed = support_seed("two steps");
     uint32_t swapped = 0, recomputed = 0, faster = 0;
     for (uint32_t i = 0; i < 60; i++) {
-        struct chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i, .layers = 24,
+        struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i, .layers = 24,
                                        .memory = 0.1 + 0.1 * (i / 6), .link = 0.3};
         struct chain chain;
         uint8_t one[24], both[24];
         int64_t one_value, both_value;
         bool one_fits, both_fit;
         struct error err = {0};
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+        assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
         assert_int_equal(chain_rule_run(&chain, CHAIN_RULE_CAPACITY, one, &one_value, &one_fits, &err), STATUS_OK);
         assert_int_equal(chain_rule_run(&chain, CHAIN_RULE_KARMA, both, &both_value, &both_fit, &err), STATUS_OK);
         assert_int_equal(one_fits, both_fit);

@@ -17,7 +17,6 @@
 
 #include "base/size.h"
 #include "planner/chain/chain_certify.h"
-#include "planner/chain/chain_random.h"
 #include "tests/support/planner/support_chain.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
@@ -171,7 +170,7 @@ static void kept_promises(void **state)
     double worst = 0;
     for (uint32_t i = 0; i < CHAIN_FAMILIES * ARRAY_COUNT(layers) * ARRAY_COUNT(shapes); i++) {
         const double *shape = shapes[i % ARRAY_COUNT(shapes)];
-        struct chain_random options = {.family = (enum chain_family)(i / 16), .seed = seed + i,
+        struct test_chain_random options = {.family = (enum chain_family)(i / 16), .seed = seed + i,
                                        .layers = layers[i / 4 % 4], .memory = shape[0], .link = shape[1]};
         struct chain chain;
         struct chain_schedule schedule = {0};
@@ -180,7 +179,7 @@ static void kept_promises(void **state)
         struct plan plan = {0};
         struct error err = {0};
         const struct chain_certify_options limits = {.limit_s = 0.2, .width_max = 64};
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+        assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
         if (chain_certify(&chain, &limits, &schedule, &certificate, &err)) fail_msg("%s", err.text);
         make_plan(&chain, &schedule, &plan);
         sim_test_simulate(&plan, &outcome);

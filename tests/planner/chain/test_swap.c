@@ -14,8 +14,8 @@
 
 #include "base/random.h"
 #include "base/size.h"
-#include "planner/chain/chain_random.h"
 #include "planner/swap/swap_choose.h"
+#include "tests/support/planner/support_chain.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/support_seed.h"
@@ -144,12 +144,12 @@ static void kept_promises(void **state)
     double most = 0, turn = 0;
     for (uint32_t i = 0; i < CHAIN_FAMILIES * ARRAY_COUNT(sizes) * ARRAY_COUNT(shapes); i++) {
         const double *shape = shapes[i % ARRAY_COUNT(shapes)];
-        struct chain_random options = {.family = (enum chain_family)(i / 12), .seed = seed + i,
+        struct test_chain_random options = {.family = (enum chain_family)(i / 12), .seed = seed + i,
                                        .layers = sizes[i / 4 % 3], .memory = shape[0], .link = shape[1]};
         struct chain chain;
         struct error err = {0};
         struct swap_outcome outcome;
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+        assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
         struct profile p = profile_of(&chain, i % 2, layers);
         double found_s = simulate_profile(&p, 4, SWAP_BEST, &outcome) / 4, minibatch_s = outcome.minibatch_s;
         for (uint32_t way = 0; way < SWAP_WAYS; way++)
@@ -251,7 +251,7 @@ static void places(void **state)
     uint64_t seed = support_seed("places");
     struct test_layer layers[24];
     for (uint32_t i = 0; i < 12; i++) {
-        struct chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i,
+        struct test_chain_random options = {.family = (enum chain_family)(i % CHAIN_FAMILIES), .seed = seed + i,
                                        .layers = 24, .memory = 0.3, .link = 0.3};
         struct chain chain;
         struct hardware hardware;
@@ -261,7 +261,7 @@ static void places(void **state)
         struct swap_choice choice = {0};
         struct swap_outcome outcome = {0};
         struct error err = {0};
-        assert_int_equal(chain_random(&options, &chain, &err), STATUS_OK);
+        assert_int_equal(test_chain_random(&options, &chain, &err), STATUS_OK);
         struct profile p = profile_of(&chain, true, layers);
         test_hardware(&hardware, 1, p.memory, p.rate);
         test_profile_jobs(&jobs, 1, p.count, 1, layer_of, &p);

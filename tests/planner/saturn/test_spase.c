@@ -15,7 +15,6 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/saturn/spase/spase_io.h"
-#include "planner/saturn/spase/spase_random.h"
 #include "planner/saturn/spase/spase_schedule.h"
 #include "tests/support/planner/support_spase.h"
 #include "tests/support/support_json.h"
@@ -149,13 +148,13 @@ static void generates(void **state)
 {
     (void)state;
     for (uint32_t c = 0; c < 6; c++) {
-        struct spase_random options = {.seed = 31 + c, .jobs = 5, .parallelisms = 3, .nodes = 2, .devices = 4,
+        struct test_spase_random options = {.seed = 31 + c, .jobs = 5, .parallelisms = 3, .nodes = 2, .devices = 4,
                                        .slow_nodes = c % 2, .slow_devices = 3, .powers = c % 3 == 0,
                                        .spans = c % 3 == 1};
         struct spase a = {0}, b = {0}, again = {0};
         struct error err = {0};
         struct json_input *input;
-        if (spase_random(&options, &a, &err) || spase_random(&options, &b, &err)) fail_msg("%s", err.text);
+        if (test_spase_random(&options, &a, &err) || test_spase_random(&options, &b, &err)) fail_msg("%s", err.text);
         char *first = text_of(&a), *second = text_of(&b);
         assert_string_equal(first, second);
         assert_int_equal(json_input_parse("test", first, strlen(first), &input, &err), STATUS_OK);
@@ -287,13 +286,13 @@ static void random_orders(void **state)
     (void)state;
     uint64_t seed = support_seed("random orders");
     for (uint32_t c = 0; c < 200; c++) {
-        struct spase_random options = {.seed = random_u64(seed, c), .jobs = 9, .parallelisms = 4, .nodes = 2,
+        struct test_spase_random options = {.seed = random_u64(seed, c), .jobs = 9, .parallelisms = 4, .nodes = 2,
                                        .devices = 4, .slow_nodes = c % 2, .slow_devices = 6, .spans = c % 3 == 0};
         struct spase in = {0};
         struct spase_schedule schedule = {0};
         struct spase_step steps[9];
         struct error err = {0};
-        assert_int_equal(spase_random(&options, &in, &err), STATUS_OK);
+        assert_int_equal(test_spase_random(&options, &in, &err), STATUS_OK);
         for (uint32_t j = 0; j < in.job_count; j++) {
             uint32_t m = (uint32_t)random_below(options.seed, 1000 + j, in.jobs[j].mode_count);
             steps[j] = (struct spase_step){j, in.jobs[j].first_mode + m, SPASE_ANY_NODE};

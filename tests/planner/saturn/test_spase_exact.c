@@ -24,7 +24,6 @@
 #include "planner/saturn/spase/spase_certify.h"
 #include "planner/saturn/spase/spase_formulation.h"
 #include "planner/saturn/spase/spase_introspect.h"
-#include "planner/saturn/spase/spase_random.h"
 #include "planner/saturn/spase/spase_search.h"
 #include "planner/saturn/spase/spase_stack.h"
 #include "tests/support/planner/support_spase.h"
@@ -114,7 +113,7 @@ static void stacks_hold(void **state)
     (void)state;
     uint64_t seed = support_seed("stacks hold");
     for (uint32_t c = 0; c < 300; c++) {
-        struct spase_random options = {.seed = random_u64(seed, c), .jobs = 1 + c % 12, .parallelisms = 4,
+        struct test_spase_random options = {.seed = random_u64(seed, c), .jobs = 1 + c % 12, .parallelisms = 4,
                                        .nodes = 1 + c % 3, .devices = 8, .slow_nodes = c % 2, .slow_devices = 4};
         struct spase_search_options search = {.seed = c, .iterations = 200, .until_s = HUGE_VAL};
         struct spase in = {0};
@@ -122,7 +121,7 @@ static void stacks_hold(void **state)
         struct error err = {0};
         int64_t value;
         uint64_t made;
-        assert_int_equal(spase_random(&options, &in, &err), STATUS_OK);
+        assert_int_equal(test_spase_random(&options, &in, &err), STATUS_OK);
         for (uint32_t m = 0; m < in.mode_count && c % 4 == 0; m++) in.modes[m].ticks *= 1000;
         assert_int_equal(spase_search(&in, &search, false, steps, &value, &made, &err), STATUS_OK);
         for (enum spase_stack_values v = 0; v < SPASE_STACK_VALUES; v++) {
@@ -199,8 +198,9 @@ static void tiny(void **state)
         test_spase_tiny(random_u64(seed, c), 4, &in);
         int64_t best = test_spase_brute_force(&in);
         assert_int_equal(spase_bounds_make(&in, in.horizon, HUGE_VAL, &bounds, &err), STATUS_OK);
+        static const char *const names[SPASE_BOUND_COUNT] = {"longest", "area", "scaled"};
         for (uint32_t b = 0; b < SPASE_BOUND_COUNT; b++)
-            if (bounds.value[b] > best) stop(&in, seed, spase_bound_names[b], bounds.value[b], best);
+            if (bounds.value[b] > best) stop(&in, seed, names[b], bounds.value[b], best);
         int64_t branched = by_branching(&in, in.horizon + 1);
         if (branched != best) stop(&in, seed, "depth-first search", branched, best);
         if (c % 20 == 0) against_allotment(&in, seed, best);
@@ -269,10 +269,10 @@ static void published_lies(void **state)
 
 static void random_instance(uint64_t seed, uint32_t jobs, uint32_t nodes, struct spase *out)
 {
-    struct spase_random options = {.seed = seed, .jobs = jobs, .parallelisms = 4, .nodes = nodes, .devices = 8};
+    struct test_spase_random options = {.seed = seed, .jobs = jobs, .parallelisms = 4, .nodes = nodes, .devices = 8};
     struct error err = {0};
     *out = (struct spase){0};
-    assert_int_equal(spase_random(&options, out, &err), STATUS_OK);
+    assert_int_equal(test_spase_random(&options, out, &err), STATUS_OK);
 }
 
 static void proofs(void **state)
@@ -364,7 +364,7 @@ static void texts(void **state)
 static void refuses(void **state)
 {
     (void)state;
-    struct spase_random options = {.seed = 1, .jobs = 3, .parallelisms = 2, .nodes = 2, .devices = 2, .spans = true};
+    struct test_spase_random options = {.seed = 1, .jobs = 3, .parallelisms = 2, .nodes = 2, .devices = 2, .spans = true};
     struct spase_branch_options limits = {.until_s = HUGE_VAL};
     struct spase_step steps[3];
     struct spase_formulation *f = NULL;
@@ -372,7 +372,7 @@ static void refuses(void **state)
     struct error err = {0}, second = {0};
     enum spase_answer answer;
     uint64_t nodes = 0;
-    assert_int_equal(spase_random(&options, &in, &err), STATUS_OK);
+    assert_int_equal(test_spase_random(&options, &in, &err), STATUS_OK);
     assert_int_equal(spase_branch(&in, 10000, &limits, &answer, steps, &nodes, &err), STATUS_LIMIT);
     assert_string_equal(err.text, "branch and bound takes at most 64 jobs, 64 devices and 1073741824 ticks, "
                                   "and no gang that spans nodes");
@@ -435,7 +435,7 @@ static void never_worse(void **state)
     uint64_t seed = support_seed("never worse");
     uint32_t better = 0;
     for (uint32_t c = 0; c < 150; c++) {
-        struct spase_random options = {.seed = random_u64(seed, c), .jobs = 1 + c % 7, .parallelisms = 3, .nodes = 2,
+        struct test_spase_random options = {.seed = random_u64(seed, c), .jobs = 1 + c % 7, .parallelisms = 3, .nodes = 2,
                                        .devices = 4, .slow_nodes = c % 2, .slow_devices = 3, .powers = true,
                                        .spans = c % 3 == 0};
         struct spase_introspect_options how = {.interval_ticks = 50 + (int64_t)random_below(seed, c, 900),
@@ -446,7 +446,7 @@ static void never_worse(void **state)
         struct spase_step steps[8];
         struct error err = {0};
         int64_t value;
-        assert_int_equal(spase_random(&options, &in, &err), STATUS_OK);
+        assert_int_equal(test_spase_random(&options, &in, &err), STATUS_OK);
         assert_int_equal(spase_baseline_run(&in, SPASE_BASELINE_RANDOM, c, NULL, steps, &value, &err), STATUS_OK);
         if (spase_introspect(&in, steps, &how, &course, &err) ||
             spase_course_check(&in, &course, how.restart_ticks, &err)) {

@@ -55,7 +55,7 @@ static void assignments(void **state)
         struct error err = {0};
         for (uint32_t i = 0; i < n * n; i++) cost[i] = (int64_t)random_below(seed ^ c, i, 30);
         assert_int_equal(assignment_solve(cost, n, ones, ones, row, column, &err), STATUS_OK);
-        assert_true(assignment_duals_hold(cost, n, row, column));
+        for (uint32_t i = 0; i < n * n; i++) assert_true(row[i / n] + column[i % n] <= cost[i]);
         for (uint32_t i = 0; i < n; i++) sum += row[i] + column[i];
         assert_int_equal(sum, cheapest(cost, n, 0, 0));
     }

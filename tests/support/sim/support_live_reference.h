@@ -12,7 +12,7 @@
 
 /* --- any instance on any machine, small ------------------------------------------------------ */
 
-enum { LIVE_REF_LINKS_MAX = 32, LIVE_REF_UNITS_MAX = 4096, LIVE_REF_DEVICES_MAX = 16 };
+enum { LIVE_REF_LINKS_MAX = 32, LIVE_REF_DEVICES_MAX = 16 };
 
 enum live_ref_rule { LIVE_REF_LRTF, LIVE_REF_LRTF_EMPTIEST, LIVE_REF_SRTF, LIVE_REF_FIFO };
 
