@@ -5,6 +5,9 @@
  * error wins: setting a second error changes nothing. A caller may therefore report an error while it unwinds without
  * checking whether the error is already set.
  *
+ * "Errors:" in the comment of a function lists the possible statuses, except STATUS_NO_MEMORY: every function that
+ * allocates may return it.
+ *
  * Messages start in lower case, name the fault before its cause, put names in 'single quotes', give found and
  * expected values, and have no full stop. Only main prints them and chooses the exit code.
  */

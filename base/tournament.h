@@ -20,7 +20,7 @@ struct tournament {
     uint32_t leaves; /* a power of two; numbers past the count are HUGE_VAL */
 };
 
-/* Creates `count` numbers, all equal to `key`. Lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Creates `count` numbers, all equal to `key`. Lives as long as `arena`. */
 MUST_CHECK enum status tournament_create(struct arena *arena, uint32_t count, double key, struct tournament *out,
                                          struct error *err);
 

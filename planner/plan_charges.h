@@ -31,10 +31,7 @@ void plan_charges_add(const struct hardware *hardware, uint32_t device, uint64_t
 double plan_charges_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction, uint64_t bytes,
                  const double *link_bytes);
 
-/*
- * Computes the seconds of the devices of the first stage of a parallel job, numbered from parallel.first_device on.
- * Errors: STATUS_NO_MEMORY.
- */
+/* Computes the seconds of the devices of the first stage of a parallel job, numbered from parallel.first_device on. */
 MUST_CHECK enum status plan_charges_first_stage(struct arena *arena, const struct hardware *hardware, const struct job *job,
                                            double *in_s, double *out_s, struct error *err);
 

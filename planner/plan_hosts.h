@@ -21,7 +21,7 @@ struct plan_host_use {
  * and plan_stored_bytes().
  *
  * The plan's tables (instances, gangs, slots) must be sound. Errors: STATUS_CHECK for a buffer that two hosts would
- * have, STATUS_LIMIT for sums above 2^64, STATUS_NO_MEMORY.
+ * have, STATUS_LIMIT for sums above 2^64.
  */
 MUST_CHECK enum status plan_host_uses(const struct plan *plan, struct plan_host_use *uses, struct error *err);
 

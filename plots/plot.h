@@ -6,8 +6,8 @@
  * With keep_script, NAME.gp is written next to NAME.svg: a complete script with data, for `gnuplot NAME.gp` after a
  * change by hand.
  *
- * Errors of all functions: STATUS_BAD_INPUT (another ending, an empty window, traces of different machines, nothing
- * to draw); STATUS_DEVICE when gnuplot is missing or fails; STATUS_IO, STATUS_NO_MEMORY.
+ * Errors of all functions: STATUS_BAD_INPUT (another ending, an empty window, traces of different machines, nothing to
+ * draw); STATUS_DEVICE when gnuplot is missing or fails; STATUS_IO.
  */
 #ifndef SPILLWAY_PLOTS_PLOT_H
 #define SPILLWAY_PLOTS_PLOT_H

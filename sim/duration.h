@@ -6,8 +6,8 @@
 
 struct sim_durations; /* opaque */
 
-/* `slow`: factors (device_count) of the computation times of each device; NULL: all 1. *out lives as long as `arena`;
- * `plan`, `hardware` and `slow` are borrowed. Errors: STATUS_NO_MEMORY. */
+/* `slow`: factors (device_count) of the computation times of each device; NULL: all 1. *out lives as long as
+ * `arena`; `plan`, `hardware` and `slow` are borrowed. */
 MUST_CHECK enum status sim_durations_create(struct arena *arena, const struct plan *plan,
                                             const struct hardware *hardware, const double *slow,
                                             struct sim_durations **out, struct error *err);

@@ -38,7 +38,7 @@ struct failure_simulation {
 
 #define FAILURE_SIMULATION_PATIENCE 1e3
 
-/* Simulates one run. Errors: STATUS_NO_MEMORY. */
+/* Simulates one run. */
 MUST_CHECK enum status failure_simulation_run(const struct failure_simulation_case *of, struct failure_simulation *out,
                                               struct error *err);
 

@@ -17,8 +17,7 @@ struct sim_lifetimes; /* opaque */
 
 /* Creates the lifetimes; the caller frees them with sim_lifetimes_destroy(). Peaks go to trace->places and, with
  * `levels`, every change to trace->levels; both borrowed. `writer` gets every change, too; it may be NULL.
- * `caching`: the machine on which all device memory comes from a caching allocator (sim/caching.h), or NULL. Errors:
- * STATUS_NO_MEMORY. */
+ * `caching`: the machine on which all device memory comes from a caching allocator (sim/caching.h), or NULL. */
 MUST_CHECK enum status sim_lifetimes_create(const struct plan *plan, struct trace *trace,
                                             bool levels, struct trace_writer *writer, const struct hardware *caching,
                                             struct sim_lifetimes **out, struct error *err);

@@ -44,7 +44,7 @@ struct sim_lookahead_maker; /* opaque */
 
 /*
  * Creates a maker before any operation is noted. `operations`: number of operations of each kind of stream, in all
- * instances. *out is NULL if no stream has lookahead limits. The caller destroys it. Errors: STATUS_NO_MEMORY.
+ * instances. *out is NULL if no stream has lookahead limits. The caller destroys it.
  */
 MUST_CHECK enum status sim_lookahead_maker_create(const struct plan *plan, const uint64_t operations[STREAM_KIND_COUNT],
                                                   struct sim_lookahead_maker **out, struct error *err);
@@ -54,7 +54,7 @@ void sim_lookahead_maker_destroy(struct sim_lookahead_maker *maker); /* NULL is 
 bool sim_lookahead_maker_concerns(const struct sim_lookahead_maker *maker, const struct plan_op *op);
 
 /* Notes the next operation in plan order: on `device`, which has place `place` in the instance's gang. It is on
- * `stream`, after `before` other operations. Errors: STATUS_NO_MEMORY. */
+ * `stream`, after `before` other operations. */
 MUST_CHECK enum status sim_lookahead_maker_note(struct sim_lookahead_maker *maker, const struct plan_instance *instance,
                                                 const struct plan_op *op, uint32_t device, uint32_t place,
                                                 uint32_t stream, uint64_t before, struct error *err);
@@ -64,7 +64,7 @@ MUST_CHECK enum status sim_lookahead_maker_note(struct sim_lookahead_maker *make
 void sim_lookahead_maker_forget(struct sim_lookahead_maker *maker);
 
 /* Makes the lookahead limits, after all operations are noted. `totals`: operations of each stream. Memory is the
- * arena's. Errors: STATUS_NO_MEMORY. */
+ * arena's. */
 MUST_CHECK enum status sim_lookahead_make(struct sim_lookahead_maker *maker, struct arena *arena, const uint64_t *totals,
                                           struct sim_lookahead *out, struct error *err);
 

@@ -44,7 +44,7 @@ struct sim_replay {
 /*
  * Replays `record`, a trace of `plan`. *out, zeroed before, becomes the new trace, marked predicted, with the recorded
  * peaks of memory; the caller releases it, also after an error. Errors: STATUS_BAD_INPUT if the record is of another
- * plan, incomplete or without spans, or if the plan does not run on change->hardware; STATUS_LIMIT; STATUS_NO_MEMORY.
+ * plan, incomplete or without spans, or if the plan does not run on change->hardware; STATUS_LIMIT.
  */
 MUST_CHECK enum status sim_replay_run(const struct plan *plan, const struct trace *record,
                                       const struct sim_replay_change *change, struct trace *out,

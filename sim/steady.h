@@ -53,7 +53,7 @@ struct sim_steady {
     size_t counter_count;
 };
 
-/* Creates it before the first event, after all other parts of the simulation. Errors: STATUS_NO_MEMORY. */
+/* Creates it before the first event, after all other parts of the simulation. */
 MUST_CHECK enum status sim_steady_create(struct sim *sim, struct error *err);
 void sim_steady_release(struct sim_steady *steady); /* a zeroed one is fine */
 

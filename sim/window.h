@@ -108,8 +108,8 @@ static inline struct sim_uses sim_window_uses(const struct sim_window *window, u
 }
 
 /*
- * Issues the next operation of the plan. *low is its low number; *some is false at the plan's end. Errors:
- * STATUS_NO_MEMORY; STATUS_LIMIT when 2^30 operations are in the window.
+ * Issues the next operation of the plan. *low is its low number; *some is false at the plan's end. Errors: STATUS_LIMIT
+ * when 2^30 operations are in the window.
  */
 MUST_CHECK enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *low,
                                         struct error *err);

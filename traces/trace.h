@@ -111,10 +111,9 @@ MUST_CHECK enum status trace_name_host(struct trace *trace, uint32_t host, struc
 
 /*
  * Initialises an empty trace of a plan. Streams, places and jobs are named. There is room for `span_limit` spans (one
- * per operation, or 0) and `level_limit` levels; both counts are 0. The trace borrows nothing from the plan. Jobs
- * have the totals of the whole plan; a writer that stops early corrects them. `complete` is false; the writer sets it
- * at the end. The caller zeroes *trace, and releases it with trace_release() also after an error. Errors:
- * STATUS_LIMIT, STATUS_NO_MEMORY.
+ * per operation, or 0) and `level_limit` levels; both counts are 0. The trace borrows nothing from the plan. Jobs have
+ * the totals of the whole plan; a writer that stops early corrects them. `complete` is false; the writer sets it at the
+ * end. The caller zeroes *trace, and releases it with trace_release() also after an error. Errors: STATUS_LIMIT.
  */
 MUST_CHECK enum status trace_init(struct trace *trace, const struct plan *plan,
                                   enum trace_source source, uint64_t span_limit,

@@ -21,8 +21,7 @@ struct trace_judge {
     double first_s, last_s, level_s;
 };
 
-/* The caller zeroes *judge, and releases it also after an error. Errors of all functions: STATUS_CHECK;
- * STATUS_NO_MEMORY. */
+/* The caller zeroes *judge, and releases it also after an error. Errors of all functions: STATUS_CHECK. */
 MUST_CHECK enum status trace_judge_begin(struct trace_judge *judge, const struct trace *trace, struct error *err);
 MUST_CHECK enum status trace_judge_span(struct trace_judge *judge, const struct trace_span *span, struct error *err);
 MUST_CHECK enum status trace_judge_level(struct trace_judge *judge, const struct trace_level *level, struct error *err);

@@ -16,7 +16,7 @@ struct trace_operations {
     uint32_t cell_count; /* a power of two, at least twice the count */
 };
 
-/* Finds the operation of a span, or adds it. *out is its index. Errors: STATUS_LIMIT, STATUS_NO_MEMORY. */
+/* Finds the operation of a span, or adds it. *out is its index. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status trace_operations_find(struct trace_operations *table, const struct trace_span *span,
                                              uint32_t *out, struct error *err);
 void trace_operations_release(struct trace_operations *table);

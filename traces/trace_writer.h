@@ -30,8 +30,8 @@ void trace_writer_fail(struct trace_writer *writer, const struct error *err);
 /* Fills in makespan and times of jobs from the spans that were written; without spans changes nothing. */
 void trace_writer_total(const struct trace_writer *writer, struct trace *trace);
 
-/* Writes the rest of the file from `trace`: peaks, jobs and what else is known at the end. The writer is freed, also after
- * an error; no file is left then. Errors: STATUS_CHECK; as file_out_commit(); STATUS_NO_MEMORY. */
+/* Writes the rest of the file from `trace`: peaks, jobs and what else is known at the end. The writer is freed, also
+ * after an error; no file is left then. Errors: STATUS_CHECK; as file_out_commit(). */
 MUST_CHECK enum status trace_writer_commit(struct trace_writer *writer, const struct trace *trace, struct error *err);
 void trace_writer_discard(struct trace_writer *writer); /* NULL does nothing */
 

@@ -38,10 +38,9 @@ void file_out_discard(struct file_out *file); /* NULL does nothing */
  * the program must end afterwards. */
 void file_remove_pending(void);
 
-/* Reads the whole file into memory ("-" is standard input) and inflates gzip data. The text ends in
- * NUL. The caller frees *text with free(). Errors: STATUS_IO; STATUS_LIMIT beyond `limit` bytes;
- * STATUS_BAD_INPUT when gzip data is damaged or a name that ends in .gz holds no gzip data;
- * STATUS_NO_MEMORY. */
+/* Reads the whole file into memory ("-" is standard input) and inflates gzip data. The text ends in NUL. The caller
+ * frees *text with free(). Errors: STATUS_IO; STATUS_LIMIT beyond `limit` bytes; STATUS_BAD_INPUT when gzip data is
+ * damaged or a name that ends in .gz holds no gzip data. */
 MUST_CHECK enum status file_read(const char *path, size_t limit, char **text, size_t *length,
                                  struct error *err);
 

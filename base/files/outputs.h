@@ -30,8 +30,8 @@ void outputs_end(void);
 void outputs_allow(bool force);
 
 /*
- * Declares an output. `what` names it in messages ("option '--output'") and is copied. "-" is standard output.
- * Errors: STATUS_BAD_INPUT for the refusals above; STATUS_NO_MEMORY.
+ * Declares an output. `what` names it in messages ("option '--output'") and is copied. "-" is standard output. Errors:
+ * STATUS_BAD_INPUT for the refusals above.
  */
 MUST_CHECK enum status outputs_declare(const char *path, enum file_kind kind, const char *what, struct error *err);
 
@@ -44,7 +44,7 @@ MUST_CHECK enum status outputs_declare_folder(const char *path, const char *what
 MUST_CHECK enum status outputs_probe(const char *path, enum file_kind kind, const char *what, struct error *err);
 
 /* Reports that the command reads the file at `path`. Paths that are not regular files are ignored. Errors:
- * STATUS_BAD_INPUT when the file is a declared output that has not been replaced yet; STATUS_NO_MEMORY. */
+ * STATUS_BAD_INPUT when the file is a declared output that has not been replaced yet. */
 MUST_CHECK enum status outputs_read(const char *path, struct error *err);
 
 /* Checks a path that is about to be replaced, declared or not. Errors: STATUS_BAD_INPUT when the command has read

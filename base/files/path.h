@@ -8,8 +8,7 @@
 #include "base/error.h"
 
 /* Sets *out to the absolute form of `path`, relative to `folder` ("" and ".": the current folder). It lives as long
- * as `arena`. Errors: STATUS_IO when there is no current folder; STATUS_BAD_INPUT when the path is too long;
- * STATUS_NO_MEMORY. */
+ * as `arena`. Errors: STATUS_IO when there is no current folder; STATUS_BAD_INPUT when the path is too long. */
 MUST_CHECK enum status path_absolute(const char *folder, const char *path, struct arena *arena, const char **out,
                                      struct error *err);
 

@@ -12,8 +12,8 @@
 
 struct spool; /* opaque */
 
-/* The file is made in the folder of `path`, or in TMPDIR (/tmp) where `path` is NULL or its folder cannot hold it. The
- * caller frees *out with spool_destroy(). Errors: STATUS_NO_MEMORY. */
+/* The file is made in the folder of `path`, or in TMPDIR (/tmp) where `path` is NULL or its folder cannot hold it.
+ * The caller frees *out with spool_destroy(). */
 MUST_CHECK enum status spool_create(const char *path, struct spool **out, struct error *err);
 void spool_destroy(struct spool *spool); /* NULL does nothing */
 
@@ -23,7 +23,7 @@ void spool_write(struct spool *spool, const void *data, size_t length);
 /* Bytes that were written. */
 uint64_t spool_length(const struct spool *spool);
 
-/* Reads `length` bytes that were written from `offset` on. Errors: STATUS_IO; STATUS_NO_MEMORY. */
+/* Reads `length` bytes that were written from `offset` on. Errors: STATUS_IO. */
 MUST_CHECK enum status spool_read(struct spool *spool, uint64_t offset, void *data, size_t length, struct error *err);
 
 #endif

@@ -12,9 +12,8 @@ json_t *json_of_text(const char *text);
 
 /*
  * Sets a key such as "network.n_layer" in `object` and creates missing objects on the way. `what` is the full name of
- * the key in messages ("jobs.network.n_layer").
- * Errors: STATUS_BAD_INPUT for an empty word in the key, and when a value on the way is not an object;
- * STATUS_NO_MEMORY.
+ * the key in messages ("jobs.network.n_layer"). Errors: STATUS_BAD_INPUT for an empty word in the key, and when a value
+ * on the way is not an object.
  */
 MUST_CHECK enum status json_change(json_t *object, const char *key, const char *value, const char *what,
                                    struct error *err);

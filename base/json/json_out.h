@@ -35,7 +35,7 @@ struct json_file {
     struct file_out *file;
     const char *what; /* for the message: "writing a plan" */
 };
-/* Errors: as file_out_create(); STATUS_NO_MEMORY. After success the caller must call json_file_end(). */
+/* Errors: as file_out_create(). After success the caller must call json_file_end(). */
 MUST_CHECK enum status json_file_begin(struct json_file *json, const char *path, const char *what,
                                        struct error *err);
 /* Errors: as file_out_commit(); STATUS_NO_MEMORY when memory ran out while writing. No file is left then. */

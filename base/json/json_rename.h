@@ -11,9 +11,8 @@ struct json_synonym {
 };
 
 /*
- * Renames keys of `object` by the table synonyms[0 .. count). Errors still give the position of the value in the
- * file. A value that is not an object is left unchanged.
- * Errors: STATUS_BAD_INPUT when a key is present under both names; STATUS_NO_MEMORY.
+ * Renames keys of `object` by the table synonyms[0 .. count). Errors still give the position of the value in the file.
+ * A value that is not an object is left unchanged. Errors: STATUS_BAD_INPUT when a key is present under both names.
  */
 MUST_CHECK enum status json_rename_keys(const struct json_input *input, const json_t *object,
                                         const struct json_synonym *synonyms, size_t count, struct error *err);

@@ -46,9 +46,8 @@ struct children_client {
 
 /*
  * Runs the client's programs, at most `width` (1 to CHILDREN_MAX) at a time. Only one pool at a time per process.
- * Errors: the client's errors; STATUS_DEVICE when a program cannot be started; STATUS_INTERRUPTED; STATUS_LIMIT when
- * a program prints more than CHILDREN_OUTPUT_MAX bytes; STATUS_NO_MEMORY, STATUS_IO. No child is running when the
- * call returns.
+ * Errors: the client's errors; STATUS_DEVICE when a program cannot be started; STATUS_INTERRUPTED; STATUS_LIMIT when a
+ * program prints more than CHILDREN_OUTPUT_MAX bytes, STATUS_IO. No child is running when the call returns.
  */
 MUST_CHECK enum status children_run(const struct children_client *client, uint32_t width, struct error *err);
 

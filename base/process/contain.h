@@ -37,10 +37,9 @@ typedef void (*contain_work)(void *context, struct contain_sink *sink);
 void contain_write(struct contain_sink *sink, const void *data, size_t length);
 
 /*
- * Runs `work` in a child. *result is the data that the child wrote, at most `length_max` bytes, or NULL when the
- * child did not finish; the caller frees it.
- * Errors: STATUS_DEVICE when no child can be started; STATUS_NO_MEMORY; STATUS_LIMIT beyond length_max. A child that
- * crashes or is ended is not an error: see *end.
+ * Runs `work` in a child. *result is the data that the child wrote, at most `length_max` bytes, or NULL when the child
+ * did not finish; the caller frees it. Errors: STATUS_DEVICE when no child can be started; STATUS_LIMIT beyond
+ * length_max. A child that crashes or is ended is not an error: see *end.
  */
 MUST_CHECK enum status contain_run(contain_work work, void *context,
                                    const struct contain_limits *limits, size_t length_max,

@@ -18,8 +18,8 @@ struct cli_factor {
 MUST_CHECK enum status cli_factor_parse(const char **list, const char *option, const char *what, bool zero,
                                         struct cli_factor *out, struct error *err);
 
-/* Reads a list of devices and returns a factor for each of `device_count` devices, 1 where the list has none. *out is
- * NULL when `list` is; it lives as long as `arena`. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
+/* Reads a list of devices and returns a factor for each of `device_count` devices, 1 where the list has none. *out
+ * is NULL when `list` is; it lives as long as `arena`. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status cli_device_factors(const char *list, const char *option, uint32_t device_count,
                                           struct arena *arena, const double **out, struct error *err);
 

@@ -19,8 +19,8 @@ struct statistics_mean statistics_mean(const double *samples, size_t count);
  * left. The test is exact up to STATISTICS_EXACT_MAX differences; beyond that it uses the normal approximation with the
  * correction for ties.
  *
- * Errors: STATUS_NO_MEMORY. Source: Wilcoxon, Biometrics Bulletin 1 (1945). The exact distribution comes from dynamic
- * programming over doubled ranks, which are integers even with ties.
+ * Source: Wilcoxon, Biometrics Bulletin 1 (1945). The exact distribution comes from dynamic programming over doubled
+ * ranks, which are integers even with ties.
  */
 enum { STATISTICS_EXACT_MAX = 200 };
 MUST_CHECK enum status statistics_wilcoxon(const double *differences, size_t count, double *p,

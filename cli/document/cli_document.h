@@ -14,7 +14,7 @@ struct hardware;
 struct trace;
 
 /* Redirects the verb's output to a stream for the page. Errors: as document_check_path(); STATUS_BAD_INPUT with
- * --json; STATUS_NO_MEMORY. The caller calls cli_document_end() also after an error. */
+ * --json. The caller calls cli_document_end() also after an error. */
 MUST_CHECK enum status cli_document_begin(struct cli *cli, struct error *err);
 
 /* Ends the page of a verb that ended with `status`: copies the printed text to the verb's normal output and, if it is

@@ -71,7 +71,7 @@ MUST_CHECK enum status document_picture_file(struct document *document, const ch
 MUST_CHECK enum status document_check_path(const char *path, struct error *err);
 
 /* Writes the page atomically. Separate picture files are written first, so that the page never names a missing file.
- * Errors: as document_check_path(); STATUS_NO_MEMORY, STATUS_LIMIT, also of earlier calls; STATUS_IO. */
+ * Errors: as document_check_path(), STATUS_LIMIT, also of earlier calls; STATUS_IO. */
 MUST_CHECK enum status document_write(const struct document *document, const char *path, struct error *err);
 
 #endif

@@ -44,8 +44,7 @@ struct explain_causes {
     double rest_s;                   /* rest of the difference: operations that began too early by the trace's clocks */
 };
 
-/* Splits the difference. Both traces are of `plan`, complete and with spans. Errors: STATUS_BAD_INPUT if not;
- * STATUS_NO_MEMORY. */
+/* Splits the difference. Both traces are of `plan`, complete and with spans. Errors: STATUS_BAD_INPUT if not. */
 MUST_CHECK enum status explain_causes_find(const struct plan *plan, const struct trace *predicted, const struct trace *measured,
                                            struct explain_causes *out, struct error *err);
 

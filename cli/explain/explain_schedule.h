@@ -23,7 +23,7 @@ struct explain_times {
 
 /*
  * Takes the times of `trace`, which is of `plan`, complete and with spans. Arrays live as long as `arena`. Errors:
- * STATUS_BAD_INPUT if it is not; STATUS_NO_MEMORY.
+ * STATUS_BAD_INPUT if it is not.
  */
 MUST_CHECK enum status explain_times_read(const struct plan *plan, const struct trace *trace, struct arena *arena,
                                           struct explain_times *out, struct error *err);

@@ -78,7 +78,7 @@ struct history_wrong {
 };
 
 /* Reads the records that pass the filter, the earliest first; texts live as long as `arena`. If `wrong` is NULL, a
- * wrong row is an error. Errors: STATUS_IO, STATUS_NO_MEMORY; STATUS_BAD_INPUT with row and column. */
+ * wrong row is an error. Errors: STATUS_IO; STATUS_BAD_INPUT with row and column. */
 MUST_CHECK enum status history_read(struct history *history, const struct history_filter *filter, struct arena *arena,
                                     struct history_record **out, size_t *count, struct history_wrong *wrong,
                                     struct error *err);

@@ -26,8 +26,8 @@ struct history_error {
 /* Computes the error of one run. Returns false if the run does not count. */
 bool history_error_of(const struct history_record *record, double *out);
 
-/* Makes a group for each value, in ascending order, and a last group "all" of all runs. Groups without runs that count
- * are left out. Texts live as long as `arena` and the records. Errors: STATUS_NO_MEMORY. */
+/* Makes a group for each value, in ascending order, and a last group "all" of all runs. Groups without runs that
+ * count are left out. Texts live as long as `arena` and the records. */
 MUST_CHECK enum status history_errors(const struct history_record *records, size_t count, enum history_by by,
                                       struct arena *arena, struct history_error **out, size_t *group_count,
                                       struct error *err);

@@ -34,9 +34,9 @@ struct cli_measured {
 };
 
 /*
- * Reads the file at `path`, the result of a run of `plan`. `out` is zeroed before; the caller
- * releases it, also after an error. The executor may be of another version: unknown keys are
- * ignored, and required keys must be there. Errors: STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY.
+ * Reads the file at `path`, the result of a run of `plan`. `out` is zeroed before; the caller releases it, also after
+ * an error. The executor may be of another version: unknown keys are ignored, and required keys must be there. Errors:
+ * STATUS_BAD_INPUT, STATUS_IO.
  */
 MUST_CHECK enum status cli_measured_read(const char *path, const struct plan *plan,
                                          struct cli_measured *out, struct error *err);

@@ -45,7 +45,7 @@ struct cli_result {
     const char *weights_path; /* NULL: not written */
 };
 
-/* Prints a table, the best job first; at most CLI_ROWS_MAX rows. Errors: STATUS_NO_MEMORY. */
+/* Prints a table, the best job first; at most CLI_ROWS_MAX rows. */
 MUST_CHECK enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count,
                                          enum cli_unit unit, struct error *err);
 

@@ -74,7 +74,7 @@ struct expression; /* opaque: the parsed form; lives in an arena */
 
 enum { EXPRESSION_LENGTH_MAX = 2000, EXPRESSION_DEPTH_MAX = 100 };
 
-/* Parses `text`, which must outlive the result. Errors: STATUS_BAD_INPUT with the position, STATUS_NO_MEMORY. */
+/* Parses `text`, which must outlive the result. Errors: STATUS_BAD_INPUT with the position. */
 MUST_CHECK enum status expression_parse(const char *text, struct arena *arena, const struct expression **out,
                                         struct error *err);
 

@@ -119,7 +119,7 @@ struct figure {
 /*
  * Reads a figure and checks everything that needs no run: names in templates and expressions, lengths of rows,
  * published values that are numbers. The caller frees it with figure_destroy(). Errors: STATUS_BAD_INPUT with the
- * place, STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY.
+ * place, STATUS_IO, STATUS_LIMIT.
  */
 MUST_CHECK enum status figure_read(const char *path, struct figure **out, struct error *err);
 

@@ -45,7 +45,7 @@ struct figure_result {
 
 /*
  * Evaluates a figure; `indexes` come from figure_add_runs() for `set`, which was executed. The caller ends it with
- * figure_result_release(). Errors: STATUS_BAD_INPUT with the place of the expression, STATUS_NO_MEMORY.
+ * figure_result_release(). Errors: STATUS_BAD_INPUT with the place of the expression.
  */
 MUST_CHECK enum status figure_evaluate(const struct figure *figure, const struct run_set *set,
                                        const uint32_t *indexes, struct figure_result *result, struct error *err);

@@ -29,12 +29,12 @@ struct run_command {
 
 enum { RUN_SET_MAX = 20000 };
 
-/* Creates an empty set. The caller frees it with run_set_destroy(). Errors: STATUS_NO_MEMORY. */
+/* Creates an empty set. The caller frees it with run_set_destroy(). */
 MUST_CHECK enum status run_set_create(struct run_set **out, struct error *err);
 void run_set_destroy(struct run_set *set); /* NULL is fine; also removes its folders */
 
 /* Adds a run, copying all arguments, unless an equal run is there. *index: of the run. `what` is for messages
- * ("hydra-fig8, row 3, run 'mp'"). Errors: STATUS_LIMIT, STATUS_NO_MEMORY. */
+ * ("hydra-fig8, row 3, run 'mp'"). Errors: STATUS_LIMIT. */
 MUST_CHECK enum status run_set_add(struct run_set *set, const char *what, const struct run_command *commands,
                                    uint32_t command_count, const struct run_file *files, uint32_t file_count,
                                    uint32_t *index, struct error *err);
@@ -59,8 +59,8 @@ struct run_set_options {
 /*
  * Executes all runs. A command that exits with 1 answers no: its run has no answer, or the JSON that it printed.
  * Errors: without go_on, STATUS_BAD_INPUT with the command's message when a command exits with 2; STATUS_DEVICE for
- * other exits and past limit_s; STATUS_INTERRUPTED after Ctrl-C; STATUS_IO, STATUS_NO_MEMORY. On return no process is
- * left, and temporary folders are removed.
+ * other exits and past limit_s; STATUS_INTERRUPTED after Ctrl-C; STATUS_IO. On return no process is left, and temporary
+ * folders are removed.
  */
 MUST_CHECK enum status run_set_execute(struct run_set *set, const struct run_set_options *options, struct error *err);
 

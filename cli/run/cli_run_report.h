@@ -37,7 +37,7 @@ struct cli_run_report {
 /* Returns true if every job ended. */
 bool cli_run_is_complete(const struct cli_run_report *report);
 
-/* Writes text or JSON. Errors: STATUS_NO_MEMORY, STATUS_IO, STATUS_BAD_INPUT for figures in the result. */
+/* Writes text or JSON. Errors: STATUS_IO, STATUS_BAD_INPUT for figures in the result. */
 MUST_CHECK enum status cli_run_report(struct cli *cli, const struct cli_run_report *report,
                                       struct error *err);
 

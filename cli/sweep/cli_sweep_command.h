@@ -31,7 +31,7 @@ struct cli_sweep_command {
 
 /*
  * Reads a command. words[0] is a verb or a file (then `simulate` if jobs are parallel, else `plan`). Everything lives
- * in the arena; words are borrowed. Errors: STATUS_BAD_INPUT with a suggestion; STATUS_NO_MEMORY, STATUS_IO.
+ * in the arena; words are borrowed. Errors: STATUS_BAD_INPUT with a suggestion, STATUS_IO.
  */
 MUST_CHECK enum status cli_sweep_command(char **words, size_t count, const struct sweep_grid *grid, struct arena *arena,
                                          struct cli_sweep_command *out, struct error *err);
@@ -43,8 +43,8 @@ struct cli_sweep_words {
     const char *jobs_temporary; /* NULL: none */
 };
 
-/* Makes the command of a point. The caller releases it, which removes the temporary file. Errors: STATUS_BAD_INPUT (the
- * jobs file), STATUS_IO, STATUS_NO_MEMORY. */
+/* Makes the command of a point. The caller releases it, which removes the temporary file. Errors: STATUS_BAD_INPUT
+ * (the jobs file), STATUS_IO. */
 MUST_CHECK enum status cli_sweep_words(const struct cli_sweep_command *command, const struct sweep_grid *grid,
                                        uint64_t point, struct cli_sweep_words *out, struct error *err);
 void cli_sweep_words_release(struct cli_sweep_words *words);

@@ -17,7 +17,7 @@ struct cli_sweep {
 
 /*
  * Computes every pending point; afterwards rank 0 has all results, every other rank its own. Errors: STATUS_DEVICE when
- * a child fails without an answer, STATUS_INTERRUPTED, STATUS_IO, STATUS_NO_MEMORY.
+ * a child fails without an answer, STATUS_INTERRUPTED, STATUS_IO.
  */
 MUST_CHECK enum status cli_sweep_run(const struct cli_sweep *sweep, struct error *err);
 

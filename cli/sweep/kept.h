@@ -16,7 +16,7 @@ struct sweep_kept; /* opaque */
 /*
  * Opens `part` or makes it, and fills in the results of its points; *count is their number. `what`: all inputs of the
  * results. The caller ends it with sweep_kept_close(). Errors: STATUS_BAD_INPUT if the file is of another sweep or not
- * of a sweep, STATUS_IO, STATUS_NO_MEMORY.
+ * of a sweep, STATUS_IO.
  */
 MUST_CHECK enum status sweep_kept_open(const char *part, const char *what, struct sweep_results *results,
                                        uint64_t *count, struct sweep_kept **out, struct error *err);

@@ -7,7 +7,7 @@
 /*
  * Sets *proven if the simulated makespan equals the lower bound of all plans of these jobs on this machine
  * (planner/spill/cut/bound.h), for any shards, policy, devices and parallelism. A plan with a bound of its own ("run
- * like this, ...") is compared with that bound too. Errors: STATUS_NO_MEMORY.
+ * like this, ...") is compared with that bound too.
  */
 MUST_CHECK enum status cli_proven(const struct plan *plan, double makespan_s, bool *proven, struct error *err);
 

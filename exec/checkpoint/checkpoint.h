@@ -60,7 +60,7 @@ struct checkpoint_folder; /* opaque: a folder open for writing */
 /*
  * Opens a folder, makes it if it does not exist, and locks it against other writers until it is closed. `keep` is the
  * number of checkpoints to keep per job, at least 1. `disk` and `path` are borrowed. The caller closes it with
- * checkpoint_folder_close(). Errors: STATUS_IO, STATUS_NO_MEMORY.
+ * checkpoint_folder_close(). Errors: STATUS_IO.
  */
 MUST_CHECK enum status checkpoint_folder_open(struct disk *disk, const char *path, uint64_t keep,
                                               struct checkpoint_folder **out, struct error *err);
@@ -68,10 +68,9 @@ void checkpoint_folder_close(struct checkpoint_folder *folder); /* NULL is fine 
 
 /*
  * Writes the checkpoint after `step` minibatches, at least 1, with the losses and evaluations so far. When the call
- * succeeds the checkpoint survives a loss of power. Only then older checkpoints are removed, except the newest and
- * the one of the best evaluation. When the call fails, older checkpoints stay complete. Checkpoints of later steps
- * are removed: they were damaged when this run began. Only one thread at a time per job.
- * Errors: STATUS_IO, STATUS_NO_MEMORY.
+ * succeeds the checkpoint survives a loss of power. Only then older checkpoints are removed, except the newest and the
+ * one of the best evaluation. When the call fails, older checkpoints stay complete. Checkpoints of later steps are
+ * removed: they were damaged when this run began. Only one thread at a time per job. Errors: STATUS_IO.
  */
 MUST_CHECK enum status checkpoint_write(struct checkpoint_folder *folder,
                                         const struct checkpoint_subject *subject,
@@ -95,9 +94,9 @@ struct checkpoint_found {
 };
 
 /*
- * Finds the newest undamaged checkpoint of a job. It reads and checks every byte.
- * Errors: STATUS_CHECK when all checkpoints are damaged; STATUS_BAD_INPUT when the newest undamaged one is of another
- * training; STATUS_IO when the folder cannot be listed; STATUS_NO_MEMORY.
+ * Finds the newest undamaged checkpoint of a job. It reads and checks every byte. Errors: STATUS_CHECK when all
+ * checkpoints are damaged; STATUS_BAD_INPUT when the newest undamaged one is of another training; STATUS_IO when the
+ * folder cannot be listed.
  */
 MUST_CHECK enum status checkpoint_find(struct disk *disk, const char *path,
                                        const struct checkpoint_subject *subject,

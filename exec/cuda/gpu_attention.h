@@ -21,7 +21,7 @@ struct gpu_attention_shape {
  * difference of out, dq, dk and dv relative to the host's largest number; and the host's FLOP/s. "usual" is the
  * implementation that a job gets, cuDNN if it supports the shape; "own" are our kernels.
  *
- * Errors: STATUS_DEVICE, STATUS_NO_MEMORY. Only in a program built with CUDA.
+ * Errors: STATUS_DEVICE. Only in a program built with CUDA.
  */
 MUST_CHECK enum status gpu_attention_write(struct json_out *json, const char *key,
                                            const struct gpu_attention_shape *shapes,

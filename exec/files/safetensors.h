@@ -45,8 +45,8 @@ struct safetensors_pair {
 
 struct safetensors; /* opaque */
 
-/* Maps a file and checks it. The caller closes it with safetensors_close().
- * Errors: STATUS_IO, STATUS_NO_MEMORY, STATUS_BAD_INPUT ("name: fault"). */
+/* Maps a file and checks it. The caller closes it with safetensors_close(). Errors: STATUS_IO, STATUS_BAD_INPUT
+ * ("name: fault"). */
 MUST_CHECK enum status safetensors_open(const char *path, struct safetensors **out,
                                         struct error *err);
 
@@ -78,16 +78,14 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *file
 /* Converts an F32, F16 or BF16 tensor to floats. Returns false when a number is not finite. */
 bool safetensors_floats(const struct safetensors_tensor *tensor, float *out);
 
-/* Writes F32 tensors in this order, with {"format": "pt"} as metadata. Reads name, rank, shape and
- * data of each tensor, and sets offset and bytes. Atomic. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+/* Writes F32 tensors in this order, with {"format": "pt"} as metadata. Reads name, rank, shape and data of each
+ * tensor, and sets offset and bytes. Atomic. Errors: STATUS_IO. */
 MUST_CHECK enum status safetensors_write(const char *path,
                                          struct safetensors_tensor *tensors, size_t count,
                                          struct error *err);
 
-/* Makes the part of such a file before the data, for any types and metadata: length, header and
- * padding. Reads name, type_name, rank and shape of each tensor, and sets `offset` and `bytes`. The
- * caller frees *out with free().
- * Errors: STATUS_NO_MEMORY. */
+/* Makes the part of such a file before the data, for any types and metadata: length, header and padding. Reads name,
+ * type_name, rank and shape of each tensor, and sets `offset` and `bytes`. The caller frees *out with free(). */
 MUST_CHECK enum status safetensors_head(struct safetensors_tensor *tensors, size_t count,
                                         const struct safetensors_pair *metadata,
                                         size_t metadata_count, char **out, size_t *length,

@@ -12,7 +12,7 @@
  * takes 4 MiB of each.
  *
  * notes    receives one line per obstacle to detection; NULL: no notes The caller zeroes *out, and releases it also
- * after an error. Errors: STATUS_DEVICE, STATUS_NO_MEMORY, STATUS_LIMIT.
+ * after an error. Errors: STATUS_DEVICE, STATUS_LIMIT.
  */
 MUST_CHECK enum status detect_machine(FILE *notes, struct hardware *out, struct error *err);
 

@@ -13,7 +13,7 @@ struct run_report {
     const char *trace_path, *log_path, *carried_path; /* paths of written files; NULL: not written */
 };
 
-/* Writes JSON to a file, or ("-") to standard output. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+/* Writes JSON to a file, or ("-") to standard output. Errors: STATUS_IO. */
 MUST_CHECK enum status run_report_write(const struct run_report *report, const char *path, struct error *err);
 
 /* Prints text on standard output. */

@@ -12,7 +12,7 @@
 struct run_saver; /* opaque */
 
 /* Creates a saver and opens the folder. `states` belongs to the loop: [device][buffer], the state that is newer on a
- * device than on the host. *out is NULL without options->checkpoints. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+ * device than on the host. *out is NULL without options->checkpoints. Errors: STATUS_IO. */
 MUST_CHECK enum status run_saver_create(struct run *run, const struct device_state *states,
                                         struct run_saver **out, struct error *err);
 

@@ -23,7 +23,7 @@ struct collective_finder {
     uint32_t *order, *nodes, *counts; /* scratch, an entry per device */
 };
 
-/* Initialises a finder, which lives as long as `arena`; `hardware` is borrowed. Errors: STATUS_NO_MEMORY. */
+/* Initialises a finder, which lives as long as `arena`; `hardware` is borrowed. */
 MUST_CHECK enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
                                               struct collective_finder *out, struct error *err);
 

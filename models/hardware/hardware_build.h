@@ -61,9 +61,8 @@ struct hardware_node {
 
 /*
  * Builds a machine of `count` nodes. `oversubscription`, at least 1, is the bandwidth of a leaf switch's NICs divided
- * by the bandwidth of its uplinks. `joins`: further nodes are joined later (models/hardware/hardware_mix.h), so even
- * a single node gets its NICs. The caller zeroes *out, and releases it also after an error.
- * Errors: STATUS_NO_MEMORY.
+ * by the bandwidth of its uplinks. `joins`: further nodes are joined later (models/hardware/hardware_mix.h), so even a
+ * single node gets its NICs. The caller zeroes *out, and releases it also after an error.
  */
 MUST_CHECK enum status hardware_build(const struct hardware_gpu *gpu, const struct hardware_node *node, uint32_t count,
                                       double oversubscription, bool joins, struct hardware *out, struct error *err);

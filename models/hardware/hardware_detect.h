@@ -34,10 +34,9 @@ struct hardware_detected {
 };
 
 /*
- * Builds *out from detected values; texts are copied. Adjacent GPUs of the same name become one device type. GPUs
- * that all reach each other form a network. If the pairs do not divide the GPUs into such groups, no GPU gets a
- * network, and the machine's note says so. The caller zeroes *out, and releases it also after an error.
- * Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
+ * Builds *out from detected values; texts are copied. Adjacent GPUs of the same name become one device type. GPUs that
+ * all reach each other form a network. If the pairs do not divide the GPUs into such groups, no GPU gets a network, and
+ * the machine's note says so. The caller zeroes *out, and releases it also after an error. Errors: STATUS_LIMIT.
  */
 MUST_CHECK enum status hardware_from_detected(const struct hardware_detected *found, struct hardware *out, struct error *err);
 

@@ -73,7 +73,7 @@ void machine_values_visit(const struct hardware *hardware, machine_visitor *visi
 /*
  * Sets *out to the machine with the value of each place multiplied by `factor`; shares of a peak stay at most 1. *out
  * shares its fixed parts with `from`, which must outlive it. The caller zeroes *out, and releases it with
- * hardware_release() also after an error. Errors: STATUS_NO_MEMORY.
+ * hardware_release() also after an error.
  */
 typedef double machine_factor(void *context, const struct machine_place *place);
 MUST_CHECK enum status machine_values_move(const struct hardware *from, machine_factor *factor, void *context,

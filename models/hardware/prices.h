@@ -39,8 +39,8 @@ struct price_list {
     size_t capacity;
 };
 
-/* Adds a file's prices. The caller releases the list also after an error.
- * Errors: STATUS_BAD_INPUT with line and column; STATUS_LIMIT; STATUS_IO; STATUS_NO_MEMORY. */
+/* Adds a file's prices. The caller releases the list also after an error. Errors: STATUS_BAD_INPUT with line and
+ * column; STATUS_LIMIT; STATUS_IO. */
 MUST_CHECK enum status price_list_read(const char *path, struct price_list *out, struct error *err);
 /* Works as price_list_read() on a text; `name` stands for the file name in messages. */
 MUST_CHECK enum status price_list_parse(const char *name, const char *text, size_t length, struct price_list *out,

@@ -98,7 +98,7 @@ void graph_begin(struct graph_builder *b, struct arena *arena, uint64_t channels
 void graph_layer(struct graph_builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Adds an operation to the newest layer. Absent strides and groups are 1. Returns its index, for `from`. Errors, in
- * b->err: STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT; STATUS_NO_MEMORY. */
+ * b->err: STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT. */
 uint32_t graph_add(struct graph_builder *b, struct graph_op op);
 
 /* Returns the newest operation. */
@@ -108,9 +108,8 @@ static inline uint32_t graph_newest(const struct graph_builder *b) { return b->g
  * Errors: as earlier calls; STATUS_BAD_INPUT for a graph that does not end in a loss. */
 MUST_CHECK enum status graph_end(struct graph_builder *b, struct network *out);
 
-/* Makes the same network for images of another size.
- * Errors: STATUS_BAD_INPUT for a network without images, and when a kernel does not fit; STATUS_LIMIT;
- * STATUS_NO_MEMORY. */
+/* Makes the same network for images of another size. Errors: STATUS_BAD_INPUT for a network without images, and when
+ * a kernel does not fit; STATUS_LIMIT. */
 MUST_CHECK enum status network_for_image(const struct network *network, uint64_t image, struct arena *arena,
                                          struct network *out, struct error *err);
 

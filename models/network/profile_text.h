@@ -34,14 +34,14 @@ struct profile_text {
     uint32_t count;   /* at least 1 */
 };
 
-/* Read a profile; it lives as long as `arena`.
- * Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Read a profile; it lives as long as `arena`. Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column;
+ * STATUS_LIMIT. */
 MUST_CHECK enum status profile_text_read(struct arena *arena, const char *path, struct profile_text *out,
                                          struct error *err);
 MUST_CHECK enum status profile_text_parse(struct arena *arena, const char *name, const char *text,
                                           struct profile_text *out, struct error *err);
 
-/* Sets family, layers and layer count of `out`; weights are whole floats. Errors: STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Sets family, layers and layer count of `out`; weights are whole floats. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status profile_text_network(struct arena *arena, const struct profile_text *text, struct network *out,
                                             struct error *err);
 

@@ -32,7 +32,7 @@ struct feasibility {
     char reason[256];
 };
 
-/* Computes the needs of a way. Changes neither hardware nor job. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+/* Computes the needs of a way. Changes neither hardware nor job. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status feasibility_find(const struct hardware *hardware, const struct job *job,
                                         const struct feasibility_way *way, struct feasibility *out, struct error *err);
 

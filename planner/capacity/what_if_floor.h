@@ -41,8 +41,7 @@ struct what_if_floor {
     uint32_t stage;
 };
 
-/* Computes the floor. It is 0 for a way that is impossible on the machine; its plan says why. Errors:
- * STATUS_NO_MEMORY. */
+/* Computes the floor. It is 0 for a way that is impossible on the machine; its plan says why. */
 MUST_CHECK enum status what_if_floor(const struct hardware *hardware, const struct job *job,
                                      const struct what_if_way *way, struct what_if_floor *out, struct error *err);
 

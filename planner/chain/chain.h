@@ -71,7 +71,7 @@ struct chain {
 };
 
 /* Allocates a chain with zeroed layers. The caller fills it in and calls chain_finish(). Errors: STATUS_BAD_INPUT
- * without layers, STATUS_LIMIT, STATUS_NO_MEMORY. Release it with chain_release(), also after an error. */
+ * without layers, STATUS_LIMIT. Release it with chain_release(), also after an error. */
 MUST_CHECK enum status chain_init(struct chain *chain, uint32_t layer_count, struct error *err);
 
 /*

@@ -24,7 +24,7 @@ struct chain_anneal_options {
 
 /*
  * Anneals. choices[] and *makespan: in: a feasible schedule; out: the best one found. Deterministic unless `until_s`
- * ends it. Errors: STATUS_NO_MEMORY. Cost: O(moves * layer_count) at most.
+ * ends it. Cost: O(moves * layer_count) at most.
  */
 MUST_CHECK enum status chain_anneal(const struct chain *chain, const struct chain_anneal_options *options,
                                     uint8_t *choices, int64_t *makespan, struct error *err);

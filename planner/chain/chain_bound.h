@@ -44,13 +44,13 @@ struct chain_bound {
 };
 
 /* Makes prices from the duals of the fluid program, solved in at most limit_s (at most 0: not solved). A solver that
- * fails only makes the bound weaker. Errors: STATUS_NO_MEMORY. */
+ * fails only makes the bound weaker. */
 MUST_CHECK enum status chain_bound_make(const struct chain *chain, const uint8_t *allowed, double limit_s,
                                         struct chain_bound *out, struct error *err);
 
 /*
  * Adds sets of prices from the fluid program at `places`, where they raise the bound by at least a tick, within limit_s
- * and CHAIN_PRICES_MAX. Does nothing when the program was not solved. Errors: STATUS_NO_MEMORY.
+ * and CHAIN_PRICES_MAX. Does nothing when the program was not solved.
  */
 MUST_CHECK enum status chain_bound_sharpen(const struct chain *chain, const struct chain_place *places,
                                            uint32_t place_count, double limit_s, struct chain_bound *bound,

@@ -50,7 +50,7 @@ struct chain_certificate {
 
 /*
  * Makes a certified schedule. *schedule is zeroed before; release it with chain_schedule_release(). Deterministic
- * unless a time limit ends a step. Errors: STATUS_NO_MEMORY; STATUS_CHECK would be a fault of this program.
+ * unless a time limit ends a step. Errors: STATUS_CHECK would be a fault of this program.
  */
 MUST_CHECK enum status chain_certify(const struct chain *chain, const struct chain_certify_options *options,
                                      struct chain_schedule *schedule, struct chain_certificate *out,

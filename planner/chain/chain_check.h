@@ -5,7 +5,7 @@
 
 #include "planner/chain/chain_schedule.h"
 
-/* Checks a schedule. Errors: STATUS_CHECK naming the first broken rule and its layer; STATUS_NO_MEMORY. */
+/* Checks a schedule. Errors: STATUS_CHECK naming the first broken rule and its layer. */
 MUST_CHECK enum status chain_check(const struct chain *chain, const struct chain_schedule *schedule,
                                    struct error *err);
 

@@ -21,7 +21,7 @@ struct chain_need {
 
 /*
  * Finds the best choices: out, (count), CHAIN_KEEP or CHAIN_RECOMPUTE. *fits false: the layers do not fit even when all
- * are recomputed, and choices are untouched. Errors: STATUS_NO_MEMORY. Cost: O(count * cells).
+ * are recomputed, and choices are untouched. Cost: O(count * cells).
  */
 MUST_CHECK enum status chain_keep_best(const struct chain_need *needs, uint32_t count, uint64_t memory,
                                        uint8_t *choices, bool *fits, struct error *err);

@@ -45,7 +45,7 @@ extern const char *const chain_rule_names[CHAIN_RULES];
 
 /*
  * Applies a rule. choices: out, (layer_count). *fits false: memory cannot hold the rule's choices, or the chain has no
- * link for them; choices[] and *makespan are then untouched. Errors: STATUS_NO_MEMORY.
+ * link for them; choices[] and *makespan are then untouched.
  */
 MUST_CHECK enum status chain_rule_run(const struct chain *chain, enum chain_rule rule, uint8_t *choices,
                                       int64_t *makespan, bool *fits, struct error *err);

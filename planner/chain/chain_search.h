@@ -34,7 +34,7 @@ struct chain_search_result {
 /*
  * Searches the choices that the bound covers. choices[] and *makespan hold the best known schedule, allowed or not, and
  * are improved in place: by searches of growing width over allowed choices, each result improved by local search
- * (changing one layer or exchanging two). Deterministic unless `until_s` ends it. Errors: STATUS_NO_MEMORY.
+ * (changing one layer or exchanging two). Deterministic unless `until_s` ends it.
  */
 MUST_CHECK enum status chain_search(const struct chain *chain, const struct chain_bound *bound,
                                     const struct chain_search_options *options, uint8_t *choices,

@@ -111,8 +111,7 @@ static inline enum status check_no_memory(struct check_walk *r)
 }
 
 /* Begin a segment. After `done` repetitions of it were walked: *left_out more are proven to pass, and the walk
- * continues after them. Note that an operation accesses a cell of live_at (lives) or an entry of hosts. Errors:
- * STATUS_NO_MEMORY. */
+ * continues after them. Note that an operation accesses a cell of live_at (lives) or an entry of hosts. */
 void check_repeat_enter(struct check_walk *r);
 MUST_CHECK enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
                                          uint32_t *left_out);

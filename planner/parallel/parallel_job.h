@@ -58,7 +58,7 @@
 /*
  * Adds all jobs, which must all be parallel, to the builder, with estimate and lower bound. Errors: STATUS_INFEASIBLE,
  * with job, stage and missing bytes; STATUS_BAD_INPUT if the machine has too few devices or no path between devices
- * that exchange data; STATUS_NO_MEMORY, STATUS_LIMIT.
+ * that exchange data, STATUS_LIMIT.
  */
 MUST_CHECK enum status parallel_job_plan(struct plan_builder *builder, struct error *err);
 

@@ -12,12 +12,11 @@
 #include "planner/parallel/pipeline/stage_chain.h"
 
 /* Sets the lengths of all runs of the job. Errors: STATUS_INFEASIBLE if no cut fits the devices; STATUS_BAD_INPUT if
- * the machine has too few devices or the replicas do not divide the minibatches; STATUS_LIMIT; STATUS_NO_MEMORY. */
+ * the machine has too few devices or the replicas do not divide the minibatches; STATUS_LIMIT. */
 MUST_CHECK enum status parallel_job_cut_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 /* Makes the chain of layers that runs consist of, timed on that device: blocks, the first and the last one with the
- * ends of the network, or the layers of a profile. The chain lives as long as `arena`. Errors: STATUS_LIMIT;
- * STATUS_NO_MEMORY. */
+ * ends of the network, or the layers of a profile. The chain lives as long as `arena`. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status parallel_job_cut_chain(struct arena *arena, const struct job *job, const struct hardware *hardware,
                                               uint32_t device, struct stage_chain *out, struct error *err);
 

@@ -177,8 +177,7 @@ static inline bool parallel_job_makes_gradient(uint32_t pass)
 /* Returns the size of a range of its own for `bytes`, which may be 0. */
 uint64_t parallel_job_range_bytes(uint64_t bytes);
 
-/* Bytes of all runs' things; tables for variants. When runs, stages and order are there.
- * Errors: STATUS_NO_MEMORY. */
+/* Bytes of all runs' things; tables for variants. When runs, stages and order are there. */
 MUST_CHECK enum status parallel_job_size(struct parallel_job *s, struct arena *arena, struct error *err);
 
 /* The places of a thing of run r of the microbatch whose turn it is, into its table. */

@@ -35,7 +35,7 @@
 #include "models/job/job.h"
 
 /* Sets the choice in `job`. Errors: STATUS_INFEASIBLE if no choice fits the devices; STATUS_BAD_INPUT if the machine
- * has too few devices, or no path between devices that exchange data; STATUS_LIMIT; STATUS_NO_MEMORY. */
+ * has too few devices, or no path between devices that exchange data; STATUS_LIMIT. */
 MUST_CHECK enum status parallel_job_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 #endif

@@ -56,9 +56,9 @@ double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *pro
  * fits. */
 bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s, bool *exact);
 
-/* Sets the choices in job->parallel, where job is s->job. The gangs must exist; *s is otherwise unchanged. If no choice
- * fits, all runs are swapped, so that planner/parallel/parallel_job_layout.h reports the missing bytes. Errors:
- * STATUS_NO_MEMORY; as parallel_job_times_make(). */
+/* Sets the choices in job->parallel, where job is s->job. The gangs must exist; *s is otherwise unchanged. If no
+ * choice fits, all runs are swapped, so that planner/parallel/parallel_job_layout.h reports the missing bytes.
+ * Errors: as parallel_job_times_make(). */
 MUST_CHECK enum status parallel_job_choose_recompute(struct parallel_job *s, struct job *job, struct error *err);
 
 #endif

@@ -21,8 +21,8 @@ struct parallel_job_times {
     uint32_t busiest;            /* stage */
 };
 
-/* Fills *out, which lives as long as `arena`. Errors: STATUS_NO_MEMORY; STATUS_BAD_INPUT if two devices that exchange
- * data do not reach each other. */
+/* Fills *out, which lives as long as `arena`. Errors: STATUS_BAD_INPUT if two devices that exchange data do not
+ * reach each other. */
 MUST_CHECK enum status parallel_job_times_make(struct arena *arena, const struct hardware *hardware,
                                                const struct job *job, struct parallel_job_times *out, struct error *err);
 

@@ -28,9 +28,9 @@ struct plan_dispatch_options {
     uint64_t seed;
 };
 
-/* Creates a dispatch. `plan` is borrowed and has passed plan_check(). The caller frees it with plan_dispatch_destroy().
- * Errors: STATUS_BAD_INPUT for a plan without choices; STATUS_INFEASIBLE for a policy that cannot be asked, or keeps
- * states on devices; STATUS_NO_MEMORY. */
+/* Creates a dispatch. `plan` is borrowed and has passed plan_check(). The caller frees it with
+ * plan_dispatch_destroy(). Errors: STATUS_BAD_INPUT for a plan without choices; STATUS_INFEASIBLE for a policy that
+ * cannot be asked, or keeps states on devices. */
 MUST_CHECK enum status plan_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,
                                             struct plan_dispatch **out, struct error *err);
 void plan_dispatch_destroy(struct plan_dispatch *dispatch); /* NULL is fine */

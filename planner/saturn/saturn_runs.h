@@ -35,8 +35,7 @@ struct saturn_runs {
     struct merge_subplan *subplans; /* (count), likewise */
 };
 
-/* Makes the runs of a schedule or of a course; machine, times, instance and jobs are set before. Errors:
- * STATUS_NO_MEMORY. */
+/* Makes the runs of a schedule or of a course; machine, times, instance and jobs are set before. */
 MUST_CHECK enum status saturn_runs_of_schedule(struct saturn_runs *runs, const struct spase_schedule *schedule,
                                                struct error *err);
 MUST_CHECK enum status saturn_runs_of_course(struct saturn_runs *runs, const struct spase_course *course,
@@ -44,7 +43,7 @@ MUST_CHECK enum status saturn_runs_of_course(struct saturn_runs *runs, const str
 
 /* Replaces the jobs of `out`, which are runs->jobs, by the jobs of the plan, in the same arena: in the order of the
  * runs where some job has several, else unchanged. Errors: STATUS_BAD_INPUT for a name that another job has;
- * STATUS_LIMIT, STATUS_NO_MEMORY. */
+ * STATUS_LIMIT. */
 MUST_CHECK enum status saturn_runs_jobs(struct saturn_runs *runs, struct job_set *out, struct error *err);
 
 /* Plans each of these jobs by itself. Errors: as subproblem_plan(). */

@@ -42,8 +42,7 @@ MUST_CHECK enum status saturn_times_find(const struct saturn_machine *machine, c
                                          const struct planner_options *options, bool single,
                                          const struct saturn_clock *clock,
                                          struct saturn_times *out, struct error *err);
-/* Copies run times, with spilled runs `slowed` times as long. `out`: zeroed before; release it, also after an error.
- * Errors: STATUS_NO_MEMORY. */
+/* Copies run times, with spilled runs `slowed` times as long. `out`: zeroed before; release it, also after an error. */
 MUST_CHECK enum status saturn_times_slowed(const struct saturn_times *times, double slowed, struct saturn_times *out,
                                            struct error *err);
 void saturn_times_release(struct saturn_times *times);

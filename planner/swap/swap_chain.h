@@ -46,7 +46,7 @@ static inline uint64_t swap_kept_bytes(const struct swap_job *job, uint32_t l)
 
 /* Makes the chain's layers. *out is zeroed before; release it with swap_job_release(), also after an error. Errors:
  * STATUS_INFEASIBLE for states that do not fit, naming the missing bytes; STATUS_BAD_INPUT for a job that clips, or
- * evaluates on held-out data; STATUS_LIMIT, STATUS_NO_MEMORY. */
+ * evaluates on held-out data; STATUS_LIMIT. */
 MUST_CHECK enum status swap_job_make(const struct hardware *hardware, const struct job_set *jobs,
                                      struct footprints *footprints, uint32_t index, uint32_t device,
                                      struct swap_job *out, struct error *err);

@@ -19,8 +19,7 @@ struct swap_choice {
 
 /*
  * Chooses by the ways that options ask for. *out is zeroed before, release it with swap_choice_release(). Notes the
- * promise of each way in outcome->way_s and way_fits. Errors: STATUS_INFEASIBLE, naming the missing bytes;
- * STATUS_NO_MEMORY.
+ * promise of each way in outcome->way_s and way_fits. Errors: STATUS_INFEASIBLE, naming the missing bytes.
  */
 MUST_CHECK enum status swap_choose(const struct swap_job *job, const struct swap_options *options,
                                    struct swap_choice *out, struct swap_outcome *outcome, struct error *err);

@@ -11,7 +11,7 @@
 
 #include "planner/swap/swap_places.h"
 
-/* Computes *length, in ticks. Errors: STATUS_NO_MEMORY. Cost: O(lives^2). */
+/* Computes *length, in ticks. Cost: O(lives^2). */
 MUST_CHECK enum status swap_timing(const struct swap_job *job, const struct chain *chain, const uint8_t *choices,
                                    const struct swap_places *places, int64_t *length, struct error *err);
 

@@ -34,7 +34,7 @@ struct memory_breakdown {
     uint32_t instance; /* the instance at that moment; PLAN_NONE: always */
 };
 
-/* Computes the parts of a device that the plan uses. Errors: STATUS_NO_MEMORY. */
+/* Computes the parts of a device that the plan uses. */
 MUST_CHECK enum status memory_breakdown_of_device(const struct plan *plan, uint32_t device, struct memory_breakdown *out,
                                                   struct error *err);
 

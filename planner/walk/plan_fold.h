@@ -13,7 +13,7 @@ struct plan_folded {
 /*
  * Folds `count` instances in place: a repeated stretch is kept once, and its segment has the number of repetitions.
  * Expanding the segments gives the original sequence. Instances are equal when unit, device and layout are. Cost:
- * O(count) for any sequence; 20 bytes per instance of scratch. Errors: STATUS_NO_MEMORY.
+ * O(count) for any sequence; 20 bytes per instance of scratch.
  */
 MUST_CHECK enum status plan_fold(struct plan_instance *instances, uint32_t count,
                                  struct plan_folded *out, struct error *err);
@@ -25,7 +25,7 @@ struct plan_repeat {
 };
 
 /* Folds instances some of which repeat: the instances between repeats are folded piece by piece. Repeats are in
- * order and do not overlap. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+ * order and do not overlap. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status plan_fold_repeats(struct plan_instance *instances, uint32_t count, const struct plan_repeat *repeats,
                                          uint32_t repeat_count, struct plan_folded *out, struct error *err);
 

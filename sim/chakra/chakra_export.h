@@ -20,8 +20,8 @@ struct sim_chakra_written {
 /*
  * Writes PREFIX.0.et and so on, and PREFIX.groups.json if there are groups. `plan` is checked; durations are for its
  * own machine. Each file is there whole or not at all. Files of further ranks, and of groups if the plan has none, are
- * left from an earlier export with this prefix and are removed. Errors: STATUS_LIMIT, STATUS_NO_MEMORY, STATUS_IO,
- * STATUS_BAD_INPUT (a collective joins devices without a route).
+ * left from an earlier export with this prefix and are removed. Errors: STATUS_LIMIT, STATUS_IO, STATUS_BAD_INPUT (a
+ * collective joins devices without a route).
  */
 MUST_CHECK enum status sim_chakra_export(const struct plan *plan, const char *prefix,
                                          struct sim_chakra_written *out, struct error *err);

@@ -27,7 +27,7 @@
 /*
  * Simulates a trace. `hardware` has at least one device per rank. Result and trace are filled as by sim_graph_run();
  * the caller releases them, also after an error. Errors: STATUS_BAD_INPUT with file and byte of a node that is invalid
- * or never begins; STATUS_LIMIT; STATUS_NO_MEMORY.
+ * or never begins; STATUS_LIMIT.
  */
 MUST_CHECK enum status sim_chakra_run(const struct chakra_trace *trace, const struct hardware *hardware,
                                       const struct sim_graph_options *options, struct sim_result *result,

@@ -55,7 +55,7 @@ struct sim_graph_options {
 /*
  * Simulates a graph. `result` and `trace` are filled as by sim_run(), without memory; streams are the queues. *never: a
  * node that never began, because its predecessors wait for it; then nothing is filled. SIM_GRAPH_NONE: all nodes began.
- * Errors: STATUS_LIMIT, STATUS_NO_MEMORY.
+ * Errors: STATUS_LIMIT.
  */
 MUST_CHECK enum status sim_graph_run(struct sim_graph *graph, const struct sim_graph_options *options,
                                      struct sim_result *result, struct trace *trace, uint32_t *never,

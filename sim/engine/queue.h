@@ -37,8 +37,8 @@ static inline uint64_t sim_order(uint32_t kind, uint64_t number)
 /* Owners are grouped in blocks of neighbours; the blocks' first entries play a tournament. */
 enum { SIM_QUEUE_BLOCK = 8 };
 
-/* Creates a queue with room for one entry of each owner in [0, owner_count). It lives as long as `arena` and allocates
- * nothing later. Errors: STATUS_NO_MEMORY. */
+/* Creates a queue with room for one entry of each owner in [0, owner_count). It lives as long as `arena` and
+ * allocates nothing later. */
 MUST_CHECK enum status sim_queue_create(struct arena *arena, uint32_t owner_count,
                                         struct sim_queue **out, struct error *err);
 

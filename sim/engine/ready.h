@@ -34,8 +34,7 @@ struct sim_ready {
     bool open;                       /* [1] is open, because the first job was taken */
 };
 
-/* Creates a heap with room for jobs [0, job_count). It lives as long as `arena` and allocates nothing later. Errors:
- * STATUS_NO_MEMORY. */
+/* Creates a heap with room for jobs [0, job_count). It lives as long as `arena` and allocates nothing later. */
 MUST_CHECK enum status sim_ready_create(struct arena *arena, uint32_t job_count, struct sim_ready *out,
                                         struct error *err);
 

@@ -51,7 +51,7 @@ MUST_CHECK enum status sim_live_machine(const struct instance *in, struct hardwa
  * for each slot), places with peaks (in the instance's unit of memory), jobs, and spans numbered by their begin. The
  * caller releases both, also after an error. result->operations counts copies and computations. Errors:
  * STATUS_BAD_INPUT for another number of devices, copies without bytes, a choice that breaks a rule, a rank that is
- * NaN; STATUS_INFEASIBLE for a policy that cannot be asked; STATUS_LIMIT, STATUS_NO_MEMORY.
+ * NaN; STATUS_INFEASIBLE for a policy that cannot be asked; STATUS_LIMIT.
  */
 MUST_CHECK enum status sim_live_run(const struct instance *in, const struct sim_live_options *options,
                                     struct sim_result *result, struct trace *trace, struct error *err);

@@ -27,7 +27,7 @@ struct sim_collective_flows; /* opaque */
  * Creates the flows, which live as long as `arena`; other arguments are borrowed. AUTO decides once for all groups of a
  * gang along one set of axes on one kind of stream. Other traffic means copies, and collectives of other gangs, axes or
  * streams, but not of other groups of the same, because the closed form includes them. *out: NULL if no collective is a
- * flow. Errors: STATUS_NO_MEMORY.
+ * flow.
  */
 MUST_CHECK enum status sim_collective_flows_create(struct arena *arena, const struct plan *plan,
                                                    const struct hardware *hardware,
@@ -45,12 +45,12 @@ const struct collective_group *sim_collective_flows_alone(const struct sim_colle
 
 /*
  * Drops all groups that are not kept (by group), and replaces link l by link_for[l] (sim/symmetry/symmetry.h). The
- * numbers of paths change. Errors: STATUS_NO_MEMORY.
+ * numbers of paths change.
  */
 MUST_CHECK enum status sim_collective_flows_fold(struct sim_collective_flows *flows, const bool *kept,
                                                  const uint32_t *link_for, struct error *err);
 
-/* Replaces the links of one path with crossings; new crossings are in `arena`. Errors: STATUS_NO_MEMORY. */
+/* Replaces the links of one path with crossings; new crossings are in `arena`. */
 MUST_CHECK enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *link_for,
                                                       struct sim_path *path, struct error *err);
 

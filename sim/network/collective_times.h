@@ -11,8 +11,8 @@
 
 struct sim_collectives; /* opaque */
 
-/* Creates the groups, which live as long as `arena`; `plan` and `hardware` are borrowed. Errors: STATUS_NO_MEMORY;
- * STATUS_BAD_INPUT when two joined devices have no route between them. */
+/* Creates the groups, which live as long as `arena`; `plan` and `hardware` are borrowed. Errors: STATUS_BAD_INPUT
+ * when two joined devices have no route between them. */
 MUST_CHECK enum status sim_collectives_create(struct arena *arena, const struct plan *plan,
                                               const struct hardware *hardware,
                                               struct sim_collectives **out, struct error *err);

@@ -66,7 +66,7 @@ struct sim_crowd {
 bool sim_crowd_suits(const struct sim_crowd_arm *arms, uint32_t arm_count);
 
 /* Initialises a crowd. Bandwidth, suitable arms and room for their flows are set before; all other fields are zero.
- * Clocks live as long as `arena`. Errors: STATUS_NO_MEMORY. */
+ * Clocks live as long as `arena`. */
 MUST_CHECK enum status sim_crowd_init(struct sim_crowd *crowd, struct arena *arena, struct error *err);
 
 /* Begins a flow; `order` decides between flows that end at the same time. Takes effect at the next

@@ -29,7 +29,7 @@ struct sim_flows_setup {
     uint32_t path_count;
 };
 
-/* Creates the flows, which live as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Creates the flows, which live as long as `arena`. */
 MUST_CHECK enum status sim_flows_create(struct arena *arena, const struct sim_flows_setup *setup,
                                         struct sim_flows **out, struct error *err);
 
@@ -55,8 +55,8 @@ uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s
 /* Recomputes changed rates. Returns the classes whose rates may have changed, as sim_share_solve() does. */
 uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed);
 
-/* Reads the use of all links, when no flow is active. `bytes` by direction; saturated_s is the time at full bandwidth,
- * in the direction where that lasted longer. Errors: STATUS_NO_MEMORY. */
+/* Reads the use of all links, when no flow is active. `bytes` by direction; saturated_s is the time at full
+ * bandwidth, in the direction where that lasted longer. */
 MUST_CHECK enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses,
                                       struct error *err);
 

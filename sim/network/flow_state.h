@@ -87,7 +87,7 @@ struct sim_flows {
     uint64_t work;             /* number of computed rates of classes */
 };
 
-/* Makes the crowds, after the bottlenecks. Errors: STATUS_NO_MEMORY. */
+/* Makes the crowds, after the bottlenecks. */
 MUST_CHECK enum status sim_flow_crowds_create(struct arena *arena, struct sim_flows *flows,
                                               const struct sim_flows_setup *setup, struct error *err);
 

@@ -15,7 +15,7 @@
 
 struct sim_interference; /* opaque */
 
-/* Creates the model, which lives as long as `arena`; `hardware` is borrowed. Errors: STATUS_NO_MEMORY. */
+/* Creates the model, which lives as long as `arena`; `hardware` is borrowed. */
 MUST_CHECK enum status sim_interference_create(struct arena *arena,
                                                const struct hardware *hardware,
                                                struct sim_interference **out, struct error *err);

@@ -26,8 +26,7 @@ void sim_machine_host_copies(const struct plan *plan, bool *copies);
 
 /*
  * Makes the path from one device to another that fetches, direct or staged, if hardware_reaches(); one copy at a time.
- * `own_group` is the path's group if it crosses a link direction twice (then it has crossings, in `arena`). Errors:
- * STATUS_NO_MEMORY.
+ * `own_group` is the path's group if it crosses a link direction twice (then it has crossings, in `arena`).
  */
 MUST_CHECK enum status sim_machine_p2p_path(struct arena *arena, const struct hardware *hardware,
                                             const struct sim_interference *interference, const struct sim_link *links,

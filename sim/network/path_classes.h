@@ -97,7 +97,7 @@ struct sim_path_classes {
     uint32_t longest;             /* largest number of hops of a path */
 };
 
-/* Creates the classes, which lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Creates the classes, which lives as long as `arena`. */
 MUST_CHECK enum status sim_path_classes_create(struct arena *arena, const struct sim_link *links,
                                                uint32_t link_count, const struct sim_path *paths,
                                                uint32_t path_count, struct sim_path_classes *out,

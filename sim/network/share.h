@@ -24,8 +24,7 @@
 
 struct sim_share; /* opaque */
 
-/* Creates the solver. It lives as long as `arena` and allocates nothing later; links and paths are copied. Errors:
- * STATUS_NO_MEMORY. */
+/* Creates the solver. It lives as long as `arena` and allocates nothing later; links and paths are copied. */
 MUST_CHECK enum status sim_share_create(struct arena *arena, const struct sim_link *links,
                                         uint32_t link_count, const struct sim_path *paths,
                                         uint32_t path_count, struct sim_share **out,

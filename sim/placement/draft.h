@@ -21,13 +21,11 @@ struct placement_draft {
                                            failing */
 };
 
-/* Computes the maximum number of models of a group of each shape. *out lives as long as `arena`. Errors:
- * STATUS_NO_MEMORY. */
+/* Computes the maximum number of models of a group of each shape. *out lives as long as `arena`. */
 MUST_CHECK enum status placement_draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
                                              struct error *err);
 
-/* Makes a draft without groups. `rooms`: from placement_draft_rooms(). It lives as long as `arena`. Errors:
- * STATUS_NO_MEMORY. */
+/* Makes a draft without groups. `rooms`: from placement_draft_rooms(). It lives as long as `arena`. */
 MUST_CHECK enum status placement_draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
                                             struct placement_draft *out, struct error *err);
 

@@ -32,7 +32,7 @@ struct placement_bound {
     uint32_t rounds, rows; /* of the program */
 };
 
-/* Computes the bound. Errors: STATUS_NO_MEMORY, STATUS_LIMIT, STATUS_IO if the solver's process cannot start. */
+/* Computes the bound. Errors: STATUS_LIMIT, STATUS_IO if the solver's process cannot start. */
 MUST_CHECK enum status placement_bound(const struct serving *in, const struct traffic *traffic,
                                        struct placement_bound *out, struct error *err);
 

@@ -33,8 +33,8 @@ uint32_t placement_program_column(struct placement_program *program, double top,
 void placement_program_term(struct placement_program *program, uint32_t column, double value);
 void placement_program_row(struct placement_program *program, double limit);
 
-/* Writes the best values to x (column_count); *found: false if the solver stopped. Errors: STATUS_NO_MEMORY,
- * STATUS_DEVICE, STATUS_LIMIT. */
+/* Writes the best values to x (column_count); *found: false if the solver stopped. Errors: STATUS_DEVICE,
+ * STATUS_LIMIT. */
 MUST_CHECK enum status placement_program_solve(struct placement_program *program, double *x, bool *found,
                                                struct error *err);
 

@@ -36,14 +36,14 @@ struct placement_found {
 
 /*
  * Lists the shapes of groups: degrees of the kinds, with pipelines of powers of two and of all devices; 1 x 1 comes
- * first. *out lives as long as `arena`. Errors: STATUS_NO_MEMORY.
+ * first. *out lives as long as `arena`.
  */
 MUST_CHECK enum status placement_shapes(struct arena *arena, const struct serving *in, struct serving_shape **out,
                                         uint32_t *count, struct error *err);
 
 /*
  * Searches for a placement for `traffic`, which lives as long as `arena`. `cuts` must have all placement_shapes() and
- * options->shape. Errors: STATUS_NO_MEMORY.
+ * options->shape.
  */
 MUST_CHECK enum status placement_search(struct arena *arena, const struct serving_cuts *cuts,
                                         const struct traffic *traffic,

@@ -15,8 +15,7 @@
 
 #include "sim/serving/traffic.h"
 
-/* Computes the bound for the requests of `traffic`, rounded down. O(kinds requests log requests). Errors:
- * STATUS_NO_MEMORY. */
+/* Computes the bound for the requests of `traffic`, rounded down. O(kinds requests log requests). */
 MUST_CHECK enum status serving_bound(const struct serving *in, const struct traffic *traffic, uint32_t *out,
                                      struct error *err);
 

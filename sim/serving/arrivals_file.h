@@ -15,7 +15,7 @@
 /*
  * Reads the requests of `model_count` models, numbered from 0, into out[0 .. model_count); they live as long as
  * `arena`. With one model, lines need not name it. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_IO;
- * STATUS_LIMIT for more than SERVING_REQUESTS_MAX requests or a file of 4 GiB; STATUS_NO_MEMORY.
+ * STATUS_LIMIT for more than SERVING_REQUESTS_MAX requests or a file of 4 GiB.
  */
 MUST_CHECK enum status arrivals_read(const char *path, struct arena *arena, uint32_t model_count,
                                      struct serving_traffic *out, struct error *err);

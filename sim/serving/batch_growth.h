@@ -8,7 +8,7 @@
 /*
  * Reads "batch" of a kind whose request takes `latency_s`. *most is 1 if the key is missing; *growth has `most` entries
  * (struct serving_degree) and lives as long as `arena`. Errors: STATUS_BAD_INPUT with the place, also if a batch takes
- * less time than a smaller one; STATUS_NO_MEMORY.
+ * less time than a smaller one.
  */
 MUST_CHECK enum status batch_growth_read(struct json_object *entry, struct arena *arena, double latency_s,
                                          uint32_t *most, const double **growth, struct error *err);

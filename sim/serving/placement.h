@@ -12,7 +12,7 @@ struct serving_cuts {
     struct stage_cut *cuts; /* (shape_count, kind_count) */
 };
 
-/* Makes the cuts, which live as long as `arena`; `shapes` are copied. Errors: STATUS_NO_MEMORY. */
+/* Makes the cuts, which live as long as `arena`; `shapes` are copied. */
 MUST_CHECK enum status serving_cuts_make(struct arena *arena, const struct serving *in,
                                          const struct serving_shape *shapes, uint32_t shape_count,
                                          struct serving_cuts *out, struct error *err);

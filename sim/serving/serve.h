@@ -40,7 +40,7 @@ struct serve_result {
 };
 
 /* The workspace of simulations, for placements of at most `groups_max` groups. Not thread-safe. It lives as long as
- * `arena`. Errors: STATUS_NO_MEMORY. */
+ * `arena`. */
 struct server;
 MUST_CHECK enum status server_create(struct arena *arena, const struct serving_cuts *cuts, uint32_t groups_max,
                                      struct server **out, struct error *err);

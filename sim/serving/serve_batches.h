@@ -4,12 +4,12 @@
 
 #include "sim/serving/serve_state.h"
 
-/* Begins the group's batches whose turn comes by `now_s`, and counts their requests. Errors: STATUS_NO_MEMORY. */
+/* Begins the group's batches whose turn comes by `now_s`, and counts their requests. */
 MUST_CHECK enum status serve_batches_begin(struct server *server, struct serve_group *group, double now_s,
                                            struct error *err);
 
-/* Adds a request to a waiting batch or to a new one. *admitted: false if neither is in time and admit_all is not set.
- * All batches whose turn has come must have begun. Errors: STATUS_NO_MEMORY. */
+/* Adds a request to a waiting batch or to a new one. *admitted: false if neither is in time and admit_all is not
+ * set. All batches whose turn has come must have begun. */
 MUST_CHECK enum status serve_batches_add(struct server *server, struct serve_group *group, uint32_t request,
                                          bool *admitted, struct error *err);
 

@@ -61,7 +61,7 @@ static inline const struct stage_cut *server_cut(const struct server *server, co
 /* Returns true if the request ends within its objective. */
 bool server_in_time(const struct server *server, uint32_t request, double end_s);
 
-/* Counts a request that ends at end_s. Errors: STATUS_NO_MEMORY. */
+/* Counts a request that ends at end_s. */
 MUST_CHECK enum status server_answered(struct server *server, struct serve_group *group, uint32_t request,
                                        double end_s, struct error *err);
 

@@ -22,7 +22,7 @@ struct served_network {
  * A batch's growth is that of the whole network's seconds; a batch never takes less time than a smaller one.
  *
  * The caller sets the kind's name. Its arrays live as long as `arena`. Errors: STATUS_BAD_INPUT for a sequence that the
- * network does not accept; STATUS_LIMIT for too many layers; STATUS_NO_MEMORY.
+ * network does not accept; STATUS_LIMIT for too many layers.
  */
 MUST_CHECK enum status served_network_kind(struct arena *arena, const struct served_network *served,
                                            const struct hardware *hardware, struct serving_kind *out,

@@ -24,7 +24,7 @@ struct stage_cut {
 
 /*
  * Cuts a kind for a shape; *out lives as long as `arena`. It has no stages (NULL) if the kind does not have the shape:
- * not its degree, or fewer layers than stages. Errors: STATUS_NO_MEMORY.
+ * not its degree, or fewer layers than stages.
  */
 MUST_CHECK enum status stage_cut_make(struct arena *arena, const struct serving_kind *kind,
                                       struct serving_shape shape, struct stage_cut *out, struct error *err);

@@ -31,7 +31,7 @@ struct swarm_bound {
 };
 
 /* Computes a bound for all runs with the presence and averaging times of `result`; `moving`: peers may change their
- * stages. Errors: STATUS_NO_MEMORY. */
+ * stages. */
 MUST_CHECK enum status swarm_bound(const struct swarm *in, const struct swarm_result *result, bool moving,
                                    struct swarm_bound *out, struct error *err);
 

@@ -19,7 +19,7 @@ struct swarm_network {
 
 /*
  * Makes the stages, all with AdamW; they live as long as in->arena. Sets in->microbatch. Errors: STATUS_BAD_INPUT for
- * stages or sequences that the network does not accept; STATUS_NO_MEMORY.
+ * stages or sequences that the network does not accept.
  */
 MUST_CHECK enum status swarm_network_stages(struct swarm *in, const struct swarm_network *of, struct error *err);
 

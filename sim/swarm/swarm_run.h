@@ -60,7 +60,7 @@ struct swarm_options {
 
 /*
  * Simulates one run. The arrays of *out live as long as `arena`. Cost: O(peers) per pass, and O(microbatches under way
- * times stages) per failure. Errors: STATUS_NO_MEMORY.
+ * times stages) per failure.
  */
 MUST_CHECK enum status swarm_run(struct arena *arena, const struct swarm *in, const struct swarm_options *options,
                                  struct swarm_result *out, struct error *err);

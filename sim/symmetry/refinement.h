@@ -34,7 +34,7 @@ void sim_refinement_label(struct sim_refinement *refinement, uint64_t number);
 void sim_refinement_edge(struct sim_refinement *refinement, uint32_t a, uint32_t b, uint32_t role_of_b,
                          uint32_t role_of_a);
 
-/* Colours all nodes; no nodes and edges can be added later. Errors: STATUS_NO_MEMORY. */
+/* Colours all nodes; no nodes and edges can be added later. */
 MUST_CHECK enum status sim_refinement_find(struct sim_refinement *refinement, struct error *err);
 
 /* Splits colours by marks (one per node) and refines the refinement. Returns false if the marks split no colour. */

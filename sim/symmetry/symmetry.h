@@ -41,7 +41,7 @@ struct sim_symmetry_setup {
     const struct sim_collective_flows *flows; /* NULL: no collective is a flow */
 };
 
-/* Finds the symmetry; *out lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* Finds the symmetry; *out lives as long as `arena`. */
 MUST_CHECK enum status sim_symmetry_find(struct arena *arena, const struct sim_symmetry_setup *setup,
                                          struct sim_symmetry *out, struct error *err);
 

@@ -50,7 +50,7 @@ struct symmetry_graph {
 };
 
 /* Makes the uncoloured graph. *possible: false if no device can stand for another. The caller releases it with
- * symmetry_graph_release(), also after an error. Errors: STATUS_NO_MEMORY. */
+ * symmetry_graph_release(), also after an error. */
 MUST_CHECK enum status symmetry_graph_make(struct arena *arena, const struct sim_symmetry_setup *setup,
                                            struct symmetry_graph *out, bool *possible, struct error *err);
 void symmetry_graph_release(struct symmetry_graph *graph);

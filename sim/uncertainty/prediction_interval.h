@@ -30,8 +30,7 @@ struct prediction_run {
     double ratio;     /* measured over predicted, above 0 */
 };
 
-/* Computes the ratio of the next run of `kind` from `count` runs, at least PREDICTION_RUNS_MIN, the earliest first.
- * Errors: STATUS_NO_MEMORY. */
+/* Computes the ratio of the next run of `kind` from `count` runs, at least PREDICTION_RUNS_MIN, the earliest first. */
 MUST_CHECK enum status prediction_interval_next(const struct prediction_run *runs, size_t count, const char *kind,
                                                 struct arena *arena, struct quantiles *out, struct error *err);
 

@@ -105,7 +105,7 @@ struct chakra_writer {
 };
 void chakra_writer_release(struct chakra_writer *writer);
 
-/* Write the first message of a file, and a node. file_out_commit() reports failed writes. Errors: STATUS_NO_MEMORY. */
+/* Write the first message of a file, and a node. file_out_commit() reports failed writes. */
 MUST_CHECK enum status chakra_write_header(struct chakra_writer *writer, struct file_out *file,
                                            struct error *err);
 MUST_CHECK enum status chakra_write_node(struct chakra_writer *writer, struct file_out *file,
@@ -121,7 +121,7 @@ struct chakra_rank {
 };
 
 /* Parses a rank. `name` stands for the file name in messages. The caller zeroes *out, and releases it with
- * chakra_rank_release() also after an error. Errors: STATUS_BAD_INPUT with the byte; STATUS_LIMIT; STATUS_NO_MEMORY. */
+ * chakra_rank_release() also after an error. Errors: STATUS_BAD_INPUT with the byte; STATUS_LIMIT. */
 MUST_CHECK enum status chakra_rank_parse(const char *name, const void *bytes, size_t length,
                                          struct chakra_rank *out, struct error *err);
 void chakra_rank_release(struct chakra_rank *rank);

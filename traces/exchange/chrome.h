@@ -9,11 +9,9 @@
 #include "traces/trace.h"
 
 /*
- * Writes one trace, or a prediction and its measurement, as processes "predicted gpu0" and
- * "measured gpu0". If both are of one plan, measured events also carry predicted_us.
- * minibatch_limit > 0 keeps only the first minibatches of each job, and memory up to their end.
- * Errors: STATUS_LIMIT for a run of more than 104 days (2^53 nanoseconds); STATUS_NO_MEMORY,
- * STATUS_IO.
+ * Writes one trace, or a prediction and its measurement, as processes "predicted gpu0" and "measured gpu0". If both are
+ * of one plan, measured events also carry predicted_us. minibatch_limit > 0 keeps only the first minibatches of each
+ * job, and memory up to their end. Errors: STATUS_LIMIT for a run of more than 104 days (2^53 nanoseconds), STATUS_IO.
  */
 enum { CHROME_TRACES_MAX = 2 };
 MUST_CHECK enum status chrome_write(const struct trace *const *traces, uint32_t trace_count,

@@ -20,8 +20,8 @@ bool chrome_text(const char *text, size_t length);
 
 /*
  * Reads a measured trace without plan, machine and memory. `name` stands for the file name in messages. The caller
- * zeroes *out, and releases it with trace_release() also after an error.
- * Errors: STATUS_BAD_INPUT with file, line and column, or when the trace is empty; STATUS_LIMIT, STATUS_NO_MEMORY.
+ * zeroes *out, and releases it with trace_release() also after an error. Errors: STATUS_BAD_INPUT with file, line and
+ * column, or when the trace is empty; STATUS_LIMIT.
  */
 MUST_CHECK enum status chrome_read(const char *name, const char *text, size_t length, struct trace *out, struct error *err);
 

@@ -57,8 +57,8 @@ struct pipeline_order {
 
 /*
  * Makes the order of one minibatch of `microbatches` on each replica, or in all if replicas take turns. `times` has
- * parallel_runs() entries. The order lives as long as `arena`.
- * Errors: STATUS_NO_MEMORY; STATUS_LIMIT for more than PIPELINE_STEPS_MAX steps.
+ * parallel_runs() entries. The order lives as long as `arena`. Errors: STATUS_LIMIT for more than PIPELINE_STEPS_MAX
+ * steps.
  */
 enum { PIPELINE_STEPS_MAX = 1 << 26 };
 MUST_CHECK enum status pipeline_order(struct arena *arena, const struct parallel *parallel,

@@ -38,7 +38,7 @@ struct slice_partition {
     double seconds; /* M sum of t + (K - 1) max (t + s) */
 };
 
-/* Finds the best slices. Cost: n^2 calls and O(n^4) for n = tokens / granularity. Errors: STATUS_NO_MEMORY. */
+/* Finds the best slices. Cost: n^2 calls and O(n^4) for n = tokens / granularity. */
 MUST_CHECK enum status slice_partition_find(const struct slice_request *request, struct slice_partition *out,
                                             struct error *err);
 

@@ -17,7 +17,7 @@
 #include "planner/parallel/pipeline/stage_chain.h"
 
 /* Makes the chain of blocks; most > 0. A block has its first layer's name. The chain lives as long as `arena` and
- * `chain`. Errors: STATUS_NO_MEMORY. */
+ * `chain`. */
 MUST_CHECK enum status stage_blocks_join(struct arena *arena, const struct stage_chain *chain, uint32_t most,
                                          struct stage_chain *out, struct error *err);
 

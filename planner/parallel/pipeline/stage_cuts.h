@@ -30,7 +30,7 @@ struct stage_cuts_request {
 /*
  * Finds the best cut; among equal cuts, the one with the shortest first stages. interval_s is the slowest stage or
  * boundary. The cut lives as long as `arena`. Cost: O(stages layers^2). Errors: STATUS_INFEASIBLE if nothing fits or
- * there are fewer layers than stages; STATUS_NO_MEMORY.
+ * there are fewer layers than stages.
  */
 MUST_CHECK enum status stage_cuts_find(struct arena *arena, const struct stage_chain *chain,
                                        const struct stage_cuts_request *request, struct stage_partition *out,

@@ -51,7 +51,7 @@ struct policy_run {
 
 /*
  * Runs a policy. Errors: STATUS_INFEASIBLE for a policy that does not apply to instances (it is a search, keeps states
- * on devices, or uses a device that does not hold all tasks); STATUS_BAD_INPUT when it breaks a rule; STATUS_NO_MEMORY.
+ * on devices, or uses a device that does not hold all tasks); STATUS_BAD_INPUT when it breaks a rule.
  */
 MUST_CHECK enum status policy_run(const struct policy *policy, const struct instance *in,
                                   const struct policy_run_options *options, struct policy_run *out,

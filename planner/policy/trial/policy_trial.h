@@ -29,7 +29,7 @@ struct policy_trial {
 
 /*
  * Tries a policy. `policy` is a name or a file (policy_load.h). A fault of the policy is a result (out->status), not an
- * error. Errors: STATUS_NO_MEMORY, STATUS_DEVICE without a child process.
+ * error. Errors: STATUS_DEVICE without a child process.
  */
 MUST_CHECK enum status policy_trial(const char *policy, const struct instance *in,
                                     const struct policy_trial_options *options,

@@ -86,7 +86,7 @@ struct spase {
 
 /*
  * Allocates an instance of these counts, zeroed; the caller fills it in and calls spase_finish(). Errors:
- * STATUS_BAD_INPUT, STATUS_LIMIT, STATUS_NO_MEMORY. Release it with spase_release(), also after an error.
+ * STATUS_BAD_INPUT, STATUS_LIMIT. Release it with spase_release(), also after an error.
  */
 MUST_CHECK enum status spase_init(struct spase *in, uint32_t class_count, uint32_t node_count,
                                   uint32_t job_count, uint32_t config_count, struct error *err);

@@ -27,8 +27,8 @@ enum spase_baseline {
 };
 extern const char *const spase_baseline_names[SPASE_BASELINE_COUNT];
 
-/* Schedules by a rule. steps: out, (in->job_count); *value: the makespan. `free_at` as in spase_list_clear(); `seed` is
- * only for random. Errors: STATUS_NO_MEMORY. */
+/* Schedules by a rule. steps: out, (in->job_count); *value: the makespan. `free_at` as in spase_list_clear(); `seed`
+ * is only for random. */
 MUST_CHECK enum status spase_baseline_run(const struct spase *in, enum spase_baseline kind, uint64_t seed,
                                           const int64_t *free_at, struct spase_step *steps, int64_t *value,
                                           struct error *err);

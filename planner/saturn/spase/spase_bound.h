@@ -36,8 +36,7 @@ struct spase_bounds {
 
 /*
  * Computes the bounds. `known`: the makespan of a schedule; larger values are not refuted. At `until_s` on the clock of
- * base/process/progress.h "scaled" stops; HUGE_VAL: never, and the result is the same everywhere. Errors:
- * STATUS_NO_MEMORY.
+ * base/process/progress.h "scaled" stops; HUGE_VAL: never, and the result is the same everywhere.
  */
 MUST_CHECK enum status spase_bounds_make(const struct spase *in, int64_t known, double until_s,
                                          struct spase_bounds *out, struct error *err);
@@ -61,7 +60,7 @@ struct spase_surrogate {
     bool refuted;       /* no schedule ends by `limit` */
 };
 
-/* Makes the surrogate row. The caller frees it with spase_surrogate_release(). Errors: STATUS_NO_MEMORY. */
+/* Makes the surrogate row. The caller frees it with spase_surrogate_release(). */
 MUST_CHECK enum status spase_surrogate_make(const struct spase *in, int64_t limit, double until_s,
                                             struct spase_surrogate *out, struct error *err);
 void spase_surrogate_release(struct spase_surrogate *surrogate);

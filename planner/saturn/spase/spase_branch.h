@@ -28,7 +28,7 @@ enum spase_answer { SPASE_YES, SPASE_NO, SPASE_UNKNOWN };
  * Searches. *answer SPASE_YES: steps[] (in->job_count) is the order, with nodes, of a schedule of at most `limit`.
  * SPASE_NO: no such schedule. SPASE_UNKNOWN: stopped by a limit. *nodes: number of partial schedules, added to its
  * value. Deterministic unless `until_s` ends it. Errors: STATUS_LIMIT for an instance that spase_branch_takes()
- * refuses; STATUS_NO_MEMORY.
+ * refuses.
  */
 MUST_CHECK enum status spase_branch(const struct spase *in, int64_t limit,
                                     const struct spase_branch_options *options, enum spase_answer *answer,

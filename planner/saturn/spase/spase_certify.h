@@ -54,8 +54,8 @@ struct spase_certificate {
 
 /*
  * Makes a certified schedule. *schedule is zeroed before; release it with spase_schedule_release(). Keeps to the time
- * limits, except for one list, which is always made; deterministic without limits. Errors: STATUS_NO_MEMORY;
- * STATUS_CHECK would be a fault of this program.
+ * limits, except for one list, which is always made; deterministic without limits. Errors: STATUS_CHECK would be a
+ * fault of this program.
  */
 MUST_CHECK enum status spase_certify(const struct spase *in, const struct spase_certify_options *options,
                                      struct spase_schedule *schedule, struct spase_certificate *out,

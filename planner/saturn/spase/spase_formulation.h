@@ -38,8 +38,8 @@ struct spase_formulation; /* opaque */
 /*
  * Creates a program. `in` is borrowed. `bound`: a lower bound on the makespan; `limit`: at least that, for flow only.
  * The caller frees it with spase_formulation_destroy(). Errors: STATUS_INFEASIBLE when a job has no mode that ends by
- * `limit`; STATUS_LIMIT for gangs that span nodes or, for flow, too long a limit; STATUS_NO_MEMORY. milp_solve() and
- * the writers report too many entries.
+ * `limit`; STATUS_LIMIT for gangs that span nodes or, for flow, too long a limit. milp_solve() and the writers report
+ * too many entries.
  */
 MUST_CHECK enum status spase_formulation_create(const struct spase *in, enum spase_formulation_kind kind,
                                                 int64_t bound, int64_t limit,

@@ -46,7 +46,7 @@ struct spase_course {
 /*
  * Simulates the schedule steps[] with planning at every interval. *out is zeroed before; release it with
  * spase_course_release(), also after an error. Errors: STATUS_LIMIT for more than SPASE_INTERVALS_MAX intervals, or
- * durations with too large a sum; STATUS_NO_MEMORY.
+ * durations with too large a sum.
  */
 MUST_CHECK enum status spase_introspect(const struct spase *in, const struct spase_step *steps,
                                         const struct spase_introspect_options *options,
@@ -56,7 +56,7 @@ void spase_course_release(struct spase_course *course);
 /*
  * Checks a course of the instance: gangs as in spase_check(), no device in two pieces at a time, no job in two pieces
  * at a time, every piece but a job's first with its restart, and all work done. Shares no code with the maker of
- * courses. Errors: STATUS_CHECK, STATUS_NO_MEMORY.
+ * courses. Errors: STATUS_CHECK.
  */
 MUST_CHECK enum status spase_course_check(const struct spase *in, const struct spase_course *course,
                                           int64_t restart_ticks, struct error *err);

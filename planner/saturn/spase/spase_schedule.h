@@ -62,14 +62,14 @@ struct spase_schedule {
 };
 
 /* Makes a schedule from an order of all jobs; free_at as in spase_list_clear(). Release it with
- * spase_schedule_release(). Errors: STATUS_NO_MEMORY. */
+ * spase_schedule_release(). */
 MUST_CHECK enum status spase_schedule_make(const struct spase *in, const struct spase_step *steps,
                                            const int64_t *free_at, struct spase_schedule *out,
                                            struct error *err);
 void spase_schedule_release(struct spase_schedule *schedule);
 
-/* Finds an order that gives this schedule, or a better one: jobs by their starts, in their nodes and modes. steps: out,
- * (in->job_count). Errors: STATUS_NO_MEMORY. */
+/* Finds an order that gives this schedule, or a better one: jobs by their starts, in their nodes and modes. steps:
+ * out, (in->job_count). */
 MUST_CHECK enum status spase_schedule_steps(const struct spase *in, const struct spase_schedule *schedule,
                                             struct spase_step *steps, struct error *err);
 
@@ -77,7 +77,7 @@ MUST_CHECK enum status spase_schedule_steps(const struct spase *in, const struct
  * Checks a schedule of the instance: every job once, in one of its configurations, for that one's run time on the class
  * of its devices; the configuration's number of devices, all different, of one class, of one node unless it spans; no
  * device for two jobs at a time; and the makespan as claimed. Shares no code with the makers of schedules. Errors:
- * STATUS_CHECK with the first broken rule; STATUS_NO_MEMORY.
+ * STATUS_CHECK with the first broken rule.
  */
 MUST_CHECK enum status spase_check(const struct spase *in, const struct spase_schedule *schedule,
                                    struct error *err);

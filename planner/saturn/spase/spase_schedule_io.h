@@ -19,7 +19,7 @@ struct json_out;
 /* Writes only the array "jobs". */
 void spase_schedule_write_jobs(const struct spase *in, const struct spase_schedule *schedule, struct json_out *out);
 
-/* Writes the file atomically. `proof` is one sentence. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+/* Writes the file atomically. `proof` is one sentence. Errors: STATUS_IO. */
 MUST_CHECK enum status spase_schedule_write(const struct spase *in, const struct spase_schedule *schedule,
                                             int64_t bound, const char *proof, const char *path,
                                             struct error *err);

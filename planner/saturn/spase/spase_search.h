@@ -20,7 +20,7 @@ struct spase_search_options {
 /*
  * Searches. steps: out, (in->job_count), the order of the best schedule; *value: its makespan, no less than any
  * free_at. With `known` true, *value and steps[] hold a schedule to begin with (made with the same free_at).
- * *iterations: iterations made. Errors: STATUS_NO_MEMORY.
+ * *iterations: iterations made.
  */
 MUST_CHECK enum status spase_search(const struct spase *in, const struct spase_search_options *options,
                                     bool known, struct spase_step *steps, int64_t *value,

@@ -26,7 +26,7 @@ struct spase_stacks {
 
 /*
  * Makes the stacks for schedules of at most `limit` ticks, at least 1. With at most 64 jobs and devices, sums of values
- * and of capacities stay below 2^52. The caller frees it with spase_stacks_release(). Errors: STATUS_NO_MEMORY.
+ * and of capacities stay below 2^52. The caller frees it with spase_stacks_release().
  */
 MUST_CHECK enum status spase_stacks_make(const struct spase *in, int64_t limit, enum spase_stack_values values,
                                          struct spase_stacks *out, struct error *err);

@@ -25,7 +25,7 @@
  *     row, column     out: (count) the duals
  *
  * A path costs O(count^2), and there are about `count` paths (more with large supplies). Memory: 3 count^2 words.
- * Errors: STATUS_INFEASIBLE when forbidden pairs exclude every flow; STATUS_NO_MEMORY. Source: Jonker and Volgenant, "A
+ * Errors: STATUS_INFEASIBLE when forbidden pairs exclude every flow. Source: Jonker and Volgenant, "A
  * shortest augmenting path algorithm for dense and sparse linear assignment problems", Computing 38, 1987; with
  * capacities as in Ahuja, Magnanti and Orlin, "Network Flows", 1993, sec. 9.7.
  */

@@ -18,8 +18,7 @@ struct head_tail_bound {
     bool full;     /* every device has a task */
 };
 
-/* Finds the heads and tails for the duals of a bound. `least`: a makespan proven by another bound. Errors:
- * STATUS_NO_MEMORY. */
+/* Finds the heads and tails for the duals of a bound. `least`: a makespan proven by another bound. */
 MUST_CHECK enum status head_tail_bound_find(const struct instance *in, int64_t least, const struct instance_bounds *duals,
                                             struct head_tail_bound *out, struct error *err);
 

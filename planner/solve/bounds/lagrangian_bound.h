@@ -34,8 +34,7 @@ struct lagrangian_state {
 /* Sets *state to the empty schedule. */
 void lagrangian_state_begin(const struct task_net *net, struct lagrangian_state *state);
 
-/* Creates the bound for schedules of makespan `limit`, with the prices of the assignment bound. `net` is borrowed.
- * Errors: STATUS_NO_MEMORY. */
+/* Creates the bound for schedules of makespan `limit`, with the prices of the assignment bound. `net` is borrowed. */
 MUST_CHECK enum status lagrangian_bound_create(const struct task_net *net, const struct instance_bounds *bounds,
                                                int64_t limit, struct lagrangian_bound **out, struct error *err);
 void lagrangian_bound_destroy(struct lagrangian_bound *prices); /* NULL is fine */

@@ -13,7 +13,7 @@
 /*
  * Computes the bound. `duals`: the assignment's; `ends`: found for these duals; `proven`: a lower bound on the
  * makespan. The makespan times the number of devices is at least the sum of the duals plus *out. *out is ends->both
- * when the bound finds nothing better. Takes at most about 0.1 s; deterministic. Errors: STATUS_NO_MEMORY.
+ * when the bound finds nothing better. Takes at most about 0.1 s; deterministic.
  */
 MUST_CHECK enum status prefix_bound(const struct instance *in, const struct instance_bounds *duals,
                                     const struct head_tail_bound *ends, int64_t proven, int64_t *out,

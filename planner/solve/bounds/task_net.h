@@ -49,8 +49,7 @@ struct task_net {
 /* Returns true for an instance within the limits above whose objective is the makespan without a bridge. */
 bool task_net_takes(const struct instance *in);
 
-/* Creates the net. Mirrored nets need equal devices. The caller frees it with task_net_destroy(). Errors:
- * STATUS_NO_MEMORY. */
+/* Creates the net. Mirrored nets need equal devices. The caller frees it with task_net_destroy(). */
 MUST_CHECK enum status task_net_create(const struct instance *in, bool mirrored, struct task_net **out,
                                        struct error *err);
 void task_net_destroy(struct task_net *net); /* NULL is fine */

@@ -17,8 +17,7 @@ void weighted_bound_classes(const struct instance *in, double *weights);
 
 /*
  * Computes the bound for weights near these. `least`: a makespan proven by another bound. *out is 0 where devices are
- * equal and share no bridge, because the assignment bound is the same there. Takes at most about 0.1 s. Errors:
- * STATUS_NO_MEMORY.
+ * equal and share no bridge, because the assignment bound is the same there. Takes at most about 0.1 s.
  */
 MUST_CHECK enum status weighted_bound(const struct instance *in, const double *weights, int64_t least, int64_t *out,
                                       struct error *err);

@@ -23,8 +23,8 @@ struct instance_library {
     uint32_t count;
 };
 
-/* Lists the names without reading the files. Release it with instance_library_release(), also after an error. Errors:
- * STATUS_IO; STATUS_BAD_INPUT for a folder without instances; STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Lists the names without reading the files. Release it with instance_library_release(), also after an error.
+ * Errors: STATUS_IO; STATUS_BAD_INPUT for a folder without instances; STATUS_LIMIT. */
 MUST_CHECK enum status instance_library_open(const char *folder, struct instance_library *out,
                                              struct error *err);
 void instance_library_release(struct instance_library *library);

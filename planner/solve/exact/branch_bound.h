@@ -34,7 +34,7 @@ struct branch_bound_result {
 
 /*
  * Improves the best known schedule, *value and steps[] (in->task_count), in place. Deterministic unless `until_s` ends
- * the search. Errors: STATUS_LIMIT for sizes above the limits or more than 2^31 ticks; STATUS_NO_MEMORY.
+ * the search. Errors: STATUS_LIMIT for sizes above the limits or more than 2^31 ticks.
  */
 MUST_CHECK enum status branch_bound_run(const struct instance *in,
                                         const struct instance_bounds *bounds,

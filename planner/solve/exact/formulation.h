@@ -42,7 +42,7 @@ enum formulation_kind formulation_suitable(const struct instance *in, int64_t li
 /*
  * Creates a formulation. `in` and `bounds` are borrowed. The caller frees it with formulation_destroy(). Errors:
  * STATUS_INFEASIBLE when the windows of tasks already show that no schedule ends by `limit`; STATUS_LIMIT, with the
- * reason, for instances that the kind does not take; STATUS_NO_MEMORY.
+ * reason, for instances that the kind does not take.
  */
 MUST_CHECK enum status formulation_create(const struct instance *in, const struct instance_bounds *bounds,
                                           enum formulation_kind kind, int64_t limit,

@@ -23,7 +23,7 @@ struct label_entry {
 
 struct label_set; /* opaque */
 
-/* Creates a set with room for `label_max` labels of a net, mirrored or not. Errors: STATUS_NO_MEMORY. */
+/* Creates a set with room for `label_max` labels of a net, mirrored or not. */
 MUST_CHECK enum status label_set_create(const struct task_net *net, uint32_t label_max, struct label_set **out,
                                         struct error *err);
 void label_set_destroy(struct label_set *set); /* NULL is fine */

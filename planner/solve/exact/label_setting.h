@@ -38,7 +38,7 @@ bool label_setting_takes(const struct instance *in);
 
 /*
  * Improves the best known schedule, *value and steps[] (in->task_count), in place. Deterministic unless `until_s` ends
- * the search. Errors: STATUS_NO_MEMORY.
+ * the search.
  */
 MUST_CHECK enum status label_setting_run(const struct instance *in, const struct instance_bounds *bounds,
                                          const struct label_setting_options *options,

@@ -19,7 +19,7 @@ struct residual_bound; /* opaque */
 /* Returns true for makespans of at most RESIDUAL_BOUND_TASKS_MAX tasks. */
 bool residual_bound_takes(const struct instance *in);
 
-/* Creates the bound. `in` is borrowed. The caller frees it with residual_bound_destroy(). Errors: STATUS_NO_MEMORY. */
+/* Creates the bound. `in` is borrowed. The caller frees it with residual_bound_destroy(). */
 MUST_CHECK enum status residual_bound_create(const struct instance *in, struct residual_bound **out,
                                              struct error *err);
 void residual_bound_destroy(struct residual_bound *bound); /* NULL is fine */

@@ -109,7 +109,7 @@ struct instance {
 
 /*
  * Allocates an instance of these counts, zeroed. The caller fills it in and calls instance_finish(). Errors:
- * STATUS_LIMIT, STATUS_NO_MEMORY. Release it with instance_release(), also after an error.
+ * STATUS_LIMIT. Release it with instance_release(), also after an error.
  */
 MUST_CHECK enum status instance_init(struct instance *in, uint32_t class_count, uint32_t job_count,
                                      uint32_t unit_count, struct error *err);

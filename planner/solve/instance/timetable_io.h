@@ -13,7 +13,7 @@
 
 #include "planner/solve/instance/timetable.h"
 
-/* Writes a timetable atomically. `proof` is one sentence. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+/* Writes a timetable atomically. `proof` is one sentence. Errors: STATUS_IO. */
 MUST_CHECK enum status timetable_write(const struct instance *in, const struct timetable *timetable,
                                        int64_t bound, const char *proof, const char *path,
                                        struct error *err);

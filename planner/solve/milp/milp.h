@@ -48,7 +48,7 @@ uint32_t milp_row_count(const struct milp *milp);
 bool milp_feasible(const struct milp *milp, const double *x);
 double milp_objective(const struct milp *milp, const double *x);
 
-/* Writes a file atomically. Errors: STATUS_IO, STATUS_NO_MEMORY, STATUS_LIMIT. */
+/* Writes a file atomically. Errors: STATUS_IO, STATUS_LIMIT. */
 MUST_CHECK enum status milp_write_lp(const struct milp *milp, const char *path, struct error *err);
 MUST_CHECK enum status milp_write_mps(const struct milp *milp, const char *path, struct error *err);
 
@@ -106,8 +106,7 @@ extern const char *const milp_solver_names[];
 
 /*
  * Solves a program. Errors: STATUS_DEVICE when the solver is missing, is ended by a signal, fails, writes unreadable
- * output or reports an invalid solution (result->found still tells about earlier solutions); STATUS_NO_MEMORY,
- * STATUS_IO, STATUS_LIMIT.
+ * output or reports an invalid solution (result->found still tells about earlier solutions), STATUS_IO, STATUS_LIMIT.
  */
 MUST_CHECK enum status milp_solve(const struct milp *milp, const struct milp_options *options,
                                   struct milp_result *result, struct error *err);

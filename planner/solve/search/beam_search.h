@@ -35,7 +35,7 @@ struct beam_rule {
 
 struct beam_search; /* opaque: bounds, chains' remaining times, room for beams */
 
-/* Creates a search. `in` and `bounds` are borrowed. `width_max`: width of the widest beam. Errors: STATUS_NO_MEMORY. */
+/* Creates a search. `in` and `bounds` are borrowed. `width_max`: width of the widest beam. */
 MUST_CHECK enum status beam_search_create(const struct instance *in,
                                           const struct instance_bounds *bounds, uint32_t width_max,
                                           struct beam_search **out, struct error *err);

@@ -22,7 +22,7 @@ struct local_rule {
     uint64_t seed;
 };
 
-/* Creates a search. `in` is borrowed. Errors: STATUS_NO_MEMORY. */
+/* Creates a search. `in` is borrowed. */
 MUST_CHECK enum status local_search_create(const struct instance *in, struct local_search **out,
                                            struct error *err);
 void local_search_destroy(struct local_search *search); /* NULL is fine */

@@ -61,7 +61,7 @@ struct local_split {
     float exponential[2 * LOCAL_EXPONENT_MAX * LOCAL_EXPONENT_STEPS];
 };
 
-/* Allocates a split. Errors: STATUS_NO_MEMORY. Release it with local_split_release(), also after an error. */
+/* Allocates a split. Release it with local_split_release(), also after an error. */
 MUST_CHECK enum status local_split_init(const struct instance *in, struct local_split *split, struct error *err);
 void local_split_release(struct local_split *split);
 

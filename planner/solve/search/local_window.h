@@ -37,7 +37,7 @@ struct local_place {
 
 struct local_window; /* opaque */
 
-/* Creates a window. `split` is borrowed. Errors: STATUS_NO_MEMORY. */
+/* Creates a window. `split` is borrowed. */
 MUST_CHECK enum status local_window_create(struct local_split *split, struct local_window **out, struct error *err);
 void local_window_destroy(struct local_window *window); /* NULL is fine */
 

@@ -26,10 +26,7 @@ struct schedule_search_options {
  * and of more tasks with copies, for which the search ends in local search. */
 bool schedule_search_is_local(const struct instance *in);
 
-/*
- * Searches. steps: out, (in->task_count). *value: objective of steps. *iterations: iterations made, in all. Errors:
- * STATUS_NO_MEMORY.
- */
+/* Searches. steps: out, (in->task_count). *value: objective of steps. *iterations: iterations made, in all. */
 MUST_CHECK enum status schedule_search(const struct instance *in, const struct instance_bounds *bounds,
                                        const struct schedule_search_options *options,
                                        struct dispatch_step *steps, int64_t *value,

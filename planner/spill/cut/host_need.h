@@ -13,7 +13,7 @@ struct host_need {
     uint64_t buffers; /* number of buffers */
 };
 
-/* Adds a job's need with all states in host memory. Errors: STATUS_NO_MEMORY. */
+/* Adds a job's need with all states in host memory. */
 MUST_CHECK enum status host_need_add(const struct job_set *jobs, struct footprints *footprints,
                                      const struct partition *partition, uint32_t job, struct host_need *need,
                                      struct error *err);
@@ -24,7 +24,7 @@ bool host_states_exceed(const struct hardware *hardware, const struct job_set *j
 /*
  * Lets jobs take turns in host memory, each in a range of its own while it is under way: fills partition->host. No
  * state may be on storage. Errors: STATUS_INFEASIBLE for a job that no host has room for, with the shortage and a
- * remedy; STATUS_NO_MEMORY.
+ * remedy.
  */
 MUST_CHECK enum status host_take_turns(const struct hardware *hardware, const struct job_set *jobs,
                                        struct footprints *footprints, struct partition *partition, struct error *err);

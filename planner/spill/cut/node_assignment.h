@@ -30,8 +30,6 @@ static inline uint32_t node_assignment_count(const struct hardware *hardware, co
  *     devices    number of used devices, from 0 on
  *     seconds    (job count) computation of each job in all
  *     node_of_job    out: (job count)
- *
- * Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status node_assignment_choose(const struct hardware *hardware, uint32_t devices, const struct job_set *jobs,
                                               const double *seconds, uint32_t *node_of_job, struct error *err);

@@ -56,7 +56,7 @@ bool estimate_embedding_on_cpu(const struct job *job, uint32_t place);
 struct partition_seconds estimate_shard(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                         uint32_t job, const struct plan_shard *shard, const struct footprint *f, bool on_cpu);
 
-/* Estimates all passes of a job's cut, in their order. Errors: STATUS_NO_MEMORY. */
+/* Estimates all passes of a job's cut, in their order. */
 MUST_CHECK enum status estimate_minibatch(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                           uint32_t job, const struct partition_job_cut *cut,
                                           struct partition_seconds *out, struct error *err);

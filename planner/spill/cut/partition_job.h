@@ -21,8 +21,7 @@ uint64_t partition_embedding_need(const struct footprint *f, const struct job *j
 /* Returns the way of computing of a shard's unit with the largest need. */
 uint32_t partition_unit_way(const struct partition_candidate *c, const struct job *job, bool last);
 
-/* Cuts one job greedily. *fits false: it does not fit. `room`: bytes for workspace and kept activations together.
- * Errors: STATUS_NO_MEMORY. */
+/* Cuts one job greedily. *fits false: it does not fit. `room`: bytes for workspace and kept activations together. */
 MUST_CHECK enum status partition_cut_greedy(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                             uint32_t j, uint64_t room, struct partition_job_cut *cut, bool *fits,
                                             struct error *err);
@@ -35,13 +34,13 @@ struct partition_room {
     uint32_t copies;          /* equal jobs that keep activations at the same time, this one included */
 };
 
-/* Cuts a job again that was cut greedily and fits this room, if its minibatch is estimated to take no longer; else the
- * cut stays as it is. Errors: STATUS_NO_MEMORY. */
+/* Cuts a job again that was cut greedily and fits this room, if its minibatch is estimated to take no longer; else
+ * the cut stays as it is. */
 MUST_CHECK enum status partition_cut_balanced(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                               uint32_t j, const struct partition_room *room,
                                               struct partition_job_cut *cut, struct error *err);
 
-/* Finds the smallest weight buffer for this cut. Errors: STATUS_NO_MEMORY. */
+/* Finds the smallest weight buffer for this cut. */
 MUST_CHECK enum status partition_weight_buffer_used(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                                     uint32_t j, const struct partition_job_cut *cut, uint64_t *bytes,
                                                     struct error *err);

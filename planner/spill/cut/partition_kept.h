@@ -18,7 +18,7 @@ bool kept_possible(const struct partition_cutter *cutter, const struct partition
 /*
  * Marks kept shards in the cuts (indexed by job; only cuts of jobs that are their own twins are filled). `room`: bytes
  * for workspace, kept activations and `persistent` bytes together. *keep is 0 and becomes the bytes of all kept
- * activations; *workspace grows when a keeping shard needs more. Errors: STATUS_NO_MEMORY.
+ * activations; *workspace grows when a keeping shard needs more.
  */
 MUST_CHECK enum status kept_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                    struct partition_job_cut *cuts, uint64_t room, uint64_t persistent,

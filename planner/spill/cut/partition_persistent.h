@@ -22,7 +22,7 @@
 /*
  * Marks persistent shards in the cuts (indexed by job; only cuts of jobs that are their own twins are filled), if the
  * estimate says that this saves time. `room`: bytes for workspace, kept activations (`keep`) and persistent states
- * together. *workspace is the need of the cuts and grows when persistent shards need more. Errors: STATUS_NO_MEMORY.
+ * together. *workspace is the need of the cuts and grows when persistent shards need more.
  */
 MUST_CHECK enum status persistent_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                          struct partition_job_cut *cuts, uint64_t room, uint64_t keep,

@@ -5,8 +5,8 @@
 #include "planner/spill/order/schedule.h"
 #include "planner/walk/plan_build.h"
 
-/* Adds shards, buffers, units and instances to the builder. Errors: STATUS_NO_MEMORY, STATUS_LIMIT; the builder's own
- * errors appear at plan_builder_finish(). */
+/* Adds shards, buffers, units and instances to the builder. Errors: STATUS_LIMIT; the builder's own errors appear at
+ * plan_builder_finish(). */
 MUST_CHECK enum status emit_plan(struct plan_builder *builder, struct footprints *footprints,
                                  const struct partition *partition,
                                  const struct schedule *schedule, struct error *err);

@@ -45,7 +45,7 @@ struct agenda {
 
 /*
  * Creates an agenda: all devices free at 0, no jobs. `group_of`: (device_count) the group of each device, below
- * group_count; borrowed. It lives as long as `arena`, and allocates nothing after this. Errors: STATUS_NO_MEMORY.
+ * group_count; borrowed. It lives as long as `arena`, and allocates nothing after this.
  */
 MUST_CHECK enum status agenda_create(struct arena *arena, uint32_t job_count, uint32_t device_count,
                                      uint32_t *group_of, uint32_t group_count, struct agenda *out, struct error *err);

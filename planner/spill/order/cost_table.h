@@ -38,7 +38,7 @@ struct cost_table {
     uint32_t kind_count;
 };
 
-/* Makes the table. Release it with cost_table_release(). Errors: STATUS_NO_MEMORY. */
+/* Makes the table. Release it with cost_table_release(). */
 MUST_CHECK enum status cost_table_make(const struct hardware *hardware, const struct job_set *jobs,
                                        struct footprints *footprints,
                                        const struct partition *partition, struct cost_table *out,

@@ -22,7 +22,7 @@ struct order_bound {
     uint32_t kind; /* enum plan_order_kind */
 };
 
-/* Computes the bound, exact but for rounding. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
+/* Computes the bound, exact but for rounding. `one_device`: only device 0 is used. */
 MUST_CHECK enum status order_bound_make(const struct cost_table *times, bool one_device, struct order_bound *out,
                                         struct error *err);
 

@@ -12,7 +12,7 @@
  * Searches the instance. Units of the host's processor and evaluations, which the instance lacks, are placed as soon as
  * their job has come to them. *out: makespan by the planner's clock (schedule_builder.h), without next_here; release it
  * with schedule_release(), also after an error. `iterations`: of the instance's search; until_s: on clock_s(). Errors:
- * STATUS_LIMIT for jobs that no instance can hold; STATUS_NO_MEMORY.
+ * STATUS_LIMIT for jobs that no instance can hold.
  */
 MUST_CHECK enum status order_of_instance(const struct cost_table *times, uint64_t seed,
                                          uint32_t iterations, double until_s, struct schedule *out,

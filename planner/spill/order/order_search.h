@@ -30,7 +30,7 @@ struct order_search_options {
 
 /*
  * Searches. The partition must be a spilled one over all devices. Release *out with schedule_release(). `effort`: out.
- * The policies' schedules are made whatever the limits. Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
+ * The policies' schedules are made whatever the limits. Errors: STATUS_LIMIT.
  */
 MUST_CHECK enum status order_search(const struct cost_table *times,
                                     const struct order_search_options *options,

@@ -61,23 +61,21 @@ static inline bool schedule_unit_begins(uint32_t shards, uint32_t position)
 struct cost_table;
 
 /* Makes a schedule by a policy, with estimated durations (cost_table.h). whole: the schedule has all units, and no
- * cycles (schedule_steady.h). Errors: STATUS_NO_MEMORY, STATUS_LIMIT; STATUS_BAD_INPUT when the policy breaks a rule
- * (policy_ask.h). */
+ * cycles (schedule_steady.h). Errors: STATUS_LIMIT; STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
 MUST_CHECK enum status schedule_make(const struct cost_table *times, const struct policy *policy,
                                      uint64_t seed, bool whole, struct schedule *out, struct error *err);
 
-/* Allocates a schedule for all units of the jobs. Errors: STATUS_NO_MEMORY, STATUS_LIMIT. */
+/* Allocates a schedule for all units of the jobs. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status schedule_init(struct schedule *schedule, const struct cost_table *times,
                                      struct error *err);
 
 struct schedule_builder;
 
-/* Copies the jobs' ranges of host memory, if they take turns there, after all units are placed. Errors:
- * STATUS_NO_MEMORY. */
+/* Copies the jobs' ranges of host memory, if they take turns there, after all units are placed. */
 MUST_CHECK enum status schedule_copy_ranges(struct schedule *schedule, const struct schedule_builder *builder,
                                             struct error *err);
 
-/* Fills in next_here and fetched. Errors: STATUS_NO_MEMORY. */
+/* Fills in next_here and fetched. */
 MUST_CHECK enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
                                      struct error *err);
 void schedule_release(struct schedule *schedule);

@@ -69,7 +69,7 @@ struct schedule_builder {
     size_t bytes;
 };
 
-/* Creates a builder without units. `one_device`: only device 0 is used. Errors: STATUS_NO_MEMORY. */
+/* Creates a builder without units. `one_device`: only device 0 is used. */
 MUST_CHECK enum status schedule_builder_create(const struct cost_table *times, bool one_device,
                                                struct schedule_builder **out, struct error *err);
 void schedule_builder_destroy(struct schedule_builder *builder); /* NULL is fine */

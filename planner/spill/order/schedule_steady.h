@@ -28,7 +28,7 @@ struct schedule_steady {
 };
 
 /* Begins to look where there are enough units to place, in states that repeat, for a policy that decides by ranks,
- * or by only the order of jobs. Release it with schedule_steady_release(). Errors: STATUS_NO_MEMORY. */
+ * or by only the order of jobs. Release it with schedule_steady_release(). */
 MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
                                              const struct policy *policy, void *policy_state,
                                              const struct policy_view *view, uint64_t units, struct error *err);
