@@ -1,4 +1,3 @@
-/* See tournament.h. */
 #include "base/tournament.h"
 
 #include "base/try.h"

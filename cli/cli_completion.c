@@ -1,4 +1,3 @@
-/* See cli_completion.h. */
 #include "cli/cli_completion.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* See pass_seconds.h. */
 #include "planner/pass_seconds.h"
 
 double pass_seconds(const struct hardware *hardware, uint32_t device, const struct job *job, uint64_t first,

@@ -1,4 +1,3 @@
-/* See plan_charges.h. */
 #include "planner/plan_charges.h"
 
 #include "base/extreme.h"

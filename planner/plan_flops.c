@@ -1,4 +1,3 @@
-/* See plan_flops.h. */
 #include "planner/plan_flops.h"
 
 #include "base/extreme.h"

@@ -1,4 +1,3 @@
-/* See plan_gang.h. */
 #include "planner/plan_gang.h"
 
 /* Is the place the first of its group: at 0 along all axes of it? */

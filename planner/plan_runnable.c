@@ -1,4 +1,3 @@
-/* See plan_runnable.h. */
 #include "planner/plan_runnable.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See csv.h. */
 #include "base/files/csv.h"
 
 #include <string.h>

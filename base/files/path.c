@@ -1,4 +1,3 @@
-/* See path.h. */
 #include "base/files/path.h"
 
 #include <errno.h>

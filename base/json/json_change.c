@@ -1,4 +1,3 @@
-/* See json_change.h. */
 #include "base/json/json_change.h"
 
 #include <stdint.h>

@@ -1,4 +1,3 @@
-/* See children.h. */
 #include "base/process/children.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See cli_bench_library.h. */
 #include "cli/bench/cli_bench_library.h"
 
 #include <inttypes.h>

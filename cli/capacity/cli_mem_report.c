@@ -1,4 +1,3 @@
-/* See cli_mem_report.h. */
 #include "cli/capacity/cli_mem_report.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See cli_what_if.h. */
 #include "cli/capacity/cli_what_if.h"
 
 #include <math.h>

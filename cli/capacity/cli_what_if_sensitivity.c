@@ -1,4 +1,3 @@
-/* See cli_what_if_sensitivity.h. */
 #include "cli/capacity/cli_what_if_sensitivity.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* See cli_factors.h. */
 #include "cli/common/cli_factors.h"
 
 #include <inttypes.h>

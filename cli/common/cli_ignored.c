@@ -1,4 +1,3 @@
-/* See cli_ignored.h. */
 #include "cli/common/cli_ignored.h"
 
 #include <string.h>

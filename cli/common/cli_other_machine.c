@@ -1,4 +1,3 @@
-/* See cli_other_machine.h. */
 #include "cli/common/cli_other_machine.h"
 
 #include "base/text/quantity.h"

@@ -1,4 +1,3 @@
-/* See cli_parallel.h. */
 #include "cli/common/cli_parallel.h"
 
 #include <assert.h>

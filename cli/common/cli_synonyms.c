@@ -1,4 +1,3 @@
-/* See cli_synonyms.h. */
 #include "cli/common/cli_synonyms.h"
 
 #include <stddef.h>

@@ -1,4 +1,3 @@
-/* See cli_verb_options.h. */
 #include "cli/common/cli_verb_options.h"
 
 #include <string.h>

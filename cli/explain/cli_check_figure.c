@@ -1,4 +1,3 @@
-/* See cli_check_figure.h. */
 #include "cli/explain/cli_check_figure.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See cli_history.h. */
 #include "cli/history/cli_history.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See database.h. */
 #include "cli/history/database.h"
 
 #include <stddef.h>

@@ -1,4 +1,3 @@
-/* See history_error.h. */
 #include "cli/history/history_error.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* See cli_calibrate_report.h. */
 #include "cli/machine/cli_calibrate_report.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See cli_calibrate_split.h. */
 #include "cli/machine/cli_calibrate_split.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See cli_runs.h. */
 #include "cli/machine/cli_runs.h"
 
 #include <inttypes.h>

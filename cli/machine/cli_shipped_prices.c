@@ -1,4 +1,3 @@
-/* See cli_shipped_prices.h. */
 #include "cli/machine/cli_shipped_prices.h"
 
 #include <unistd.h>

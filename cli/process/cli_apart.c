@@ -1,4 +1,3 @@
-/* See cli_apart.h. */
 #include "cli/process/cli_apart.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* See cli_breakdown.h. */
 #include "cli/reports/cli_breakdown.h"
 
 #include <inttypes.h>

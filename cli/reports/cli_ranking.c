@@ -1,4 +1,3 @@
-/* See cli_ranking.h. */
 #include "cli/reports/cli_ranking.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See cli_reservations.h. */
 #include "cli/reports/cli_reservations.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See cli_staleness.h. */
 #include "cli/reports/cli_staleness.h"
 
 #include <inttypes.h>

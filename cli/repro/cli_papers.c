@@ -1,4 +1,3 @@
-/* See cli_papers.h. */
 #include "cli/repro/cli_papers.h"
 
 #include <dirent.h>

@@ -1,4 +1,3 @@
-/* See cli_real.h. */
 #include "cli/repro/cli_real.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See figure_report.h. */
 #include "cli/repro/figure_report.h"
 
 #include <math.h>

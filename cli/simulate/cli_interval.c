@@ -1,4 +1,3 @@
-/* See cli_interval.h. */
 #include "cli/simulate/cli_interval.h"
 
 #include <inttypes.h>

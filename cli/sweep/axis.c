@@ -1,4 +1,3 @@
-/* See axis.h. */
 #include "cli/sweep/axis.h"
 
 #include <assert.h>

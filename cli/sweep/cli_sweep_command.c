@@ -1,4 +1,3 @@
-/* See cli_sweep_command.h. */
 #include "cli/sweep/cli_sweep_command.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See cli_sweep_jobs.h. */
 #include "cli/sweep/cli_sweep_jobs.h"
 
 #include <stdio.h>

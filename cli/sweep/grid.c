@@ -1,4 +1,3 @@
-/* See grid.h. */
 #include "cli/sweep/grid.h"
 
 #include <assert.h>

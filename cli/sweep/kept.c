@@ -1,4 +1,3 @@
-/* See kept.h. */
 #include "cli/sweep/kept.h"
 
 #include <inttypes.h>

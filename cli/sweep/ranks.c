@@ -1,4 +1,3 @@
-/* See ranks.h. */
 #include "cli/sweep/ranks.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See report_figure.h. */
 #include "cli/sweep/report_figure.h"
 
 #include <math.h>

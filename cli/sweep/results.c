@@ -1,4 +1,3 @@
-/* See results.h. */
 #include "cli/sweep/results.h"
 
 #include <math.h>

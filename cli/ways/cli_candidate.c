@@ -1,4 +1,3 @@
-/* See cli_candidate.h. */
 #include "cli/ways/cli_candidate.h"
 
 #include <assert.h>

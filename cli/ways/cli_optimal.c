@@ -1,4 +1,3 @@
-/* See cli_optimal.h. */
 #include "cli/ways/cli_optimal.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* See cli_planned.h. */
 #include "cli/ways/cli_planned.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* See cli_proven.h. */
 #include "cli/ways/cli_proven.h"
 
 #include <math.h>

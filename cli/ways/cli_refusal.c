@@ -1,4 +1,3 @@
-/* See cli_refusal.h. */
 #include "cli/ways/cli_refusal.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* See cli_runnable.h. */
 #include "cli/ways/cli_runnable.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* See cli_saturn.h. */
 #include "cli/ways/cli_saturn.h"
 
 #include "base/text/quantity.h"

@@ -1,4 +1,3 @@
-/* See cli_swap.h. */
 #include "cli/ways/cli_swap.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See run_report.h. */
 #include "exec/run/run_report.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See compression.h. */
 #include "models/cost/compression.h"
 
 #include <math.h>

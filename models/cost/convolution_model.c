@@ -1,4 +1,3 @@
-/* See convolution_model.h. */
 #include "models/cost/convolution_model.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See kernel_model.h. */
 #include "models/cost/kernel_model.h"
 
 #include <assert.h>

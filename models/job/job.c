@@ -1,4 +1,3 @@
-/* See job.h. */
 #include "models/job/job.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See job_batch.h. */
 #include "models/job/job_batch.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See parallel.h. */
 #include "models/job/parallel.h"
 
 #include <assert.h>

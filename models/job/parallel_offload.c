@@ -1,4 +1,3 @@
-/* See parallel_offload.h. */
 #include "models/job/parallel_offload.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See precision.h. */
 #include "models/kernel/precision.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See work_list.h. */
 #include "models/kernel/work_list.h"
 
 #include <assert.h>

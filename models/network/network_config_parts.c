@@ -1,4 +1,3 @@
-/* See network_config_parts.h. */
 #include "models/network/network_config_parts.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See network_t5.h. */
 #include "models/network/network_t5.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See feasibility_largest.h. */
 #include "planner/capacity/feasibility_largest.h"
 
 #include <assert.h>

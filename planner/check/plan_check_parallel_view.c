@@ -1,4 +1,3 @@
-/* See plan_check_parallel_view.h. */
 #include "planner/check/plan_check_parallel_view.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See plan_reader.h. */
 #include "planner/check/plan_reader.h"
 
 #include <inttypes.h>

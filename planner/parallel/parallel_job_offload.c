@@ -1,4 +1,3 @@
-/* See parallel_job_offload.h. */
 #include "planner/parallel/parallel_job_offload.h"
 
 enum status parallel_job_offload_check(const struct hardware *hardware, const struct job *job, struct error *err)

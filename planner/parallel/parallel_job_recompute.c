@@ -1,4 +1,3 @@
-/* See parallel_job_recompute.h. */
 #include "planner/parallel/parallel_job_recompute.h"
 
 #include <assert.h>

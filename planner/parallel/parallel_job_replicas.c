@@ -1,4 +1,3 @@
-/* See parallel_job_replicas.h. */
 #include "planner/parallel/parallel_job_replicas.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See policy_load.h. */
 #include "planner/policy/policy_load.h"
 
 #include <dlfcn.h>

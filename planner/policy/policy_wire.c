@@ -1,4 +1,3 @@
-/* See policy_wire.h. */
 #include "planner/policy/policy_wire.h"
 
 #include <errno.h>

@@ -1,4 +1,3 @@
-/* See saturn_configs.h. */
 #include "planner/saturn/saturn_configs.h"
 
 enum { EACH_UP_TO = 8, CHUNKS_MOST = 16 };

@@ -1,4 +1,3 @@
-/* See saturn_machine.h. */
 #include "planner/saturn/saturn_machine.h"
 
 #include "base/try.h"

@@ -1,4 +1,3 @@
-/* See saturn_runs.h. */
 #include "planner/saturn/saturn_runs.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* See resident_divide.h. */
 #include "planner/strategy/resident_divide.h"
 
 #include <math.h>

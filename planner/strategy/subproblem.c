@@ -1,4 +1,3 @@
-/* See subproblem.h. */
 #include "planner/strategy/subproblem.h"
 
 #include <math.h>

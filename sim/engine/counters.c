@@ -1,4 +1,3 @@
-/* See counters.h. */
 #include "sim/engine/counters.h"
 
 #include <assert.h>

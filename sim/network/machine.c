@@ -1,4 +1,3 @@
-/* See machine.h. */
 #include "sim/network/machine.h"
 
 #include <inttypes.h>

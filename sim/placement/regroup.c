@@ -1,4 +1,3 @@
-/* See regroup.h. */
 #include "sim/placement/regroup.h"
 
 static uint32_t repeat(struct serving_shape shape, uint32_t *devices, struct serving_shape *out)

@@ -1,4 +1,3 @@
-/* See serving.h. */
 #include "sim/serving/serving.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* See swarm.h. */
 #include "sim/swarm/swarm.h"
 
 #include <math.h>

@@ -1,4 +1,3 @@
-/* See swarm_io.h. */
 #include "sim/swarm/swarm_io.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See machine_draw.h. */
 #include "sim/uncertainty/machine_draw.h"
 
 #include <gsl/gsl_cdf.h>

@@ -1,4 +1,3 @@
-/* See quantiles.h. */
 #include "sim/uncertainty/quantiles.h"
 
 #include <assert.h>

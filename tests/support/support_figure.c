@@ -1,4 +1,3 @@
-/* See support_figure.h. */
 #include "tests/support/support_figure.h"
 
 #include "base/try.h"

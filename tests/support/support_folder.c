@@ -1,4 +1,3 @@
-/* See support_folder.h. */
 #include "tests/support/support_folder.h"
 
 #include <stdio.h>

@@ -1,4 +1,3 @@
-/* See support_json.h. */
 #include "tests/support/support_json.h"
 
 #include <setjmp.h>

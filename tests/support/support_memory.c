@@ -1,4 +1,3 @@
-/* See support_memory.h. */
 #include "tests/support/support_memory.h"
 
 #include <inttypes.h>

@@ -1,4 +1,3 @@
-/* See support_schema.h. */
 #include "tests/support/support_schema.h"
 
 #include <dirent.h>

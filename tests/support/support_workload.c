@@ -1,4 +1,3 @@
-/* See support_workload.h. */
 #include "tests/support/support_workload.h"
 
 #include <stdio.h>

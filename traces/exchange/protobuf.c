@@ -1,4 +1,3 @@
-/* See protobuf.h. */
 #include "traces/exchange/protobuf.h"
 
 #include <assert.h>

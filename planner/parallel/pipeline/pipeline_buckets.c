@@ -1,4 +1,3 @@
-/* See pipeline_buckets.h. */
 #include "planner/parallel/pipeline/pipeline_buckets.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See stage_chain.h. */
 #include "planner/parallel/pipeline/stage_chain.h"
 
 #include <math.h>

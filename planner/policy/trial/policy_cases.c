@@ -1,4 +1,3 @@
-/* See policy_cases.h. */
 #include "planner/policy/trial/policy_cases.h"
 
 #include "base/random.h"

@@ -1,4 +1,3 @@
-/* See spase_schedule_io.h. */
 #include "planner/saturn/spase/spase_schedule_io.h"
 
 #include "base/json/json_out.h"

@@ -1,4 +1,3 @@
-/* See head_tail_bound.h. */
 #include "planner/solve/bounds/head_tail_bound.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* See instance_library.h. */
 #include "planner/solve/certify/instance_library.h"
 
 #include <dirent.h>

@@ -1,4 +1,3 @@
-/* See bridge_bytes.h. */
 #include "planner/solve/instance/bridge_bytes.h"
 
 /* Is there an earlier unit of this job with the same shard? */

@@ -1,4 +1,3 @@
-/* See setup_table.h. */
 #include "planner/solve/instance/setup_table.h"
 
 #include <stdlib.h>

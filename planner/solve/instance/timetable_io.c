@@ -1,4 +1,3 @@
-/* See timetable_io.h. */
 #include "planner/solve/instance/timetable_io.h"
 
 #include <string.h>

@@ -1,4 +1,3 @@
-/* See local_split.h. */
 #include "planner/solve/search/local_split.h"
 
 #include <math.h>

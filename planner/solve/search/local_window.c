@@ -1,4 +1,3 @@
-/* See local_window.h. */
 #include "planner/solve/search/local_window.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* See cost_table.h. */
 #include "planner/spill/order/cost_table.h"
 
 #include <stdlib.h>

@@ -1,4 +1,3 @@
-/* See instance_of_cut.h. */
 #include "planner/spill/order/instance_of_cut.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See order_bound.h. */
 #include "planner/spill/order/order_bound.h"
 
 #include <math.h>

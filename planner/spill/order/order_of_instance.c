@@ -1,4 +1,3 @@
-/* See order_of_instance.h. */
 #include "planner/spill/order/order_of_instance.h"
 
 #include <assert.h>

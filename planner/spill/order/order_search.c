@@ -1,4 +1,3 @@
-/* See order_search.h. */
 #include "planner/spill/order/order_search.h"
 
 #include <assert.h>

@@ -1,4 +1,3 @@
-/* See schedule_builder.h. */
 #include "planner/spill/order/schedule_builder.h"
 
 #include <assert.h>

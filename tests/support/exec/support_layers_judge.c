@@ -1,4 +1,3 @@
-/* See support_layers_judge.h. */
 #include "tests/support/exec/support_layers_judge.h"
 
 #include <math.h>

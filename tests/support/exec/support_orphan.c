@@ -1,4 +1,3 @@
-/* See support_orphan.h. */
 #include "tests/support/exec/support_orphan.h"
 
 #include <setjmp.h>

@@ -1,4 +1,3 @@
-/* See support_breakage.h. */
 #include "tests/support/planner/support_breakage.h"
 
 #include <setjmp.h>

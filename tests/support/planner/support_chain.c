@@ -1,4 +1,3 @@
-/* See support_chain.h. */
 #include "tests/support/planner/support_chain.h"
 
 #include <setjmp.h>

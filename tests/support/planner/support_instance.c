@@ -1,4 +1,3 @@
-/* See support_instance.h. */
 #include "tests/support/planner/support_instance.h"
 
 #include <setjmp.h>

@@ -1,4 +1,3 @@
-/* See support_parallel_plan.h. */
 #include "tests/support/planner/support_parallel_plan.h"
 
 #include <setjmp.h>

@@ -1,4 +1,3 @@
-/* See support_plan_judge.h. */
 #include "tests/support/planner/support_plan_judge.h"
 
 #include <math.h>

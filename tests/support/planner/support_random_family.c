@@ -1,4 +1,3 @@
-/* See support_random_family.h. */
 #include "tests/support/planner/support_random_family.h"
 
 #include <setjmp.h>

@@ -1,4 +1,3 @@
-/* See support_random_plan.h. */
 #include "tests/support/planner/support_random_plan.h"
 
 #include <setjmp.h>

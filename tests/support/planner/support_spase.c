@@ -1,4 +1,3 @@
-/* See support_spase.h. */
 #include "tests/support/planner/support_spase.h"
 
 #include <setjmp.h>

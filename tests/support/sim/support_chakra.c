@@ -1,4 +1,3 @@
-/* See support_chakra.h. */
 #include "tests/support/sim/support_chakra.h"
 
 #include <setjmp.h>

@@ -1,4 +1,3 @@
-/* See support_serving.h. */
 #include "tests/support/sim/support_serving.h"
 
 #include <setjmp.h>
