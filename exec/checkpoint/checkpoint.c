@@ -3,21 +3,18 @@
  *
  *     length, header | values in full precision | moments | losses | evaluations | checksums
  *
- * Why safetensors. We read and write this container anyway, its reader here is strict and fuzzed, every tensor has
- * its name, and people can look into a checkpoint, or take its weights, with common software. Why one file per job:
- * jobs reach the ends of their minibatches at different times, fail separately and are resumed separately. Why whole
- * tensors and not shards: the cut of the network may change between two runs.
+ * Why safetensors: the reader here is strict and fuzzed, and common software can read a checkpoint's weights. Why one
+ * file per job: jobs end minibatches, fail and resume separately. Why whole tensors: the cut into shards may change
+ * between runs.
  *
- * Checksums are CRC-32 (zlib's, which is linked anyway): one of the head, one of each tensor, and one of these
- * numbers. CRC-32 finds every single error burst of 32 bits and misses one in four billion of other errors. This is
- * for accidents, not for malice; it costs less than writing to any disk. The checksums follow the data as the last
- * tensor, so that a file is written in one pass over the state.
+ * Checksums are CRC-32: one of the head, one of each tensor, and one of these numbers. CRC-32 finds every single error
+ * burst of 32 bits and misses one in four billion of other errors. It costs less than writing to any disk. The
+ * checksums follow the data as the last tensor: a file is written in one pass.
  *
  * The checkpoint of the best evaluation is an ordinary checkpoint that is not removed when it gets old. Each newer
- * checkpoint identifies it, by metadata and by the history of evaluations, and is only written when the best one is
- * on the disk. No name has to change, and a kill at any moment leaves the best checkpoint that the newest one names.
- * The data of evaluations is not part of the identity of a training: a job continues with other held-out data, and
- * its evaluations start again.
+ * checkpoint identifies it, and is only written when the best one is on the disk: a kill at any moment leaves the best
+ * checkpoint that the newest one names. The data of evaluations is not part of a training's identity: with other
+ * held-out data, evaluations start again.
  */
 #include "exec/checkpoint/checkpoint_format.h"
 
@@ -56,7 +53,7 @@ enum status checkpoint_path(char out[PATH_MAX], const char *folder, const struct
     return error_set(err, STATUS_IO, "the path of the checkpoints of job '%s' is too long", job->name);
 }
 
-/* Returns the step in a file's name; 0 when it is not a checkpoint with this ending. */
+/* Returns 0 when the name is not a checkpoint with this ending. */
 static uint64_t step_of(const char *name, const char *ending)
 {
     static const char begin[] = "step-";
@@ -117,7 +114,6 @@ static bool keep_text(struct json_out *json, char out[CHECKPOINT_VALUE_BYTES])
     return true;
 }
 
-/* Its shape decides, not the name or path it was found by. */
 static bool network_text(const struct network *network, char out[CHECKPOINT_VALUE_BYTES])
 {
     struct network nameless = *network;
@@ -130,9 +126,8 @@ static bool network_text(const struct network *network, char out[CHECKPOINT_VALU
     return whole;
 }
 
-/* Describes everything that decides a step. Under a schedule other than constant the rate also depends on
- * the number of all steps. Fields that a kind of optimizer does not have are left out or zero, and so make
- * no difference. */
+/* Describes everything that decides a step. Under a schedule other than constant the rate also depends on the
+ * number of all steps. */
 static bool optimizer_text(const struct job *job, char out[CHECKPOINT_VALUE_BYTES])
 {
     struct job_optimizer used = job->optimizer;
@@ -186,7 +181,7 @@ void checkpoint_evaluation_text(const struct checkpoint_subject *subject, char o
 
 /* --- the tensors ------------------------------------------------------------------------------ */
 
-/* Prefix of a tensor's name in each part of the state: PyTorch's terms. */
+/* Prefixes of tensors' names: PyTorch's terms. */
 enum { PARTS_MAX = 3 };
 static const char *const part_prefixes[OPTIMIZER_COUNT][PARTS_MAX] = {
     [OPTIMIZER_SGD] = {""},

@@ -1,17 +1,15 @@
 /*
- * A job's training state on disk: everything that a run needs to continue with the same bits after it was stopped,
- * was killed or lost power.
+ * A job's training state on disk: everything that a run needs to continue with the same bits.
  *
  *     FOLDER/JOB/step-0000000120.safetensors      120 minibatches are done
  *
- * There is one file per job and step. It does not depend on the cut into shards or on the devices, so a run may
- * continue with another number of devices and another policy. It is a safetensors file: parameters under their
- * Hugging Face names, moments as "exp_avg.NAME" and "exp_avg_sq.NAME", the losses of all minibatches so far as
- * "spillway.losses" (F64), checksums as "spillway.crc32" (U32). Metadata identifies the training. Other software can
- * read the weights from it.
+ * There is one file per job and step, independent of the cut into shards and of the devices: a run may continue with
+ * other devices and another policy. It is a safetensors file: parameters under their Hugging Face names, moments as
+ * "exp_avg.NAME" and "exp_avg_sq.NAME", losses of all minibatches as "spillway.losses" (F64), checksums as
+ * "spillway.crc32" (U32). Metadata identifies the training.
  *
  * A file is complete when it has its final name. It is written as step-N.tmp, synced and renamed, and the folder is
- * synced, before an older file is removed. This module knows nothing of runs and threads.
+ * synced, before an older file is removed.
  */
 #ifndef SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_H
 #define SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_H
@@ -26,24 +24,23 @@
 
 enum { CHECKPOINT_KEEP_MAX = 1000000 };
 
-/* For reading: the length of the data is unknown and not compared. */
+/* For reading: the data may have any length. */
 #define CHECKPOINT_ANY_TOKENS UINT64_MAX
 
 /* A job and the memory of its state, from which it is saved or into which it is read. */
 struct checkpoint_subject {
     const struct job *job; /* file names are ignored, and so is the number of steps unless the rate depends on it */
-    uint64_t data_tokens;  /* tokens in its data; 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
-    uint64_t held_out_tokens; /* tokens in its held-out data, if it is evaluated */
+    uint64_t data_tokens;  /* 0: drawn from the seed; or CHECKPOINT_ANY_TOKENS */
+    uint64_t held_out_tokens;
     const struct state_tables *tables; /* per shard: tables of its state; for reading also tables of its values */
     uint32_t shard_count;
-    float *const *states;  /* per shard: memory with this layout. NULL: only search */
+    float *const *states;  /* per shard; NULL: only search */
 };
 
-/* Losses and evaluations so far. */
 struct checkpoint_history {
-    double *losses;                /* losses of all minibatches so far */
-    struct evaluation_progress *evaluations; /* evaluations so far, in order. NULL when reading: not wanted */
-    uint64_t evaluation_count;     /* when reading: capacity before the call, number after it */
+    double *losses;                /* of all minibatches */
+    struct evaluation_progress *evaluations; /* in order; NULL when reading: not wanted */
+    uint64_t evaluation_count;     /* when reading: capacity, then the number */
 };
 
 /* The software and hardware of a run. Equal bits are promised if all of it is equal. */
@@ -55,22 +52,23 @@ struct checkpoint_origin {
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-struct checkpoint_folder; /* opaque: a folder open for writing */
+struct checkpoint_folder; /* a folder open for writing */
 
 /*
- * Opens a folder, makes it if it does not exist, and locks it against other writers until it is closed. `keep` is the
- * number of checkpoints to keep per job, at least 1. `disk` and `path` are borrowed. The caller closes it with
- * checkpoint_folder_close(). Errors: STATUS_IO.
+ * Opens a folder, makes it if necessary, and locks it against other writers. `keep`: checkpoints to keep per job, at
+ * least 1. `disk` and `path` are borrowed. The caller closes it with checkpoint_folder_close(). Errors: STATUS_IO,
+ * STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status checkpoint_folder_open(struct disk *disk, const char *path, uint64_t keep,
                                               struct checkpoint_folder **out, struct error *err);
 void checkpoint_folder_close(struct checkpoint_folder *folder); /* NULL is fine */
 
 /*
- * Writes the checkpoint after `step` minibatches, at least 1, with the losses and evaluations so far. When the call
- * succeeds the checkpoint survives a loss of power. Only then older checkpoints are removed, except the newest and the
- * one of the best evaluation. When the call fails, older checkpoints stay complete. Checkpoints of later steps are
- * removed: they were damaged when this run began. Only one thread at a time per job. Errors: STATUS_IO.
+ * Writes the checkpoint after `step` minibatches, at least 1. When the call succeeds the checkpoint survives a loss of
+ * power; only then older ones are removed, except the newest and the one of the best evaluation. When the call fails,
+ * older checkpoints stay complete. Checkpoints of later steps are removed: they were damaged when this run began. Only
+ * one thread at a time per job.
+ * Errors: STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status checkpoint_write(struct checkpoint_folder *folder,
                                         const struct checkpoint_subject *subject,
@@ -103,8 +101,8 @@ MUST_CHECK enum status checkpoint_find(struct disk *disk, const char *path,
                                        struct checkpoint_found *out, struct error *err);
 
 /*
- * Reads the checkpoint of `step` into the subject's states and, unless NULL, `history` and `found`, and checks it
- * again. Evaluations on other held-out data than the subject's are left out.
+ * Reads and checks the checkpoint of `step` into the subject's states and, unless NULL, `history` and `found`.
+ * Evaluations on other held-out data are left out.
  * Errors: STATUS_CHECK, STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY; all outputs are undefined then.
  */
 MUST_CHECK enum status checkpoint_read(struct disk *disk, const char *path,

@@ -1,7 +1,4 @@
-/*
- * The format of a checkpoint's file: its name, the identity of the training, its tensors. Only for checkpoint.c,
- * checkpoint_write.c and checkpoint_read.c.
- */
+/* The format of a checkpoint's file, for checkpoint.c, checkpoint_write.c and checkpoint_read.c. */
 #ifndef SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_FORMAT_H
 #define SPILLWAY_EXEC_CHECKPOINT_CHECKPOINT_FORMAT_H
 
@@ -15,13 +12,13 @@ enum {
     CHECKPOINT_VALUE_BYTES = 8192     /* longest metadata value; networks need the most, below 2 KiB */
 };
 
-extern const char checkpoint_version[]; /* version of the format, as in the metadata */
+extern const char checkpoint_version[]; /* as in the metadata */
 extern const char checkpoint_temporary_end[], checkpoint_final_end[];
 extern const char checkpoint_evaluations_name[], checkpoint_checksums_name[];
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Writes FOLDER/JOB/step-0000000120 followed by `ending`; only FOLDER/JOB if the ending is NULL. */
+/* Writes FOLDER/JOB/step-0000000120 followed by `ending`; NULL: FOLDER/JOB. */
 MUST_CHECK enum status checkpoint_path(char out[PATH_MAX], const char *folder, const struct job *job,
                                        uint64_t step, const char *ending, struct error *err);
 
@@ -40,7 +37,7 @@ MUST_CHECK enum status checkpoint_list(struct disk *disk, const char *folder, co
 
 /* --- which training it is --------------------------------------------------------------------- */
 
-/* Metadata that must be equal in a checkpoint and in the job that continues from it. */
+/* Metadata that must be equal when a job continues. */
 enum {
     CHECKPOINT_KEY_JOB,
     CHECKPOINT_KEY_NETWORK,
@@ -60,12 +57,12 @@ struct checkpoint_identity {
     char values[CHECKPOINT_KEY_COUNT][CHECKPOINT_VALUE_BYTES];
 };
 
-/* Computes the identity of a training. The caller frees *out with free(). */
+/* The caller frees *out with free(). */
 MUST_CHECK enum status checkpoint_identify(const struct checkpoint_subject *subject,
                                            struct checkpoint_identity **out, struct error *err);
 
-/* Writes a text that identifies the held-out data; "" for a job without evaluations. Without its tokens, the text is
- * a prefix of the same. */
+/* Identifies the held-out data; "" for a job without evaluations. Without its tokens, the text is a prefix of the
+ * same. */
 void checkpoint_evaluation_text(const struct checkpoint_subject *subject,
                                 char out[CHECKPOINT_VALUE_BYTES]);
 
@@ -74,13 +71,13 @@ void checkpoint_evaluation_text(const struct checkpoint_subject *subject,
 /* All tensors of a file in order, checksums last. */
 struct checkpoint_contents {
     struct safetensors_tensor *tensors;
-    void **values; /* per tensor of the state; NULL entries have no place in memory */
+    void **values; /* per tensor of the state; may be NULL */
     char (*names)[sizeof((struct tensor_spec *)0)->name + 16];
     size_t state_count, count; /* state_count: without losses, evaluations and checksums; count: with them */
     uint64_t step, evaluation_count;
 };
 
-/* Lists the tensors. The caller releases the list. Offsets and bytes of tensors are set by safetensors_head(). */
+/* The caller releases the list. Offsets and bytes of tensors are set by safetensors_head(). */
 MUST_CHECK enum status checkpoint_contents_list(const struct checkpoint_subject *subject, uint64_t step,
                                                 uint64_t evaluation_count,
                                                 struct checkpoint_contents *out, struct error *err);

@@ -1,7 +1,7 @@
 /*
  * Checks go from the end to the beginning: the checksums' own checksum, the head's, then each tensor as it is read to
  * its place. A damaged file is skipped in favour of the previous one, with a reason. An undamaged file of another
- * training is an error and is never skipped: the user named the wrong folder, and continuing would mix two trainings.
+ * training is an error: the user named the wrong folder, and continuing would mix two trainings.
  */
 #include "base/try.h"
 #include "exec/checkpoint/checkpoint_format.h"
@@ -149,7 +149,6 @@ static size_t difference(const char *a, const char *b)
     return from + (a[from] == ' ');
 }
 
-/* Checks that an undamaged checkpoint belongs to this training. */
 static enum status check_identity(const struct checkpoint_reader *reader, const struct checkpoint_subject *subject,
                                   struct error *err)
 {
@@ -213,7 +212,7 @@ static enum status check_contents(const struct checkpoint_reader *reader, const 
     return STATUS_OK;
 }
 
-/* Returns the number of evaluations that a file states; check_contents() verifies it. */
+/* check_contents() verifies this number. */
 static uint64_t stated_evaluations(const struct checkpoint_reader *reader)
 {
     const struct safetensors_tensor *const tensor =
@@ -229,10 +228,9 @@ static void zero_states(const struct checkpoint_subject *subject)
 
 /* --- losses and evaluations ------------------------------------------------------------------- */
 
-/* Losses and evaluations in a file. */
 struct measured {
     double *losses;
-    double *pairs;                 /* steps and losses of evaluations */
+    double *pairs;                 /* steps and losses */
     struct evaluation_progress *evaluations;
     uint64_t evaluation_count;
 };
@@ -275,7 +273,6 @@ static enum status read_evaluations(const struct checkpoint_reader *reader, cons
     return STATUS_OK;
 }
 
-/* Were they made on the held-out data of the subject? */
 static bool same_evaluation(const struct checkpoint_reader *reader, const struct checkpoint_subject *subject)
 {
     const char *const found = safetensors_metadata(reader->parsed, "evaluation");
@@ -287,7 +284,7 @@ static bool same_evaluation(const struct checkpoint_reader *reader, const struct
                : strcmp(found, wanted) == 0;
 }
 
-/* Reads every byte of the data; the state goes to its place if it has one. */
+/* The state goes to its place if it has one. */
 static enum status read_data(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                              struct measured *measured, struct error *err)
 {
@@ -346,7 +343,7 @@ static enum status keep_history(const struct checkpoint_reader *reader, const st
 
 /* --- whole files ------------------------------------------------------------------------------ */
 
-/* One checkpoint. `history` and `found` may be NULL. */
+/* `history` and `found` may be NULL. */
 static enum status read_one(struct disk *disk, const char *folder,
                             const struct checkpoint_subject *subject, uint64_t step,
                             struct checkpoint_history *history, struct checkpoint_found *found,

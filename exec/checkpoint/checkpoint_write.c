@@ -1,5 +1,5 @@
 /*
- * The order of calls on the disk, each of which may fail, or be the last before the power goes:
+ * The order of calls on the disk, each of which may be the last before the power goes:
  *
  *     make JOB/, sync FOLDER/        a name that is not synced may be lost with all that is in it
  *     create step-N.tmp, write ..., sync, close
@@ -7,8 +7,7 @@
  *     remove files that are too old
  *
  * The sync before the rename writes the bytes before the name; the sync after the rename shows that older checkpoints
- * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint.c does so for
- * every call.
+ * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint.c does so.
  */
 #include "exec/checkpoint/checkpoint_format.h"
 
@@ -43,7 +42,6 @@ static enum status parent_of(const char *path, char out[PATH_MAX], struct error 
     return STATUS_OK;
 }
 
-/* Makes a folder, which may already exist, and syncs its name to the disk. */
 static enum status make_folder(struct disk *disk, const char *path, const char *parent,
                                struct error *err)
 {
@@ -92,7 +90,7 @@ struct checkpoint_writer {
     size_t checksum_count;
 };
 
-/* Writes all of a piece and updates the checksum. A disk that accepts no bytes without an error is full. */
+/* A disk that accepts no bytes without an error is full. */
 static enum status write_piece(struct checkpoint_writer *writer, const void *data, uint64_t length,
                                struct error *err)
 {
@@ -150,7 +148,7 @@ static enum status write_all(struct checkpoint_writer *writer, const struct chec
     return write_piece(writer, writer->checksums, bytes + sizeof *own, err);
 }
 
-/* Writes the file under its temporary name and syncs it. On failure no part of it stays on disk. */
+/* Writes and syncs the temporary file; removes it on failure. */
 static enum status write_temporary(struct checkpoint_folder *folder, struct checkpoint_writer *writer,
                                    const char *temporary, const struct checkpoint_contents *contents,
                                    const char *head, size_t head_bytes,
@@ -168,8 +166,8 @@ static enum status write_temporary(struct checkpoint_folder *folder, struct chec
     return status;
 }
 
-/* Removes checkpoints that are too old or later than `step`, and incomplete files of a killed run; the best
- * checkpoint (0: none) is never too old. A failure only costs space on the disk; the next call tries again. */
+/* Removes checkpoints that are too old or later than `step`, and incomplete files; the best checkpoint (0: none) is
+ * never too old. A failure only costs space on the disk; the next call tries again. */
 static void remove_old(struct checkpoint_folder *folder, const struct job *job, uint64_t step,
                        uint64_t best_step)
 {
@@ -194,7 +192,7 @@ static void remove_old(struct checkpoint_folder *folder, const struct job *job, 
     }
 }
 
-/* The metadata of a checkpoint: the keys that identify it and at most 10 others. */
+/* The keys that identify a checkpoint and at most 10 others. */
 struct pair_list {
     struct safetensors_pair pairs[CHECKPOINT_KEY_COUNT + 10];
     size_t count;

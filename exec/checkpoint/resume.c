@@ -1,7 +1,6 @@
 /*
- * This needs no devices and no shards: a whole network counts as one shard, in whose layout its tensors are listed. A
- * job's state is read only if its weights are to be written, one job at a time. Data that cannot be opened are no
- * reason to refuse: the job may be complete; if not, the run reports the fault.
+ * A whole network counts as one shard here. A state is read only if its weights are to be written, one job at a time.
+ * Data that cannot be opened are no reason to refuse: the job may be complete; if not, the run reports the fault.
  */
 #include "exec/checkpoint/resume.h"
 
@@ -11,7 +10,6 @@
 #include "exec/files/weights.h"
 #include "models/jobs/job_files.h"
 
-/* Writes the weights of a complete job to `path`, from its checkpoint of a step. */
 static enum status write_complete(const char *folder, struct checkpoint_subject subject,
                                   uint64_t step, const char *path, struct error *err)
 {
@@ -32,7 +30,6 @@ static enum status write_complete(const char *folder, struct checkpoint_subject 
     return status;
 }
 
-/* Tokens of the training's data, and of held-out ones. */
 static uint64_t tokens_of(const struct job *job, bool held_out)
 {
     struct data_source *source = NULL;
