@@ -1,9 +1,9 @@
 /*
  * Attention as a graph of small operations, which cuDNN recognizes and runs as one kernel.
  *
- * Letters: B samples of T tokens, H heads of queries, K heads of keys and values, D numbers each; all in bf16, rows
- * of a token's heads without gaps: (B,H,T,D) with strides (T H D, D, H D, 1). The caller's arrays are fp32 with
- * another layout: inputs are first rounded into the scratch, and results are widened afterwards.
+ * Letters: B samples of T tokens, H heads of queries, K of keys and values, D numbers each; bf16 without gaps:
+ * (B,H,T,D) with strides (T H D, D, H D, 1). The caller's arrays are fp32 with another layout: inputs are rounded into
+ * the scratch, results widened afterwards.
  *
  *     forward   S = Q K^T scale;  S(i,j) = -inf where j > i, if causal
  *               M = max S, E = exp(S - M), Z = sum E;   P = E / Z, stats = M + log Z;   O = P V
@@ -13,11 +13,10 @@
  *               dS = (dO V^T - R) P scale
  *               dK = dS^T Q, likewise                   dQ = dS K
  *
- * P, dS and the results are bf16, all intermediate values fp32 (models/kernel/precision.h). A transpose is a
- * "reshape" with exchanged strides. The graph has the shape that the library's own front end makes (NVIDIA
- * cudnn-frontend, scaled_dot_product_flash_attention.h, which lists the recognized patterns), with its choices for a
- * deterministic backward pass: dQ is the direct result of its product instead of a sum in memory over blocks that
- * finish in any order.
+ * P, dS and the results are bf16, all intermediate values fp32 (models/kernel/precision.h). A transpose is a "reshape"
+ * with exchanged strides. The graph has the shape that NVIDIA's cudnn-frontend makes
+ * (scaled_dot_product_flash_attention.h lists the recognized patterns), with its choices for a deterministic backward
+ * pass: dQ is the direct result of its product instead of a sum over blocks that finish in any order.
  *
  * The scratch (models/job/memory.h), forward and back:
  *
@@ -25,9 +24,8 @@
  *     | q | k | v | out | dout | dq | dk | dv | R | the library's workspace |
  *
  * The planner fixes the size of that workspace before the library can be asked. In the backward pass the library may
- * need a number per weight. If it needs more than there is, it gets the samples, and then the groups of heads, in
- * equal pieces one after the other. A piece is the same graph with fewer of them and with later addresses. Pieces
- * depend only on the shape and the library.
+ * need a number per weight. If it needs more than there is, it gets the samples, then the groups of heads, in equal
+ * pieces one after the other. Pieces depend only on the shape and the library.
  */
 #include "exec/cuda/attention_cudnn.h"
 
@@ -47,7 +45,6 @@ enum direction { FORWARD, BACKWARD, DIRECTIONS };
 /* Numbers of the real tensors. */
 enum operand { Q = 1, K, V, OUT, DOUT, DQ, DK, DV, ROW_SUMS, STATS, SCALE, HIDDEN, ONE, OPERANDS };
 
-/* A shape in one direction. */
 struct way {
     cudnnBackendDescriptor_t plan;
     uint64_t workspace_bytes;
@@ -92,7 +89,7 @@ static struct attention_cudnn_piece piece_of(const struct kernel_attention *shap
                                           .causal = shape->causal};
 }
 
-/* (B,heads,T,D) of numbers in bf16. */
+/* (B,heads,T,D) in bf16 */
 static struct cudnn_tensor rows(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number,
                                 bool kv)
 {
@@ -102,7 +99,7 @@ static struct cudnn_tensor rows(struct cudnn_graph *graph, const struct attentio
                        (int64_t[]){p->t * row, p->d, row, 1});
 }
 
-/* (B,heads,D,T): the same memory, read as its transpose. */
+/* (B,heads,D,T): the transpose of the same memory */
 static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number)
 {
     return cudnn_array(graph, number, CUDNN_DATA_BFLOAT16,
@@ -110,7 +107,7 @@ static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct atten
                        (int64_t[]){p->t * p->row_kv, p->d, 1, p->row_kv});
 }
 
-/* An fp32 tensor (B,heads,T,1). All heads of a sample are adjacent, including heads of other pieces. */
+/* (B,heads,T,1) in fp32; all heads of a sample are adjacent, also those of other pieces */
 static struct cudnn_tensor sums(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number)
 {
     const int64_t heads = p->row / p->d;
@@ -160,7 +157,6 @@ static struct cudnn_tensor index_along(struct cudnn_graph *graph, const struct a
     return y;
 }
 
-/* Replaces scores that a query must not see by HIDDEN. */
 static struct cudnn_tensor hide(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                                 struct cudnn_tensor scores)
 {
@@ -215,7 +211,6 @@ static void make_forward(struct cudnn_graph *graph, const struct attention_cudnn
     cudnn_matmul(graph, weights, rows(graph, p, V, true), rows(graph, p, OUT, false));
 }
 
-/* a(B,H,T,T) b(B,H,T,D) to (B,K,T,D) of the keys and values. */
 static void matmul_to_groups(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                              struct cudnn_tensor a, struct cudnn_tensor b, struct cudnn_tensor c)
 {
@@ -263,7 +258,7 @@ static void make_backward(struct cudnn_graph *graph, const struct attention_cudn
 
 /* --- settling ------------------------------------------------------------------------------------- */
 
-/* Alignment of the library's workspace, as memory_attention_copies() leaves it. */
+/* memory_attention_copies() guarantees it. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 
 static struct attention_sizes sizes_of(const struct kernel_attention *a)
@@ -282,7 +277,6 @@ static uint64_t granted_bytes(const struct kernel_attention *shape, enum directi
     return bytes > WORKSPACE_ALIGNMENT ? bytes - WORKSPACE_ALIGNMENT : 0;
 }
 
-/* Returns the largest divisor below n; n > 1. */
 static int64_t next_divisor(int64_t n)
 {
     int64_t factor = 2;
@@ -290,7 +284,7 @@ static int64_t next_divisor(int64_t n)
     return n / factor;
 }
 
-/* Makes a plan for the largest piece whose workspace fits; its `plan` is NULL when there is none. */
+/* The plan is NULL when no piece's workspace fits. */
 static struct way find_way(const struct cudnn_library *library, const struct cudnn_target *target,
                            const struct kernel_attention *shape, enum direction direction,
                            uint64_t granted, uint64_t *wants, char why[CUDNN_GRAPH_REASON])
@@ -379,7 +373,6 @@ const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct k
 
 /* --- computing ------------------------------------------------------------------------------------ */
 
-/* The pieces of a call's scratch. */
 struct attention_cudnn_copies {
     bf16 *q, *k, *v, *out, *dout, *dq, *dk, *dv;
     float *row_sums;
@@ -404,7 +397,6 @@ static struct attention_cudnn_copies copies_of(const struct kernel_attention *a,
     return c;
 }
 
-/* Addresses of a piece's operands. */
 struct attention_cudnn_place {
     int64_t row, row_kv, sum; /* numbers to be passed over */
 };
@@ -486,7 +478,7 @@ static const char *run_pieces(struct attention_cudnn *cudnn, const struct kernel
     return NULL;
 }
 
-/* Rounds rows of heads into the scratch; widen_out() widens them out of it. */
+/* widen_out() is the way back. */
 static cudaError_t round_in(cudaStream_t stream, const struct kernel_attention *a, bf16 *to,
                             const float *from, int64_t heads, int64_t row)
 {

@@ -1,8 +1,8 @@
 /*
  * Attention of bf16 jobs by cuDNN, if it is installed and supports the shape.
  *
- * The choice is made for a shape before its first computation, for both directions together, and stays for as long as
- * the device is open: bits must not change between two steps.
+ * The choice is made for a shape before its first computation, for both directions, and stays: bits must not change
+ * between steps.
  */
 #ifndef SPILLWAY_EXEC_CUDA_ATTENTION_CUDNN_H
 #define SPILLWAY_EXEC_CUDA_ATTENTION_CUDNN_H
@@ -13,7 +13,7 @@
 struct attention_cudnn;
 
 /* Creates attention for a stream of the current device. The caller destroys it when the stream is idle. Errors:
- * STATUS_DEVICE with the reason why cuDNN is not available, after which callers continue without it. */
+ * STATUS_NO_MEMORY; STATUS_DEVICE when cuDNN is not available, after which callers continue without it. */
 MUST_CHECK enum status attention_cudnn_create(cudaStream_t stream, struct attention_cudnn **out,
                                               struct error *err);
 void attention_cudnn_destroy(struct attention_cudnn *cudnn); /* NULL does nothing */
@@ -21,8 +21,8 @@ void attention_cudnn_destroy(struct attention_cudnn *cudnn); /* NULL does nothin
 /* 91900 is 9.19.0. */
 size_t attention_cudnn_version(const struct attention_cudnn *cudnn);
 
-/* Makes the choice for attention of this shape, whose pointers are ignored. Returns NULL when cuDNN computes it, else
- * the reason why not, which never changes. Borrowed. */
+/* Makes the choice for this shape; pointers are ignored. Returns NULL when cuDNN computes it, else the reason,
+ * which never changes. Borrowed. */
 const char *attention_cudnn_settle(struct attention_cudnn *cudnn, const struct kernel_attention *shape);
 
 /* Enqueue attention of a shape that cuDNN computes. `attention` is rounded. Return NULL, or a borrowed error text. */
@@ -32,8 +32,8 @@ const char *attention_cudnn_backward(struct attention_cudnn *cudnn,
                                      const struct kernel_attention *attention);
 
 /*
- * Describes attention of a shape, in both directions, on a device that need not exist: descriptors, graph, choice of
- * engine, plan. All outputs have two entries, forward and backward.
+ * Describes attention of a shape on a device that need not exist: descriptors, graph, choice of engine, plan. All
+ * outputs have two entries, forward and backward.
  *
  * device           CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, finalized; NULL: only descriptors are made
  *   wants_bytes      out: smallest workspace that fits the planner's grant; UINT64_MAX: no plan

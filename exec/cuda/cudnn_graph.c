@@ -1,13 +1,10 @@
 /*
  * Graphs for cuDNN, and the choice of a plan.
  *
- * The library's heuristics (the fast ones first, then the ones that nearly always work) propose engine
- * configurations, best first. A plan is made of each, which is when the library finds out whether it supports the
- * graph (it then compiles code). The first plan is taken that is not marked as nondeterministic and that fits into
- * the workspace.
+ * The library's heuristics propose engine configurations, best first. Making a plan shows whether the library supports
+ * the graph (it then compiles code). The first plan is taken that is deterministic and fits into the workspace.
  *
- * The choice depends only on the library, the device, the graph and the workspace; the same holds for a job's
- * results.
+ * The choice depends only on the library, the device, the graph and the workspace.
  */
 #include "exec/cuda/cudnn_graph.h"
 
@@ -79,9 +76,8 @@ static void finalize(struct cudnn_graph *graph, cudnnBackendDescriptor_t descrip
 /* --- tensors -------------------------------------------------------------------------------------- */
 
 enum { TENSOR_REAL, TENSOR_VIRTUAL, TENSOR_BY_VALUE };
-/* Alignment of real tensors; rows of bf16 whose width is a multiple of 8 have it too. */
+/* Rows of bf16 whose width is a multiple of 8 have it too. */
 enum { TENSOR_ALIGNMENT = 16 };
-/* Numbers of virtual tensors begin here. */
 enum { FIRST_VIRTUAL = 1000 };
 
 static struct cudnn_tensor make_tensor(struct cudnn_graph *graph, int64_t number, int kind,
@@ -237,7 +233,6 @@ static cudnnBackendDescriptor_t whole_graph(struct cudnn_graph *graph,
     return all;
 }
 
-/* Returns true when the configuration's engine may give different bits from call to call. */
 static bool is_unsteady(struct cudnn_graph *graph, cudnnBackendDescriptor_t config)
 {
     const struct cudnn_library *const library = graph->library;
@@ -256,7 +251,7 @@ static bool is_unsteady(struct cudnn_graph *graph, cudnnBackendDescriptor_t conf
     return false;
 }
 
-/* Makes a plan of a configuration; NULL when the library cannot. *bytes: its workspace. */
+/* NULL when the library cannot make it. *bytes: its workspace. */
 static cudnnBackendDescriptor_t plan_of(struct cudnn_graph *graph,
                                         const struct cudnn_target *target,
                                         cudnnBackendDescriptor_t config, uint64_t *bytes)
@@ -289,7 +284,7 @@ static cudnnBackendDescriptor_t plan_of(struct cudnn_graph *graph,
 
 enum { CONFIGS_MAX = 8 };
 
-/* Fetches the library's proposals from one heuristic; an empty list is not a failure of the graph. */
+/* An empty list is not a failure of the graph. */
 static int64_t configurations(struct cudnn_graph *graph, const struct cudnn_target *target,
                               cudnnBackendDescriptor_t all, cudnnBackendHeurMode_t way,
                               cudnnBackendDescriptor_t configs[CONFIGS_MAX])

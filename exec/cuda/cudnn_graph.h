@@ -1,10 +1,8 @@
 /*
- * A graph of operations for cuDNN's backend interface: tensors, products, pointwise operations, reductions and
- * transpositions, each a descriptor.
+ * A graph of operations for cuDNN's backend interface.
  *
- * Tensors have four dimensions. Real tensors have a number, under which memory is given when the graph is carried
- * out; virtual tensors exist only between operations. The first error is kept and later calls do nothing, so that a
- * graph can be written without a check after each line. cudnn_graph_plan() reports the error.
+ * Tensors have four dimensions. Real tensors have a number, under which memory is given later; virtual tensors exist
+ * only between operations. The first error is kept, later calls do nothing, and
  */
 #ifndef SPILLWAY_EXEC_CUDA_CUDNN_GRAPH_H
 #define SPILLWAY_EXEC_CUDA_CUDNN_GRAPH_H
@@ -36,7 +34,7 @@ void cudnn_graph_release(struct cudnn_graph *graph);
 
 struct cudnn_tensor cudnn_array(struct cudnn_graph *graph, int64_t number, cudnnDataType_t type,
                                 const int64_t sizes[4], const int64_t strides[4]);
-/* A float in the host's memory, read when the graph is carried out. */
+/* A float in host memory, read when the graph is carried out. */
 struct cudnn_tensor cudnn_scalar(struct cudnn_graph *graph, int64_t number);
 /* A tensor without gaps, the last dimension innermost. */
 struct cudnn_tensor cudnn_virtual(struct cudnn_graph *graph, cudnnDataType_t type,
@@ -44,32 +42,30 @@ struct cudnn_tensor cudnn_virtual(struct cudnn_graph *graph, cudnnDataType_t typ
 
 /* --- operations -------------------------------------------------------------------------------- */
 
-/* c = a b over the last two dimensions, accumulated in fp32. b may have fewer heads, which groups of heads of a
- * share. */
+/* c = a b over the last two dimensions, accumulated in fp32; groups of heads of a may share a head of b */
 void cudnn_matmul(struct cudnn_graph *graph, struct cudnn_tensor a, struct cudnn_tensor b,
                   struct cudnn_tensor c);
 
 struct cudnn_pointwise {
     cudnnPointwiseMode_t mode;
-    cudnnDataType_t precision; /* precision of the computation */
+    cudnnDataType_t precision;
     const struct cudnn_tensor *x, *b, *t; /* t: the selector of CUDNN_POINTWISE_BINARY_SELECT; NULL: none */
     int64_t axis;              /* for CUDNN_POINTWISE_GEN_INDEX */
 };
 void cudnn_pointwise(struct cudnn_graph *graph, const struct cudnn_pointwise *operation,
                      struct cudnn_tensor y);
 
-/* Reduces in fp32 over the dimensions in which y is smaller: to 1, or from heads to groups of heads. */
+/* Reduces in fp32 over the dimensions in which y is smaller. */
 void cudnn_reduce(struct cudnn_graph *graph, cudnnReduceTensorOp_t mode, struct cudnn_tensor x,
                   struct cudnn_tensor y);
 
-/* Returns a virtual tensor with the last two dimensions of x exchanged, in `type`. */
+/* Returns a virtual tensor: x with its last two dimensions exchanged. */
 struct cudnn_tensor cudnn_transposed(struct cudnn_graph *graph, struct cudnn_tensor x,
                                      cudnnDataType_t type);
 
 /* --- plans ------------------------------------------------------------------------------------- */
 
-/* The target of a plan: a handle of the current device, or the description of a device that need not exist (a
- * finalized CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR); the other is NULL. */
+/* Either a handle of the current device, or a finalized CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR; the other is NULL. */
 struct cudnn_target {
     cudnnHandle_t handle;
     cudnnBackendDescriptor_t device;
@@ -77,8 +73,8 @@ struct cudnn_target {
 
 /*
  * Returns the first plan proposed by the library that gives equal bits for equal calls and needs at most
- * `workspace_bytes`. *least_bytes is the smallest workspace of any plan, also on failure; UINT64_MAX: no plan.
- * Returns NULL on failure, with the reason in graph->failure. The caller destroys the plan.
+ * `workspace_bytes`. *least_bytes is the smallest workspace of any plan, also on failure; UINT64_MAX: no plan. NULL on
+ * failure, with graph->failure set. The caller destroys the plan.
  */
 cudnnBackendDescriptor_t cudnn_graph_plan(struct cudnn_graph *graph,
                                           const struct cudnn_target *target,

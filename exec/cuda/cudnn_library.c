@@ -1,4 +1,3 @@
-/* Loading cuDNN: names, versions, symbols. */
 #include "exec/cuda/cudnn_library.h"
 
 #include <dlfcn.h>
@@ -30,7 +29,7 @@ static void *load(char *why, size_t size)
     return NULL;
 }
 
-/* Loads a symbol into a pointer to a function, to which ISO C does not convert data pointers. */
+/* ISO C does not convert data pointers to pointers to functions. */
 static bool find(void *handle, const char *name, void *function)
 {
     void *const symbol = dlsym(handle, name);

@@ -1,8 +1,7 @@
 /*
- * cuDNN, loaded at run time if it is installed: the functions of its backend interface that attention needs.
+ * cuDNN's backend interface, loaded at run time if it is installed; the program does not link it.
  *
- * The program does not link cuDNN and runs without it. This file is included only if cuDNN's header was found at
- * build time (SPILLWAY_CUDNN).
+ * Included only if cuDNN's header was found at build time (SPILLWAY_CUDNN).
  */
 #ifndef SPILLWAY_EXEC_CUDA_CUDNN_LIBRARY_H
 #define SPILLWAY_EXEC_CUDA_CUDNN_LIBRARY_H
@@ -16,7 +15,7 @@
 enum { CUDNN_OLDEST = 90000 };
 
 struct cudnn_library {
-    void *handle; /* from dlopen(); NULL: not loaded */
+    void *handle; /* NULL: not loaded */
     size_t version; /* 91900 is 9.19.0 */
     size_t (*get_version)(void);
     void (*last_error)(char *message, size_t size);
@@ -41,15 +40,14 @@ struct cudnn_library {
 
 /*
  * Loads the library that the variable SPILLWAY_CUDNN names ("off": none), or libcudnn.so.9 from the loader's path, or
- * from the place of CUDA's headers at build time. The caller closes it with cudnn_library_close().
+ * from the place of CUDA's headers at build time. The caller closes it.
  *
- * Errors: STATUS_DEVICE with the loader's message, or with the version if it is too old or of another generation than
- * the header.
+ * Errors: STATUS_DEVICE, also if the version is too old or of another generation than the header.
  */
 MUST_CHECK enum status cudnn_library_open(struct cudnn_library *out, struct error *err);
-void cudnn_library_close(struct cudnn_library *library); /* a library that was not opened is allowed */
+void cudnn_library_close(struct cudnn_library *library); /* not opened: does nothing */
 
-/* Writes the library's text on this thread's last failed call, up to `size` bytes. */
+/* Writes the library's text on this thread's last failed call. */
 void cudnn_library_reason(const struct cudnn_library *library, cudnnStatus_t status, char *reason,
                           size_t size);
 

@@ -10,55 +10,48 @@
  *                                     record an event        reach the event      notes times, moves
  *                                                                                 `ended` on
  *
- * Only the reaper waits for the GPU. The feeder hands over at most AHEAD commands before their turn. Launch costs
- * thus overlap with work, and still few commands are in the GPU's queue when a run is stopped. The feeder waits for
- * room, for its queue, and in device_wait() for the host. It never waits for the end of its own commands, unless
- * copies are paced or host memory is pageable (below).
+ * Only the reaper waits for the GPU. The feeder hands over at most AHEAD commands before their turn. Launch costs thus
+ * overlap with work, and few commands are in the GPU's queue when a run is stopped. The feeder never waits for the end
+ * of its own commands, unless copies are paced or host memory is pageable (below).
  *
  * device.c shows why no wait can end in a deadlock; it relies here on the fact that a GPU is only given a wait for
- * work that a GPU already has. A flag in memory that the host sets and the GPU polls (cuStreamWaitValue32) would
- * allow waits for the host to be handed over early too. But the awaited value may never come when a run ends early,
- * and the GPU would be lost.
+ * work that a GPU already has. A flag that the host sets and the GPU polls (cuStreamWaitValue32) would allow earlier
+ * handing over, but the value may never come when a run ends early, and the GPU would be lost.
  *
- * Events. Each stream has a ring of RING pairs, made when the device is opened. A pair belongs to command number %
- * RING. It is reused long after that command has ended, since RING is larger than AHEAD. Between the check whether a
- * command has ended and the wait for its event, the event must not be recorded again: the stream's `events_lock` is
- * held for both.
+ * Events. Each stream has a ring of RING pairs; a pair belongs to command number % RING. RING is larger than AHEAD, so
+ * a pair is reused long after its command has ended. Between the check whether a command has ended and the wait for
+ * its event, the event must not be recorded again: the stream's `events_lock` is held for both.
  *
  * Host functions on these streams (the arrival of a loss, a checkpoint's steps) are carried out by the feeder after
- * all earlier commands have ended; they are few. cudaLaunchHostFunc() would run them on a thread of the driver, which
- * streams may share and on which no function may wait for another, as a checkpoint's functions do. A driver whose
- * device is lost would drop them, and threads that wait for them would hang.
+ * all earlier commands have ended; they are few. cudaLaunchHostFunc() would run them on a thread of the driver that
+ * streams may share, where no function may wait for another, as a checkpoint's do. A driver whose device is lost would
+ * drop them, and threads that wait for them would hang.
  *
- * A lost device. An error that a call returns, or that the reaper finds when it waits for an event, is the end of the
- * device (device_fail()): from then on commands are skipped, except host functions. An event of another device that
- * cannot be waited for is that device's failure.
+ * A lost device. An error of a call or of a wait of the reaper is the end of the device (device_fail()): from then on
+ * commands are skipped, except host functions. An event of another device that cannot be waited for is that device's
+ * failure.
  *
- * Guards. A guard is checked when its copy is handed over, at most AHEAD commands of its stream before its turn. When
- * a run is stopped, copies that were already handed over are carried out even if their guard has closed since. This
- * changes nothing that is kept. A computation is handed over after the copies that it waits for and before the copies
- * that wait for it (a feeder waits until that has happened), and a computation that was handed over counts as begun.
- * A guard is closed only for minibatches that have not begun. State that returns to the host therefore belongs to a
- * minibatch that has begun, if its copy was handed over before the guard closed, and is skipped, if it was handed
- * over later. A copy to the device whose computation is skipped has filled a slot that is never read.
+ * Guards. A guard is checked when its copy is handed over, at most AHEAD commands before its turn: copies already
+ * handed over are carried out even if their guard has closed since. This changes nothing that is kept. A computation
+ * is handed over after the copies that it waits for and before the copies that wait for it, and then counts as begun;
+ * a guard is closed only for minibatches that have not begun. A copy to the device whose computation is skipped has
+ * filled a slot that is never read.
  *
  * Paced copies go chunk by chunk, each awaited, with sleeps in between (exec/device/pace.h). On such a stream the
- * feeder carries out a command from start to end and waits for events as a host stream does. So do both copy streams
- * when host memory is pageable (options.pageable): the driver then copies through its own memory and accesses the
- * host's side when it is called, not at the stream's turn, so the call must not be made earlier. Such copies reach
- * about a third of the link's rate.
+ * feeder carries out a command from start to end. So do both copy streams when host memory is pageable: the driver
+ * then accesses the host's side when it is called, not at the stream's turn. Such copies reach about a third of the
+ * link's rate.
  *
  * Copies from another GPU. The fetching GPU's P2P stream is given cudaMemcpyPeerAsync(), with peer access enabled if
  * the driver allows it; otherwise the driver goes through the host. A GPU whose copies arrived changed (device_p2p.h)
  * is staged: peer access is disabled, and copies go through a pinned buffer piece by piece, in and out on the same
- * stream. This keeps the two directions from overtaking each other and leaves half of the rate unused.
+ * stream. This costs half of the rate.
  *
- * Times. An event's time is the time of an anchor, an event whose clock_s() was found when the device was opened,
- * plus the difference by cudaEventElapsedTime(). The error is at most half of the round trip of that calibration
- * (some 10 us), plus 0.5 us of resolution. That function returns float milliseconds, so an event further than
- * ANCHOR_S from the anchor becomes the new anchor. The clocks of GPU and host drift apart by some millionths. But an
- * event cannot come before its command was handed over, nor after the reaper saw it; a time outside these limits
- * moves the anchor by the excess.
+ * Times. An event's time is the time of an anchor plus the difference by cudaEventElapsedTime(). The error is at most
+ * half of the round trip of that calibration (some 10 us), plus 0.5 us of resolution. That function returns float
+ * milliseconds, so an event further than ANCHOR_S away becomes the new anchor. Clocks of GPU and host drift apart by
+ * some millionths. A time before its command was handed over, or after the reaper saw it, moves the anchor by the
+ * excess.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -83,7 +76,6 @@
 enum { AHEAD = 16, RING = 32, CALIBRATIONS = 20, TEXT_BYTES = 256, STAGE_BYTES = 4 << 20 };
 static const double ANCHOR_S = 4;
 
-/* The times of a command. */
 struct slot {
     cudaEvent_t start, end;
     double handed_s; /* clock_s() */
@@ -92,7 +84,7 @@ struct slot {
 
 struct cuda_stream {
     cudaStream_t stream;
-    bool waits_for_host; /* paced or pageable: commands are carried out from end to end */
+    bool waits_for_host; /* paced or pageable */
     struct slot slots[RING];
     pthread_mutex_t events_lock;
     cudaEvent_t anchor;
@@ -105,9 +97,9 @@ struct cuda_stream {
 struct cuda_device {
     int index;
     struct cuda_stream streams[STREAM_HOST]; /* compute, H2D, D2H, P2P */
-    struct device *from; /* of the P2P copy that the feeder hands over */
+    struct device *from; /* of the P2P copy being handed over */
     char *stage;         /* STAGE_BYTES, pinned; NULL: no copies are staged */
-    bool staged[DEVICES_MAX]; /* copies from the device of this index are */
+    bool staged[DEVICES_MAX];
 };
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -124,7 +116,7 @@ static bool worked(struct device *device, const char *call, cudaError_t status)
     return false;
 }
 
-/* True when it worked; else the device is lost. */
+/* false: the device is lost */
 #define WORKED(device, call) worked(device, #call, call)
 
 #define TRY_CUDA(call)                                                                       \
@@ -136,7 +128,7 @@ static bool worked(struct device *device, const char *call, cudaError_t status)
 
 /* --- times ----------------------------------------------------------------------------------------- */
 
-/* Sets the anchor's clock_s(), from the quickest of some round trips. */
+/* Takes the quickest of some round trips. */
 static cudaError_t calibrate(struct cuda_stream *own)
 {
     double quickest_s = 1e9;
@@ -145,7 +137,7 @@ static cudaError_t calibrate(struct cuda_stream *own)
         const double before_s = clock_s();
         cudaError_t status = cudaEventRecord(spare->end, own->stream);
         while (status == cudaSuccess && (status = cudaEventQuery(spare->end)) == cudaErrorNotReady) {
-            cudaGetLastError(); /* the runtime keeps it like an error, which would be blamed on the next launch */
+            cudaGetLastError(); /* else it would be blamed on the next launch */
             status = cudaSuccess;
         }
         const double after_s = clock_s();
@@ -161,7 +153,7 @@ static cudaError_t calibrate(struct cuda_stream *own)
     return cudaSuccess;
 }
 
-/* Returns clock_s() of a reached event, which is known to be between two times. */
+/* The event has been reached. */
 static double time_of(struct device *device, struct cuda_stream *own, cudaEvent_t event,
                       double earliest_s, double latest_s)
 {
@@ -186,8 +178,7 @@ static void note_times(struct device_stream *stream, struct slot *slot, struct d
                         ? timing->start_s
                         : time_of(stream->device, own, slot->end, timing->start_s, now_s);
     if (timing->end_s - own->anchor_s < ANCHOR_S) return;
-    /* A thread that waits for the slot's event now gets an event that was reached long ago; that is correct, since
-     * this one was reached too. */
+    /* A thread that waits for the slot's event now gets one that was reached long ago, which is correct. */
     pthread_mutex_lock(&own->events_lock);
     const cudaEvent_t swap = own->anchor;
     own->anchor = slot->end;
@@ -229,7 +220,6 @@ static enum cudaMemcpyKind direction_of(const struct device_stream *stream)
     }
 }
 
-/* Copies out and in on one stream: a piece is out before it goes in, and in before the next comes out. */
 static bool give_staged(struct device_stream *stream, char *to, const char *from, uint64_t bytes)
 {
     struct cuda_stream *const own = stream->own;
@@ -245,7 +235,7 @@ static bool give_staged(struct device_stream *stream, char *to, const char *from
     return true;
 }
 
-/* Hand over a copy of at least a byte. */
+/* Copies at least a byte. */
 static bool give_copy(struct device_stream *stream, void *to, const void *from, uint64_t bytes)
 {
     struct cuda_stream *const own = stream->own;
@@ -259,7 +249,6 @@ static bool give_copy(struct device_stream *stream, void *to, const void *from, 
                   cudaMemcpyPeerAsync(to, cuda->index, from, peer, bytes, own->stream));
 }
 
-/* Copies a piece of a paced copy and waits for its arrival. */
 static void copy_and_wait(void *context, void *to, const void *from, uint64_t bytes)
 {
     struct device_stream *const stream = context;
@@ -283,7 +272,7 @@ static void hand_over_wait(struct device_stream *stream, struct device_command *
     struct device_stream *const on = command->what.wait.on;
     struct cuda_stream *const other = on->own;
     const uint64_t event = command->what.wait.event;
-    if (device_reached(on, event)) return; /* always so when the other is no stream of a GPU */
+    if (device_reached(on, event)) return; /* always so on a stream of a host */
     pthread_mutex_lock(&other->events_lock);
     if (!device_reached(on, event) && !atomic_load(&on->device->failed))
         WORKED(on->device,
@@ -399,7 +388,7 @@ static enum status start_stream(struct device *device, uint32_t kind, struct err
     return STATUS_OK;
 }
 
-/* Frees a stream after its feeder has ended; first completes the commands that were handed over. */
+/* Completes the commands that were handed over first. */
 static void stop_stream(struct device_stream *stream)
 {
     struct cuda_stream *const own = stream->own;
@@ -407,8 +396,7 @@ static void stop_stream(struct device_stream *stream)
     pthread_join(own->reaper, NULL);
     pthread_cond_destroy(&own->waiter.wake);
     own->reaping = false;
-    /* All devices of a run are stopped before one is closed. Copies on this device's stream from a peer's arena must
-     * have ended before that arena is freed. */
+    /* Copies from a peer's arena must have ended before it is freed. */
     if (cudaStreamSynchronize(own->stream) != cudaSuccess) cudaGetLastError(); /* a lost device reports an error */
     cudaStreamDestroy(own->stream);
     own->stream = NULL;
@@ -485,7 +473,7 @@ static enum status map_arena(struct device *device, const char *name, struct err
                          quantity_text((double)available, DIMENSION_BYTES, words[1]),
                          quantity_text((double)total, DIMENSION_BYTES, words[2]), available);
     if (options->arena_bytes == 0) return STATUS_OK;
-    /* Free memory may be fragmented, or may have been taken since. */
+    /* Free memory may be fragmented, or taken since. */
     device->memory.arena_bytes = options->arena_bytes;
     const cudaError_t failed = cudaMalloc(&device->arena, options->arena_bytes);
     if (failed != cudaSuccess) {
@@ -503,7 +491,7 @@ static enum status map_arena(struct device *device, const char *name, struct err
     return STATUS_OK;
 }
 
-/* Notes the memory that opening the device took; `before` was free before that. */
+/* `before` is the free memory before opening. */
 static enum status note_memory(struct device *device, size_t before, struct error *err)
 {
     struct device_memory *const memory = &device->memory;
@@ -539,7 +527,7 @@ static enum status open_all(struct device *device, struct error *err)
     struct cudaDeviceProp properties;
     size_t available = 0, total = 0;
     TRY_CUDA(cudaSetDevice(cuda->index));
-    /* Waiting threads should sleep, because cores are few. Without this they spin, which is also correct. */
+    /* Waiting threads should sleep, because cores are few. */
     if (cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess) cudaGetLastError();
     TRY_CUDA(cudaGetDeviceProperties(&properties, cuda->index));
     describe(properties.name, device->options.tf32);
@@ -606,7 +594,7 @@ static const char *device_text(void)
     return copy;
 }
 
-/* Locked memory cannot be swapped out or given to others: some must be left. */
+/* Locked memory cannot be swapped out: some must be left. */
 static const uint64_t UNPINNED_MIN_BYTES = UINT64_C(1) << 30;
 
 static bool pin(void *memory, uint64_t bytes, char *why, uint32_t size)

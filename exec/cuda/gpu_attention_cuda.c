@@ -1,8 +1,7 @@
 /*
  * Attention in bf16 by cuDNN, by our own kernels and by the host's, on the same operands.
  *
- * One block on the device and one on the host hold the arrays of a shape, so an operand has the same offset in both.
- * Times are the best of a few calls, each awaited: the question is the machine's best performance.
+ * An operand has the same offset on device and host. Times are the best of a few calls, each awaited.
  */
 #include "exec/cuda/gpu_attention.h"
 
@@ -29,7 +28,7 @@ enum array { Q, K, V, DOUT, OUT, STATS, DQ, DK, DV, SCRATCH, ARRAYS };
 struct gpu_attention_bench {
     const struct gpu_attention_shape *shape;
     uint64_t numbers[ARRAYS], first[ARRAYS], total;
-    float *host, *expected, *device; /* `total` numbers each; expected: by the host's kernels */
+    float *host, *expected, *device; /* of `total` numbers; expected: by the host */
     double host_s[2];
 };
 
@@ -80,7 +79,7 @@ static struct kernel_attention attention_at(const struct gpu_attention_bench *be
                               .rounded = true};
 }
 
-/* Fills operands with numbers in [-1, 1). */
+/* Draws numbers in [-1, 1). */
 static void fill(struct gpu_attention_bench *bench)
 {
     for (int array = Q; array <= DOUT; array++)
@@ -91,7 +90,6 @@ static void fill(struct gpu_attention_bench *bench)
 
 /* --- calling -------------------------------------------------------------------------------------- */
 
-/* Seconds of the best of some calls. */
 static double time_one(const struct kernels *kernels, const struct kernel_attention *attention, int repeats)
 {
     double best_s = INFINITY;
@@ -128,8 +126,7 @@ static enum status copied(cudaError_t failed, struct error *err)
                      cudaGetErrorString(failed));
 }
 
-/* Copies operands to the device, runs both directions there, and copies results back; seconds[0] forward, [1]
- * backward. */
+/* seconds[0] forward, [1] backward */
 static enum status run_device(struct gpu_attention_bench *bench, const struct kernels *kernels,
                               double seconds[2], struct error *err)
 {
@@ -167,8 +164,7 @@ static void put_rates(struct json_out *json, const struct gpu_attention_bench *b
     json_out_double(json, "backward_flops_per_s", flops_of(bench->shape, true) / seconds[1]);
 }
 
-/* Writes the difference. JSON has no NaN and no infinity: the member is then left out, which the test treats as a
- * failure. */
+/* A NaN or infinity is left out, which the test treats as a failure. */
 static void put_difference(struct json_out *json, const struct gpu_attention_bench *bench, enum array array,
                            const char *name)
 {
@@ -203,7 +199,6 @@ static enum status put_way(struct json_out *json, struct gpu_attention_bench *be
     return STATUS_OK;
 }
 
-/* usual, own: kernels of one stream. */
 static enum status put_shape(struct json_out *json, struct gpu_attention_bench *bench,
                              const struct kernels *usual, const struct kernels *own,
                              struct error *err)

@@ -1,6 +1,4 @@
 /*
- * The table of a CUDA device: each entry hands its arguments to a launcher or to the library.
- *
  * Products are row-major here and column-major in the library. A row-major matrix (r,c) is the column-major (c,r)
  * without moving a number, so y = x w becomes y' = w' x' with primes for that view. Only the transposition of stored
  * operands has to be derived:
@@ -13,8 +11,7 @@
  * The bias of the forward product is then one number for each row of the result: the epilogue that
  * the library has.
  *
- * The first error of a launch is kept, and the stream's owner asks for it: entries of the table return nothing, and
- * no caller in between could react.
+ * The first error of a launch is kept for the stream's owner: entries of the table return nothing.
  */
 #include "exec/cuda/kernels_cuda.h"
 
@@ -36,7 +33,7 @@ struct cuda_context {
     void *workspace; /* CUDA_WORKSPACE_BYTES, for products and partial sums in turn */
     char failure[160];
 #ifdef SPILLWAY_CUDNN
-    struct attention_cudnn *cudnn; /* made when a job in bf16 first wants it */
+    struct attention_cudnn *cudnn; /* made on first use */
     char no_cudnn[256];            /* why there is none */
 #endif
 };
@@ -57,7 +54,7 @@ static void check(struct cuda_context *context, const char *what, cudaError_t st
     if (status != cudaSuccess) keep_failure(context, what, cudaGetErrorString(status));
 }
 
-/* Launch inside a range named like the launcher. */
+/* Launches in a range named like the launcher. */
 #define RUN(launcher, ...)                                                             \
     do {                                                                               \
         profiler_range_push(#launcher);                                                         \
@@ -251,8 +248,7 @@ static void norm_backward(const struct kernels *kernels, float *dx, float *dw, f
     RUN(cuda_norm_backward, dx, dw, db, dout, x, stats, w, added, r, c, context->workspace);
 }
 
-/* Returns NULL when cuDNN computes attention of this shape, else the reason why not. The choice is made when a shape
- * first occurs. */
+/* Returns NULL when cuDNN computes this shape, else the reason. */
 static const char *without_cudnn(struct cuda_context *context, const struct kernel_attention *shape)
 {
 #ifdef SPILLWAY_CUDNN

@@ -1,10 +1,9 @@
 /*
  * The kernels of a CUDA device, with the interface of exec/kernels/kernels.h.
  *
- * Calls enqueue on one stream and return; operands are in device memory. In addition to exec/kernels/kernels.h: bits
- * may depend on the alignment of linear layers' operands up to CUDA_OPERAND_ALIGNMENT bytes, if their sizes do not
- * determine it (kernels_cuda_products.c). Equal calls give equal bits on one model of GPU with one version of the
- * library, but not across models or versions.
+ * Operands are in device memory. Unlike there, bits may depend on the alignment of linear layers' operands up to
+ * CUDA_OPERAND_ALIGNMENT bytes, if their sizes do not determine it (kernels_cuda_products.c). Equal bits hold for one
+ * model of GPU and one version of the library.
  */
 #ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_H
 #define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_H
@@ -15,21 +14,20 @@
 
 enum { CUDA_OPERAND_ALIGNMENT = 64 };
 
-/* Creates the kernels of the current device. `tf32`: products round their operands to 10 bits of mantissa and run on
- * tensor cores. All kernels are loaded when it returns. The caller frees them with kernels_cuda_destroy() when the
- * stream is idle. Errors: STATUS_DEVICE. */
+/* `tf32`: products round their operands to 10 bits of mantissa and run on tensor cores. All kernels are loaded when
+ * it returns. The caller frees them with kernels_cuda_destroy() when the stream is idle.
+ * Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
 MUST_CHECK enum status kernels_cuda_create(cudaStream_t stream, bool tf32, struct kernels **out,
                                            struct error *err);
 void kernels_cuda_destroy(struct kernels *kernels);
 
-/* Returns the table that kernels_cuda_create() copies; it has no context and must not be called. */
+/* The table without context, which must not be called. */
 const struct kernels *kernels_cuda_table(void);
 
-/* For comparisons, before any kernel is called: switches cuDNN off for attention in bf16. */
+/* Switches cuDNN off for comparisons, before any kernel is called. */
 void kernels_cuda_leave_out_cudnn(struct kernels *kernels);
 
-/* Returns the first error, "cuda_norm_forward: invalid configuration argument", or NULL. Only on the thread that
- * calls the kernels; borrowed. */
+/* Returns the first error or NULL. Only on the thread that calls the kernels; borrowed. */
 const char *kernels_cuda_failure(const struct kernels *kernels);
 
 #endif

@@ -6,10 +6,10 @@
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
  * The T x T weights never reach memory. Forward, a block holds a tile of queries and iterates over the tiles of keys
- * from the first to the last that its queries may see. For each query it keeps the largest score so far, the sum of
- * exponentials and the weighted sum of values, and rescales both sums when the largest grows. Only the log of the sum
- * (lse) is stored. Backward recomputes the weights from scores and lse, in two kernels. Each sum is thus made by one
- * block in one order, and no atomics are needed, at the price of computing the scores twice:
+ * that they may see. For each query it keeps the largest score so far, the sum of exponentials and the weighted sum of
+ * values, and rescales both sums when the largest grows. Only the log of the sum (lse) is stored. Backward recomputes
+ * the weights from scores and lse, in two kernels. Each sum is made by one block in one order without atomics, and
+ * scores are computed twice:
  *
  *     keys:     a block holds a tile of keys and goes through the queries that see them
  *                   dV += P^T dO,   dK += dS^T Q
@@ -17,25 +17,21 @@
  *                   dQ += dS K
  *     with  P = exp(S - lse),  dP = dO V^T,  dS = P (dP - delta),  delta(i) = dout(i) . out(i)
  *
- * Heads may share keys and values, in groups. Forward and for queries they are treated like other heads. A block that
- * holds a tile of keys processes the queries of all heads of the group, one head after the other, and so adds up
- * their dK and dV.
+ * Heads may share keys and values, in groups: a block that holds a tile of keys processes the queries of all heads of
+ * the group in turn, and so adds up their dK and dV.
  *
- * delta is recomputed by every block that needs it: one dot product of D for TILE of them in the products.
+ * delta is recomputed by every block that needs it: one dot product of D.
  *
- * A block is SIDE x SIDE threads, SIDE = TILE / EACH; in a product of tiles a thread makes EACH x
- * EACH results, SIDE apart, so that it reads 2 EACH numbers of shared memory for EACH^2
- * multiplications, and neighbouring threads read neighbouring rows. Rows in shared memory are D + 1
- * long: the rows that the threads of a warp read together then lie in different banks. D is the
- * head width rounded up to 32, 64, 128 or 256, the rest filled with zeros. Tiles shrink as D
- * grows, so that a block needs at most 49 KiB, which every GPU since sm_75 has:
+ * A block is SIDE x SIDE threads, SIDE = TILE / EACH; a thread makes EACH x EACH results, SIDE apart: it reads 2 EACH
+ * numbers of shared memory for EACH^2 multiplications. Rows in shared memory are D + 1 long, so that rows that a warp
+ * reads together lie in different banks. D is the head width rounded up to 32, 64, 128 or 256, filled with zeros. A
+ * block needs at most 49 KiB, which every GPU since sm_75 has:
  *
  *     D              32     64    128    256
  *     forward TILE   64     64     32     16
  *     backward TILE  32     32     16      8
  *
- * FLOPs per head, causal: forward 2 T^2 D, backward 7 T^2 D. This is fp32 on the plain cores:
- * a bf16 attention on tensor cores would be another file.
+ * FLOPs per head, causal: forward 2 T^2 D, backward 7 T^2 D. This is fp32 on the plain cores.
  *
  * Source of the idea: Dao et al., "FlashAttention", NeurIPS 2022; Milakov and Gimelshein, "Online
  * normalizer calculation for softmax", 2018.
@@ -44,7 +40,7 @@
 
 #include "exec/cuda/kernels_cuda_launch.h"
 
-/* One head of one sample: the start of its rows in q and dq, in k, v, dk and dv, and in out. */
+/* Starts of rows in q and dq, in k, v, dk and dv, and in out. */
 struct head {
     int64_t q, kv, out;
     int64_t width; /* of a row of out */
@@ -79,13 +75,13 @@ template <int D, int TILE, int EACH> struct shape {
     static constexpr int WEIGHT_FLOATS = TILE * WEIGHT_ROW;
 };
 
-/* Rounds operands of products of a bf16 job, and their results (models/kernel/precision.h). */
+/* Rounds for a bf16 job (models/kernel/precision.h). */
 __device__ static inline float as_stored(float x, bool rounded)
 {
     return rounded ? bf16_widen(bf16_nearest(x)) : x;
 }
 
-/* Loads rows [first, first + TILE) of a matrix into shared memory; zeros past T and past d. */
+/* Fills with zeros past T and past d. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_tile(float *tile, const float *from, int64_t stride, int first,
                                         int t, int d, bool rounded)
@@ -140,7 +136,7 @@ add_product(float sum[EACH][shape<D, TILE, EACH>::COLUMNS], const float *weights
     }
 }
 
-/* Writes a thread's part of a TILE x D result, times a factor, to rows of a matrix. */
+/* Writes a thread's part, times a factor. */
 template <int D, int TILE, int EACH>
 __device__ static inline void store_tile(float *to, int64_t stride, int first, int t, int d,
                                          const float sum[EACH][shape<D, TILE, EACH>::COLUMNS],
@@ -159,7 +155,7 @@ __device__ static inline void store_tile(float *to, int64_t stride, int first, i
     }
 }
 
-/* Reduces over the SIDE threads that share a row: neighbours in a warp. */
+/* Adds over the SIDE threads of a row: neighbours in a warp. */
 template <int SIDE> __device__ static inline float row_sum(float x)
 {
     for (int distance = SIDE / 2; distance > 0; distance /= 2)
@@ -176,8 +172,8 @@ template <int SIDE> __device__ static inline float row_max(float x)
 
 /* --- forward ---------------------------------------------------------------------------------------------- */
 
-/* Turns the scores of a row of a tile into weights, relative to the largest score so far. Keys from `seen` on are not
- * seen. Returns the factor of the earlier sums. */
+/* Turns scores into weights relative to the largest so far; keys from `seen` on are not seen. Returns the factor of
+ * the earlier sums. */
 template <int SIDE, int EACH>
 __device__ static inline float weigh_row(float *score, int seen, float scale, bool rounded, float *largest,
                                          float *total, float *weights)
@@ -231,7 +227,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
         multiply_rows<D, TILE, EACH>(score, queries, other);
         for (int r = 0; r < EACH; r++) {
             const int query = first + ty + S::SIDE * r;
-            /* Rows past T see what the last one sees: finite, and never stored. */
+            /* rows past T: finite, never stored */
             const int seen = a.causal && query < head.t ? query + 1 : head.t;
             const float rescale =
                 weigh_row<S::SIDE, EACH>(score[r], seen - key - tx, head.scale, a.rounded, &largest[r], &total[r],
@@ -254,7 +250,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 
 /* --- backward ---------------------------------------------------------------------------------------------- */
 
-/* lse and delta of a tile of queries, by 8 threads a row; `gradients` is the tile of dout. */
+/* 8 threads a row; `gradients` is the tile of dout. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_rows(float *lse, float *delta, const float *gradients,
                                         const struct kernel_attention &a, const struct head &head,
@@ -279,7 +275,7 @@ __device__ static inline void load_rows(float *lse, float *delta, const float *g
     }
 }
 
-/* Computes the weights P of a tile of queries and a tile of keys, and dS, both into shared memory. */
+/* P and dS of a tile */
 template <int D, int TILE, int EACH>
 __device__ static inline void make_weights(float *weights, float *slopes, const float *queries,
                                            const float *keys, const float *gradients,
@@ -306,7 +302,7 @@ __device__ static inline void make_weights(float *weights, float *slopes, const 
     }
 }
 
-/* Shared memory of both backward kernels: four tiles, two of weights, two rows. */
+/* Four tiles, two of weights, two rows. */
 template <int D, int TILE, int EACH> struct backward_memory {
     float *queries, *gradients, *keys, *values, *weights, *slopes, *lse, *delta;
     static constexpr int FLOATS = 4 * shape<D, TILE, EACH>::TILE_FLOATS +
@@ -460,7 +456,7 @@ extern "C" cudaError_t cuda_attention_backward(cudaStream_t stream,
     return run_backward<256, 8, 1>(stream, *attention);
 }
 
-/* Requests shared memory above 48 KiB, which needs an attribute; setting it loads the kernel. */
+/* Shared memory above 48 KiB needs this attribute; setting it loads the kernel. */
 static cudaError_t allow(const void *kernel, size_t bytes)
 {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);

@@ -1,12 +1,11 @@
 /*
  * Shared code of the .cu files: launching, and sums over a warp and a block in a fixed order.
  *
- * A warp's sum uses butterfly exchange: every lane adds the same pairs, in one order or the other.
- * a + b equals b + a to the last bit, so all lanes end with equal bits. A block adds its warps'
- * sums from the first to the last. No result depends on the time at which blocks or warps run.
+ * A warp's sum uses butterfly exchange: all lanes end with equal bits, since a + b equals b + a. A block adds its
+ * warps' sums in order. No result depends on timing.
  *
- * launch() takes a kernel's address so that tests can replace it by a function that runs the
- * threads of a block one after the other on the host (tests/emulator/cuda_runtime.h).
+ * launch() takes a kernel's address so that tests can replace it by a function on the host
+ * (tests/emulator/cuda_runtime.h).
  */
 #ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_DEVICE_CUH
 #define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_DEVICE_CUH
@@ -18,7 +17,6 @@ enum { WARP = 32 };
 
 #ifdef __CUDACC__
 
-/* The block's dynamic shared memory, as floats. */
 #define DYNAMIC_SHARED(name) extern __shared__ float name[]
 
 template <typename... Parameters, typename... Arguments>
@@ -51,8 +49,7 @@ __device__ static inline float warp_max(float x)
     return x;
 }
 
-/* Returns the sum of one number per thread to every thread. All threads of a block of THREADS must
- * call it. */
+/* Returns the sum to every thread; all threads of a block of THREADS must call it. */
 template <int THREADS> __device__ static inline float block_sum(float x)
 {
     __shared__ float sums[THREADS / WARP];
@@ -65,7 +62,7 @@ template <int THREADS> __device__ static inline float block_sum(float x)
     return sum;
 }
 
-/* Returns the maximum over the block. It may miss a NaN, as fmaxf() does; later sums keep the NaN. */
+/* It may miss a NaN, as fmaxf() does; later sums keep it. */
 template <int THREADS> __device__ static inline float block_max(float x)
 {
     __shared__ float largest[THREADS / WARP];

@@ -1,11 +1,9 @@
 /*
  * Elementwise kernels: GELU and SwiGLU, their derivatives, sums, optimizer steps.
  *
- * All of them are bound by memory. A thread takes EACH numbers that are THREADS apart: neighbouring threads read
- * neighbouring numbers, and all loads of a thread are in flight before the first result is stored (the arrays may be
- * the same, so the compiler could not do that by itself). Loads have four bytes, not sixteen: every alignment works,
- * a number's result does not depend on its position, and with EACH loads in flight per thread the difference is a few
- * per cent.
+ * All are bound by memory. A thread takes EACH numbers that are THREADS apart: neighbouring threads read neighbouring
+ * numbers, and all loads of a thread are in flight before its first store. Loads have four bytes, not sixteen: every
+ * alignment works, a result does not depend on its position, and the difference is a few per cent.
  *
  * The formulas are as in kernels_elementwise.c and kernels_swiglu.c.
  */
@@ -123,7 +121,7 @@ __global__ static void swiglu_slopes(float *dgate, float *dup, const float *dy, 
     }
 }
 
-/* MOMENTS of a kind are known to the compiler, so that no unused moments are loaded. */
+/* MOMENTS is a constant, so that no unused moments are loaded. */
 template <int MOMENTS>
 __global__ static void update(struct kernel_parameters parameters, const float *g, int64_t n,
                               struct host_step s)
@@ -156,7 +154,6 @@ __global__ static void round_to_bf16(bf16 *out, const float *x, int64_t n)
         if (first + e * THREADS < n) out[first + e * THREADS] = bf16_nearest(in[e]);
 }
 
-/* One block per row. */
 __global__ static void round_rows(bf16 *out, const float *x, int64_t width, int64_t stride)
 {
     for (int64_t i = threadIdx.x; i < width; i += THREADS)
@@ -178,7 +175,7 @@ __global__ static void add_bias(float *y, const float *bias, int64_t m, int64_t 
     }
 }
 
-/* One thread that sleeps; nanosleep takes at most a millisecond at a time. */
+/* nanosleep takes at most a millisecond at a time. */
 __global__ static void pause_for(unsigned long long nanoseconds)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 700

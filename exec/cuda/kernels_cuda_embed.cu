@@ -1,18 +1,13 @@
 /*
- * The embedding: gathering rows of the token and position tables, and updating those tables.
- *
  * As on the host (kernels_embed.c), a row's gradient is the tied head's, if any, plus dx of every occurrence of the
- * row's token, in the order of the tokens; it never exists as a table. The tokens of a row are found by sorting pairs
- * (row, token's place), with the row in the upper half of 64 bits. CUB's radix sort over only the row's bits is
- * stable, so equal rows keep the order of the tokens. Tokens outside the range of rows, and the padding token, get
- * the row number after the vocabulary and end up last.
+ * row's token, in the order of the tokens. The tokens of a row are found by sorting pairs (row, token's place), with
+ * the row in the upper half of 64 bits. CUB's radix sort is stable: equal rows keep the order of the tokens. Tokens
+ * outside the range, and the padding token, get the row after the vocabulary and end up last.
  *
  * Then a block takes a row. Its threads find the row's first pair together: each checks one of THREADS evenly spaced
- * pairs, and the number of pairs before the row cuts the range to a THREADS-th. 65 536 tokens thus take two memory
- * accesses instead of sixteen.
+ * pairs.
  *
- * Additions per row are made by one thread per column, one after the other: without atomics, and in the same order
- * for every cut of the table.
+ * One thread per column adds in the same order for every cut of the table, without atomics.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 
@@ -35,7 +30,7 @@ __device__ static inline float number_of(bf16 x)
     return bf16_widen(x);
 }
 
-/* One block per token; the slice with row 0 comes first and writes, others add. */
+/* The slice with row 0 comes first and writes, others add. */
 template <typename Number>
 __global__ static void embed_forward(float *x, const Number *rows, const int32_t *tokens,
                                      int64_t token_stride, int64_t t, int64_t c, int64_t v,
@@ -66,7 +61,7 @@ __global__ static void make_pairs(unsigned long long *pairs, struct cuda_embed e
     pairs[r] = (unsigned long long)(inside ? token : e.vocabulary) << 32 | (unsigned long long)r;
 }
 
-/* Returns the first pair whose row is at least `row`; all threads of the block must call it. */
+/* First pair whose row is at least `row`; all threads of the block must call it. */
 __device__ static int64_t find_pair(const unsigned long long *pairs, int64_t count, int64_t row)
 {
     int64_t low = 0, high = count;
@@ -85,7 +80,6 @@ __device__ static int64_t find_pair(const unsigned long long *pairs, int64_t cou
 
 /* --- update ----------------------------------------------------------------------------------------------- */
 
-/* One block per row of the range. */
 __global__ static void update_rows(struct cuda_embed e, const unsigned long long *pairs)
 {
     const int64_t row = blockIdx.x, global = e.first_row + row;

@@ -1,9 +1,8 @@
 /*
  * ViT's kernels other than norms, products and attention: moving rows, as in kernels_vit.c.
  *
- * Each is bound by memory. A thread makes one number of the result, so that neighbouring threads
- * write neighbouring numbers; patches are read in runs of their width. Gradients of positions are
- * column sums (kernels_cuda_rows.cu); the class token's gradient equals its position's.
+ * Each is bound by memory. A thread makes one number of the result; patches are read in runs of their width. Gradients
+ * of positions are column sums (kernels_cuda_rows.cu); the class token's gradient equals its position's.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 

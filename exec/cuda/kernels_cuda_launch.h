@@ -1,7 +1,6 @@
 /*
- * The launchers of the .cu files, for exec/cuda/kernels_cuda.c. Shapes and meanings are as in exec/kernels/kernels.h.
- * All pointers except coefficients are device memory. Each launcher enqueues on `stream` and returns the launch's
- * result.
+ * The launchers of the .cu files, which enqueue on `stream` and return the launch's result. Shapes are as in
+ * exec/kernels/kernels.h. All pointers except coefficients are device memory.
  *
  * workspace   WORKSPACE_BYTES of device memory that belong to the stream: partial sums
  */
@@ -15,17 +14,16 @@
 #include "exec/kernels/kernels_attention.h"
 #include "exec/kernels/kernels_step.h"
 
-/* The libraries' recommendation for Hopper; partial sums need a few MiB of it. */
+/* Recommended for Hopper; partial sums need a few MiB. */
 enum { CUDA_WORKSPACE_BYTES = 32 << 20 };
 
-/* Wider heads have no attention kernel. */
 enum { CUDA_HEAD_WIDTH_MAX = 256 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Load all kernels of a file onto the current device, so that the first launch does not have to. */
+/* Load all kernels of a file onto the current device before the first launch. */
 cudaError_t cuda_elementwise_load(void);
 cudaError_t cuda_rows_load(void);
 cudaError_t cuda_embed_load(void);
@@ -48,14 +46,14 @@ cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const f
 cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct host_step *step);
 cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n);
-/* Convert rows of `width` numbers between an array without gaps and an array with rows `stride` apart. */
+/* Convert between an array without gaps and one with rows `stride` apart. */
 cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x, int64_t rows,
                             int64_t width, int64_t stride);
 cudaError_t cuda_widen_rows(cudaStream_t stream, float *out, const bf16 *x, int64_t rows,
                             int64_t width, int64_t stride);
 /* y(m,n) += bias(n) */
 cudaError_t cuda_add_bias(cudaStream_t stream, float *y, const float *bias, int64_t m, int64_t n);
-/* For tests: keeps the stream busy for this time. */
+/* Keeps the stream busy in tests. */
 cudaError_t cuda_pause(cudaStream_t stream, uint64_t nanoseconds);
 
 /* --- kernels_cuda_rows.cu ------------------------------------------------------------------------ */
@@ -79,7 +77,7 @@ cudaError_t cuda_column_sums(cudaStream_t stream, float *sums, const float *x, i
 /* As loss_labels: a row's target may be negative. */
 struct cuda_loss {
     double *loss;
-    float *logits;                       /* logits of rows [first, first + count) of part `part` */
+    float *logits;                       /* rows [first, first + count) of part `part` */
     const int32_t *labels;
     int64_t label_stride, b, t, v;
     int64_t first, count;
@@ -117,7 +115,7 @@ cudaError_t cuda_attention_backward(cudaStream_t stream, const struct kernel_att
 
 /* --- kernels_cuda_rope.cu ----------------------------------------------------------------------------- */
 
-/* Pairs [first, first + count) of each head. */
+/* Pairs [first, first + count). */
 enum { CUDA_ROPE_PAIRS = 128 };
 struct cuda_rope {
     float *q, *k;

@@ -1,28 +1,22 @@
 /*
  * Products by cuBLASLt, with a plan for each shape.
  *
- * Descriptors tell the library what to compute, and a query returns the best of its algorithms; the query takes tens
- * of microseconds. The answer is therefore kept, with the descriptors, in a table by shape, and a product costs a
- * look-up and a launch. The structs are the library's semi-opaque ones, held by value: nothing is allocated after the
- * table.
+ * A query returns the best of the library's algorithms in tens of microseconds. The answer is kept with the
+ * descriptors in a table by shape, and a product costs a look-up and a launch. Nothing is allocated after the table.
  *
- * The same bits. The algorithm depends on the shape, the GPU, the library's version and the guarantees given to the
- * library: a workspace of fixed size owned by this stream, and the alignment of operands (below). It never depends on
- * timing: algorithms are not compared by measurement. Sums that are split over blocks must be added up from separate
- * places (COMPUTE_TYPE), not in place in the order in which blocks arrive.
+ * The same bits. The algorithm depends on the shape, the GPU, the library's version, a fixed workspace owned by this
+ * stream, and the alignment of operands, never on timing. Sums that are split over blocks must be added up from
+ * separate places (COMPUTE_TYPE), not in the order in which blocks arrive.
  *
- * Operands are fp32, or both bf16; sums and results are always fp32. A bf16 weight is read in place; its other
- * operand was rounded by a kernel of our own.
+ * Operands are fp32, or both bf16; results are fp32. A bf16 weight is read in place.
  *
- * Alignment. Buffers begin at multiples of CUDA_OPERAND_ALIGNMENT. But the part of a microbatch begins inside a
- * buffer, after the matrices of earlier microbatches, and a cut at another layer puts the same matrix at the
- * beginning of another buffer. The alignment told to the library is therefore the alignment that every multiple of
- * the matrix's own size has. It is less only if the matrix is at a place inside a buffer that depends only on the
- * shapes, such as patches in scratch.
+ * Alignment. Buffers begin at multiples of CUDA_OPERAND_ALIGNMENT, but the part of a microbatch begins inside a
+ * buffer, and a cut at another layer puts the same matrix elsewhere. The alignment told to the library is therefore
+ * the one that every multiple of the matrix's size has. It is less only at places that depend only on the shapes, such
+ * as patches in scratch.
  *
- * The bias is added by the library's epilogue if it has one for the shape, else by a kernel of our own; the choice is
- * part of the plan. Column sums for bias gradients are our own kernel (kernels_cuda_rows.cu), because the order in
- * which the library's epilogue adds is not documented.
+ * The bias is added by the library's epilogue if it has one for the shape, else by a kernel of our own. Column sums
+ * for bias gradients are our own kernel (kernels_cuda_rows.cu): the order of the library's epilogue is not documented.
  */
 #include "exec/cuda/kernels_cuda_products.h"
 
@@ -34,7 +28,7 @@
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 
-/* A job has about twenty shapes; beyond PLANS, new plans replace old ones. */
+/* A job has about twenty shapes; new plans replace old ones. */
 enum { PLANS = 1024, PROBES = 16 };
 
 struct key {
@@ -45,7 +39,7 @@ struct key {
 
 struct product_plan {
     bool made;
-    bool bias_apart; /* by our own kernel */
+    bool bias_apart;
     struct key key;
     cublasLtMatmulDescOpaque_t operation;
     cublasLtMatrixLayoutOpaque_t a, b, c;
@@ -69,14 +63,13 @@ static cublasStatus_t set(struct product_plan *plan, cublasLtMatmulDescAttribute
     return cublasLtMatmulDescSetAttribute(&plan->operation, attribute, value, bytes);
 }
 
-/* Describes a stored matrix of `rows` and `columns`, without gaps. */
 static cublasStatus_t lay_out(cublasLtMatrixLayoutOpaque_t *layout, cudaDataType_t type,
                               int64_t rows, int64_t columns)
 {
     return cublasLtMatrixLayoutInit(layout, type, (uint64_t)rows, (uint64_t)columns, rows);
 }
 
-/* Returns the compute type for the operands; tf32 matters only for fp32. */
+/* tf32 matters only for fp32 */
 static cublasComputeType_t compute_type(const struct key *key, bool tf32)
 {
     return tf32 && !key->bf16 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
@@ -99,8 +92,7 @@ static cublasStatus_t describe(struct product_plan *plan, const struct key *key,
     if (epilogue) {
         const uint32_t bias = CUBLASLT_EPILOGUE_BIAS;
         TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, &bias, sizeof bias));
-        /* The heuristic derives the alignment from the address, so all calls must pass one address with exactly the
-         * promised alignment. The address is not accessed. */
+        /* The heuristic derives the alignment from this address, which it does not access. */
         const void *const example = (const void *)(uintptr_t)key->alignment[3];
         TRY_CUBLAS(set(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example));
     }
@@ -190,7 +182,6 @@ static cublasStatus_t make_plan(struct cuda_products *products, struct product_p
     return status;
 }
 
-/* Returns the plan of a shape, and makes it if it does not exist. */
 static cublasStatus_t find_plan(struct cuda_products *products, const struct key *key,
                                 struct product_plan **out)
 {

@@ -17,29 +17,28 @@ struct cuda_product {
     int64_t m, n, k;
     const void *a, *b;   /* fp32, or bf16 */
     float *c;            /* (m,n), columns m apart */
-    const float *bias;   /* m numbers; NULL: none */
+    const float *bias;   /* m numbers; may be NULL */
     bool transpose_a;    /* A is stored (k,m) instead of (m,k), columns k apart */
     bool transpose_b;    /* B is stored (n,k) instead of (k,n) */
-    bool accumulate;     /* C += ...; not together with a bias */
-    bool bf16;           /* A and B are bf16; sums, bias and C are always fp32 */
+    bool accumulate;     /* not together with a bias */
+    bool bf16;           /* of A and B; sums, bias and C are fp32 */
 };
 
-/* Creates products with `workspace`, device memory that belongs to the stream. The caller destroys them. Errors:
- * STATUS_DEVICE. */
+/* `workspace`: device memory that belongs to the stream. The caller destroys them.
+ * Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
 MUST_CHECK enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace,
                                             uint64_t workspace_bytes, struct cuda_products **out,
                                             struct error *err);
 void cuda_products_destroy(struct cuda_products *products); /* NULL does nothing */
 
-/* Enqueues a product. Returns NULL, or the library's error text. */
+/* Returns NULL, or the library's error text. */
 const char *cuda_products_multiply(struct cuda_products *products,
                                    const struct cuda_product *product);
 
-/* Returns the library's version: 130100 is 13.1.0. */
+/* 130100 is 13.1.0. */
 uint32_t cuda_products_version(void);
 
-/* Makes and frees the descriptors and layouts of a product, which works without a device. Returns
- * NULL, or an error text. */
+/* Makes and frees a product's descriptors, without a device. Returns NULL, or an error text. */
 const char *cuda_products_describe(const struct cuda_product *product, bool tf32);
 
 #endif

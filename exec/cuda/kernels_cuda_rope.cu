@@ -1,14 +1,12 @@
 /*
- * Rotary positions: rotates the pairs (i, i + D/2) of each head by position * frequency(i), in
- * place, with the method and angles of kernels_rope.c: frequencies come from the host, rounded to
- * single precision; sine and cosine are computed in double precision.
+ * Rotary positions: rotates the pairs (i, i + D/2) of each head by position * frequency(i), in place, with the angles
+ * of kernels_rope.c.
  *
- * A block takes a token. Each thread has one pair of the head and computes its sine and cosine
- * once, for all its heads: if there are fewer pairs than threads, the rows of threads share the
- * heads. Neighbouring threads have neighbouring pairs, so accesses are whole lines.
+ * A block takes a token. A thread computes the sine and cosine of one pair once, for all its heads; if there are fewer
+ * pairs than threads, rows of threads share the heads.
  *
- * Bytes: 16 per pair. Two functions in double per token and pair: 64 of them per some 40 heads of 1
- * KiB, which is little even if double precision runs at 1/64 of the rate.
+ * Bytes: 16 per pair. Two functions in double per token and pair are little for some 40 heads even at 1/64 of the
+ * rate.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 

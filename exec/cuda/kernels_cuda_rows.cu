@@ -1,22 +1,21 @@
 /*
  * Kernels over rows and columns of a matrix: layer norm and RMS norm, column sums, the loss.
  *
- * Rows. A block takes a row: THREADS partial sums of numbers THREADS apart, then the sum over the block in a fixed
- * order. The row is read from DRAM once and from the caches afterwards.
+ * Rows: a block takes a row, which is read from DRAM once. Threads sum numbers THREADS apart, then the block adds in a
+ * fixed order.
  *
- * Columns (gradients of norm weights and of biases) are summed in two stages, because one block per 32 columns would
- * leave most of the machine idle. A rule that depends only on the shape cuts the rows into at most CHUNKS_MAX pieces.
- * Each piece writes its sums to the workspace, and a second kernel adds the pieces from first to last.
+ * Columns are summed in two stages, because one block per 32 columns would leave most of the machine idle. A rule that
+ * depends only on the shape cuts the rows into at most CHUNKS_MAX pieces; a second kernel adds their sums from first
+ * to last.
  *
  *                 columns ->                            workspace (chunks, C)
  *        rows  [ 32 x 8 threads ][ ... ]   chunk 0  ->  row 0   \
  *          |   [ 32 x 8 threads ][ ... ]   chunk 1  ->  row 1    > second stage
  *
- * The loss. One sweep finds a row's largest logit and the sum of exponentials together: each thread keeps both for
- * the numbers it has seen and rescales its sum when the largest changes. A second sweep writes the gradient. This
- * takes 8 bytes per logit from and to DRAM when a row (200 KB) stays in the second-level cache. A block takes every
- * LOSS_BLOCKS-th row and adds up their losses in double. Rows without a target do not count. The number of rows with
- * a target is counted on the device before each piece: the count is cheap, and there is no place to keep it.
+ * The loss. One sweep finds a row's largest logit and the sum of exponentials, rescaled when the largest grows; a
+ * second writes the gradient: 8 bytes per logit from and to DRAM when a row (200 KB) stays in the second-level cache.
+ * A block takes every LOSS_BLOCKS-th row and adds up losses in double. Rows with a target are counted on the device
+ * before each piece.
  */
 #include "exec/cuda/kernels_cuda_device.cuh"
 
@@ -27,8 +26,7 @@ enum { COLUMNS = 32, LANES = 8, CHUNKS_MAX = 64, CHUNK_ROWS_MIN = 64 };
 
 /* --- layer norm --------------------------------------------------------------------------------------- */
 
-/* x + y -> sum (y may be NULL; sum may be y), then the norm of the sum. A thread reads back only numbers that it
- * wrote itself. */
+/* x + y -> sum (y may be NULL; sum may be y), then its norm. */
 __global__ static void norm_forward(float *out, float *sum, float *stats, const float *x,
                                     const float *y, const float *w, const float *b, int64_t c,
                                     float epsilon)
@@ -59,7 +57,7 @@ __global__ static void norm_forward(float *out, float *sum, float *stats, const 
     }
 }
 
-/* dx of a row; `added` may be NULL, or dx. */
+/* added: NULL, or dx */
 __global__ static void norm_input(float *dx, const float *dout, const float *x,
                                   const float *stats, const float *w, const float *added,
                                   int64_t c)
@@ -83,7 +81,7 @@ __global__ static void norm_input(float *dx, const float *dout, const float *x,
 
 /* --- RMS norm ----------------------------------------------------------------------------------------- */
 
-/* As norm_forward, without mean and bias. */
+/* There is no mean and no bias. */
 __global__ static void rms_norm_forward(float *out, float *sum, float *stats, const float *x,
                                         const float *y, const float *w, int64_t c, float epsilon)
 {
@@ -106,7 +104,7 @@ __global__ static void rms_norm_forward(float *out, float *sum, float *stats, co
     if (threadIdx.x == 0) stats[row] = inverse;
 }
 
-/* dx of a row; `added` may be NULL, or dx. */
+/* added: NULL, or dx */
 __global__ static void rms_norm_input(float *dx, const float *dout, const float *x,
                                       const float *stats, const float *w, const float *added,
                                       int64_t c)
@@ -125,12 +123,9 @@ __global__ static void rms_norm_input(float *dx, const float *dout, const float 
 
 /* --- columns ------------------------------------------------------------------------------------------- */
 
-/* Terms of the sums: x; x, and after all columns x times the normed input; x times the input over its root mean
- * square. */
 enum sums { SUMS_PLAIN, SUMS_NORM, SUMS_RMS_NORM };
 
-/* Sums COLUMNS columns over one chunk of rows. A block has COLUMNS x LANES threads. `add`: adds to the result; only
- * if `partial` is the result. */
+/* A block has COLUMNS x LANES threads. `add` only if `partial` is the result. */
 template <enum sums SUMS>
 __global__ static void sum_chunk(float *partial, const float *x, const float *in,
                                  const float *stats, int64_t rows, int64_t columns,
@@ -164,7 +159,7 @@ __global__ static void sum_chunk(float *partial, const float *x, const float *in
     if (SUMS == SUMS_NORM) out[columns] = weighted;
 }
 
-/* Computes plain(columns), and weighted(columns) unless that is NULL, from the chunks' sums; `add`: adds to plain */
+/* weighted may be NULL; `add` is for plain. */
 __global__ static void sum_chunks(float *plain, float *weighted, const float *partial,
                                   int64_t columns, int64_t chunks, bool add)
 {
@@ -180,7 +175,7 @@ __global__ static void sum_chunks(float *plain, float *weighted, const float *pa
     if (weighted) weighted[column] = total_weighted;
 }
 
-/* Returns the rows of a chunk: chunks are limited by the room in the workspace. */
+/* The room in the workspace limits a chunk. */
 static int64_t chunk_rows_of(int64_t rows, int64_t floats_per_chunk)
 {
     int64_t chunks = (int64_t)(CUDA_WORKSPACE_BYTES / sizeof(float)) / floats_per_chunk;
@@ -190,7 +185,7 @@ static int64_t chunk_rows_of(int64_t rows, int64_t floats_per_chunk)
     return each > CHUNK_ROWS_MIN ? each : (int64_t)CHUNK_ROWS_MIN;
 }
 
-/* weighted: for SUMS_NORM, else NULL; add: to what `plain` holds */
+/* weighted: NULL unless SUMS_NORM */
 template <enum sums SUMS>
 static cudaError_t sum_columns(cudaStream_t stream, float *plain, float *weighted, const float *x,
                                const float *in, const float *stats, int64_t rows, int64_t columns,
@@ -213,13 +208,13 @@ static cudaError_t sum_columns(cudaStream_t stream, float *plain, float *weighte
 
 /* --- the loss --------------------------------------------------------------------------------------------- */
 
-/* Returns the target of row r of a part: labels[r / t * stride + r % t]; negative: none. */
+/* labels[r / t * stride + r % t]; negative: none */
 __device__ static inline int64_t target_of(const struct cuda_loss &a, int64_t row)
 {
     return a.labels[row / a.t * a.label_stride + row % a.t];
 }
 
-/* One block: counts the rows of the part that have a target; at least one, so that it can be a divisor. */
+/* Returns at least one, as a divisor. */
 __global__ static void count_targets(int64_t *out, struct cuda_loss a)
 {
     int64_t count = 0;
@@ -242,7 +237,7 @@ __global__ static void loss_rows(double *partials, struct cuda_loss a, const int
             for (int64_t j = threadIdx.x; j < v; j += LOSS_THREADS) z[j] = 0.0f;
             continue;
         }
-        /* an invalid token would read out of bounds; NaN shows instead */
+        /* an invalid token shows as NaN */
         const float at_target = target < v ? z[target] : NAN;
         float largest = -INFINITY, sum = 0;
         for (int64_t j = threadIdx.x; j < v; j += LOSS_THREADS) {
@@ -265,7 +260,7 @@ __global__ static void loss_rows(double *partials, struct cuda_loss a, const int
     if (threadIdx.x == 0) partials[blockIdx.x] = total;
 }
 
-/* One block: *loss = sum of the partials / (counted parts), or adds this to it */
+/* *loss = (or +=) sum of the partials / (counted parts) */
 __global__ static void loss_mean(double *loss, const double *partials, int64_t count,
                                  const int64_t *counted, uint32_t parts, bool more)
 {

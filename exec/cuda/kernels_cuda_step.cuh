@@ -2,15 +2,14 @@
  * The optimizer step of one parameter: for the tensors of a layer (kernels_cuda_elementwise.cu) and the
  * rows of tables (kernels_cuda_embed.cu).
  *
- * The formulas are as in kernels_update.c. bf16 moments are widened in registers and rounded at
- * random by the same bits as on the host (base/bf16.h); bf16 weights are rounded from their master.
+ * Formulas and random bits are as on the host (kernels_update.c, base/bf16.h).
  */
 #ifndef SPILLWAY_EXEC_CUDA_KERNELS_CUDA_STEP_CUH
 #define SPILLWAY_EXEC_CUDA_KERNELS_CUDA_STEP_CUH
 
 #include "exec/kernels/kernels_step.h"
 
-/* A parameter's numbers in registers; 0 for numbers that its kind does not have. */
+/* 0 for numbers that its kind does not have */
 struct step_numbers {
     float p, m, v;
 };
@@ -46,7 +45,7 @@ __device__ static inline void step_store(const struct kernel_parameters &paramet
     if (parameters.v) ((float *)parameters.v)[i] = x.v;
 }
 
-/* Applies a step; the moments that exist determine the kind of optimizer. */
+/* The moments determine the kind of optimizer. */
 __device__ static inline void step_apply(struct step_numbers *x, float g, bool has_m, bool has_v,
                                          const struct host_step &s)
 {
