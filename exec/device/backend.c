@@ -1,4 +1,4 @@
-/* The table of back ends; see device_host.c and device_cuda.c. */
+/* See device_host.c and device_cuda.c. */
 #include "exec/device/backend.h"
 
 #include <string.h>

@@ -1,9 +1,4 @@
-/*
- * The back ends that this program was built with, by their names in plans.
- *
- * Devices are opened only through this table, so that all other code is the same for hosts and
- * GPUs.
- */
+/* The back ends that this program was built with, by their names in plans. */
 #ifndef SPILLWAY_EXEC_DEVICE_BACKEND_H
 #define SPILLWAY_EXEC_DEVICE_BACKEND_H
 
@@ -14,22 +9,20 @@ struct backend {
     const char *name; /* name in a plan's hardware */
     enum status (*open)(const struct device_options *options, struct device **out,
                         struct error *err);
-    /* Returns the number of devices; UINT32_MAX: no limit. STATUS_DEVICE: no device, with the
-     * reason. */
+    /* UINT32_MAX: no limit. STATUS_DEVICE: no device, with the reason. */
     enum status (*count)(uint32_t *out, struct error *err);
-    /* Returns NULL, or a constant text that says why its kernels cannot train this job. */
+    /* Returns NULL, or a constant reason why it cannot train this job. */
     const char *(*unsupported)(const struct job *job);
-    /* Describes the software and hardware of the devices opened last, for reports. Borrowed by the
-     * calling thread until its next call. */
+    /* The devices opened last, for reports. Borrowed by the calling thread until its next call. */
     const char *(*text)(void);
-    /* Locks host memory for copies. Returns false when that fails: copies are then slower, and
-     * `why` (size bytes) has the reason. NULL: this back end does not need it. */
+    /* Locks host memory for copies. False: copies are slower; `why` (size bytes) has the reason.
+     * NULL: not needed. */
     bool (*pin)(void *memory, uint64_t bytes, char *why, uint32_t size);
     void (*unpin)(void *memory);
-    bool arena_on_host; /* arenas are in host memory */
+    bool arena_on_host;
 };
 
-/* Returns the back end of a name; NULL when the program was built without it. */
+/* NULL: not in this program */
 const struct backend *backend_find(const char *name);
 
 /* "host, cuda" */

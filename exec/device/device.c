@@ -1,40 +1,31 @@
 /*
- * The queues of devices, the common part of every back end.
- *
- * A stream is a ring of commands between the enqueueing thread and the working thread. Three counters only increase:
- * the numbers of commands enqueued, taken from the ring, and ended. An event is a value of the last counter, so
- * recording an event costs nothing, and an event is never freed.
+ * A stream is a ring of commands with three counters that only increase: commands enqueued, taken from the ring, and
+ * ended. An event is a value of the last counter: recording costs nothing, and an event is never freed.
  *
  *     ended      taken      enqueued
  *       |          |            |
  *   ... [copy][wait][poison][copy] ...        ring of DEVICE_QUEUE_MAX, index = counter % size
  *
- * On the host a command has ended when the stream's thread has carried it out, so `taken` and `ended` are equal. A
- * GPU is given a few commands ahead of their turn (stream_ops.ahead_max), and its back end raises `ended` as they end
- * there.
+ * On the host `taken` and `ended` are equal. A GPU is given a few commands ahead of their turn (stream_ops.ahead_max),
+ * and its back end raises `ended` as they end there.
  *
- * Waiting. On the host, a wait for an event of another stream ends when that event is reached. Between two GPU
- * streams it suffices that the other stream's commands were handed over: the wait is handed over too, and the GPUs
- * carry it out. Neither wait can end in a deadlock. An event is always recorded before it is waited for, so the
- * commands of all streams have one order, the order of enqueueing. A thread only waits for commands earlier in this
- * order, to be taken or to end, and the first command that has not ended waits for none.
+ * Waiting. On the host, a wait ends when the event is reached. Between two GPU streams it suffices that the other
+ * stream's commands were handed over. Neither can deadlock: an event is recorded before it is waited for, so all
+ * streams' commands have one order. A thread only waits for earlier commands, and the first command that has not ended
+ * waits for none.
  *
- * A waiting thread - a stream waiting for another's event or for work, the enqueueing thread waiting for room or for
- * an event - sleeps on its own condition variable and registers with the stream that it waits for. That stream wakes
- * exactly the threads whose event it has reached. No thread spins: with few cores a spinning thread takes the time of
- * a computing one.
+ * A waiting thread sleeps on its own condition variable and registers with the stream that it waits for, which wakes
+ * exactly the threads whose event it has reached. No thread spins: with few cores that takes time from computations.
  *
- * One lock guards all queues and lists of the process. A command takes it twice, for well under a microsecond;
- * commands take at least tens of microseconds. With a lock per stream, a stream that waits for another and is closed
- * meanwhile would need two locks, in some order. device_passed() reads the counter without the lock.
+ * One lock guards all queues and lists of the process. A command takes it twice, for well under a microsecond, and
+ * lasts at least tens of microseconds. With a lock per stream, closing a stream that waits for another would need two.
+ * device_passed() takes no lock.
  *
- * When a device is lost (a fault in a GPU's kernel makes every later call fail), its commands are skipped from then
- * on, so that no thread hangs, and device_failed() has the reason. Host functions are still called in their turn,
- * since threads may wait for their results.
+ * A lost device's commands are skipped, so that no thread hangs, except host functions, since threads may wait for
+ * their results.
  *
- * For tests, `delay_seed` adds a pause of up to 2 ms before work, different for every stream and command but the same
- * for a seed: a missing wait then shows as wrong numbers. `poison` writes NaN over released memory: a use after
- * release then shows too.
+ * For tests, `delay_seed` adds seeded pauses of up to 2 ms before work: a missing wait then shows as wrong numbers.
+ * `poison` writes NaN over released memory.
  */
 #include "exec/device/device.h"
 
@@ -111,15 +102,14 @@ bool device_command_is_shut(const struct device_command *command)
            guard->value >= atomic_load(guard->limit);
 }
 
-/* Returns a pause. Pauses have all magnitudes, most of them short: streams overtake each other by a little and by
- * much. The mean is a ninth of the maximum, which leaves most of a test's time to its work. */
+/* Pauses have all magnitudes: streams overtake each other by a little and by much. The mean is a ninth of the
+ * maximum. */
 double device_queue_delay_s(const struct device_stream *stream, uint64_t number)
 {
     return stream->delay_key ? DELAY_MAX_S * pow(random_unit(stream->delay_key, number), 8) : 0;
 }
 
-/* Sleeps, under the lock, until `on` has reached the event or this stream must quit. Returns true when it had to
- * quit. */
+/* Sleeps, under the lock, until `on` has reached the event. Returns true when the stream must quit. */
 static bool await_event(struct device_stream *stream, struct device_stream *on, uint64_t event,
                         bool for_taken)
 {
@@ -215,7 +205,7 @@ enum status device_queue_start(struct device *device, uint32_t kind, const struc
     if (!device_waiter_init(&stream->self))
         return error_set(err, STATUS_DEVICE, "cannot make a condition variable");
 
-    /* Signals belong to the main thread: a handler there wakes it from its waiting. */
+    /* Signals belong to the main thread. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -248,7 +238,6 @@ void device_stop(struct device *device)
         struct device_stream *const stream = &device->streams[kind];
         if (!stream->started) continue;
         pthread_join(stream->thread, NULL);
-        /* Nobody waits for what will not happen. */
         pthread_mutex_lock(&lock);
         stream->started = false;
         wake_waiters(stream, UINT64_MAX, UINT64_MAX);
@@ -339,8 +328,7 @@ bool device_synchronize(struct device_stream *stream, uint64_t event, double tim
     return device_reached(stream, event);
 }
 
-/* Returns the next free command of the ring; waits for room. It is filled in without the lock, since the thread does
- * not read it before push() has counted it. */
+/* Waits for room. The command is filled in without the lock: the thread does not read it before push() has counted it. */
 static struct device_command *next_command(struct device_stream *stream, enum command_kind kind,
                                            struct device_timing *timing)
 {

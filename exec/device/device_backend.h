@@ -1,9 +1,8 @@
 /*
- * The functions and state of a back end of exec/device/device.h; included only by exec/device and exec/cuda.
+ * A back end of exec/device/device.h; included only by exec/device and exec/cuda.
  *
- * The queues, events and waits of exec/device/device.c are the same for every back end. A back end defines how one
- * command of a stream is carried out, and whether the command ends when the function returns (the host) or later (a
- * GPU, which gets commands a few ahead of their turn).
+ * A back end defines how one command is carried out, and whether it ends when the function returns (the host) or later
+ * (a GPU).
  */
 #ifndef SPILLWAY_EXEC_DEVICE_DEVICE_BACKEND_H
 #define SPILLWAY_EXEC_DEVICE_DEVICE_BACKEND_H
@@ -28,8 +27,8 @@ struct device_command {
             void *to;
             const void *from;
             uint64_t bytes;
-            struct device *from_device; /* P2P only; else NULL */
-            struct device_guard guard; /* limit NULL: no guard */
+            struct device *from_device; /* P2P only */
+            struct device_guard guard; /* limit NULL: none */
         } copy;
         struct {
             void *at;
@@ -42,7 +41,7 @@ struct device_command {
     _Alignas(16) unsigned char inside[DEVICE_ARGUMENT_MAX];
 };
 
-/* A thread that sleeps until a stream's counter reaches a value. */
+/* A thread that sleeps until a counter reaches a value. */
 struct device_waiter {
     pthread_cond_t wake;
     uint64_t event;
@@ -51,21 +50,19 @@ struct device_waiter {
     struct device_waiter *next;
 };
 
-/* Operations of a kind of stream; constant tables of the back ends. */
 struct device_stream_ops {
-    /* Called on the stream's thread before its first command. */
+    /* on the stream's thread, before its first command */
     void (*attach)(struct device_stream *stream);
-    /* Carries out command `number`, or hands it to the device. COMMAND_WAIT comes only to streams with ahead_max > 0,
-     * when its event was reached, or with waits_on_device also when it was handed over. */
+    /* Carries out a command or hands it to the device. COMMAND_WAIT comes only to streams with ahead_max > 0, when
+     * its event was reached, or with waits_on_device also when it was handed over. */
     void (*carry_out)(struct device_stream *stream, struct device_command *command, uint64_t number,
                       bool back_to_back);
-    /* 0: a command has ended when carry_out() returns. Otherwise the largest number of commands that may be handed
-     * over but not ended; the back end calls device_queue_ended() for each, in order. */
+    /* 0: commands end when carry_out() returns. Otherwise the largest number handed over but not ended; the back
+     * end calls device_queue_ended() for each, in order. */
     uint32_t ahead_max;
-    /* A wait for another stream with ahead_max > 0 is carried out as soon as that stream has handed over the event,
-     * before the event is reached. */
+    /* A wait for another stream with ahead_max > 0 is carried out as soon as that stream has handed over the event. */
     bool waits_on_device;
-    /* Continues when its device is lost, as a stream of the host does. */
+    /* Continues when its device is lost. */
     bool survives;
 };
 
@@ -78,24 +75,24 @@ struct device_stream {
     bool started;
     atomic_bool quit;
     uint64_t enqueued;
-    atomic_uint_fast64_t taken; /* commands carried out or handed over */
+    atomic_uint_fast64_t taken;
     atomic_uint_fast64_t ended; /* <= taken <= enqueued */
-    struct device_waiter self;     /* waits for events of other streams and for work */
-    struct device_waiter *waiters; /* threads waiting for events of this stream */
+    struct device_waiter self;     /* waits for events and for work */
+    struct device_waiter *waiters; /* for events of this stream */
     struct device_command *ring;
     struct device_pace pace;
     uint64_t delay_key;     /* 0: no delays */
 };
 
 struct device_ops {
-    /* Frees a stream's resources after its thread has ended. May be NULL. */
+    /* After its thread has ended. May be NULL. */
     void (*stop_stream)(struct device_stream *stream);
-    /* Prepares direct copies to `to` from `from`. May be NULL. */
+    /* For direct copies. May be NULL. */
     enum status (*link)(struct device *to, struct device *from, struct error *err);
-    /* Makes these copies go through host memory from now on; their stream is idle. NULL: not supported. Errors:
+    /* Makes these copies go through host memory; their stream is idle. NULL: not supported. Errors:
      * STATUS_NO_MEMORY, STATUS_DEVICE. */
     enum status (*stage)(struct device *to, struct device *from, struct error *err);
-    /* Frees everything except the rings and the device itself, after the streams have ended. */
+    /* After the streams have ended: frees all except the rings and the device itself. */
     void (*close)(struct device *device);
 };
 
@@ -113,28 +110,26 @@ struct device {
 
 /* --- of device.c, for the back ends ------------------------------------------------------------ */
 
-/* Makes the queue and starts the thread of a stream, with its `ops` and `own`. Errors: STATUS_NO_MEMORY,
- * STATUS_DEVICE. */
+/* Makes a stream's queue and thread. Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
 MUST_CHECK enum status device_queue_start(struct device *device, uint32_t kind,
                                           const struct device_stream_ops *ops, void *own, struct error *err);
 
-/* For streams with ahead_max > 0: sleeps until `taken` is larger than `number`. Returns false when the stream's
- * thread has ended before that. `self` belongs to the calling thread, see device_waiter_init(). */
+/* For streams with ahead_max > 0: sleeps until `taken` is larger than `number`. False: the stream's thread has
+ * ended. `self` belongs to the calling thread. */
 bool device_queue_await_taken(struct device_stream *stream, struct device_waiter *self, uint64_t number);
 
-/* For streams with ahead_max > 0: reports that all commands up to `ended` have ended. */
+/* Reports that all commands up to `ended` have ended; for streams with ahead_max > 0. */
 void device_queue_ended(struct device_stream *stream, uint64_t ended);
 
-/* Initialises a waiter. Returns false when there is no memory for its condition variable, which the caller destroys. */
+/* False: no memory for its condition variable, which the caller destroys. */
 bool device_waiter_init(struct device_waiter *waiter);
 
-/* Marks the device as lost; the first message is kept for device_failed(). From any thread. */
+/* The first message is kept for device_failed(). From any thread. */
 void device_fail(struct device *device, const char *text);
 
-/* Returns the seconds to pause before command `number`; 0 without delays. */
+/* Seconds to pause; 0 without delays. */
 double device_queue_delay_s(const struct device_stream *stream, uint64_t number);
 
-/* Returns true for a copy that its guard skips. */
 bool device_command_is_shut(const struct device_command *command);
 
 static inline void *device_command_argument(struct device_command *command)
@@ -142,7 +137,7 @@ static inline void *device_command_argument(struct device_command *command)
     return command->argument_inside ? command->inside : (void *)command->argument;
 }
 
-/* The stream of host functions and batches: runs its commands on its own thread. */
+/* The stream of host functions and batches. */
 extern const struct device_stream_ops host_call_stream;
 
 #endif

@@ -1,10 +1,7 @@
 /*
- * The host as a device: an arena, a thread per stream, memcpy as the link, matrix products on cores.
+ * The host as a device; memcpy is the link.
  *
- * A copy from another device is one memcpy from arena to arena, by the thread of the fetching device.
- *
- * The stream's thread does the work itself. A command has ended when the function below returns, and the times of a
- * piece of work come from that thread's clock.
+ * The thread of the fetching device copies from another arena. Times of a piece of work come from the stream's thread.
  */
 #include <string.h>
 #include <time.h>

@@ -1,16 +1,11 @@
 /*
- * Trying a link between two devices.
- *
  *     pattern --h2d--> from's arena --p2p--> to's arena --d2h--> host, compared byte for byte
  *                                            (full of the complement before, so that no byte is
  *                                            right that was not copied)
  *
- * Each word of the pattern is drawn from its place, so bytes that arrive elsewhere are noticed like
- * bytes that do not arrive; a second round has all bits the other way. The last word is cut, so that
- * the length is odd, and the copy begins and ends inside of pages.
- *
- * Only functions of this interface are used, so the test is the same for every back end, and the
- * tested copy is the one that a run makes: same call, same stream, same thread.
+ * Each word of the pattern is drawn from its place, so misplaced bytes are noticed; a second round inverts all bits.
+ * The length is odd, and the copy begins and ends inside of pages. The tested copy is the one that a run makes: same
+ * call, same stream, same thread.
  */
 #include "exec/device/device_p2p.h"
 
@@ -43,7 +38,6 @@ static void fill_pattern(struct trial *t, int round)
     for (uint64_t i = 0; i < t->bytes; i++) t->found[i] = (unsigned char)~t->pattern[i];
 }
 
-/* Wait for what the device's stream has been given. */
 static enum status settle(struct device *device, uint32_t kind, struct error *err)
 {
     struct device_stream *const stream = device_stream(device, kind);
@@ -68,7 +62,6 @@ static enum status copy_pattern(const struct trial *t, struct error *err)
     return settle(t->to, STREAM_D2H, err);
 }
 
-/* *arrived: everything did; else `why` says where not. */
 static enum status try_copies(struct trial *t, bool *arrived, char why[P2P_WHY_BYTES],
                               struct error *err)
 {

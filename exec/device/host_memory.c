@@ -1,11 +1,8 @@
 /*
- * Large blocks of host memory.
- *
  * A first write to a fresh page costs more than the copy that follows: 2.3 GB/s with 4 KiB pages,
- * 8.6 GB/s with huge pages (measured; copying runs at 11 GB/s). Blocks therefore start on a huge
- * page's boundary, ask for huge pages and are written to before any clock runs. The kernel would
- * promise more memory than exists and kill the process when it is used. Callers therefore first
- * compare their needs with host_memory_available(), where they can name the purpose of the memory.
+ * 8.6 GB/s with huge pages (measured; copying runs at 11 GB/s). Blocks are therefore aligned to
+ * huge pages and written to before any clock runs. The kernel would promise more memory than exists
+ * and kill the process later: callers first compare their needs with host_memory_available().
  */
 #include "exec/device/host_memory.h"
 
@@ -18,8 +15,7 @@
 
 enum { HUGE_BYTES = 2 << 20, PAGE_BYTES = 4096 };
 
-/* Finds the number after `key` in a file of lines such as "MemFree: 12 kB" or "inactive_file
- * 12288". */
+/* Finds the number after `key` in lines such as "MemFree: 12 kB". */
 static bool number_of_key(const char *path, const char *key, uint64_t *out)
 {
     FILE *file = fopen(path, "re");
@@ -33,7 +29,6 @@ static bool number_of_key(const char *path, const char *key, uint64_t *out)
     return found;
 }
 
-/* Reads an entry of /proc/meminfo, in bytes. */
 static bool meminfo(const char *key, uint64_t *out)
 {
     uint64_t kilobytes;
@@ -42,7 +37,7 @@ static bool meminfo(const char *key, uint64_t *out)
     return true;
 }
 
-/* Reads a file that holds one number; "max" means no limit and counts as not found. */
+/* "max" means no limit and counts as not found. */
 static bool number_in_file(const char *path, uint64_t *out)
 {
     FILE *file = fopen(path, "re");
@@ -58,7 +53,7 @@ uint64_t host_memory_available(void)
     meminfo("MemAvailable:", &available);
     if (number_in_file("/sys/fs/cgroup/memory.max", &limit) &&
         number_in_file("/sys/fs/cgroup/memory.current", &used)) {
-        /* Cached files count as used there, but are dropped when memory is asked for. */
+        /* Cached files count there, but are dropped on demand. */
         number_of_key("/sys/fs/cgroup/memory.stat", "inactive_file ", &cached);
         used -= cached < used ? cached : used;
         const uint64_t left = limit > used ? limit - used : 0;
@@ -97,7 +92,7 @@ enum status host_memory_map(const char *what, uint64_t bytes, void **out, struct
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return error_memory(err, what, bytes);
 
-    /* Unmap the parts before the boundary and after the end. */
+    /* before the boundary and after the end */
     const uint64_t front = size_align((uintptr_t)base, HUGE_BYTES) - (uintptr_t)base;
     const uint64_t kept = size_align(bytes, PAGE_BYTES);
     char *const memory = base + front;

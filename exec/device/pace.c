@@ -1,21 +1,14 @@
 /*
- * Paced copies.
+ * The problem: copy at 2 GB/s with a memcpy that reaches 11 GB/s, without using processor time for the difference.
  *
- * The problem: copy at 2 GB/s with a memcpy that reaches 11 GB/s, so that one megabyte takes 500
- * us, without using processor time for the difference, because computations need it.
+ * The copy goes in chunks. After each the thread sleeps until start + bytes so far / rate. These deadlines are
+ * absolute, so errors do not add up. Chunks spread the memory traffic over time as a link does.
  *
- * The copy goes in chunks. After each chunk the thread sleeps until the moment at which a link of
- * this rate would have carried it: start + bytes so far / rate. These deadlines are absolute, so
- * errors of single sleeps do not add up. Chunks spread the memory traffic over the copy's time as a
- * link does; one memcpy and one long sleep would disturb computations more, but for a shorter time.
- *
- * Sleeps end late: by 75 us with the kernel's default timer slack, by 24 us without slack (AMD
- * Genoa under KVM; nine in ten within 3 us of that). Two measures keep this out of the result.
- * First, the thread learns the usual delay of its sleeps and sets its alarm earlier by that, then
- * loops for the few microseconds that may be left. Second, remaining lateness is not lost: a copy
- * that follows without a pause starts, by the schedule, where the last one should have ended. Only
- * lateness of sleeping is made up for in this way, never slowness of memcpy (a link does not catch
- * up), and at most a copy's own duration of it, so there is no burst above the rate.
+ * Sleeps end late: by 75 us with the kernel's default timer slack, by 24 us without slack (AMD Genoa under KVM; nine
+ * in ten within 3 us of that). First, the thread learns this delay, sets its alarm earlier and loops for the few
+ * microseconds that may be left. Second, a copy that follows without a pause starts, by the schedule, where the last
+ * one should have ended. Only lateness of sleeping is made up for, never slowness of memcpy, and at most a copy's own
+ * duration: there is no burst above the rate.
  *
  *     schedule   |---- copy 1 ----|---- copy 2 ----|
  *     really     |---- copy 1 ------|-- copy 2 ----|        copy 1 overslept, copy 2 is on time
@@ -36,9 +29,9 @@
 
 enum { CHUNK_BYTES = 1 << 20 };
 
-/* Sleeps shorter than this are not worth a system call before the last chunk. */
+/* Shorter sleeps are not worth a system call. */
 static const double SLEEP_MIN_S = 40e-6;
-/* No sleep is longer, so that `quit` is noticed. */
+/* Limits a sleep, so that `quit` is noticed. */
 static const double SLEEP_MAX_S = 50e-3;
 static const double SPIN_MAX_S = 15e-6;
 
@@ -59,7 +52,7 @@ static void sleep_until(double at_s)
         ;
 }
 
-/* Return at `at_s` or shortly after; false when `quit` came first. */
+/* Returns false when `quit` came first. */
 static bool wait_until(struct device_pace *pace, double at_s, const atomic_bool *quit)
 {
     for (;;) {
@@ -74,7 +67,7 @@ static bool wait_until(struct device_pace *pace, double at_s, const atomic_bool 
         if (alarm_s > now_s) {
             sleep_until(alarm_s);
             const double late_s = clock_s() - alarm_s;
-            /* A sleep that lost the processor for a long time says nothing about usual sleeps. */
+            /* A sleep that lost the processor for long says nothing. */
             if (late_s < 200e-6) pace->oversleep_s += 0.1 * (late_s - pace->oversleep_s);
             if (at_s - clock_s() > SPIN_MAX_S) continue;
         }

@@ -1,8 +1,8 @@
 /*
  * Copies at the rate of an emulated link: a host device's memcpy represents PCIe.
  *
- * A paced copy of n bytes takes n / rate seconds if memcpy is faster than the rate. Copies that
- * follow each other without a pause keep the rate on average to much better than a percent.
+ * A copy of n bytes takes n / rate seconds if memcpy is faster. Consecutive copies keep the rate to much better than a
+ * percent.
  */
 #ifndef SPILLWAY_EXEC_DEVICE_PACE_H
 #define SPILLWAY_EXEC_DEVICE_PACE_H
@@ -13,20 +13,20 @@
 
 struct device_pace {
     double bytes_per_s;  /* 0: not paced, a plain memcpy */
-    double free_s;       /* clock_s() at which the link has carried all data so far */
-    double oversleep_s;  /* usual delay at the end of sleeps of this thread */
+    double free_s;       /* clock_s() when the link has carried all data so far */
+    double oversleep_s;  /* usual delay of this thread's sleeps */
     /* Copies a piece and returns after its arrival; NULL: memcpy. */
     void (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     void *context;
 };
 
-/* Asks the kernel for precise timers; called once on the thread that copies. */
+/* Asks for precise timers, on the thread that copies. */
 void device_pace_attach(struct device_pace *pace);
 
 /*
  * Copies, and returns when the link would be done.
  *
- * back_to_back   the thread has not waited since the last copy: the link had no gap
+ * back_to_back   the link had no gap since the last copy
  *   quit           may be NULL; set from another thread, it ends the copy early
  */
 void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,

@@ -1,8 +1,6 @@
 /*
- * Named ranges on a profiler's timeline (Nsight Systems): a shard's pass, and the kernels in it.
- *
- * NVTX is a header that does nothing until a profiler is attached. Without CUDA, or with a CUDA
- * without the header (exec/cuda/CMakeLists.txt says so), these functions are empty.
+ * Named ranges on a profiler's timeline (Nsight Systems) by NVTX; empty functions without CUDA or
+ * NVTX's header.
  */
 #ifndef SPILLWAY_EXEC_DEVICE_RANGES_H
 #define SPILLWAY_EXEC_DEVICE_RANGES_H

@@ -1,9 +1,6 @@
 /*
- * A file of states, read and written in pieces.
- *
- * Direct I/O requires whole blocks at addresses that are multiples of blocks. A transfer is cut
- * into *pieces*: partial blocks at its ends, one by one, and pieces of up to PIECE bytes in
- * between:
+ * Direct I/O requires whole blocks at aligned addresses. A transfer is cut into *pieces*: partial blocks at its ends,
+ * and pieces of up to PIECE bytes in between:
  *
  *     offset                                              offset + bytes
  *       |                                                      |
@@ -13,20 +10,15 @@
  *     b   directly from or to the caller's memory, if that is on a block boundary; else through a
  *         piece buffer and a copy
  *
- * Most data of a run, states of shards, begins on a block boundary in the file and in memory, so
- * nearly all of it is b. Rows of an embedding are copied; memory is an order of magnitude faster
- * than any disk.
+ * Most states of shards begin on a block boundary in the file and in memory, so nearly all data is b.
  *
- * Several pieces of a transfer are in flight at the same time, because no disk is fast with one.
- * With io_uring they are DEPTH entries of the lane's ring, submitted and awaited by the calling
- * thread. If the kernel refuses io_uring (seccomp filters of containers do, and some distributions
- * switch it off), WORKERS threads transfer the pieces with pread and pwrite.
+ * Several pieces are in flight, because no disk is fast with one: DEPTH entries of the lane's io_uring, submitted and
+ * awaited by the calling thread. If the kernel refuses io_uring (containers, some distributions), WORKERS threads use
+ * pread and pwrite.
  *
- * A short transfer continues after the last whole block that it transferred. A piece that makes no
- * progress for RETRIES_MAX tries fails with its last error.
+ * A short transfer continues after its last whole block. A piece without progress for RETRIES_MAX tries fails.
  *
- * Tried and dropped: registered buffers and files (1 to 2 % on this machine's disk, and pinned
- * memory counts against a limit that is small by default); a polling kernel thread (it takes a
+ * Dropped: registered buffers and files (1 to 2 %, and pinned memory is limited); a polling kernel thread (it takes a
  * core).
  */
 #include "exec/device/storage.h"
@@ -53,7 +45,6 @@
 enum { PIECE = 1 << 20, DEPTH = 16, WORKERS = 4, RETRIES_MAX = 64, NOTE_BYTES = 512 };
 static_assert(PIECE % STORAGE_BLOCK == 0, "pieces are whole blocks");
 
-/* One call of a lane. */
 struct transfer {
     bool write;
     char *memory;
@@ -61,7 +52,7 @@ struct transfer {
     uint64_t first;        /* of the blocks that it touches ... */
     uint64_t end;          /* ... and where they end */
     uint64_t next;         /* first byte that is not yet taken */
-    int failure;           /* errno of the first piece that failed; 0 */
+    int failure;           /* of the first piece that failed; 0 */
     uint64_t failed_at;
 };
 
@@ -85,11 +76,11 @@ struct storage_lane {
     struct io_uring ring;
     bool has_ring;
     struct storage_piece pieces[DEPTH];
-    char *room;              /* DEPTH piece buffers; with a ring, from their first use */
+    char *room;              /* DEPTH piece buffers */
     struct worker workers[WORKERS];
     pthread_mutex_t lock;    /* of what follows; with workers */
     pthread_cond_t changed;
-    struct transfer *current; /* NULL: there is nothing to do */
+    struct transfer *current; /* NULL: nothing to do */
     uint32_t busy;
     bool quit, made;
 };
@@ -143,8 +134,7 @@ static void transfer_begin(struct transfer *t, const struct storage *storage)
     t->end = size_align(t->offset + t->bytes, storage->block);
 }
 
-/* Takes the next piece; returns false when there is none or one has failed. `room` is the piece's
- * buffer. */
+/* Returns false when there is no piece or one has failed. `room` is the piece's buffer. */
 static bool next_piece(struct transfer *t, const struct storage *storage, struct storage_piece *piece)
 {
     const uint64_t block = storage->block;
@@ -179,8 +169,7 @@ static void fail(struct transfer *t, const struct storage_piece *piece, int reas
     t->failed_at = piece->offset + piece->done;
 }
 
-/* Evaluates the result of a call on the rest of a piece. Returns false when the piece is not
- * complete and must be tried again. */
+/* Evaluates a call's result. False: the piece must be tried again. */
 static bool account(const struct storage *storage, struct transfer *t, struct storage_piece *piece,
                     bool write, int64_t result)
 {
@@ -199,7 +188,7 @@ static bool account(const struct storage *storage, struct transfer *t, struct st
     return true;
 }
 
-/* Transfers a piece by ordinary calls. */
+/* Uses ordinary calls. */
 static void move_piece(const struct storage *storage, struct transfer *t, struct storage_piece *piece,
                        bool write)
 {
@@ -243,7 +232,7 @@ static void submit(struct storage_lane *lane, const struct transfer *t, struct s
     io_uring_sqe_set_data(entry, piece);
 }
 
-/* Returns a piece that has ended; NULL while it continues. */
+/* NULL while the piece continues. */
 static struct storage_piece *reap(struct storage_lane *lane, struct transfer *t, struct io_uring_cqe *entry)
 {
     struct storage_piece *const piece = io_uring_cqe_get_data(entry);
@@ -272,7 +261,7 @@ static void run_ring(struct storage_lane *lane, struct transfer *t)
         if (idle_count == DEPTH) return;
         const int submitted = io_uring_submit_and_wait(&lane->ring, 1);
         struct io_uring_cqe *entry;
-        /* EINTR and EBUSY: process completions, then submit the rest again */
+        /* EINTR and EBUSY: process completions, then submit again */
         assert(submitted >= 0 || submitted == -EINTR || submitted == -EBUSY || submitted == -EAGAIN);
         while (io_uring_peek_cqe(&lane->ring, &entry) == 0) {
             struct storage_piece *const ended = reap(lane, t, entry);
@@ -375,8 +364,7 @@ enum status storage_write(struct storage *storage, uint32_t lane, const void *fr
 
 /* --- opening and closing ------------------------------------------------------------------------ */
 
-/* Opens a file without a name. If the file system does not support that, opens a file and removes
- * its name at once. */
+/* Without O_TMPFILE, opens a file and removes its name at once. */
 static int open_file(struct storage *storage, int flags)
 {
     struct storage_calls *const calls = storage->calls;
@@ -401,8 +389,7 @@ static void add_note(struct storage *storage, const char *text)
     snprintf(storage->note + used, sizeof storage->note - used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-/* Returns true when the file supports direct I/O in our blocks. Some file systems open it and then
- * refuse. */
+/* Some file systems open for direct I/O and then refuse. */
 static bool block_can_be_read(const struct storage *storage)
 {
     void *block;

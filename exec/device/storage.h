@@ -1,11 +1,10 @@
 /*
- * A file for data that does not fit into host memory. It is read and written in large pieces,
- * bypassing the page cache if the file system allows it.
+ * A file for data that does not fit into host memory, accessed in large pieces, without the page
+ * cache if possible.
  *
- * The file has no name, so it disappears however the process ends. Its space is reserved when it is
- * opened, so that a full disk is found then and not in the middle of a run. Each *lane* is used by
- * one thread at a time. A call returns when all of its bytes are transferred. Short transfers are
- * continued, interrupted ones repeated.
+ * The file has no name and disappears with the process. Its space is reserved when it is opened, so
+ * that a full disk is found then. Each *lane* is used by one thread at a time. A call returns when
+ * all bytes are transferred.
  */
 #ifndef SPILLWAY_EXEC_DEVICE_STORAGE_H
 #define SPILLWAY_EXEC_DEVICE_STORAGE_H
@@ -17,14 +16,12 @@
 
 struct storage; /* opaque */
 
-/* Offsets should be multiples of this; others cost an additional transfer of one block at each
- * end. */
+/* Other offsets cost the transfer of one more block at each end. */
 enum { STORAGE_BLOCK = 4096 };
 
 /*
- * The calls that may fail, replaceable by tests: each does what the POSIX function of its name
- * does. `outcome` gets the result of every transfer (bytes, or -errno) and returns the result to
- * use: the same, less, or an error. Several threads may call it at the same time.
+ * Calls that tests may replace. `outcome` gets the result of every transfer (bytes, or -errno) and
+ * returns the result to use. Several threads may call it.
  */
 struct storage_calls {
     int (*open)(struct storage_calls *calls, const char *path, int flags);
@@ -35,29 +32,29 @@ struct storage_calls {
 extern struct storage_calls storage_calls_real;
 
 struct storage_options {
-    const char *folder; /* borrowed while the storage is open */
+    const char *folder; /* borrowed */
     uint64_t bytes;
     uint32_t lanes;
-    bool buffered;      /* uses the page cache, as without direct I/O */
-    bool no_ring;       /* does not use io_uring, as when the kernel refuses it */
+    bool buffered;      /* uses the page cache */
+    bool no_ring;       /* no io_uring */
     struct storage_calls *calls; /* for tests; NULL: the real calls */
 };
 
-/* Opens storage. The caller closes it with storage_close().
+/* The caller closes it with storage_close().
  * Errors: STATUS_IO with the folder (missing, not writable, full); STATUS_NO_MEMORY; STATUS_DEVICE
  * when no thread can be started. */
 MUST_CHECK enum status storage_open(const struct storage_options *options, struct storage **out,
                                     struct error *err);
 void storage_close(struct storage *storage); /* NULL does nothing */
 
-/* Returns the method of transfers: "direct, io_uring". Borrowed. */
+/* The method of transfers: "direct, io_uring". Borrowed. */
 const char *storage_text(const struct storage *storage);
 
-/* Returns a line for the user if the storage is slower than it could be, else NULL. Borrowed. */
+/* A line for the user if the storage is slower than it could be, else NULL. Borrowed. */
 const char *storage_note(const struct storage *storage);
 
-/* Read and write. Errors: STATUS_IO with folder and offset, STATUS_NO_MEMORY. The destination of a
- * failed read is undefined. */
+/* Errors: STATUS_IO with folder and offset, STATUS_NO_MEMORY. The destination of a failed read
+ * is undefined. */
 MUST_CHECK enum status storage_read(struct storage *storage, uint32_t lane, void *to,
                                     uint64_t offset, uint64_t bytes, struct error *err);
 MUST_CHECK enum status storage_write(struct storage *storage, uint32_t lane, const void *from,

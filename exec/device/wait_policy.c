@@ -1,8 +1,7 @@
 /*
- * Why sleeping: a run has more threads than cores, a team for each device's products and a thread
- * for each direction of its copies, and the machine may have other work. A team that spins at the
- * end of each loop then takes the core from the thread that it waits for. Measured, GPT-2 124M at B
- * 4, T 64, two threads on two cores (medians of 5 to 9 steps):
+ * Why sleeping: a run has more threads than cores, and a team that spins at the end of each loop
+ * takes the core from the thread that it waits for. Measured, GPT-2 124M at B 4, T 64, two threads
+ * on two cores (medians of 5 to 9 steps):
  *
  *                                  spinning     sleeping
  *     nothing else runs             1099 ms      1038 ms

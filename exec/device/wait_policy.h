@@ -4,9 +4,8 @@
 
 /*
  * Makes them sleep instead of spin, unless the user has chosen a policy (OMP_WAIT_POLICY,
- * GOMP_SPINCOUNT). OpenMP reads the environment when the program is loaded, so this call restarts
- * the program, once, with the same arguments; call it first in main. It returns when nothing is to
- * be done, or when the restart fails: a slower program is better than none.
+ * GOMP_SPINCOUNT). OpenMP reads the environment at load time, so this restarts the program once;
+ * call it first in main. It returns when nothing is to be done, or when the restart fails.
  */
 void wait_policy_passive(char **arguments);
 
