@@ -1,5 +1,5 @@
 /*
- * Tokens of a file or of a seed, by position. exec/files/data_images.c reads images.
+ * Tokens by position.
  *
  *     text     a token is a byte
  *     llmc     llm.c's .bin: 256 x int32, of which magic, version and token count are used, then
@@ -7,20 +7,16 @@
  *     nanogpt  nanoGPT's .bin: only tokens of 16 bits
  *     none     token i of sample s is drawn from (seed, s (T+1) + i)
  *
- * All numbers are little-endian. The file is mapped; opening scans it once to check that every token is in the
- * vocabulary (at some GB/s, and the pages are then in the cache). The tokens of a batch are probed before they are
- * accessed, so that a failing disk or a truncated file is an error of this job and not the end of the program. A
- * sample of a file is any T + 1 consecutive tokens. Its start is drawn from (seed, sample), so samples are drawn with
- * replacement and do not depend on earlier draws.
+ * All numbers are little-endian. Opening scans the mapped file once (some GB/s; the pages are then in the cache). A
+ * batch's tokens are probed before they are accessed, so that a failing disk or a truncated file is an error of this
+ * job only. A sample of a file is any T + 1 consecutive tokens, drawn with replacement by (seed, sample).
  *
- * Held-out samples of a file are not drawn: M of them begin at equal distances, so that an evaluation covers all the
- * data and always uses the same part. Random choices that remain (words to guess, or data without a file) are drawn
- * from a seed that all jobs share.
+ * Held-out samples of a file begin at equal distances: an evaluation covers all the data and always uses the same
+ * part. Other random choices use a seed that all jobs share.
  *
- * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place), with its place counted
- * over all samples. 80 % of the chosen tokens become the mask, 10 % a random token, and 10 % do not change. All are
- * labels. If no token of a minibatch is chosen, the one with the nearest draw is, so that there is always a loss.
- * Source: Devlin et al., arXiv 1810.04805, appendix A.1.
+ * Words to guess (bert). A token is chosen with probability 0.15, by a draw of (seed, place). 80 % of the chosen
+ * tokens become the mask, 10 % a random token, 10 % do not change; all are labels. If none is chosen, the one with the
+ * nearest draw is, so that there is always a loss. Source: Devlin et al., arXiv 1810.04805, appendix A.1.
  *
  * Sources: llm.c dev/data/data_common.py; nanoGPT data/openwebtext/prepare.py.
  */
@@ -39,35 +35,34 @@
 
 enum { LLMC_HEADER_BYTES = 256 * 4 };
 
-/* Keys of the kinds of draws, so that they differ for equal seeds. */
+/* Keys of the kinds of draws. */
 #define KEY_POSITION UINT64_C(0x706f736974696f6e)
 #define KEY_TOKEN UINT64_C(0x746f6b656e)
 #define KEY_MASK UINT64_C(0x6d61736b)
 #define KEY_KIND UINT64_C(0x6b696e64)
 #define KEY_WORD UINT64_C(0x776f7264)
 
-/* The seed of all held-out data, which jobs cannot have (JOB_SEED_MAX). */
+/* Jobs cannot have this seed (JOB_SEED_MAX). */
 #define HELD_OUT_SEED UINT64_C(0x68656c642d6f7574)
 static_assert(HELD_OUT_SEED > JOB_SEED_MAX, "no job's training is drawn from it");
 
-/* Share of tokens that are chosen; among these, draws up to which they are masked, and replaced. */
+/* Share of chosen tokens; draws up to which they are masked, and replaced. */
 static const double CHOSEN = 0.15, MASKED = 0.8, REPLACED = 0.9;
 
 struct data_source {
-    const char *name;            /* borrowed from the job; for messages */
+    const char *name;            /* borrowed; for messages */
     struct mapped_file file;     /* empty when the bytes are borrowed */
-    const unsigned char *tokens; /* in `file` or borrowed, the first that is used; NULL: drawn from
-                                    the seed */
+    const unsigned char *tokens; /* first token used, borrowed or in `file`; NULL: drawn from the seed */
     uint32_t token_bytes;
     uint64_t token_count;        /* 0 when drawn from the seed */
     uint64_t first_byte;         /* of the tokens, in the file */
-    uint64_t held_out_samples;   /* of all held-out minibatches; 0: it is for training */
+    uint64_t held_out_samples;   /* of all held-out minibatches; 0: training */
     uint64_t seed, microbatch, microbatches, sequence, vocabulary;
-    uint64_t sample_tokens;      /* tokens in a row that make a sample */
-    bool known;                  /* the tokens were looked through before */
-    bool masked;                 /* words are to be guessed */
-    uint64_t mask, words;        /* the token for a masked one; random ones are below `words` */
-    uint64_t first_type_row;     /* row of token type 0 in the embedding's tables */
+    uint64_t sample_tokens;
+    bool known;                  /* scanned before */
+    bool masked;
+    uint64_t mask, words;        /* mask token; random tokens are below `words` */
+    uint64_t first_type_row;     /* row of token type 0 */
     bool reads_images;
     struct data_images images;   /* then this is all */
 };
@@ -161,7 +156,7 @@ typedef enum status (*open_function)(struct data_source *source, const char *pat
 static const open_function open_functions[DATA_FORMAT_COUNT] = {
     [DATA_TEXT] = open_text, [DATA_LLMC] = open_llmc, [DATA_NANOGPT] = open_nanogpt};
 
-/* Checks tokens [first, first + count), at most CHUNK: returns true when one is too large. */
+/* Returns true when one of at most CHUNK tokens is too large. */
 enum { CHUNK = 1024 };
 CLONES static bool chunk_exceeds(const struct data_source *source, uint64_t first, uint64_t count)
 {
@@ -218,13 +213,12 @@ static void describe_text(struct data_source *source, const struct job *job)
     assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
 }
 
-/* Returns true when evaluations use a part of the training file. */
+/* Evaluations use a part of the training file. */
 static bool shares_file(const struct job *job)
 {
     return job->evaluation.every > 0 && !job->evaluation.data;
 }
 
-/* Keep the part of a shared file that this source is for. */
 static enum status select_part(struct data_source *source, const char *name, struct error *err)
 {
     uint64_t held_out = data_held_out(source->token_count);
@@ -243,7 +237,7 @@ static enum status select_part(struct data_source *source, const char *name, str
     return STATUS_OK;
 }
 
-/* `file` NULL: drawn from the seed. */
+/* `file` NULL: tokens are drawn from the seed. */
 static enum status open_text_data(struct data_source *source, const struct job *job,
                                   const char *name, const struct mapped_file *file,
                                   struct error *err)
@@ -257,7 +251,7 @@ static enum status open_text_data(struct data_source *source, const struct job *
     return status == STATUS_OK && shares_file(job) ? select_part(source, name, err) : status;
 }
 
-/* Takes `mapped` over, also on failure: `file` itself, or empty when the bytes are borrowed. */
+/* Takes `mapped` over, also on failure: `file`, or empty for borrowed bytes. */
 static enum status create(const struct job *job, const char *name, uint64_t held_out_samples, bool known,
                           const struct mapped_file *file, struct mapped_file mapped,
                           struct data_source **out, struct error *err)
@@ -362,7 +356,7 @@ uint64_t data_tokens(const struct data_source *source)
     return source->token_count;
 }
 
-/* Tokens of sample `sample`, counted over all minibatches. */
+/* Samples are counted over all minibatches. */
 static enum status read_sample(const struct data_source *source, uint64_t sample, int32_t *out,
                                struct error *err)
 {
@@ -387,7 +381,6 @@ static enum status read_sample(const struct data_source *source, uint64_t sample
     return status;
 }
 
-/* Returns the replacement of a chosen token. */
 static int32_t disguise(const struct data_source *source, uint64_t place, int32_t token)
 {
     double kind = random_unit(source->seed ^ KEY_KIND, place);
@@ -396,8 +389,7 @@ static int32_t disguise(const struct data_source *source, uint64_t place, int32_
     return (int32_t)random_below(source->seed ^ KEY_WORD, place, source->words);
 }
 
-/* (3, T) of one sample whose tokens are in the first row; `nearest`: the place in the minibatch that
- * is chosen in any case. */
+/* (3, T) of one sample, tokens in the first row; `nearest`: the place chosen in any case. */
 static void choose_words(const struct data_source *source, uint64_t sample, uint64_t nearest,
                          int32_t *out)
 {
@@ -413,7 +405,7 @@ static void choose_words(const struct data_source *source, uint64_t sample, uint
     }
 }
 
-/* Returns the place with the smallest draw in a microbatch, counted from the first place of all. */
+/* The place with the smallest draw in a microbatch, counted over all. */
 static uint64_t nearest_word(const struct data_source *source, uint64_t microbatch)
 {
     uint64_t count = source->microbatch * source->sequence, first = microbatch * count;

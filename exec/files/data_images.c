@@ -1,16 +1,12 @@
 /*
- * Labelled images, by number.
- *
  *     cifar10   records of 3073 bytes: a label, then 32 x 32 bytes of red, of green, of blue. Files of
- *               several batches may be joined into one: there is no header.
+ *               Several batches may be joined: there is no header.
  *     images    the same for any network: a label of 16 bits, little-endian, then for each channel its
  *               rows from the top, a byte for each pixel
  *     none      labels and pixels drawn from the seed
  *
- * An image of a file is drawn with replacement, by (seed, sample), as texts are. Opening checks
- * every label once. Pixels 0 to 255 become numbers from -1 to 1, as in the defaults of Hugging
- * Face's ViTImageProcessor (divided by 255, minus a mean of 0.5, divided by a deviation of 0.5).
- * Images are not flipped or cropped.
+ * Images are drawn with replacement by (seed, sample). Opening checks every label once. Pixels 0 to 255 become -1 to
+ * 1, as Hugging Face's ViTImageProcessor does by default. Images are not flipped or cropped.
  *
  * Source of the format: Krizhevsky, "The CIFAR-10 dataset", binary version.
  */
@@ -19,7 +15,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Keys of the kinds of draws, so that they differ for equal seeds. */
+/* Keys of the kinds of draws. */
 #define KEY_IMAGE UINT64_C(0x696d616765)
 #define KEY_LABEL UINT64_C(0x6c6162656c)
 #define KEY_PIXEL UINT64_C(0x706978656c)
@@ -51,7 +47,6 @@ static enum status check_records(const struct data_images *images, const struct 
     return STATUS_OK;
 }
 
-/* Keep the part of a shared file that this source is for. */
 static enum status select_part(struct data_images *images, const char *name, struct error *err)
 {
     uint64_t held_out = data_held_out(images->count), training = images->count - held_out;
@@ -94,7 +89,7 @@ static float value_of(unsigned char pixel)
     return (float)pixel / 127.5f - 1.0f;
 }
 
-/* Eight pixels a draw. */
+/* Draws eight pixels at a time. */
 static void draw_pixels(const struct data_images *images, uint64_t sample, float *out)
 {
     uint64_t draws = (images->pixels + 7) / 8, bits = 0;

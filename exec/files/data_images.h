@@ -1,5 +1,4 @@
-/* Labelled images from a file or a seed: the equivalent of exec/files/data.h for networks that read
- * images. */
+/* Labelled images: the equivalent of exec/files/data.h. */
 #ifndef SPILLWAY_EXEC_FILES_DATA_IMAGES_H
 #define SPILLWAY_EXEC_FILES_DATA_IMAGES_H
 
@@ -11,14 +10,13 @@
 
 enum { DATA_HELD_OUT_SHARE = 10 }; /* the last tenth of a file */
 
-/* Returns the held-out part of a file that serves both training and evaluation. */
+/* Returns the held-out part of a shared file. */
 static inline uint64_t data_held_out(uint64_t count)
 {
     return count / DATA_HELD_OUT_SHARE;
 }
 
-/* Returns the position of a sample among `places` possible ones: random, or for held-out samples at
- * equal distances. */
+/* Position of a sample among `places`: random, or for held-out samples at equal distances. */
 static inline uint64_t data_place(uint64_t seed, uint64_t sample, uint64_t places,
                                   uint64_t held_out_samples)
 {
@@ -29,18 +27,18 @@ static inline uint64_t data_place(uint64_t seed, uint64_t sample, uint64_t place
 
 struct data_images {
     const unsigned char *records; /* borrowed; NULL: random, from the seed */
-    uint64_t first, count;        /* the images used; 0, 0 if random */
-    uint64_t held_out_samples;    /* samples of all held-out minibatches; 0: for training */
+    uint64_t first, count;        /* 0, 0 if random */
+    uint64_t held_out_samples;    /* of all held-out minibatches; 0: for training */
     uint64_t label_bytes, pixels, classes;
     uint64_t seed, samples; /* of a minibatch */
-    const struct mapped_file *file; /* file of the records; NULL: memory that cannot change */
+    const struct mapped_file *file; /* NULL: memory that cannot change */
     const char *name;
 };
 
-/* Opens images. `file` NULL: random, from the seed. `shared`: the file serves training and
- * evaluation, and held_out_samples tells which of them this is.
- * Errors: STATUS_BAD_INPUT when the length is not a whole number of images, when there is no image,
- * and for a label that is not below the number of classes. */
+/* `file` NULL: random, from the seed. `shared`: the file serves training and evaluation;
+ * held_out_samples tells which this is.
+ * Errors: STATUS_BAD_INPUT when the length is not a positive whole number of images, and for a
+ * label out of range. */
 MUST_CHECK enum status data_images_open(const struct job *job, const char *name,
                                         const struct mapped_file *file, bool shared,
                                         uint64_t held_out_samples, struct data_images *out,

@@ -1,4 +1,3 @@
-/* Reading files through memory: the kernel's cache is the buffer, nothing is copied. */
 #include "exec/files/mapped_file.h"
 
 #include <errno.h>
@@ -13,14 +12,14 @@
 
 enum status mapped_file_open(const char *path, struct mapped_file *out, struct error *err)
 {
-    /* without waiting: a pipe, which is refused below, may have no writer */
+    /* a pipe, refused below, may have no writer */
     int descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) return error_input(err, "cannot open '%s'", path);
     struct stat about;
     enum status status = outputs_read(path, err);
     void *data = NULL;
     if (status != STATUS_OK) {
-        /* the file is an output as well */
+        /* an output is opened as well */
     } else if (fstat(descriptor, &about) != 0) {
         status = error_io(err, "cannot read '%s'", path);
     } else if (!S_ISREG(about.st_mode)) {

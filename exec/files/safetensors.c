@@ -1,20 +1,13 @@
 /*
- * Reading and writing safetensors files.
- *
- * jansson parses the header and refuses duplicate names. Each entry is then checked by itself
- * (names of keys, types, the product of the shape times the type's size against the range). All
- * entries are checked together: sorted by offset, the first must begin at 0, each must begin at the
- * end of the previous one, and the last must end at the end of the file. After that a tensor's
+ * jansson refuses duplicate names. Each entry is checked by itself (keys, type, shape times type's size against the
+ * range), then all together: sorted by offset, they must cover the file from 0 to its end. After that a tensor's
  * pointer and length can be trusted.
  *
- * A JSON object is a hash table, so a second one, of integers, serves as the index from names to
- * tensors.
+ * A second JSON object, of integers, is the index from names to tensors.
  *
- * 16-bit types: BF16 is the upper half of a float. F16 has five bits of exponent, so sign, exponent
- * and mantissa are shifted to their places and the exponent gets the difference of the two biases.
- * An F16's subnormal numbers are normal as floats: with an exponent of 2^-14 the mantissa counts in
- * the right unit, and 2^-14 is subtracted again. No intermediate float is subnormal, since a thread
- * may treat subnormal floats as zero.
+ * 16-bit types: BF16 is the upper half of a float. F16's sign, exponent and mantissa are shifted to their places. Its
+ * subnormal numbers get an exponent of 2^-14, which is subtracted again: no intermediate float is subnormal, since a
+ * thread may treat those as zero.
  */
 #include "exec/files/safetensors.h"
 
@@ -41,7 +34,7 @@ struct safetensors {
     size_t count;
 };
 
-/* Bytes of the format's types; unknown ones are refused, since their ranges could not be checked. */
+/* Unknown types are refused: their ranges could not be checked. */
 static const struct type {
     const char *name;
     uint32_t type, bytes;
@@ -55,7 +48,6 @@ static const struct type {
 
 /* --- one entry -------------------------------------------------------------------------------- */
 
-/* The subject of a message: the file and one of its tensors. */
 struct safetensors_place {
     const char *file, *tensor;
 };
@@ -93,8 +85,7 @@ static enum status parse_shape(struct safetensors_place place, const json_t *sha
     return STATUS_OK;
 }
 
-/* Parses the range of the data and checks it against the size by type and shape, and against the
- * file. */
+/* Checks the range against the size by type and shape, and against the file. */
 static enum status parse_range(struct safetensors_place place, const json_t *range, uint32_t element_bytes,
                                uint64_t data_bytes, struct safetensors_tensor *tensor,
                                struct error *err)
@@ -155,7 +146,6 @@ static int by_offset(const void *a, const void *b)
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-/* Sorted, the tensors follow each other from the first byte to the last. */
 static enum status check_cover(const char *name, const struct safetensors *file,
                                uint64_t data_bytes, struct error *err)
 {
@@ -234,7 +224,7 @@ static enum status parse_entries(const char *name, struct safetensors *file, uin
     return check_cover(name, file, data_bytes, err);
 }
 
-/* `data` holds the whole file, or, when `data_bytes` is less than `file_bytes`, its head. */
+/* `data` is the whole file, or its head when data_bytes < file_bytes. */
 static enum status parse(const char *name, const unsigned char *data, uint64_t data_bytes,
                          uint64_t file_bytes, struct safetensors *file, struct error *err)
 {
@@ -268,7 +258,7 @@ static enum status parse(const char *name, const unsigned char *data, uint64_t d
     return status;
 }
 
-/* Takes `mapped` over (may be empty), also on failure. */
+/* Takes `mapped` (may be empty) over, also on failure. */
 static enum status create(const char *name, const void *data, uint64_t bytes, uint64_t file_bytes,
                           struct mapped_file *mapped, struct safetensors **out, struct error *err)
 {
@@ -412,7 +402,7 @@ static const struct type *type_named(const char *name)
     return NULL;
 }
 
-/* Writes the header into `json`; sets bytes of tensors, and offsets relative to the data. */
+/* Sets bytes of tensors, and offsets relative to the data. */
 static void write_header(struct json_out *json, struct safetensors_tensor *tensors, size_t count,
                          const struct safetensors_pair *metadata, size_t metadata_count)
 {

@@ -6,8 +6,8 @@
  *               "__metadata__": {"key": "value"}}, padded with spaces
  *     data      the tensors, row-major, little-endian, without gaps; offsets count from here
  *
- * Input is treated as hostile: every range is checked against the file, every product of shapes for
- * overflow, and the tensors must cover the data exactly, without overlaps or holes.
+ * Input is hostile: every range is checked against the file, every product of shapes for overflow,
+ * and the tensors must cover the data exactly.
  * Source: huggingface/safetensors, README, "Format".
  */
 #ifndef SPILLWAY_EXEC_FILES_SAFETENSORS_H
@@ -23,20 +23,19 @@ enum safetensors_type { SAFETENSORS_F32, SAFETENSORS_F16, SAFETENSORS_BF16, SAFE
 
 enum {
     SAFETENSORS_HEADER_MAX = 100 * 1000 * 1000, /* the format's own limit */
-    SAFETENSORS_RANK_MAX = 8                    /* networks have 4 at most */
+    SAFETENSORS_RANK_MAX = 8                    /* networks need 4 */
 };
 
 struct safetensors_tensor {
     const char *name;
     uint32_t type;             /* enum safetensors_type */
-    const char *type_name;     /* the format's name, such as "U32"; NULL, when writing, means
-                                  "F32" */
+    const char *type_name;     /* such as "U32"; NULL, when writing: "F32" */
     uint32_t rank;
     uint64_t shape[SAFETENSORS_RANK_MAX];
     uint64_t elements;         /* product of shape */
     const unsigned char *data; /* not aligned; NULL after safetensors_parse_head() */
     uint64_t bytes;
-    uint64_t offset;           /* offset of the data from the beginning of the file */
+    uint64_t offset;           /* from the beginning of the file */
 };
 
 struct safetensors_pair {
@@ -45,18 +44,18 @@ struct safetensors_pair {
 
 struct safetensors; /* opaque */
 
-/* Maps a file and checks it. The caller closes it with safetensors_close(). Errors: STATUS_IO, STATUS_BAD_INPUT
- * ("name: fault"). */
+/* The caller closes it with safetensors_close(). Errors: STATUS_IO, STATUS_NO_MEMORY,
+ * STATUS_BAD_INPUT ("name: fault"). */
 MUST_CHECK enum status safetensors_open(const char *path, struct safetensors **out,
                                         struct error *err);
 
-/* Parses a file in memory, which is borrowed; `name` stands for the file name in messages. */
+/* A file in memory, borrowed; `name` is for messages. */
 MUST_CHECK enum status safetensors_parse(const char *name, const void *data, uint64_t bytes,
                                          struct safetensors **out, struct error *err);
 
-/* Parses only the file's first bytes: its length (8 bytes) and its header. safetensors_head_bytes()
- * computes their number from the first 8 bytes; it returns false when the number exceeds
- * `file_bytes` or the format's limit. The tensors have no data then. */
+/* Parses only length (8 bytes) and header; tensors have no data then. safetensors_head_bytes()
+ * computes their size from the first 8 bytes, or returns false when it exceeds `file_bytes` or
+ * the format's limit. */
 enum { SAFETENSORS_LENGTH_BYTES = 8 };
 bool safetensors_head_bytes(const void *first, uint64_t file_bytes, uint64_t *out);
 MUST_CHECK enum status safetensors_parse_head(const char *name, const void *head,
@@ -64,28 +63,29 @@ MUST_CHECK enum status safetensors_parse_head(const char *name, const void *head
                                               struct safetensors **out, struct error *err);
 void safetensors_close(struct safetensors *file); /* NULL does nothing */
 
-/* Returns a value of the metadata; NULL when it does not exist. Borrowed from `file`. */
+/* NULL when it does not exist. Borrowed from `file`. */
 const char *safetensors_metadata(const struct safetensors *file, const char *key);
 
-/* Return tensors in the order of their data; borrowed from `file`. */
+/* Tensors have the order of their data; they are borrowed. */
 size_t safetensors_count(const struct safetensors *file);
 const struct safetensors_tensor *safetensors_at(const struct safetensors *file, size_t index);
 
-/* Finds a tensor by name; NULL when there is none. Cost: a hash lookup. */
+/* NULL when there is none. Cost: a hash lookup. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file,
                                                   const char *name);
 
-/* Converts an F32, F16 or BF16 tensor to floats. Returns false when a number is not finite. */
+/* Converts F32, F16 or BF16. False: a number is not finite. */
 bool safetensors_floats(const struct safetensors_tensor *tensor, float *out);
 
-/* Writes F32 tensors in this order, with {"format": "pt"} as metadata. Reads name, rank, shape and data of each
- * tensor, and sets offset and bytes. Atomic. Errors: STATUS_IO. */
+/* Writes F32 tensors in this order, with {"format": "pt"} as metadata, from name, rank, shape
+ * and data of each; sets offset and bytes. Atomic. Errors: STATUS_IO, STATUS_NO_MEMORY. */
 MUST_CHECK enum status safetensors_write(const char *path,
                                          struct safetensors_tensor *tensors, size_t count,
                                          struct error *err);
 
-/* Makes the part of such a file before the data, for any types and metadata: length, header and padding. Reads name,
- * type_name, rank and shape of each tensor, and sets `offset` and `bytes`. The caller frees *out with free(). */
+/* Makes length, header and padding, for any types and metadata, from name, type_name, rank and
+ * shape of each tensor; sets `offset` and `bytes`. The caller frees *out with free().
+ * Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status safetensors_head(struct safetensors_tensor *tensors, size_t count,
                                         const struct safetensors_pair *metadata,
                                         size_t metadata_count, char **out, size_t *length,

@@ -1,13 +1,9 @@
 /*
- * A job's weights between its state blobs and a safetensors file, and their fingerprint.
+ * The shards' tensors in order are the network's, so files and fingerprints do not depend on the cut. Names and shapes
+ * come from network_layer_tensors(), positions from the tables of models/job/memory.h, in the same order.
  *
- * The tensors of all shards in order are the tensors of the network in order, for every cut, so files and
- * fingerprints do not depend on the cut. Names and shapes come from network_layer_tensors(), positions from the
- * tables of models/job/memory.h; both list a layer's tensors in the same order.
- *
- * The fingerprint uses the bits of the numbers, not their values: runs are compared bit by bit. It has eight lanes.
- * Each is multiplied by an odd number after a word is mixed in, so a change of one word always changes its lane. It
- * takes 0.02 s for the 0.5 GB of GPT-2.
+ * The fingerprint uses bits, not values. Each of its eight lanes is multiplied by an odd number after a word is mixed
+ * in, so a change of one word always changes its lane. It takes 0.02 s for the 0.5 GB of GPT-2.
  */
 #include "exec/files/weights.h"
 
@@ -24,7 +20,7 @@
 
 /* --- walking over tensors --------------------------------------------------------------------- */
 
-/* Returns a tensor in a part of a blob; NULL when the part does not store it. */
+/* NULL when the part does not store the tensor. */
 static void *in_part(const struct weights_walk *walk, enum state_part part)
 {
     const struct state_tables *const tables = &walk->tables[walk->shard];
@@ -106,8 +102,8 @@ static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SH
 
 enum { OTHER_NAME_BYTES = 128 };
 
-/* Writes a tensor's name in a file of the network without its head, or with one; "" if both are equal. gpt2's files
- * on the hub have no head, the files of other families do. */
+/* A tensor's name in a file of the network without its head, or with one; "" if equal. gpt2's files on the hub have
+ * no head, those of other families do. */
 static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_BYTES])
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {
@@ -121,8 +117,7 @@ static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_
         snprintf(other, OTHER_NAME_BYTES, "%s", name + length);
 }
 
-/* Finds a tensor by its name, or by its name in BERT's first checkpoints, whose norms have gamma and beta. NULL when
- * there is neither. */
+/* Also finds names of BERT's first checkpoints, whose norms have gamma and beta. */
 static const struct safetensors_tensor *find(const struct safetensors *file, const char *name)
 {
     static const char *const old[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},
@@ -138,7 +133,6 @@ static const struct safetensors_tensor *find(const struct safetensors *file, con
     return tensor;
 }
 
-/* Finds the tensor of the file that fills a tensor of the network. */
 static enum status find_tensor(const char *path, uint32_t family, const struct safetensors *file,
                                const struct tensor_spec *spec, const struct safetensors_tensor **out, struct error *err)
 {
