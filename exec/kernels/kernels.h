@@ -1,12 +1,10 @@
 /*
- * The kernels of a back end, as a table; the host's kernels are the reference for all others.
+ * The kernels of a back end; the host's are the reference for all others.
  *
- * Letters as in models/kernel/work.h. Matrices are row-major, fp32. The order of sums depends only on shapes, not on
- * the number of threads or on addresses, so equal calls give equal bits. Elementwise kernels treat their tail exactly
- * like their body.
+ * Letters as in models/kernel/work.h. Matrices are row-major, fp32. The order of sums depends only on shapes, so equal
+ * calls give equal bits. Elementwise kernels treat their tail exactly like their body.
  *
- * A back end may leave the kernels of some families NULL; their networks are then refused before a run begins
- * (unit_missing_kernel()).
+ * NULL kernels: networks that need them are refused before a run begins (unit_missing_kernel()).
  */
 #ifndef SPILLWAY_EXEC_KERNELS_KERNELS_H
 #define SPILLWAY_EXEC_KERNELS_KERNELS_H
@@ -19,11 +17,10 @@
 #include "exec/kernels/kernels_step.h"
 #include "models/job/job.h"
 
-/* Outputs to which linear_weight() adds instead of overwriting them. */
+/* Outputs that linear_weight() adds to. */
 enum { KERNEL_LINEAR_ADD_WEIGHT = 1, KERNEL_LINEAR_ADD_BIAS = 2 };
 
-/* The rows of some logits: `count` of the B T rows, starting at `first`, of part `part` of a minibatch in `parts`
- * equal parts. */
+/* Rows of logits: `count` of the B T rows from `first` on, of part `part` of a minibatch in `parts` equal parts. */
 struct kernel_loss_rows {
     int64_t first, count;
     uint32_t part, parts;
@@ -37,8 +34,7 @@ struct kernels {
     /* Waits for all calls so far. NULL: a call returns when it is done. */
     void (*finish)(const struct kernels *kernels);
 
-    /* y(m,n) = x(m,k) w + bias(n); w is stored (k,n) when w_in_out, as GPT-2's Conv1D does, else
-     * (n,k). bias may be NULL. */
+    /* y(m,n) = x(m,k) w + bias(n); w is stored (k,n) when w_in_out, else (n,k). bias may be NULL. */
     void (*linear_forward)(const struct kernels *kernels, float *y, const float *x, const float *w,
                            const float *bias, int64_t m, int64_t n, int64_t k, bool w_in_out);
     /* dx(m,k) = dy(m,n) w^T; accumulate adds to dx */
@@ -50,15 +46,13 @@ struct kernels {
                           const float *x, int64_t m, int64_t n, int64_t k, bool w_in_out,
                           uint32_t add);
 
-    /* x(R,C) = table[token] + positions[t]. `rows` holds rows [first_row, first_row + row_count) of the (V + P) rows
-     * of table and positions; other rows contribute nothing in this call. The call that has row 0 sets x, later calls
-     * add to it. */
+    /* x(R,C) = table[token] + positions[t]. `rows` holds rows [first_row, first_row + row_count) of the (V + P)
+     * rows of table and positions. The call that has row 0 sets x, later calls add to it. */
     void (*embed_forward)(const struct kernels *kernels, float *x, const float *rows,
                           const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                           int64_t c, int64_t v, int64_t first_row, int64_t row_count);
-    /* Makes one optimizer step on a range of rows: gradient = head (may be NULL; only rows of the token table, from
-     * first_row on) + scattered dx. Each row's terms are added in token order; the row of rows->padded takes no
-     * terms. `rows` starts at first_row. */
+    /* One optimizer step on a range of rows, which starts at first_row: gradient = head (may be NULL; only rows of
+     * the token table) + scattered dx, added in token order; the row of rows->padded takes no terms. */
     void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
@@ -79,9 +73,9 @@ struct kernels {
     /* see exec/kernels/kernels_attention.h */
     void (*attention_forward)(const struct kernels *kernels, const struct kernel_attention *attention);
     void (*attention_backward)(const struct kernels *kernels, const struct kernel_attention *attention);
-    /* Prepares attention of a shape, whose pointers are ignored, before a run: no resources are allocated later, and
-     * the implementation does not change. `by`, up to `size` bytes, names the implementation, "cuDNN 9.19.0". Returns
-     * false when a faster one exists; `by` then says why it is not used. NULL: there is only one implementation. */
+    /* Prepares attention of a shape (pointers ignored) before a run: no resources are allocated later, and the
+     * implementation does not change. `by`, up to `size` bytes, names it. False: a faster one exists; `by` then
+     * says why it is not used. NULL: there is only one. */
     bool (*prepare_attention)(const struct kernels *kernels, const struct kernel_attention *shape, char *by,
                               size_t size);
 
@@ -94,21 +88,21 @@ struct kernels {
     void (*residual)(const struct kernels *kernels, float *z, const float *x, const float *y,
                      int64_t n);
 
-    /* Replaces logits(rows.count,V) by their gradient of the mean loss over the R rows of a part, divided by the
-     * number of parts. Adds these rows' share of that loss to *loss, which the first rows of part 0 set. */
+    /* Replaces logits(rows.count,V) by the gradient of the mean loss over a part's R rows, divided by the number of
+     * parts. Adds these rows' share to *loss, which the first rows of part 0 set. */
     void (*loss)(const struct kernels *kernels, double *loss, float *logits, const int32_t *tokens,
                  int64_t token_stride, int64_t b, int64_t t, int64_t v, struct kernel_loss_rows rows);
 
-    /* Makes one step over n parameters of one tensor; `step` counts from 1. */
+    /* `step` counts from 1. */
     void (*update)(const struct kernels *kernels, const struct kernel_parameters *parameters,
                    const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,
                    uint64_t step);
 
     /* --- weights in bf16 ------------------------------------------------------------------ */
 
-    /* Rounds to nearest, ties to even. */
+    /* to nearest, ties to even */
     void (*round)(const struct kernels *kernels, bf16 *out, const float *x, int64_t n);
-    /* As the linear layers above, with both operands of the product in bf16; accumulation and result are fp32. */
+    /* Both operands of the product are bf16; accumulation and result are fp32. */
     void (*linear_forward_bf16)(const struct kernels *kernels, float *y, const bf16 *x,
                                 const bf16 *w, const float *bias, int64_t m, int64_t n, int64_t k,
                                 bool w_in_out);
@@ -125,15 +119,14 @@ struct kernels {
 
     /* --- clipping, only by the host's processor ------------------------------------------- */
 
-    /* Computes the whole gradient that embed_update would apply: rows [0, row_count); `padded` as in
-     * kernel_parameters. */
+    /* The gradient that embed_update would apply, for rows [0, row_count). */
     void (*embed_gradient)(const struct kernels *kernels, float *gradient,
                            const float *head_gradient, const float *dx, const int32_t *tokens,
                            int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
                            int64_t row_count, int64_t padded, float *scratch);
-    /* Returns the sum of the squares of n numbers, in an order that depends only on n. */
+    /* Sum of squares, in an order that depends only on n. */
     double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
-    /* As update, with g multiplied by `scale`. */
+    /* g is multiplied by `scale` */
     void (*update_scaled)(const struct kernels *kernels,
                           const struct kernel_parameters *parameters, const float *g, int64_t n,
                           const struct job_optimizer *optimizer, bool decays, uint64_t step,
@@ -141,7 +134,7 @@ struct kernels {
 
     /* --- llama ---------------------------------------------------------------------------- */
 
-    /* As norm_forward, without a mean and a bias: stats(R) = 1/rms. */
+    /* without mean and bias: stats(R) = 1/rms */
     void (*rms_norm_forward)(const struct kernels *kernels, float *out, float *sum, float *stats,
                              const float *x, const float *y, const float *w, int64_t r, int64_t c,
                              float epsilon);
@@ -149,8 +142,7 @@ struct kernels {
                               const float *dout, const float *x, const float *stats,
                               const float *w, const float *added, int64_t r, int64_t c);
 
-    /* Rotates q(B,T,H D) and k(B,T,K D) in place by positions (models/network/network.h, struct network_rope);
-     * `back`: by the opposite angles, for gradients. D is even. */
+    /* Rotates q(B,T,H D) and k(B,T,K D) in place (struct network_rope); `back`: by opposite angles. D is even. */
     void (*rope)(const struct kernels *kernels, float *q, float *k, int64_t b, int64_t t,
                  int64_t h, int64_t kv, int64_t d, const struct network_rope *rope, bool back);
 
@@ -163,8 +155,8 @@ struct kernels {
 
     /* --- bert, vit ------------------------------------------------------------------------ */
 
-    /* As loss, with the mean over the rows whose label is not negative; the gradient of other rows is 0. labels(B,T),
-     * label_stride apart. The loss is 0 if no row has a label. */
+    /* As loss, over rows whose label is not negative; other gradients are 0. labels(B,T), label_stride apart. The
+     * loss is 0 if no row has a label. */
     void (*loss_labels)(const struct kernels *kernels, double *loss, float *logits,
                         const int32_t *labels, int64_t label_stride, int64_t b, int64_t t,
                         int64_t v, struct kernel_loss_rows rows);
@@ -179,7 +171,7 @@ struct kernels {
     void (*join_forward)(const struct kernels *kernels, float *x, const float *patches,
                          const float *class_token, const float *positions, int64_t b, int64_t t,
                          int64_t c);
-    /* Computes the gradients of all three from dx(B,T,C). */
+    /* gradients of all three from dx(B,T,C) */
     void (*join_backward)(const struct kernels *kernels, float *dpatches, float *dclass_token,
                           float *dpositions, const float *dx, int64_t b, int64_t t, int64_t c);
     /* out(B,C) = the first token of each sample of x(B,T,C) */
@@ -195,19 +187,17 @@ static inline void kernels_finish(const struct kernels *kernels)
     if (kernels->finish) kernels->finish(kernels);
 }
 
-/* Creates the host's kernels for one compute stream with `threads` threads. The caller frees them with
- * kernels_host_destroy().
- * Errors: STATUS_DEVICE when the matrix library fails its self-test. */
+/* Makes kernels for one compute stream. The caller frees them with kernels_host_destroy(). Errors: STATUS_DEVICE when
+ * the matrix library fails its self-test. */
 MUST_CHECK enum status kernels_host_create(uint32_t threads, struct kernels **out,
                                            struct error *err);
 void kernels_host_destroy(struct kernels *kernels);
 
-/* Must be called once on the thread that runs the kernels: sets its OpenMP team, and makes the thread and its team
- * flush subnormal numbers to zero. */
+/* Called once on the thread that runs the kernels: sets its OpenMP team, which flushes subnormal numbers to zero. */
 void kernels_host_attach(const struct kernels *kernels);
 
-/* Returns "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3" for the kernels created last,
- * followed by a warning when that is slow for the machine. Borrowed by the calling thread until its next call. */
+/* "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3" for the kernels created last, with a
+ * warning when that is slow. Borrowed by the calling thread until its next call. */
 const char *kernels_host_text(void);
 
 #endif

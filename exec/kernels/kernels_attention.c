@@ -1,34 +1,31 @@
 /*
  * Attention of each head over tiles of 64 queries, forward and backward.
  *
- * Letters: q, k, v rows of D numbers for each of T tokens, placed as in exec/kernels/kernels_attention.h. The product
- * routine accepts rows at any distance, so nothing is permuted or copied.
+ * Letters: q, k, v rows of D numbers for each of T tokens. The product accepts rows at any distance, so nothing is
+ * permuted or copied.
  *
  *     s(i,j) = q(i) . k(j) / sqrt(D);  p = softmax over j (causal: j <= i);  out(i) = sum p(i,j) v(j)
  *
- * A tile of 64 queries meets only the keys that its last query may see, so causal attention does
- * half of the products (plus half a tile's overhang, whose weights are set to zero):
+ * A tile meets only the keys that its last query may see, so causal attention does half of the products (the
+ * overhang's weights are zero):
  *
  *         keys ->              forward:    S = Q K^T, E = exp(S - largest), O = (E V) / sum of E
  *       [#       ]  tile 0     backward:   S again, P = exp(S - lse),
  *       [##      ]  tile 1                 dP = dO V^T, dS = P (dP - dO . O),
  *       [###     ]  tile 2                 dQ = dS K, dK += dS^T Q, dV += P^T dO
  *
- * Only the log of the sum of exponentials (lse) is kept instead of the T x T weights: forward memory is O(T), and
- * backward recomputes each tile's weights with one product. In backward, tiles go from the last to the first: the
- * last meets all keys, so it writes dK and dV and the others add, and no buffer must be cleared first.
+ * Only the log of the sum of exponentials (lse) is kept: forward memory is O(T), and backward recomputes each tile's
+ * weights. There the last tile goes first: it meets all keys, so it writes dK and dV and the others add.
  *
- * Heads that share keys and values (grouped-query attention, Ainslie et al., arXiv 2305.13245) are treated like other
- * heads in the forward pass. In the backward pass their dK and dV are sums over the group, so a group's heads go one
- * after the other, the first writing and the others adding.
+ * In grouped-query attention (Ainslie et al., arXiv 2305.13245) dK and dV are sums over the group, so a group's heads
+ * go one after the other in the backward pass.
  *
- * Threads share out the B*H heads (backward: groups); inside that loop each product runs on one thread. One thread
- * computes a whole head, so the number of threads changes no bit. A tile's two matrices (64 x T) are the scratch of a
- * thread: 0.5 MiB at T = 1024, in its second-level cache.
+ * Threads share out the B*H heads (backward: groups). One thread computes a whole head, so the number of threads
+ * changes no bit. A tile's two matrices (64 x T) are a thread's scratch: 0.5 MiB at T = 1024, in its second-level
+ * cache.
  *
- * In a bf16 job the operands and results of products are rounded to bf16 (models/kernel/precision.h). The processor
- * multiplies fp32, so q, k, v and dO are copied, rounded, into the scratch, in rows without gaps; E, P, dS and the
- * results are rounded in place.
+ * In a bf16 job q, k, v and dO are copied, rounded, into the scratch without gaps; E, P, dS and the results are
+ * rounded in place.
  *
  * FLOPs, causal: forward 2 T^2 D, backward 5 T^2 D per head. Measured for GPT-2 124M at B 1, T 1024
  * (two threads of a Zen 4 whose products reach 230 GFLOP/s), one layer in ms and counting these
@@ -48,7 +45,7 @@
 
 enum { TILE = MEMORY_ATTENTION_TILE };
 
-/* Common sizes of all heads of a call; row distances are in floats. */
+/* Row distances are in floats. */
 struct shape {
     int64_t b, t, h, kv, d;
     int64_t row_q, row_kv, row_out;
@@ -63,13 +60,13 @@ struct kernels_attention_head {
     float scale;
 };
 
-/* Returns the start of a head's rows, among H or K heads that are adjacent in a row. */
+/* Finds a head among H or K adjacent ones. */
 static int64_t place(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
 {
     return sample * shape->t * row + index * shape->d;
 }
 
-/* Returns the position of the keys and values that head `index` uses. */
+/* Finds the keys and values that head `index` uses. */
 static int64_t place_kv(const struct shape *shape, int64_t row, int64_t sample, int64_t index)
 {
     return place(shape, row, sample, index / (shape->h / shape->kv));
@@ -86,7 +83,7 @@ static struct kernels_attention_head head_of(const struct shape *shape, const st
                                            .scale = (float)(1.0 / sqrt((double)shape->d))};
 }
 
-/* Computes scores of queries [first, first + rows) with keys [0, keys): s(rows, keys). */
+/* Writes s(rows, keys) of queries [first, first + rows) and keys [0, keys). */
 static void head_scores(const struct kernels_attention_head *head, float *s, int64_t first, int64_t rows,
                         int64_t keys)
 {
@@ -110,8 +107,8 @@ static int64_t head_keys(const struct kernels_attention_head *head, int64_t firs
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-/* Replaces scores s(rows, keys) by exp(score - largest of the row); inverse[i] is the factor that makes row i a
- * softmax. Row i sees its first `seen + i` keys, at most all of them. */
+/* Replaces s(rows, keys) by exp(score - largest of the row); inverse[i] makes row i a softmax. Row i sees its first
+ * `seen + i` keys. */
 CLONES static void softmax_rows(float *restrict s, float *restrict lse, float *restrict inverse,
                                 int64_t rows, int64_t keys, int64_t seen)
 {
@@ -174,7 +171,7 @@ CLONES static void row_products(float *restrict delta, const float *dout, const 
     }
 }
 
-/* Numbers in fp32 become numbers that bf16 has. */
+/* Rounds to bf16, kept in fp32. */
 CLONES static void round_rows(float *x, int64_t rows, int64_t columns, int64_t stride)
 {
     for (int64_t i = 0; i < rows; i++)
@@ -287,8 +284,8 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
 /* --- drivers ---------------------------------------------------------------------------------- */
 
 /*
- * Returns the threads for the heads, each with its own lane of the scratch. With fewer heads than threads the team is
- * kept whole: in a team of one, a product would start a team itself.
+ * Each thread has its own lane of the scratch. With fewer heads than threads the team is kept whole: in a team of one,
+ * a product would start a team itself.
  */
 static int lane_threads(const struct kernels *kernels)
 {
@@ -300,7 +297,7 @@ static float *lane_scratch(float *scratch, int64_t lane, int64_t t)
     return scratch + lane * 2 * host_min(t, TILE) * t;
 }
 
-/* Rounds rows of `width` numbers into consecutive memory. Returns the address after them. */
+/* Rounds rows into consecutive memory; returns the address after them. */
 static float *round_array(const struct kernels *kernels, float *to, const float **from,
                           int64_t rows, int64_t width, int64_t stride)
 {
@@ -311,8 +308,7 @@ static float *round_array(const struct kernels *kernels, float *to, const float 
     return to + rows * width;
 }
 
-/* Prepares a call for the loops over heads: rounds the operands of products if the job does, and sets scratch to the
- * rest, for the tiles. */
+/* Rounds operands if the job does, and leaves the rest of the scratch for the tiles. */
 static struct kernel_attention prepared(const struct kernels *kernels, const struct kernel_attention *attention,
                                         struct shape *shape)
 {

@@ -1,18 +1,15 @@
 /*
- * Linear layers with bf16 weights, as a GPU's matrix units compute them: both operands are bf16, each product of two
- * numbers is exact in fp32, and sums are in fp32.
+ * Linear layers with bf16 weights, as a GPU computes them: operands are bf16, products exact in fp32, sums in fp32.
  *
- * The host's processor multiplies fp32 (most processors have no bf16, and some that have it are slower with it than
- * with fp32). Operands are therefore widened again, which changes no bit of them. They are widened by tiles into
- * memory of fixed size that stays in the cache:
+ * The processor multiplies fp32 (some with bf16 are slower with it). Operands are widened by tiles into memory that
+ * stays in the cache:
  *
  *     for each column tile of the result, for each part of the inner dimension:
  *         widen that tile of B                  DEPTH x SIDE
  *         for each row tile: widen A's tile     SIDE x DEPTH; then C(tile) += A(tile) B(tile)
  *
- * A is widened once for each column tile: one number moved for 2 SIDE FLOPs. Tiles depend only on the shape, so equal
- * calls give equal bits here as elsewhere. An fp32 product of the same operands has another order of sums, because
- * the inner dimension is cut.
+ * A is widened once for each column tile: one number moved for 2 SIDE FLOPs. Tiles depend only on the shape. An fp32
+ * product has another order of sums, because the inner dimension is cut here.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -21,7 +18,7 @@
 enum { SIDE = 1024, DEPTH = 1024 };
 static_assert(SIDE * DEPTH <= HOST_WIDENED, "a tile fits");
 
-/* A matrix in bf16, row by row. */
+/* A matrix row by row. */
 struct operand {
     const bf16 *x;
     int64_t columns;
@@ -49,7 +46,7 @@ CLONES static void widen_row(float *restrict out, const bf16 *restrict x, int64_
 
 /* --- products --------------------------------------------------------------------------------- */
 
-/* Widens rows and columns of op(X) from (row, column) on, in their stored order, without gaps between rows. */
+/* Widens a part of op(X) in stored order, without gaps. */
 static void widen_tile(const struct kernels *kernels, float *out, const struct operand *x,
                        int64_t row, int64_t column, int64_t rows, int64_t columns)
 {

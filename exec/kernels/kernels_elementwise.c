@@ -8,11 +8,10 @@
  * one exponential (kernels_math.h).
  *
  * Leaves work on whole chunks of 64 numbers, copied to the stack and back, so x and y may be the
- * same array. A tail is padded with zeros and goes through the same code, so a number's result does
- * not depend on its position in the array.
+ * same array. A padded tail goes through the same code: a result does not depend on its position.
  *
  * Cost: 8 bytes per number forward, 12 backward. In cache, two threads of a Zen 4 take 0.25 ns per
- * number forward and 0.30 backward; arithmetic and memory are about even.
+ * number forward and 0.30 backward.
  */
 #include "exec/kernels/kernels_host.h"
 

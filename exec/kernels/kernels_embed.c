@@ -1,23 +1,22 @@
 /*
  * The embedding: gathering rows of the token and position tables, and updating those tables.
  *
- * Forward. x(r) = table[token(r)] + positions[t(r)]. A slice of the tables adds its part, and the slice with row 0
- * comes first: it writes 0 + its contribution, the others add theirs. Tokens come before positions, so the sum is ((0
- * + token) + position) for every cut of the tables, equal to the last bit.
+ * Forward. x(r) = table[token(r)] + positions[t(r)]. A slice of the tables adds its part; the slice with row 0 comes
+ * first and writes 0 + its part. Tokens come before positions, so the sum is ((0 + token) + position) for every cut,
+ * to the last bit.
  *
- * Update. A row's gradient is the tied head's (if any) plus dx of every occurrence of the row's token, in the order
- * of the tokens. It never exists as a table. Rows are swept in order. Most rows have no token in the batch and step
- * directly from the head's gradient; for the others a piece of the gradient is summed up on the stack. The tokens of
- * each row are found once per call: pairs (row, r) of the tokens in range are sorted by row, with a stable radix sort
- * of 11 bits a pass, so that equal rows stay in token order. A thread finds the first pair of its block by bisection.
+ * Update. A row's gradient is the tied head's (if any) plus dx of every occurrence of the row's token, in the order of
+ * the tokens. It never exists as a table: rows are swept in order. Rows without a token step directly from the head's
+ * gradient; for others a piece of the gradient is summed up on the stack. Pairs (row, r) of the tokens are sorted once
+ * per call, with a stable radix sort of 11 bits a pass. A thread finds its first pair by bisection.
  *
  *     tokens 7 3 7 9   ->  pairs (3,1) (7,0) (7,2) (9,3)      scratch: 2 x 8 bytes per token
  *     row 7: g = head[7] + dx[0] + dx[2]
  *
- * If only the gradient is needed (clipping), the same sweep writes the gradient instead of making the step.
+ * For clipping, the same sweep writes the gradient instead.
  *
- * Cost: a sweep of the tables, 28 bytes per parameter for AdamW (24 without a head), 1.1 GB for GPT-2; sorting some
- * thousand tokens is negligible. With SGD, no decay and no head, a row without tokens is skipped: p - lr 0 is p.
+ * Cost: a sweep of the tables, 28 bytes per parameter for AdamW (24 without a head), 1.1 GB for GPT-2. Rows without a
+ * token are skipped with SGD, no decay and no head.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -37,7 +36,7 @@ CLONES static void add_bf16_to_row(float *restrict x, const bf16 *row, int64_t c
     for (int64_t i = 0; i < c; i++) x[i] += bf16_widen(row[i]);
 }
 
-/* Rows of tables, of either kind: the other is NULL. */
+/* One of the two is NULL. */
 struct rows {
     const float *fp32;
     const bf16 *rounded;
@@ -88,7 +87,7 @@ void host_embed_forward_bf16(const struct kernels *kernels, float *x, const bf16
 
 /* --- which tokens are in which row ------------------------------------------------------------ */
 
-/* (row, r), the row in the upper half: pairs sort as numbers. */
+/* The row is in the upper half: pairs sort as numbers. */
 static uint64_t pair(int64_t row, int64_t r)
 {
     return (uint64_t)row << 32 | (uint64_t)r;
@@ -104,8 +103,7 @@ static int64_t pair_place(uint64_t p)
     return (int64_t)(p & UINT32_MAX);
 }
 
-/* Sorts by row, keeping the order of equal rows; `other` has room for `count` pairs. Returns the sorted array: pairs
- * or other. */
+/* Keeps the order of equal rows; `other` has room for `count` pairs. Returns pairs or other. */
 static uint64_t *sort_pairs(uint64_t *pairs, uint64_t *other, int64_t count, int64_t rows)
 {
     for (int shift = 32; shift == 32 || (rows - 1) >> (shift - 32) > 0; shift += RADIX_BITS) {
@@ -144,7 +142,7 @@ static int64_t find_pair(const uint64_t *pairs, int64_t count, int64_t row)
 struct sweep {
     struct host_step step;
     struct kernel_parameters rows; /* of first_row */
-    float *gradient;            /* of first_row: where it goes instead; NULL: it is applied */
+    float *gradient;            /* of first_row; where it goes; NULL: it is applied */
     const float *head;          /* of first_row; NULL: none */
     const float *dx;
     const uint64_t *pairs;      /* tokens in range, sorted */
@@ -153,7 +151,7 @@ struct sweep {
     bool skip_idle;             /* rows without a gradient do not change */
 };
 
-/* Computes `count` numbers of the gradient, for the parameters from `at` on. */
+/* Works on the parameters from `at` on. */
 static void apply_gradient(const struct sweep *s, int64_t at, const float *g, int64_t count)
 {
     if (s->gradient)
@@ -162,12 +160,12 @@ static void apply_gradient(const struct sweep *s, int64_t at, const float *g, in
         host_step_apply(&s->step, &s->rows, at, g, count, 1);
 }
 
-/* Rows [from, to) of the range that no token touches. */
+/* No token touches rows [from, to). */
 static void update_idle(const struct sweep *s, int64_t from, int64_t to)
 {
     static const float zeros[PIECE];
     int64_t end = to * s->c;
-    /* rows of the token table have a gradient from the head, positions have none */
+    /* positions have no gradient from the head */
     int64_t with_head = s->head ? host_min(to, s->vocabulary - s->first_row) * s->c : 0;
     int64_t i = from * s->c;
     if (i < with_head) {
@@ -178,7 +176,7 @@ static void update_idle(const struct sweep *s, int64_t from, int64_t to)
     for (; i < end; i += PIECE) apply_gradient(s, i, zeros, host_min(PIECE, end - i));
 }
 
-/* One row with the terms dx[place(k)], k in [0, count). */
+/* The terms are dx[place(k)], k in [0, count). */
 static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs, int64_t count)
 {
     bool position = s->first_row + row >= s->vocabulary;
@@ -225,8 +223,7 @@ static void update_rows(const struct sweep *s, int64_t from, int64_t to)
     if (row < to) update_idle(s, row, to); /* positions past the sequence */
 }
 
-/* Makes the sorted pairs of the tokens in the sweep's range, without the padding token; `scratch` has room for two
- * per token. */
+/* Leaves out the padding token; `scratch` has room for two pairs per token. */
 static void sort_tokens(struct sweep *s, const int32_t *tokens, int64_t token_stride,
                         int64_t row_count, float *scratch)
 {

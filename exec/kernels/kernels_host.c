@@ -1,15 +1,11 @@
 /*
- * Creates, tests and describes the host's kernel table.
+ * A matrix library can be slow without saying so, when it does not know the processor. Creation therefore checks small
+ * products against sums in double, times a product of 512 x 512 x 512, and a loop of our own that only multiplies and
+ * adds in registers; kernels_host_text() calls a product below a quarter of the loop's rate (scaled by threads) slow.
+ * This takes 8 ms, and 30 ms more the first time.
  *
- * A matrix library can be slow without saying so: it falls back to code for old processors when it does not know the
- * present one. Creation therefore multiplies small matrices and compares them with sums in double, times one product
- * of 512 x 512 x 512, and times a loop of our own that only multiplies and adds in registers. kernels_host_text()
- * reports the results; a product below a quarter of the loop's rate (scaled by threads) is called slow. All this
- * takes 8 ms, and 30 ms more the first time, when the library generates its code.
- *
- * Threads. Each compute stream has its own thread, and OpenMP's team belongs to the thread that opens a parallel
- * region, so streams do not share a pool. kernels_host_attach() tells the OpenMP runtime the size of the team; the
- * library asks the same runtime.
+ * Threads. OpenMP's team belongs to the thread that opens a parallel region, so streams do not share a pool.
+ * kernels_host_attach() sets its size, which the library asks for.
  *
  * Subnormal numbers. Tokens that never occur get ever smaller probabilities, and the squares of their gradients sink
  * below 2^-126, where many processors take a hundred times longer for a product. All threads of a team therefore

@@ -1,9 +1,9 @@
 /*
- * Shared by the files of the host's kernels; included only by exec/kernels.
+ * Shared by the host's kernels; included only by exec/kernels.
  *
- * A kernel consists of a driver and a leaf. The driver holds the OpenMP loop over blocks, whose bounds depend only on
- * the shape. The leaf is plain arithmetic over one block, compiled once per instruction set (base/clones.h). They are
- * separate because gcc moves the body of a parallel loop into a new function, which would not be cloned.
+ * A driver holds the OpenMP loop over blocks, whose bounds depend only on the shape; a leaf is plain arithmetic over
+ * one block, compiled once per instruction set (base/clones.h). gcc moves the body of a parallel loop into a new
+ * function, which would not be cloned.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_KERNELS_HOST_H
 #define SPILLWAY_EXEC_KERNELS_KERNELS_HOST_H
@@ -16,16 +16,16 @@
 
 enum {
     HOST_CHUNK = 64,           /* elementwise leaves work on whole chunks; tails are padded */
-    HOST_BLOCK = 16384,        /* elements of a work item of elementwise kernels: fits L1 and L2 */
-    HOST_SERIAL = 8192,        /* below this, waking a team does not pay off */
-    HOST_LANES = 32,           /* partial sums of a row: hides the latency of addition */
-    HOST_LOSS_PARTIALS = 1024, /* blocks of rows whose losses are summed apart */
+    HOST_BLOCK = 16384,        /* a work item: fits L1 and L2 */
+    HOST_SERIAL = 8192,        /* below this, waking a team does not pay */
+    HOST_LANES = 32,           /* partial sums: hide the latency of addition */
+    HOST_LOSS_PARTIALS = 1024, /* blocks of rows, summed apart */
     HOST_TEXT_BYTES = 256
 };
 
 struct host_context {
     double loss_partials[HOST_LOSS_PARTIALS];
-    float *widened; /* HOST_WIDENED floats for each operand of a bf16 product; its pages are allocated at first use */
+    float *widened; /* HOST_WIDENED floats per operand of a bf16 product */
 };
 
 enum { HOST_WIDENED = 1 << 20 };
@@ -126,23 +126,22 @@ void host_first_backward(const struct kernels *kernels, float *dx, const float *
 
 /* --- shared functions ------------------------------------------------------------------------- */
 
-/* Makes the step over n parameters starting at `at`, on the calling thread. g is their gradient, multiplied by
- * `scale` if that is below 1. */
+/* Step over n parameters from `at` on, on the calling thread; g is multiplied by `scale` if that is below 1. */
 void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
                      int64_t at, const float *g, int64_t n, float scale);
 
-/* sums(n) = column sums of x(m,n), in an order that depends only on m. */
+/* The order of sums depends only on m. */
 void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
                       int64_t n, bool add);
 
-/* C(m,n) = alpha op(A) op(B) + beta C, row-major; all other files call this product. */
+/* C(m,n) = alpha op(A) op(B) + beta C, row-major. */
 struct host_product {
     bool transpose_a, transpose_b;
     int64_t m, n, k;
     float alpha, beta;
     const float *a, *b;
     float *c;
-    int64_t row_a, row_b, row_c; /* elements from one stored row to the next */
+    int64_t row_a, row_b, row_c; /* distance of stored rows */
 };
 void host_multiply(const struct host_product *product);
 

@@ -3,17 +3,14 @@
  *
  *     loss(r) = log(sum_j exp z(j)) - z(target);   dz(j) = (softmax(z)(j) - [j is target]) / R
  *
- * A row of 50257 logits (196 KiB) comes from memory once: the first sweep finds the largest logit; the two that
- * follow (exponentials and their sum; scaling) find the row in the second-level cache and write it back. 8 R V bytes
- * to and from memory. The mean is summed in double over blocks of rows that depend only on R, so that threads may
- * take blocks in any order.
+ * A row of 50257 logits (196 KiB) comes from memory once: the first sweep finds the largest logit; the two that follow
+ * find the row in the second-level cache. 8 R V bytes to and from memory. The mean is summed in double over blocks of
+ * rows that depend only on R, so threads may take blocks in any order.
  *
- * Rows may have no target (tokens of a masked language model that are not to be predicted): they do not count, and R
- * is then the number of rows with a target.
+ * Rows without a target (of a masked language model) do not count; R is then the number of rows with one.
  *
- * In a minibatch of several parts, the means of all parts have equal weights: gradient and loss are divided by the
- * number of parts, which changes no bit if there is one. A part's logits may come in pieces of some rows, one call
- * each: the losses of pieces are added in their order.
+ * Parts of a minibatch have equal weights: gradient and loss are divided by their number. A part's logits may come in
+ * pieces of rows: their losses are added in order.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -47,7 +44,7 @@ CLONES static double loss_row(float *z, int64_t v, int64_t target, float scale)
     return log((double)sum) - at_target;
 }
 
-/* The targets of rows: labels(b, t), `stride` apart. Negative: no target. */
+/* labels(b, t), `stride` apart; negative: no target */
 struct targets {
     const int32_t *labels;
     int64_t stride, t;
@@ -58,7 +55,7 @@ static int64_t target_of(const struct targets *targets, int64_t row)
     return targets->labels[row / targets->t * targets->stride + row % targets->t];
 }
 
-/* Computes the share that `rows` add to a mean over `counted` rows, divided by the number of parts. */
+/* Share of `rows` in a mean over `counted` rows, divided by the number of parts. */
 static void loss_of_rows(const struct kernels *kernels, double *loss, float *logits,
                          const struct targets *targets, int64_t counted, int64_t v,
                          struct kernel_loss_rows rows)

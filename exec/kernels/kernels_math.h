@@ -1,16 +1,13 @@
 /*
- * Exponential and normal distribution in single precision, without branches and calls, so that the
- * compiler vectorises loops over them (it cannot vectorise the library's functions without giving
- * up NaN). Sums over rows in lanes. Included only by leaves (see kernels_host.h).
+ * Exponential and normal distribution in single precision, without branches and calls, so that loops over them are
+ * vectorised; sums over rows in lanes. Included only by leaves (see kernels_host.h).
  *
  * exp x = 2^n exp r with n = round(x / ln 2) and |r| <= ln 2 / 2;  exp r = 1 + r + r^2 q(r), where q
- * has degree 4 and was fitted for the least relative error of exp (3.1e-9, below rounding).
- * ln 2 is subtracted in two parts, the first short enough that n times it is exact. Measured over
- * [-87, 88]: at most 1.02 ulp.
+ * has degree 4 and was fitted for the least relative error of exp (3.1e-9, below rounding). ln 2 is subtracted in two
+ * parts, so that n times the first is exact. Measured over [-87, 88]: at most 1.02 ulp.
  *
- * The normal distribution function of the exact GELU is erfc(|z|) / 2 = e(z) t Q(t) / 2 with
- * z = x / sqrt 2, e(z) = exp(-z^2), t = 1 / (1 + 0.4 |z|) and Q of degree 8, fitted likewise
- * (relative error 7e-8); the same e(z) is the density that the derivative needs.
+ * The normal distribution function of the exact GELU is erfc(|z|) / 2 = e(z) t Q(t) / 2 with z = x / sqrt 2, e(z) =
+ * exp(-z^2), t = 1 / (1 + 0.4 |z|) and Q of degree 8, fitted likewise (relative error 7e-8).
  * Source of the form: Abramowitz and Stegun, 7.1.26.
  */
 #ifndef SPILLWAY_EXEC_KERNELS_KERNELS_MATH_H
@@ -55,7 +52,7 @@ CLONES_PART float math_exp(float x)
     return x < lowest ? 0.0f : result;
 }
 
-/* *density = exp(-x^2 / 2); returns the normal distribution function at x. */
+/* *density = exp(-x^2 / 2); returns the distribution function. */
 CLONES_PART float math_normal(float x, float *density)
 {
     float z = fabsf(x) * 0.707106781f;
@@ -77,7 +74,7 @@ CLONES_PART float math_normal(float x, float *density)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* Returns the sum of the lanes, added pairwise. */
+/* Adds pairwise. */
 CLONES_PART float math_fold(float lanes[HOST_LANES])
 {
     for (int width = HOST_LANES / 2; width > 0; width /= 2)
@@ -95,7 +92,7 @@ CLONES_PART float math_row_sum(const float *x, int64_t n)
     return math_fold(lanes);
 }
 
-/* Returns the maximum of a row. It may miss a NaN; later sums keep the NaN. */
+/* It may miss a NaN; later sums keep it. */
 CLONES_PART float math_row_max(const float *x, int64_t n)
 {
     float lanes[HOST_LANES];

@@ -1,29 +1,21 @@
 /*
- * Linear layers: three products each, all by oneDNN's dnnl_sgemm, and the bias around them.
+ * Linear layers by oneDNN's dnnl_sgemm, and their biases.
  *
  *     forward   y(m,n)  = x(m,k) w + bias     2 m n k FLOPs
  *     input     dx(m,k) = dy(m,n) w^T         the same
  *     weight    dw      = x^T dy              the same
  *
- * GPT-2 stores a weight as (in, out), most others as (out, in); the difference is which operand is
- * transposed, and the library packs either equally fast. dnnl_sgemm was chosen by measurement: it
- * reads the instruction set from the processor and needs no variable to be fast (Debian's OpenBLAS
- * runs at a fifth of its speed on processors younger than itself, and says nothing).
+ * GPT-2 stores a weight as (in, out), most others as (out, in): equally fast. dnnl_sgemm was chosen by measurement:
+ * Debian's OpenBLAS runs at a fifth of its speed on processors younger than itself.
  *
- * The bias. The library's plain product has none. y is filled with the bias and the product is added
- * to it (beta = 1): the fill writes m n floats, and adding costs nothing that can be measured since
- * the tile of y is in cache when the library stores it. A pass over y afterwards would read and
- * write it.
+ * y is filled with the bias and the product is added to it (beta = 1): the fill writes m n floats, and adding costs
+ * nothing measurable since the tile of y is in cache.
  *
- * The bias gradient is the column sums of dy. Threads share out the columns, not the rows: each
- * column is summed from top to bottom by one thread, so no partial sums need memory or an order.
- * Rows are taken in blocks of 64 whose sums are added up, which keeps the rounding error near the
- * error of 64 + m / 64 additions in a row. One read of dy: 4 m n bytes, mostly from cache.
+ * The bias gradient is the column sums of dy. Threads share out the columns: each is summed from top to bottom by one
+ * thread, without partial sums of others. Blocks of 64 rows keep the rounding error near that of 64 + m / 64 additions
+ * in a row. One read of dy: 4 m n bytes, mostly from cache.
  *
- * bf16 weights have their own file, kernels_bf16.c, whose products end here.
- *
- * The library promises, and we test: equal calls with an equal number of threads give equal bits
- * for any addresses of the operands.
+ * The library promises, and we test: equal calls with an equal number of threads give equal bits.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -36,7 +28,7 @@ void host_multiply(const struct host_product *p)
     dnnl_status_t status = dnnl_sgemm(p->transpose_a ? 'T' : 'N', p->transpose_b ? 'T' : 'N', p->m,
                                       p->n, p->k, p->alpha, p->a, p->row_a, p->b, p->row_b,
                                       p->beta, p->c, p->row_c);
-    /* It refuses wrong sizes only, and those would be ours. */
+    /* It refuses only wrong sizes. */
     assert(status == dnnl_success);
     (void)status;
 }
@@ -45,7 +37,7 @@ void host_multiply(const struct host_product *p)
 
 enum { COLUMNS = 128, ROWS = 64 };
 
-/* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart; `add`: adds to them */
+/* sums[0 .. COLUMNS) of x(m, ...), whose rows are `stride` floats apart; `add`: adds */
 CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int64_t stride,
                                     bool add)
 {
@@ -60,7 +52,7 @@ CLONES static void sum_full_columns(float *sums, const float *x, int64_t m, int6
     for (int l = 0; l < COLUMNS; l++) sums[l] = add ? sums[l] + total[l] : total[l];
 }
 
-/* Makes the same additions for the last, narrower block. */
+/* Sums the last, narrower block. */
 static void sum_some_columns(float *sums, const float *x, int64_t m, int64_t stride, int64_t count,
                              bool add)
 {

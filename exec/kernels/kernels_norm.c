@@ -7,13 +7,12 @@
  *     dw  = sum over rows of dout n,  db = sum over rows of dout
  *
  * Forward, a row (3 KiB at C = 768) is read once from memory and then three times from the
- * first-level cache: sum, squared differences from the mean (not E[x^2] - mean^2, which cancels),
- * result. Backward has two sweeps with different owners: dx by rows, and dw, db by columns, as in
- * kernels_matmul.c, so that no thread needs partial sums of another. The second sweep recomputes n
- * from the two numbers kept per row.
+ * first-level cache: sum, squared differences from the mean (E[x^2] - mean^2 would cancel), result.
+ * Backward computes dx by rows, and dw, db by columns, so that no thread needs partial sums of
+ * another; the second sweep recomputes n from the two numbers kept per row.
  *
  * Bytes: forward 16 R C with the residual sum (2 read, 2 written), backward 12 to 16 R C for dx and
- * 8 R C, mostly from cache, for dw and db.
+ * 8 R C for dw and db, mostly from cache.
  */
 #include "exec/kernels/kernels_host.h"
 
@@ -48,7 +47,7 @@ CLONES static void norm_row(float *restrict out, float *restrict stats, const fl
     stats[1] = inverse;
 }
 
-/* One row of dx; `added` may be NULL, or dx. */
+/* added: NULL, or dx */
 CLONES static void norm_input_row(float *dx, const float *dout, const float *x,
                                        const float *stats, const float *w, const float *added,
                                        int64_t c)
@@ -109,7 +108,7 @@ CLONES static void norm_weight_columns(float *restrict dw, float *restrict db,
     memcpy(db, total_b, sizeof total_b);
 }
 
-/* Does the same for fewer columns: the last block. */
+/* Sums the last, narrower block. */
 static void norm_weight_some(float *dw, float *db, const float *dout, const float *x,
                              const float *stats, int64_t r, int64_t stride, int64_t count)
 {

@@ -5,12 +5,9 @@
  *     dx  = (g - n avg(g n)) inverse,  g = dout w
  *     dw  = sum over rows of dout n
  *
- * It is the layer norm of kernels_norm.c without mean and bias, made the same way: forward reads a
- * row from memory once; backward has a sweep by rows for dx and one by columns for dw, so that no
- * thread needs partial sums of another.
+ * Made like the layer norm of kernels_norm.c. Bytes: 16 R C forward with the residual sum, 12 to 16
+ * R C backward for dx and 8 R C, mostly from cache, for dw.
  *
- * Bytes: as there, 16 R C forward with the residual sum, 12 to 16 R C backward for dx and 8 R C,
- * mostly from cache, for dw.
  * Source: Zhang and Sennrich, "Root mean square layer normalization", arXiv 1910.07467.
  */
 #include "exec/kernels/kernels_host.h"
@@ -41,7 +38,7 @@ CLONES static void rms_norm_row(float *restrict out, float *restrict stats, cons
     *stats = inverse;
 }
 
-/* One row of dx; `added` may be NULL, or dx. */
+/* added: NULL, or dx */
 CLONES static void rms_norm_input_row(float *dx, const float *dout, const float *x, float inverse,
                                       const float *w, const float *added, int64_t c)
 {
@@ -83,7 +80,7 @@ CLONES static void rms_norm_weight_columns(float *restrict dw, const float *dout
     memcpy(dw, total, sizeof total);
 }
 
-/* Does the same for fewer columns: the last block. */
+/* Sums the last, narrower block. */
 static void rms_norm_weight_some(float *dw, const float *dout, const float *x, const float *stats,
                                  int64_t r, int64_t stride, int64_t count)
 {

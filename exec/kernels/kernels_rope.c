@@ -5,12 +5,10 @@
  *     first'  = first cos - second sin           back: the same by the opposite angle, which is
  *     second' = second cos + first sin           also the way of the gradients
  *
- * Angles are rounded to single precision like Hugging Face's (a frequency, then its product with
- * the position), since weights were trained with those; their sine and cosine are exact to half a
- * unit. They are computed once per position and serve all samples and heads.
+ * Angles are rounded to single precision like Hugging Face's (a frequency, then its product with the position), since
+ * weights were trained with those. They are computed once per position for all samples and heads.
  *
- * Cost: 16 bytes per pair, and per position D/2 sines and cosines of about 20 ns each: negligible
- * with B H of 100 and more.
+ * Cost: 16 bytes per pair, and per position D/2 sines and cosines of about 20 ns each.
  * Source: Su et al., "RoFormer", arXiv 2104.09864; the pairing is as in modeling_llama.py.
  */
 #include "exec/kernels/kernels_host.h"
@@ -36,10 +34,10 @@ CLONES static void turn_pairs(float *restrict first, float *restrict second,
 
 struct kernels_rope_turn {
     float cosines[PAIRS], sines[PAIRS];
-    int64_t first, count; /* pairs of each head */
+    int64_t first, count; /* of each head */
 };
 
-/* One token's heads, D elements each. */
+/* Rotates one token's heads, D elements each. */
 static void turn_heads(float *x, const struct kernels_rope_turn *turn, int64_t heads, int64_t d)
 {
     for (int64_t head = 0; head < heads; head++) {

@@ -1,5 +1,4 @@
-/* Operands and coefficients of an optimizer step. The host computes the coefficients in double, for
- * every back end. */
+/* Operands and coefficients of an optimizer step. */
 #ifndef SPILLWAY_EXEC_KERNELS_KERNELS_STEP_H
 #define SPILLWAY_EXEC_KERNELS_KERNELS_STEP_H
 
@@ -14,10 +13,10 @@ struct job_optimizer;
 extern "C" {
 #endif
 
-/* An optimizer step's coefficients, computed once in double. */
+/* Coefficients, computed once in double for every back end. */
 struct host_step {
     uint32_t kind; /* enum optimizer_kind */
-    bool moments_bf16; /* bf16 moments, rounded at random */
+    bool moments_bf16; /* rounded at random */
     float rate;    /* sgd, momentum: lr; adamw: lr / (1 - beta1^step) */
     float keep;    /* sgd, momentum: weight decay; adamw: 1 - lr * weight decay */
     float beta1, rest1, beta2, rest2; /* rest = 1 - beta. momentum: beta1 is the momentum, rest1 and beta2 the shares
@@ -26,17 +25,14 @@ struct host_step {
     float epsilon;
 };
 
-/* Parameters that a step updates; the parts of their state may be anywhere. */
+/* The parts of their state may be anywhere. */
 struct kernel_parameters {
-    float *p;      /* values: the weights themselves, or the fp32 master of ... */
-    bf16 *rounded; /* ... bf16 weights, rounded from it to nearest; NULL: none */
-    void *m, *v;   /* adamw's first and second moments; momentum's sums are m; NULL for kinds
-                      without them. Their format is struct job_optimizer's `moments` */
-    uint64_t key;  /* key of the random bits that round bf16 moments (base/bf16.h), from job,
-                      step and layer */
-    uint64_t place; /* the first parameter's number in the layer. Its random bits depend on this
-                       number and not on the start of a range */
-    int64_t padded; /* embed_update: 1 + the token whose row takes no gradient from lookups; 0: none */
+    float *p;      /* the weights, or the fp32 master of ... */
+    bf16 *rounded; /* ... bf16 weights, rounded from it; may be NULL */
+    void *m, *v;   /* adamw's moments; momentum's sums are m; else NULL. Format: struct job_optimizer's `moments` */
+    uint64_t key;  /* key of the random bits that round bf16 moments (base/bf16.h) */
+    uint64_t place; /* the first parameter's number in the layer, which its random bits depend on */
+    int64_t padded; /* embed_update: 1 + the token without gradient from lookups; 0: none */
 };
 
 /* Returns the parameters from the n-th on. */

@@ -3,11 +3,10 @@
  *
  *     d up = dy gate s;  d gate = dy up s (1 + gate (1 - s))
  *
- * Leaves work on whole chunks as in kernels_elementwise.c, copied to the stack and back, so that
- * results may replace operands; a tail is padded and goes through the same code.
+ * Leaves work on whole chunks as in kernels_elementwise.c.
  *
- * Cost: 12 bytes per number forward, 20 backward, one exponential and one division each.
- * Source: Shazeer, "GLU variants improve transformer", arXiv 2002.05202.
+ * Cost: 12 bytes per number forward, 20 backward. Source: Shazeer, "GLU variants improve
+ * transformer", arXiv 2002.05202.
  */
 #include "exec/kernels/kernels_host.h"
 

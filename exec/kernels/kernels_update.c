@@ -7,19 +7,16 @@
  *     sgd       p = p - lr (g + wd p)
  *     momentum  d = g + wd p;  m = mu m + d;  p = p - lr m, or with Nesterov's p - lr (d + mu m)
  *
- * One sweep. Memory limits the speed: AdamW moves 28 bytes per parameter (16 read, 12 written), momentum 20, SGD 12;
- * at 40 GB/s the 124 million parameters of GPT-2 take 87 ms. The coefficients are computed in double once per call.
- * Leaves take whole chunks; a tail is padded and goes through the same code.
+ * Memory limits the speed: AdamW moves 28 bytes per parameter (16 read, 12 written), momentum 20, SGD 12; at 40 GB/s
+ * the 124 million parameters of GPT-2 take 87 ms. Leaves take whole chunks; a padded tail goes through the same code.
  *
- * If some of the state is bf16, or gradients are clipped, a step goes by pieces through the stack. Before each piece,
- * moments are widened and gradients scaled; after it, moments are rounded at random, and weights are rounded from
- * their master to nearest. The arithmetic is the same, and memory moves no more bytes. The random bits of a moment
- * depend on job, step, layer and the number's place in the layer, not on blocks or slices; their lower half rounds
- * the first moment, the upper half the second.
+ * With bf16 state or clipping, a step goes by pieces through the stack: moments are widened and gradients scaled
+ * before each piece, moments are rounded at random and weights to nearest after it. Memory moves no more bytes. A
+ * moment's random bits depend on job, step, layer and place in the layer, not on blocks or slices; their lower half
+ * rounds the first moment, the upper half the second.
  *
  * Clipping: the norm of all gradients is the root of their tensors' sums of squares. Each sum is a double whose order
- * depends only on n: lanes within a range, a fixed number of ranges, one after the other. Squares of floats are exact
- * in double. A scaled gradient (g s) is rounded once, as in torch.nn.utils.clip_grad_norm_().
+ * depends only on n. A scaled gradient (g s) is rounded once, as in torch.nn.utils.clip_grad_norm_().
  *
  * Sources: Loshchilov and Hutter, "Decoupled weight decay regularization", ICLR 2019; the order of operations is
  * torch.optim. AdamW's. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML
@@ -170,7 +167,7 @@ CLONES static void round_piece(bf16 *restrict out, const float *restrict x, int6
     for (int64_t i = 0; i < n; i++) out[i] = bf16_nearest(x[i]);
 }
 
-/* Rounds numbers of the places from `place` on, each by half of its random bits: the bits above `shift`. */
+/* Places count from `place`; each number is rounded by the random bits above `shift`. */
 CLONES static void round_piece_at_random(bf16 *restrict out, const float *restrict x, int64_t n,
                                          uint64_t key, uint64_t place, uint32_t shift)
 {
@@ -184,7 +181,7 @@ static void piece_apply(const struct host_step *step, const struct kernel_parame
 {
     float scaled[STEP_PIECE], first[STEP_PIECE], second[STEP_PIECE];
     float *m = piece->m, *v = piece->v;
-    if (!(scale >= 1)) { /* also when it is not a number */
+    if (!(scale >= 1)) { /* or not a number */
         scale_piece(scaled, g, scale, n);
         g = scaled;
     }

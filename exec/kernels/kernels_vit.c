@@ -8,8 +8,7 @@
  *                      have no gradient
  *
  * Each is bound by memory: two accesses of 4 bytes per number (join: three). Gradients of positions
- * are column sums over the samples, in the order of kernels_matmul.c; the class token's gradient
- * equals its position's.
+ * are column sums over the samples; the class token's gradient equals its position's.
  */
 #include "exec/kernels/kernels_host.h"
 
