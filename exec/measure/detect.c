@@ -1,6 +1,6 @@
 /*
- * Detects the host, and PCI links by files of the kernel. A link has the speed that both ends support, and an idle
- * device may have reduced it. The code therefore reads the maximum of both ends, and the present number of lanes.
+ * A PCIe link has the speed that both ends support, and an idle device may have reduced it: the code reads the maximum
+ * of both ends, and the present number of lanes.
  */
 #include "exec/measure/detect.h"
 
@@ -17,7 +17,7 @@
 
 /* --- processors ----------------------------------------------------------------------------------- */
 
-/* Returns the fp32 operations of a core per cycle: two units that multiply and add, with its widest instructions. */
+/* fp32 operations of a core per cycle: two units that multiply and add, with the widest instructions. */
 static uint32_t flops_per_cycle(const char *flags)
 {
     if (strstr(flags, " avx512f")) return 2 * 2 * 16;

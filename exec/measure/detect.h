@@ -1,4 +1,4 @@
-/* Detects this machine by its kernel and driver, without measurements: the executor's part of `hardware detect`. */
+/* Detects this machine by its kernel and driver, without measurements. */
 #ifndef SPILLWAY_EXEC_MEASURE_DETECT_H
 #define SPILLWAY_EXEC_MEASURE_DETECT_H
 
@@ -7,9 +7,8 @@
 #include "models/hardware/hardware_detect.h"
 
 /*
- * Detects the machine and describes it as a hardware file does: GPUs if the program was built with CUDA and there are
- * any, else the host. Each pair of GPUs is tested by copying a pattern both ways (exec/device/device_p2p.h), which
- * takes 4 MiB of each.
+ * GPUs if the program was built with CUDA and there are any, else the host. Each pair of GPUs is tested with a pattern
+ * (exec/device/device_p2p.h), which takes 4 MiB of each.
  *
  * notes    receives one line per obstacle to detection; NULL: no notes The caller zeroes *out, and releases it also
  * after an error. Errors: STATUS_DEVICE, STATUS_LIMIT.
@@ -18,8 +17,8 @@ MUST_CHECK enum status detect_machine(FILE *notes, struct hardware *out, struct 
 
 /* --- for detect*.c and its tests --------------------------------------------------------- */
 
-/* Finds the PCIe link of the device at this address ("0000:3b:00.0"): the best that it and the port above support,
- * not the reduced state of an idle device. Sets zeros for unknown values. root: "" or a folder that replaces "/". */
+/* Finds the PCIe link of a device ("0000:3b:00.0"): the best that it and the port above support, not an idle
+ * device's. Zeros for unknown values. root: "" or a folder that replaces "/". */
 void detect_pcie(const char *root, const char *address, uint32_t *generation, uint32_t *lanes);
 
 #ifdef SPILLWAY_CUDA
@@ -32,11 +31,10 @@ struct detected_gpus {
     uint32_t count;
 };
 
-/* Detects the GPUs; there may be none. Errors: STATUS_DEVICE when a GPU does not answer. */
+/* There may be no GPU. Errors: STATUS_DEVICE when a GPU does not answer. */
 MUST_CHECK enum status detect_gpus(const char *root, FILE *notes, struct detected_gpus *out, struct error *err);
 
-/* Returns the FLOP/s computed from multiprocessors, operations per cycle and clock; 0 when the driver does not report
- * them. */
+/* Computes FLOP/s from multiprocessors, operations per cycle and clock; 0 when unknown. */
 double gpu_peak_fp32(int device);
 #endif
 

@@ -1,9 +1,6 @@
 /*
- * GPUs as the driver describes them, and who reaches whom.
- *
- * A driver may offer access between two GPUs and deliver wrong bytes, so each pair is tested in both directions
- * before it is reported to work (exec/device/device_p2p.h). Copies without such an offer are staged by the driver:
- * these are not direct.
+ * GPUs as the driver describes them. Offered access between GPUs is tested (exec/device/device_p2p.h); copies without
+ * such an offer are staged by the driver, not direct.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -15,14 +12,14 @@
 #include "exec/device/device_p2p.h"
 #include "exec/measure/detect.h"
 
-/* 0 where the driver does not tell. */
+/* 0 when unknown */
 static int attribute(enum cudaDeviceAttr which, int device)
 {
     int value = 0;
     return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess && value > 0 ? value : 0;
 }
 
-/* Returns the fp32 multiplications and additions that a multiprocessor starts in a cycle. */
+/* fp32 multiplications and additions that a multiprocessor starts in a cycle */
 static int lanes_of(int device)
 {
     const int version = 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +
@@ -66,7 +63,7 @@ static enum status describe(const char *root, uint32_t device, struct detected_g
     return STATUS_OK;
 }
 
-/* Tests all pairs. Errors: a pair that cannot be tested. */
+/* Errors: a pair that cannot be tested. */
 static enum status try_pairs(FILE *notes, struct device *const *devices, struct detected_gpus *out,
                              struct error *err)
 {

@@ -1,10 +1,10 @@
-/* The PCIe link of a device, by the kernel's files. See detect.h. */
+/* See detect.h. */
 #include "exec/measure/detect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Reads the number at the start of a file; 0 when it cannot be read. */
+/* The number at the start of a file; 0 when it cannot be read. */
 static double number_in(const char *root, const char *address, const char *file)
 {
     char path[512], text[64];

@@ -1,9 +1,8 @@
 /*
- * Plain rates of a GPU, for comparison with its datasheet. Each is the best of a few batches, because the question is
- * the machine's best performance, not its average (that is `measure`).
+ * Plain rates, for comparison with a datasheet: each is the best of a few batches.
  *
- * Copies are timed by the device's own events, from the start of the first to the end of the last. Kernels are timed
- * by the clock around an awaited batch, which is so long that the waiting does not matter.
+ * Copies are timed by the device's events. Kernels are timed by the clock around an awaited batch, which is long
+ * enough.
  */
 #include "exec/measure/gpu_rates.h"
 
@@ -38,7 +37,7 @@ static void await(struct device_stream *stream)
 
 /* --- copies ------------------------------------------------------------------------------------------ */
 
-/* Returns the bytes per second of `count` copies of `bytes`, in one direction or in both at once (their sum). */
+/* Bytes per second in one direction, or the sum of both at once. */
 static double copy_rate(struct bench_gpu *bench, uint64_t bytes, bool in, bool out)
 {
     struct device_stream *const streams[] = {device_stream(bench->device, STREAM_H2D),
@@ -89,7 +88,6 @@ static void put_copies(struct bench_gpu *bench)
 
 /* --- kernels ----------------------------------------------------------------------------------------- */
 
-/* One call of a kernel, with sizes as it likes. */
 struct kernel_call {
     void (*call)(const struct kernels *kernels, const struct kernel_call *call);
     float *arena;
@@ -123,7 +121,7 @@ static double seconds_of(struct device *device, struct kernel_call call)
     return call.seconds;
 }
 
-/* Returns the start of an array of a call. The distance allows three or four arrays of floats. */
+/* The distance allows three or four arrays of floats. */
 static float *array(const struct kernel_call *call, int64_t index)
 {
     return call->arena + index * (int64_t)(ARENA_BYTES / sizeof(float) / 4);
@@ -195,7 +193,6 @@ static void call_round(const struct kernels *k, const struct kernel_call *c)
     k->round(k, (bf16 *)(void *)array(c, 0), array(c, 1), c->m);
 }
 
-/* The three products of a linear layer. */
 struct product_calls {
     void (*forward)(const struct kernels *kernels, const struct kernel_call *call);
     void (*input)(const struct kernels *kernels, const struct kernel_call *call);
@@ -259,7 +256,7 @@ static void put_memory(struct bench_gpu *bench)
     json_out_object_end(json);
 }
 
-/* Measures the products of GPT-2's blocks, small to XL, and square ones. */
+/* Measures GPT-2's products, small to XL, and square ones. */
 static void put_products(struct bench_gpu *bench, const char *key, const struct product_calls *calls)
 {
     static const int64_t shapes[][3] = {{1024, 2304, 768},  {8192, 2304, 768},  {8192, 3072, 768},
@@ -285,7 +282,7 @@ static void put_products(struct bench_gpu *bench, const char *key, const struct 
     json_out_array_end(json);
 }
 
-/* FLOPs as models/kernel/work.c counts them: two products forward, five backward, half of the square. */
+/* FLOPs as models/kernel/work.c counts them */
 static void put_attention(struct bench_gpu *bench)
 {
     static const int64_t shapes[][3] = {{8, 1024, 768}, {8, 1024, 1600}, {4, 2048, 1600}};
@@ -307,7 +304,7 @@ static void put_attention(struct bench_gpu *bench)
     json_out_array_end(json);
 }
 
-/* A small shape for comparison with the host, GPT-2 124M, Llama 3 8B short and long, BERT base. */
+/* A small shape for the host, GPT-2 124M, Llama 3 8B short and long, BERT base. */
 static const struct gpu_attention_shape attention_shapes[] = {
     {1, 1001, 8, 2, 64, true, true},    {8, 1024, 12, 12, 64, true, false},
     {2, 2048, 32, 8, 128, true, false}, {1, 4096, 32, 8, 128, true, false},

@@ -1,19 +1,17 @@
 /*
  * `spillway measure`: from an idle machine to a hardware file, within a budget of time.
  *
- * There is a profile for each sensible number of threads of a device (1, 2, 4, 8 and all cores): the speed of each
- * kernel (measure_kernels.c), and the slowdown by other devices and copies (measure_interference.c). Copies
- * (measure_copies.c, measure_p2p.c) and the peak (measure_peak.c) belong to the machine. All parts take turns
- * (measure_rounds.c). All use the same devices, streams and kernel table that carry out plans, because a rate is only
- * useful for the code that runs.
+ * There is a profile for each sensible number of threads of a device: the speed of each kernel (measure_kernels.c),
+ * and the slowdown by other devices and copies (measure_interference.c). Copies (measure_copies.c, measure_p2p.c) and
+ * the peak (measure_peak.c) belong to the machine. All parts take turns (measure_rounds.c) and use the code that
+ * carries out plans.
  *
- * The machine becomes one device type with one device, which `--devices`, `--device-memory` and `--link-rate` change.
- * Its link represents DRAM and is as fast as all cores can copy together: it does not limit a single copy, the
- * measured points do. Its latency is the time in which one stream notices an event of another, because every copy
- * with a dependent costs that.
+ * The machine becomes one device type with one device. Its link represents DRAM, as fast as all cores can copy
+ * together: a single copy is limited by the measured points. Its latency is the time in which one stream notices an
+ * event of another.
  *
- * Peaks. No source states the physical peak of every processor, so it is measured too: multiplications and additions
- * in registers on all cores. If a kernel is faster (clocks change, other programs run), its rate is the peak.
+ * The peak is measured too: multiplications and additions in registers on all cores. If a kernel is faster (clocks
+ * change), its rate is the peak.
  */
 #include "exec/measure/measure.h"
 
@@ -36,8 +34,7 @@ static const double TAKEN_COUNTED_MAX = 0.95;
 
 /* --- helpers of all parts --------------------------------------------------------------------------- */
 
-/* Returns the spread of a lognormal error with that variance (half the interquartile range); 0 with fewer than two
- * rounds. */
+/* Spread of a lognormal error (half the interquartile range); 0 with fewer than two rounds. */
 static double measure_moments_spread(const struct measure_moments *moments)
 {
     return moments->count < 2 ? 0 : SOURCED_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
@@ -59,7 +56,7 @@ struct sourced_value measure_speed(struct measure *measure)
 
 /* --- profiles ---------------------------------------------------------------------------------------- */
 
-/* 1, 2, 4, 8 and all cores, ascending. Returns how many. */
+/* 1, 2, 4, 8 and all cores, ascending; returns how many */
 static uint32_t thread_counts(uint32_t cores, uint32_t counts[MEASURE_PROFILES_MAX])
 {
     uint32_t count = 0;
@@ -69,7 +66,7 @@ static uint32_t thread_counts(uint32_t cores, uint32_t counts[MEASURE_PROFILES_M
     return count;
 }
 
-/* Returns the FLOP/s of the fastest of kernels first to end - 1, over all profiles. */
+/* Returns the best FLOP/s of kernels first to end - 1, over all profiles. */
 static double best_rate(const struct device_type *type, uint32_t first, uint32_t end)
 {
     double best = 0;
@@ -83,13 +80,13 @@ static double best_rate(const struct device_type *type, uint32_t first, uint32_t
     return best;
 }
 
-/* Returns the rate of the fastest product in fp32 or bf16; the classes of a product follow its forward class. */
+/* A product's classes follow its forward class. */
 double measure_best_product(const struct device_type *type, enum kernel forward)
 {
     return best_rate(type, forward, forward + 3u);
 }
 
-/* Returns the bytes per second of the largest optimizer step: the kernel that only moves memory. */
+/* Takes the largest optimizer step, which only moves memory. */
 double measure_step_bandwidth(const struct compute_profile *profile)
 {
     const struct kernel_rate *const rate = &profile->kernels[KERNEL_ADAMW];
@@ -98,7 +95,7 @@ double measure_step_bandwidth(const struct compute_profile *profile)
     return work_item_bytes(&item, sizeof(float)) / point->seconds;
 }
 
-/* Returns the shortest time of any kernel: the cost of a launch. */
+/* Returns the shortest time of any kernel: a launch. */
 double measure_shortest(const struct compute_profile *profile)
 {
     double least = INFINITY;
@@ -161,7 +158,7 @@ static enum status measure_profiles(struct measure *measure, const struct measur
     if (status != STATUS_OK) return status;
     const struct compute_profile *const full = &type->profiles[type->profile_count - 1];
     const double product = measure_best_product(type, KERNEL_MATMUL_FORWARD);
-    /* where others kept the cores busy while the peak was measured, any kernel may have been faster */
+    /* Others may have kept the cores busy while the peak was measured. */
     type->peak_fp32 = measure_sourced(measure, fmax(peak, best_rate(type, 0, KERNEL_COUNT)), 0);
     type->matmul_efficiency = measure_sourced(measure, product / type->peak_fp32.value, 0);
     type->memory_bandwidth = measure_sourced(measure, measure_step_bandwidth(full), 0);
@@ -173,7 +170,7 @@ static enum status measure_profiles(struct measure *measure, const struct measur
 
 /* --- the machine -------------------------------------------------------------------------------------- */
 
-/* Returns the rate at which all cores can copy together, from one copy's rate and a second copy's effect on it. */
+/* Combines one copy's rate and a second copy's effect on it. */
 static double widest_copy(const struct device_type *type, uint32_t cores)
 {
     const struct hardware_interference *const alone =
@@ -184,7 +181,6 @@ static double widest_copy(const struct device_type *type, uint32_t cores)
     return rate * cores;
 }
 
-/* Adds one device with one link, in the arena. */
 static enum status place_device(struct measure *measure, struct device_type *type, uint32_t cores,
                                 struct sourced_value handover_s, struct error *err)
 {
@@ -228,7 +224,6 @@ static enum status describe(struct measure *measure, const struct measure_machin
     return status;
 }
 
-/* Strings of values live as long as the hardware. */
 static enum status set_date(struct measure *measure, struct error *err)
 {
     const time_t now = time(NULL);

@@ -1,6 +1,6 @@
 /*
- * A benchmark that calls a kernel again and again on the same operands measures the cache. In
- * training, an operand is in one of four states, and each has a region of memory here:
+ * Calls on the same operands measure the cache. In training, an operand is in one of four states, each with a region
+ * of memory here:
  *
  *     hot       written by the previous kernel: one place, used again at once
  *     kept      activations of some layers ago: places for a few layers
@@ -32,7 +32,7 @@ static const uint64_t mebibytes[BENCH_SIZES][MEASURE_REGION_COUNT] = {
                    [MEASURE_KEPT] = 2048, [MEASURE_WEIGHTS] = 2048, [MEASURE_STATE] = 2048,
                    [MEASURE_COPIES] = 1024},
 };
-enum { EXTRA_BYTES = 2 * MEASURE_TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* tokens, and a loss */
+enum { EXTRA_BYTES = 2 * MEASURE_TOKENS * sizeof(int32_t) + MEMORY_ALIGNMENT }; /* a loss too */
 
 uint64_t measure_bench_bytes(enum measure_bench_size size)
 {
@@ -41,8 +41,7 @@ uint64_t measure_bench_bytes(enum measure_bench_size size)
     return bytes;
 }
 
-/* Fills the arena by repeating a block of the host's memory: small values that stay small, neither denormal nor
- * infinite, in every role. Then fills the tokens. */
+/* Small values that stay small, neither denormal nor infinite, in every role; then tokens. */
 static enum status fill(struct measure_bench *bench, struct error *err)
 {
     enum { BLOCK_FLOATS = 4 << 20 };
@@ -77,7 +76,6 @@ static enum status fill(struct measure_bench *bench, struct error *err)
     return device_failed(bench->device, err);
 }
 
-/* Cuts the arena of the bench's own device into regions. */
 static enum status place_operands(struct measure_bench *bench, struct error *err)
 {
     float *at = device_arena(bench->device);

@@ -1,4 +1,4 @@
-/* A device for measuring kernels, with operands in its arena. Only for measure_*.c. */
+/* A device with operands in its arena. Only for measure_*.c. */
 #ifndef SPILLWAY_EXEC_MEASURE_MEASURE_BENCH_H
 #define SPILLWAY_EXEC_MEASURE_MEASURE_BENCH_H
 
@@ -9,8 +9,7 @@ enum { MEASURE_HOT_SLOTS = 4, MEASURE_TOKENS = 8192, MEASURE_FEW_WORDS = 256, ME
 
 enum measure_region { MEASURE_HOT, MEASURE_KEPT, MEASURE_WEIGHTS, MEASURE_STATE, MEASURE_COPIES, MEASURE_REGION_COUNT };
 
-/* MEASURE_COPIES is the source and target of copies. All memory is in the arena, or in the arena of another
- * bench. */
+/* MEASURE_COPIES is for copies. Memory is in the arena, or in another bench's. */
 struct measure_bench {
     const struct backend *backend;
     enum measure_bench_size size;

@@ -1,15 +1,11 @@
 /*
- * Positions of a call's operands, and the calls.
+ * Hot operands are in one place. A kept operand, a weight or a state moves on at every call and returns after a number
+ * of calls that its region's share determines (48 for weights, as in a small model): small operands then come from a
+ * cache, and large ones from DRAM. Gradients of weights return after four calls.
  *
- * Hot operands are in one place. A kept operand, a weight or a state moves on at every call and returns after a
- * number of calls that its region's share determines (48 for weights: a small model has about that number of tensors
- * of its size, with gradients and moments). Small operands then come from a cache, as they do in a small model, and
- * large ones from DRAM. Gradients of weights return after four calls: every layer overwrites them.
- *
- * Some classes are not kernels of their own. The column sums for biases are the difference between a weight's product
- * with and without them. The scattering of an embedding's gradient is the difference between its fused step and an
- * optimizer's step on the same number of parameters. The optimizer is timed on the tensors of a transformer block of
- * that size, four matrices and eight vectors.
+ * Some classes are differences: the column sums for biases between a weight's product with and without them, the
+ * scattering of an embedding's gradient between its fused step and an optimizer's step. The optimizer is timed on a
+ * transformer block's tensors, four matrices and eight vectors.
  */
 #include "exec/measure/measure_calls.h"
 
@@ -22,7 +18,7 @@
 
 /* --- operands ------------------------------------------------------------------------------------ */
 
-/* Number of operands of one size before the first is used again. */
+/* Operands of one size before the first is used again. */
 enum { KEPT_SHARE = 16, GRADIENT_SHARE = 4, WEIGHT_SHARE = 48 };
 
 static float *place(const struct measure_call *c, enum measure_region region, uint64_t share, int64_t elements)
@@ -45,7 +41,7 @@ static float *kept(const struct measure_call *c, int64_t elements)
     return place(c, MEASURE_KEPT, KEPT_SHARE, elements);
 }
 
-/* Returns a second tensor kept by the same layer. */
+/* Returns a second tensor of the same layer. */
 static float *kept_too(const struct measure_call *c, int64_t elements)
 {
     return place(&(struct measure_call){.bench = c->bench, .turn = c->turn + KEPT_SHARE / 2}, MEASURE_KEPT,
@@ -104,13 +100,13 @@ static void call_with_bias(const struct measure_call *c)
                               BIAS_INPUTS, true, 0);
 }
 
-/* m heads in all: B samples of H. */
+/* There are m heads in all: B samples of H. */
 static int64_t heads_of(const struct measure_call *c)
 {
     return c->m % 4 == 0 ? 4 : c->m;
 }
 
-/* Sets q, k and v as columns of one array for causal attention, as GPT-2 has them; else as separate arrays. */
+/* causal: columns of one array, as GPT-2 has them; else separate arrays */
 static struct kernel_attention attention_of(const struct measure_call *c, float *q, bool causal)
 {
     const int64_t h = heads_of(c), width = h * c->k, elements = c->m * c->n * c->k;
@@ -233,7 +229,7 @@ static void call_residual(const struct measure_call *c)
     c->kernels->residual(c->kernels, hot(c, 0, n), kept(c, n), hot(c, 0, n), n);
 }
 
-/* Rows of a microbatch: samples of at most 64 tokens. */
+/* Samples have at most 64 tokens. */
 struct batch {
     int64_t b, t;
 };
@@ -253,7 +249,7 @@ static void call_embed_forward(const struct measure_call *c)
                               c->bench->many, s.t + 1, s.b, s.t, c->n, MEASURE_MANY_WORDS, 0, rows);
 }
 
-/* Uses equal numbers of heads of keys and queries, of width 32. */
+/* Keys and queries have equal numbers of heads, 32 wide. */
 static void call_rope(const struct measure_call *c)
 {
     static const struct network_rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
@@ -292,7 +288,7 @@ static const struct job_optimizer momentum_bf16 = {.kind = OPTIMIZER_MOMENTUM,
                                                    .momentum = 0.9,
                                                    .moments = PRECISION_BF16};
 
-/* n parameters and moments of AdamW, one after the other. */
+/* The moments are AdamW's. */
 static struct kernel_parameters in_a_row(float *p, int64_t n)
 {
     return (struct kernel_parameters){.p = p, .m = p + n, .v = p + 2 * n};
@@ -315,7 +311,7 @@ static void call_embed_step(const struct measure_call *c)
     c->kernels->update(c->kernels, &parameters, hot(c, 1, n), n, &adamw, true, 1);
 }
 
-/* Gradients that came from a device a moment ago. */
+/* Gradients just came from a device. */
 static void call_squares(const struct measure_call *c)
 {
     static _Thread_local volatile double keep; /* else there is nothing to do */
@@ -330,8 +326,7 @@ static void call_loss(const struct measure_call *c)
                      s.b, s.t, c->n, (struct kernel_loss_rows){.count = c->m, .parts = 1});
 }
 
-/* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters were
- * read a moment ago, to carry the gradient through, and gradients written: both are hot. */
+/* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters and gradients are hot. */
 static void update_block(const struct measure_call *c, const struct job_optimizer *optimizer)
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};
@@ -378,7 +373,6 @@ static void call_momentum_bf16(const struct measure_call *c)
     update_block(c, &momentum_bf16);
 }
 
-/* Returns an fp32 array as a bf16 array of the same length. */
 static bf16 *halves(float *array)
 {
     return (bf16 *)(void *)array;
@@ -411,7 +405,7 @@ static void call_matmul_bf16_weight(const struct measure_call *c)
 
 /* --- all of them -------------------------------------------------------------------------------- */
 
-/* Without the classes of 16 bits throughout, which only parallel jobs use; these are not carried out. */
+/* Classes of 16 bits throughout are only used by parallel jobs, which are not carried out. */
 const struct kernel_class kernel_classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_FORWARD] = {call_matmul_forward},
     [KERNEL_MATMUL_INPUT] = {call_matmul_input},
@@ -446,7 +440,7 @@ const struct kernel_class kernel_classes[KERNEL_COUNT] = {
     [KERNEL_ADAMW_BF16] = {call_adamw_bf16},
     [KERNEL_MOMENTUM_BF16] = {call_momentum_bf16},
     [KERNEL_ROUND] = {call_round},
-    /* the host makes them in fp32, from operands that it widens */
+    /* the host widens operands to fp32 */
     [KERNEL_MATMUL_BF16_FORWARD] = {call_matmul_bf16_forward, .gpu_only = true},
     [KERNEL_MATMUL_BF16_INPUT] = {call_matmul_bf16_input, .gpu_only = true},
     [KERNEL_MATMUL_BF16_WEIGHT] = {call_matmul_bf16_weight, .gpu_only = true},

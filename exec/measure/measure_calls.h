@@ -1,11 +1,11 @@
-/* One call of each kernel class, with operands placed as in a training step. Only for measure_*.c. */
+/* One call of each kernel class. Only for measure_*.c. */
 #ifndef SPILLWAY_EXEC_MEASURE_MEASURE_CALLS_H
 #define SPILLWAY_EXEC_MEASURE_MEASURE_CALLS_H
 
 #include "exec/kernels/kernels.h"
 #include "exec/measure/measure_bench.h"
 
-/* One call of a kernel; m, n, k as models/kernel/work.h defines them for its class. */
+/* m, n, k as in models/kernel/work.h */
 struct measure_call {
     const struct measure_bench *bench;
     const struct kernels *kernels;
@@ -16,10 +16,9 @@ struct measure_call {
 typedef void (*measure_call_function)(const struct measure_call *call);
 
 struct kernel_class {
-    measure_call_function call, less;       /* call NULL: not measured. less: a call of the same sizes whose time is
-                                               subtracted */
-    size_t need;                    /* offset in struct kernels of a kernel that a back end may lack; 0: none */
-    bool gpu_only;                  /* on the host, models/cost/cost.c computes it from other measurements */
+    measure_call_function call, less;       /* call NULL: not measured. less: its time is subtracted */
+    size_t need;                    /* offset in struct kernels of an optional kernel; 0: none */
+    bool gpu_only;                  /* on the host, models/cost/cost.c computes it */
 };
 extern const struct kernel_class kernel_classes[KERNEL_COUNT];
 

@@ -1,6 +1,6 @@
 /*
- * Measures the time of a copy by its size, and of a handover from one stream to another. Each sample is a batch of
- * copies with nothing else running, each between places that were not touched for a while, as spilled state is.
+ * A sample is a batch of copies with nothing else running, between places that were not touched for a while, as
+ * spilled state is.
  */
 #include "exec/measure/measure_state.h"
 
@@ -19,7 +19,7 @@ enum { GPU_SIZES = ARRAY_COUNT(copy_sizes), HOST_SIZES = GPU_SIZES - 1 }; /* hos
 enum { BATCH_MAX = 64, HANDOVERS = 60, HANDOVER_BYTES = 256 };
 static const double BATCH_S = 4e-3;
 
-/* Returns the median seconds of copies of `bytes`, one after the other, over both blocks in turn. */
+/* Returns the median seconds, over both blocks in turn. */
 static double time_copies(struct measure_bench *bench, enum copy_direction direction, char *host,
                           uint64_t bytes, double rate)
 {
@@ -58,14 +58,14 @@ static void wait_a_while(void *argument)
         ;
 }
 
-/* Measures the time from the end of work on one stream to the start of work on another that waited for it. */
+/* Measures from the end of work on one stream to the start on another that waited. */
 static double time_handover(struct measure_bench *bench, char *host)
 {
     struct device_stream *const first = device_stream(measure_bench_device(bench), STREAM_COMPUTE);
     struct device_stream *const second = device_stream(measure_bench_device(bench), STREAM_D2H);
     double pause_s = 0.5e-3;
     struct device_timing before[HANDOVERS], after[HANDOVERS];
-    /* Between streams of a GPU no host function takes part: tiny copies represent work. */
+    /* Between streams of a GPU tiny copies represent work. */
     const bool gpu = !measure_bench_backend(bench)->arena_on_host;
     uint64_t room;
     char *const copies = measure_bench_copies(bench, &room);

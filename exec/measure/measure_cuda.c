@@ -1,13 +1,9 @@
 /*
- * Measures the profile of a machine with GPUs, for `spillway measure`.
+ * The kernels, copies and experiments of measure.c, with larger operands. Further GPUs are entered as devices of the
+ * first one's type, each with a link of its own; shared links are not found.
  *
- * The same kernels, copies and experiments as for the host (measure.c), with larger operands, through the same
- * devices and streams. The first GPU is measured. Further GPUs are entered as devices of the same type, each with a
- * link of its own. Shared links could only be found by copying to all GPUs at once, which is not done yet.
- *
- * The peak is computed from the number of multiprocessors, their operations per cycle and the clock; if a product is
- * faster (clocks change), its rate is the peak. The bandwidth of host memory, which limits optimizers on the host's
- * processor, is measured by an optimizer step on all cores.
+ * The peak is computed from multiprocessors, operations per cycle and clock; if a product is faster, its rate is the
+ * peak. The bandwidth of host memory is measured by an optimizer step on all cores.
  */
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -28,7 +24,7 @@ static const double HOST_SHARE = 0.05; /* of the budget */
 
 /* --- the host's memory ------------------------------------------------------------------------------ */
 
-enum { STEP_FLOATS = 16 << 20 }; /* of each of the four arrays: 256 MiB */
+enum { STEP_FLOATS = 16 << 20 }; /* of four arrays: 256 MiB */
 
 struct step_timing {
     float *arrays; /* 4 * STEP_FLOATS */
@@ -85,7 +81,7 @@ static enum status measure_host_bandwidth(struct measure *measure, uint32_t core
 
 /* --- the GPU ----------------------------------------------------------------------------------------- */
 
-/* Uses less memory, and the host's sizes, if the GPU has too little memory for ours. */
+/* Returns the host's sizes if the GPU has too little memory. */
 static enum measure_bench_size size_for(size_t available)
 {
     return measure_bench_bytes(BENCH_GPU) + (UINT64_C(1) << 30) < available ? BENCH_GPU : BENCH_WHOLE;
@@ -137,7 +133,7 @@ static void set_peaks(struct measure *measure, struct device_type *type, double 
     type->speed = measure_speed(measure);
 }
 
-/* Bytes per second of the largest copy, the faster direction. */
+/* Returns the rate of the largest copy, the faster direction. */
 static double link_rate(const struct device_type *type)
 {
     const struct copy_point *const in = &type->h2d[type->h2d_count - 1];
@@ -145,8 +141,7 @@ static double link_rate(const struct device_type *type)
     return fmax((double)in->bytes / in->seconds, (double)out->bytes / out->seconds);
 }
 
-/* Places the links of copies between two devices: links of their own if copies are faster than the links to the host,
- * else the links to the host. */
+/* Links of their own if copies are faster than the links to the host, else those. */
 static enum status place_p2p(struct measure *measure, const struct device_type *type,
                              struct error *err)
 {

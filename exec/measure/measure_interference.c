@@ -1,10 +1,7 @@
 /*
- * Measures the slowdown of copies and computations by each other.
- *
- * Interference is found by experiments. In each, some devices compute (the load of measure_bench_compute_step(), over
- * and over) and some streams copy (COPY_BYTES at a time, over and over); only the time in which all of them are active
- * counts. With T the time of a step, r the rate of a copy, D active devices, struct hardware_interference
- * (models/hardware/hardware.h) says
+ * In each experiment, some devices compute and some streams copy COPY_BYTES at a time, over and over; only the time in
+ * which all are active counts. With T the time of a step, r the rate of a copy, D active devices, struct
+ * hardware_interference (models/hardware/hardware.h) says
  *
  *     T(D devices)              = T(1 device) (1 + compute_by_compute (D - 1))
  *     T(D devices, copies)      = T(1 device) (1 + compute_by_compute (D - 1)
@@ -13,12 +10,11 @@
  *     r(two copies)             = reference / (1 + copy_by_copy)
  *
  * and each experiment gives one unknown. D is the number of devices that fill the cores with their threads, at least
- * two to learn the cost of a second one. Copies are measured while these devices compute, because plans use a machine
- * like this: when all cores are busy, a copy takes a core's time as well as memory bandwidth.
+ * two. Copies are measured while these compute, as in plans: when all cores are busy, a copy takes a core's time as
+ * well as memory bandwidth.
  *
- * When a copy and a team of threads compete for a core, experiments have two kinds of results: the copy runs on a
- * core of its own, or a thread of the team waits for it. Plans see both alternately, so the mean of the samples is
- * kept and not their median, without the highest and the lowest sample.
+ * A copy may run on a core of its own, or a thread of the team waits for it. Plans see both, so the mean of the
+ * samples is kept, without the highest and the lowest.
  */
 #include <assert.h>
 #include <math.h>
@@ -33,11 +29,11 @@
 enum { DEVICES_LIMIT = 16, STEPS_LIMIT = 256, COPY_BYTES = 4 << 20 };
 static const double EXPERIMENT_S = 0.08, COARSE_S = 0.02;
 
-/* Something that repeats work on one stream. */
+/* Repeats work on one stream. */
 struct repeater {
     struct device_stream *stream;
     struct measure_bench *bench;
-    char *host;            /* copies only: NULL for a computation */
+    char *host;            /* NULL for a computation */
     bool to_host;
     double once_s;         /* estimate */
     uint32_t count;
@@ -57,7 +53,7 @@ static void enqueue_repeats(struct repeater *r, double duration_s)
             device_compute(r->stream, measure_bench_compute_step, &step, sizeof step, &r->timings[i]);
             continue;
         }
-        /* Each direction has a half of the blocks. */
+        /* half of the blocks for each direction */
         const uint64_t offset = i % places * COPY_BYTES + (r->to_host ? room / 2 : 0);
         if (r->to_host)
             device_copy(r->stream, r->host + offset, device + offset, COPY_BYTES, &r->timings[i]);
@@ -66,7 +62,7 @@ static void enqueue_repeats(struct repeater *r, double duration_s)
     }
 }
 
-/* Runs all at once for about `duration_s`; once_s[i]: mean seconds of the work inside the common time. */
+/* once_s[i]: mean seconds of the work inside the common time. */
 static void run_together(struct repeater *const *repeaters, uint32_t count, double duration_s,
                          double *once_s)
 {
@@ -88,13 +84,12 @@ static void run_together(struct repeater *const *repeaters, uint32_t count, doub
             if (inside++ == 0) first_s = r->timings[n].start_s;
             last_s = r->timings[n].end_s;
         }
-        /* No work is wholly inside the common time: use all of it. */
+        /* No work is wholly inside the common time. */
         once_s[i] = inside > 0 ? (last_s - first_s) / inside
                                : (r->timings[r->count - 1].end_s - r->timings[0].start_s) / r->count;
     }
 }
 
-/* The samples of each unknown. */
 struct effects {
     struct measure_series compute_by_compute, compute_by_copy, copy_by_compute, copy_by_copy, reference;
 };
@@ -102,12 +97,12 @@ struct effects {
 struct measure_laboratory {
     struct measure *measure;
     struct measure_bench *benches[DEVICES_LIMIT];
-    uint32_t bench_count;  /* at least 2; 1 for a GPU */
+    uint32_t bench_count;  /* 1 for a GPU, else at least 2 */
     uint32_t filling;      /* how many fill the cores */
     char *host;
     uint64_t host_bytes;
     struct repeater *computing; /* per bench */
-    struct repeater *copying;   /* [0] H2D, [1] D2H of the first device */
+    struct repeater *copying;   /* of the first device: H2D, D2H */
     struct effects effects;
     bool visited;
 };
@@ -173,7 +168,7 @@ enum status measure_laboratory_open(struct measure *measure, const struct measur
     return status;
 }
 
-/* One experiment: seconds of a step (mean over the devices at work), rates of the copies. */
+/* Seconds of a step (mean over active devices), rates of the copies. */
 struct observation {
     double step_s;
     double copy_bytes_per_s[2];
@@ -207,7 +202,7 @@ void measure_laboratory_visit(struct measure_laboratory *lab)
     const double duration_s = measure_is_coarse(lab->measure) ? COARSE_S : EXPERIMENT_S;
     const uint32_t all = lab->bench_count, filling = lab->filling;
     struct measure_watch *const watch = &lab->measure->watch;
-    if (!lab->visited) observe(lab, 1, 2, duration_s / 4); /* estimates of how long steps and copies take */
+    if (!lab->visited) observe(lab, 1, 2, duration_s / 4); /* estimates of steps and copies */
     lab->visited = true;
     measure_watch_judge(watch);
     const struct observation one = observe(lab, 1, 0, duration_s);
@@ -232,7 +227,7 @@ void measure_laboratory_visit(struct measure_laboratory *lab)
     measure_watch_judge(watch);
 }
 
-/* Never below zero: work does not speed other work up, noise does. */
+/* Below zero is noise. */
 static struct sourced_value effect(const struct measure *measure, const struct measure_series *series)
 {
     const struct measure_samples *const samples = measure_series_samples(series);

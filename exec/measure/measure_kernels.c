@@ -1,18 +1,13 @@
 /*
- * Measures the time of each kernel, with operands placed as in a training step.
+ * measure_calls.c defines kernels and operands, measure_sizes.c the sizes. Kernels that a back end lacks are left out.
  *
- * measure_calls.c defines kernels and operands, measure_sizes.c the sizes. Kernels that a back end does not have are
- * left out.
+ * Every visit takes one sample of every size of every class, and visits take turns over the whole measurement
+ * (measure_rounds.c): a disturbance of seconds spoils one or two samples of each size and no median. A sample is a
+ * batch of calls of at least SAMPLE_MIN_S, after a warm-up if short. Disturbed samples (measure_watch.c) are used only
+ * where there are no clean ones.
  *
- * Protocol. Every visit takes one sample of every size of every class; visits of different benches take turns over the
- * whole measurement (measure_rounds.c), so a disturbance of seconds spoils one or two samples of each size and no
- * median. A sample is a batch of calls of at least SAMPLE_MIN_S, after a warm-up when they are short. Disturbed samples
- * (measure_watch.c) are used only where there are no clean ones. The median and half the interquartile range are
- * reported.
- *
- * That range is the variation among samples of one size. Influences that make a whole visit slower or faster (a
- * neighbour on the host, the clock, other programs) change a whole run, and are kept as the spread between moments;
- * disturbed samples count there.
+ * The reported half of the interquartile range is the variation among samples of one size. Influences on a whole visit
+ * (a neighbour, the clock) are kept as the spread between moments; disturbed samples count there.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +22,7 @@
 #include "exec/measure/measure_sizes.h"
 
 static const double SAMPLE_MIN_S = 0.4e-3, WARM_UP_MAX_S = 5e-3;
-static const double GPU_SAMPLE_MIN_S = 4e-3; /* waiting for the end takes some 50 us */
+static const double GPU_SAMPLE_MIN_S = 4e-3; /* awaiting the end takes some 50 us */
 enum { CLEAN_MIN = 3, VISITS_MAX = 64 };
 
 struct probe {
@@ -35,7 +30,7 @@ struct probe {
     const struct kernel_class *class;
     struct work_item item;
     double call_s;  /* estimate; 0: none yet */
-    double last_s;  /* the last sample, whatever disturbed it */
+    double last_s;  /* even if disturbed */
     uint64_t turn;
     struct measure_watch *watch;
     struct measure_series series;
@@ -46,18 +41,18 @@ struct measure_kernel_visits {
     struct measure_bench *bench;
     struct probe *probes;
     uint32_t probe_count;
-    double visits_s[VISITS_MAX]; /* sum of all probes' last_s, by visit of all of them */
+    double visits_s[VISITS_MAX]; /* sum of all probes' last_s, by visit */
     uint32_t visit_count;
 };
 
-/* Counts how often the kernel has preempted a thread of this process. */
+/* Counts preemptions of this process's threads. */
 static long count_preemptions(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* Seconds of one call, from a batch of them. */
+/* Returns the seconds of one call, from a batch. */
 static double time_calls(struct probe *probe, const struct kernels *kernels, measure_call_function function)
 {
     struct measure_call call = {.bench = probe->bench,
@@ -89,19 +84,19 @@ static void measure_sample(const struct kernels *kernels, void *argument)
     const double with_s = time_calls(probe, kernels, probe->class->call);
     double seconds = with_s;
     if (probe->class->less) {
-        /* A difference of two measurements may be noise; below a twentieth it counts as nothing. */
+        /* A difference may be noise; below a twentieth it is nothing. */
         seconds -= time_calls(probe, kernels, probe->class->less);
         seconds = fmax(seconds, with_s / 20);
     }
     const bool first = probe->call_s == 0;
     probe->call_s = with_s;
     probe->last_s = seconds;
-    /* The first batch was too short to count, unless one call is enough. */
+    /* too short to count, unless one call is enough */
     if (first && with_s < (kernels->finish ? GPU_SAMPLE_MIN_S : SAMPLE_MIN_S)) return;
     measure_watch_take(probe->watch, &probe->series, seconds, count_preemptions() != preemptions);
 }
 
-/* Returns true when the class is measured and the device has the kernel. */
+/* The device has the kernel. */
 static bool is_measured(const struct measure_bench *bench, const struct kernel_class *class)
 {
     void (*function)(void) = NULL;
@@ -225,7 +220,7 @@ static void keep_moments(const struct measure_kernel_visits *visits, struct meas
 
 /* --- points ----------------------------------------------------------------------------------- */
 
-/* Points in the arena of the hardware, by class. */
+/* Points are in the hardware's arena, by class. */
 enum status measure_kernel_visits_keep(struct measure_kernel_visits *visits, struct compute_profile *profile,
                                        struct error *err)
 {

@@ -1,8 +1,8 @@
-/* A load like training, which computes while copies are measured. */
+/* A load like training while copies are measured. */
 #include "base/size.h"
 #include "exec/measure/measure_calls.h"
 
-/* Forward, backward and update of a block 256 wide on 4 samples of 64 tokens. */
+/* Lists a block 256 wide on 4 samples of 64 tokens. */
 static void list_step(struct measure_bench *bench)
 {
     const struct network network = {.family = NETWORK_GPT2,

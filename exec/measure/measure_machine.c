@@ -1,9 +1,6 @@
 /*
- * Finds the cores to measure, and known causes of wrong measurements.
- *
- * Three things limit the cores of a process: the machine, the set it may run on (taskset, a batch
- * system, a container's cpuset) and a quota of time (a container's cpu limit). A profile made with
- * more threads than that measures waiting.
+ * Cores are limited by the machine, the set a process may run on (taskset, a container's cpuset) and a quota of time
+ * (a container's cpu limit); a profile with more threads measures waiting.
  */
 #include "exec/measure/measure_state.h"
 
@@ -17,8 +14,7 @@
 
 #include "exec/device/host_memory.h"
 
-/* Returns cores, not hardware threads; 0 when hwloc cannot tell. In a container without /sys it cannot, and would
- * report that on standard error. */
+/* Counts cores, not hardware threads; 0 when hwloc cannot tell. Without /sys it would report that on standard error. */
 static uint32_t cores_present(void)
 {
     hwloc_topology_t topology;
@@ -39,7 +35,7 @@ static uint32_t processors_allowed(void)
     return (uint32_t)CPU_COUNT(&set);
 }
 
-/* Returns the whole processors in the control group's quota; UINT32_MAX without a quota. */
+/* Whole processors in the control group's quota; UINT32_MAX without one. */
 static uint32_t processors_in_quota(void)
 {
     FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
@@ -79,8 +75,8 @@ void measure_machine_look(struct measure_machine *machine)
     read_cpu_model(machine->cpu, sizeof machine->cpu);
 }
 
-/* Returns the share of the machine that others use while this process sleeps, in [0, 1]; 0 when unknown. The load
- * average would count work that ended a minute ago, such as the build of this program. */
+/* The share of the machine that others use now, in [0, 1]; 0 when unknown. The load average would count work that
+ * has ended. */
 static double others_busy(void)
 {
     const struct timespec pause = {.tv_nsec = 300 * 1000 * 1000};

@@ -1,10 +1,7 @@
 /*
- * Measures copies from one device to another, with nothing else running.
- *
- * Two devices of the back end are opened, each with only an arena. The second fetches from the first, in batches of
- * copies between places that were not touched for a while, as boundaries are. On the host that is a memcpy by the
- * fetching device's thread; between GPUs the driver chooses the method. If the data does not arrive (device_p2p.h)
- * nothing is measured: such devices are planned without direct copies.
+ * Two devices are opened, each with only an arena. The second fetches from the first, in batches of copies between
+ * places that were not touched for a while. If the data does not arrive (device_p2p.h) nothing is measured: such
+ * devices are planned without direct copies.
  */
 #include <stdlib.h>
 
@@ -20,7 +17,6 @@ enum { SIZES = ARRAY_COUNT(sizes), BATCH_MAX = 32 };
 static const uint64_t ARENA_BYTES = UINT64_C(160) << 20;
 static const double BATCH_S = 4e-3;
 
-/* Median seconds of copies of `bytes`, one after the other. */
 static double time_copies(struct device *to, struct device *from, uint64_t bytes, double rate)
 {
     struct device_stream *const stream = device_stream(to, STREAM_P2P);

@@ -1,5 +1,4 @@
-/* Measures the highest rate of multiplications and additions of the host's processor, for comparison with the
- * kernels' rates. */
+/* The host's highest rate of multiplications and additions. */
 #include <assert.h>
 #include <math.h>
 
@@ -42,7 +41,7 @@ static void compute_peak(const struct kernels *kernels, void *argument)
 
 double measure_peak(struct measure_bench *bench)
 {
-    assert(bench->backend->arena_on_host); /* the loop is the host's own */
+    assert(bench->backend->arena_on_host);
     struct device_stream *const stream = device_stream(bench->device, STREAM_COMPUTE);
     double rate = 0;
     device_compute(stream, compute_peak, &rate, 0, NULL);

@@ -1,8 +1,6 @@
 /*
- * The order of a measurement: all parts take turns during its whole length. A part that was measured without
- * interruption would be spoiled completely by another program that runs for seconds. With rounds, such a disturbance
- * costs every figure a few of many samples, which the watch sets aside. Sizes of kernels with too few clean samples
- * are visited again at the end.
+ * All parts take turns during the whole measurement: another program that runs for seconds costs every figure a few of
+ * many samples, which the watch sets aside. Sizes with too few clean samples are visited again at the end.
  */
 #include "base/process/progress.h"
 #include "base/try.h"
@@ -15,7 +13,7 @@ void measure_parts_close(struct measure_parts *parts)
     measure_p2p_visits_close(parts->p2p);
     measure_copy_visits_close(parts->copies);
     for (uint32_t i = MEASURE_PROFILES_MAX; i-- > 0;) {
-        measure_laboratory_close(parts->labs[i]); /* the first one's operands serve the others */
+        measure_laboratory_close(parts->labs[i]); /* its operands serve the others */
         measure_kernel_visits_close(parts->kernels[i]);
         measure_bench_close(parts->benches[i]);
     }

@@ -1,4 +1,4 @@
-/* Statistics of samples, and what all parts of a measurement share. See measure_state.h. */
+/* See measure_state.h. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static int compare_values(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Returns the quantile `part` of sorted values, interpolated linearly. */
+/* The values are sorted; interpolates linearly. */
 static double quantile(const struct measure_samples *samples, double part)
 {
     assert(samples->count > 0);

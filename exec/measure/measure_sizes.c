@@ -1,7 +1,7 @@
 /*
- * Products and attention are measured on full grids, over which models/cost/cost.h interpolates
- * in three dimensions; all other kernels at a few sizes each, by their bytes. The widest axis ends at
- * 3072 because rates no longer change there: a product with 50257 columns runs as fast.
+ * Products and attention are measured on full grids, over which models/cost/cost.h interpolates in three dimensions;
+ * other kernels at a few sizes, by their bytes. The widest axis ends at 3072: a product with 50257 columns runs as
+ * fast.
  */
 #include "exec/measure/measure_sizes.h"
 
@@ -15,11 +15,10 @@ struct axis {
 };
 #define AXIS(...) {(const uint64_t[]){__VA_ARGS__}, ARRAY_COUNT(((const uint64_t[]){__VA_ARGS__}))}
 
-/* A class is measured on a grid or at listed sizes. */
 struct class_sizes {
     struct axis grid[BENCH_SIZES][3]; /* [how large][m, n, k] */
-    const uint64_t (*sizes)[3];     /* NULL: the grid; ascending like points in a file */
-    uint32_t size_count;            /* BENCH_SMALL takes the first COARSE_SIZES */
+    const uint64_t (*sizes)[3];     /* NULL: the grid; ascending */
+    uint32_t size_count;            /* BENCH_SMALL takes COARSE_SIZES */
     const uint64_t (*gpu_sizes)[3];
     uint32_t gpu_size_count;
 };

@@ -15,30 +15,28 @@ struct measure_samples {
     double values[MEASURE_SAMPLES_MAX];
     uint32_t count;
 };
-/* Further samples are dropped. */
 void measure_samples_add(struct measure_samples *samples, double value);
 double measure_samples_median(const struct measure_samples *samples); /* at least one sample */
-double measure_samples_mean(const struct measure_samples *samples); /* with five or more samples: without the lowest
-                                                                       and the highest */
-/* Returns half the interquartile range over the median; 0 with fewer than two samples. */
+double measure_samples_mean(const struct measure_samples *samples); /* with five or more: without the lowest and the
+                                                                       highest */
+/* Half the interquartile range over the median; 0 with fewer than two samples. */
 double measure_samples_spread(const struct measure_samples *samples);
 
 /* --- disturbances (measure_watch.c) ------------------------------------------------------------ */
 
-/* The samples of one value. Disturbed samples are used only if there are no clean ones. */
+/* Disturbed samples are used only without clean ones. */
 struct measure_series {
     struct measure_samples clean, disturbed;
 };
 const struct measure_samples *measure_series_samples(const struct measure_series *series);
-/* Returns true when there are samples. */
 bool measure_series_has_samples(const struct measure_series *series);
 
 enum { MEASURE_WATCH_PENDING_MAX = 512 };
 
 /*
- * Tells clean samples from disturbed ones. A sample waits in `pending` until its window of time ends. It is disturbed
- * when the kernel preempted a thread of this process during the sample, or when other programs or other machines
- * took more than a few per cent of the processors during the window.
+ * Tells clean samples from disturbed ones. A sample waits in `pending` until its window ends. It is disturbed when the
+ * kernel preempted a thread of this process during it, or when others took more than a few per cent of the processors
+ * during the window.
  */
 struct measure_watch {
     struct load_mark begun, window;
@@ -52,12 +50,12 @@ struct measure_watch {
 };
 void measure_watch_begin(struct measure_watch *watch);
 void measure_watch_take(struct measure_watch *watch, struct measure_series *series, double value, bool preempted);
-/* Ends the window now and classifies pending samples. */
+/* Ends the window and classifies pending samples. */
 void measure_watch_judge(struct measure_watch *watch);
 
 /* --- the measurement --------------------------------------------------------------------------- */
 
-/* Errors of rounds over all kernels: sums of squared logarithms of (sum of seconds / sum of medians). */
+/* Sums of squared logarithms of (sum of seconds / sum of medians) of rounds. */
 struct measure_moments {
     double squares;
     uint32_t count;
@@ -67,41 +65,39 @@ struct measure {
     const struct measure_options *options;
     struct hardware *hardware;
     double begun_s, budget_s;
-    const char *as_of;   /* today's date; in the arena of the hardware */
+    const char *as_of;   /* today; in the hardware's arena */
     struct measure_moments moments; /* over all profiles */
     struct measure_watch watch;
 };
 
-/* Returns a value with source and date; `kind` is SOURCE_MEASURED. */
+/* `kind` is SOURCE_MEASURED. */
 struct sourced_value measure_sourced(const struct measure *measure, double value, double spread);
 
 bool measure_stopped(const struct measure *measure);
-/* Reports the used part of the budget. */
 void measure_progress(const struct measure *measure, const char *what);
-/* Stores the load seen by the watch in the hardware. Returns the spread of the machine's speed. */
+/* Stores the load in the hardware; returns the spread of the machine's speed. */
 struct sourced_value measure_speed(struct measure *measure);
 
-/* The amount of measurement depends only on the budget: coarse grids below 15 s. */
+/* Below 15 s grids are coarse. */
 static inline bool measure_is_coarse(const struct measure *measure)
 {
     return measure->budget_s < 15;
 }
 
-/* Sets the date of values, host memory and cores. */
+/* Sets date, host memory and cores. */
 MUST_CHECK enum status measure_begin(struct measure *measure, const struct measure_options *options,
                                      struct hardware *out, struct error *err);
 
-/* Return the FLOP/s of the fastest matrix product over all profiles, the bytes/s of the largest optimizer step, and
- * the shortest time of any kernel. */
+/* Take the best of all profiles: the fastest matrix product, the largest optimizer step, the shortest kernel. */
 double measure_best_product(const struct device_type *type, enum kernel forward);
 double measure_step_bandwidth(const struct compute_profile *profile);
 double measure_shortest(const struct compute_profile *profile);
 
 /* --- one computing device: kernels with operands as in training (measure_bench.h, measure_kernels.c) */
 
-struct measure_bench; /* opaque: a device with operands in its arena */
+struct measure_bench; /* a device with operands in its arena */
 
-/* Room for operands, which determines the sizes measured. */
+/* It determines the sizes measured. */
 enum measure_bench_size {
     BENCH_WHOLE, /* a host device with the whole machine */
     BENCH_SMALL, /* many host devices at once, or little time */
@@ -115,32 +111,32 @@ struct measure_bench_options {
     uint32_t index, threads;
     enum measure_bench_size size;
     bool tf32;
-    struct measure_bench *operands; /* host: another bench of this size whose operands are shared; NULL: own operands */
+    struct measure_bench *operands; /* host: a bench of this size whose operands are shared; NULL: own */
 };
 
-/* Opens a bench. The caller closes it with measure_bench_close(). Errors: STATUS_DEVICE. */
+/* The caller closes it with measure_bench_close(). Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
 MUST_CHECK enum status measure_bench_open(const struct measure_bench_options *options, struct measure_bench **out,
                                           struct error *err);
 void measure_bench_close(struct measure_bench *bench); /* NULL is fine */
 struct device *measure_bench_device(struct measure_bench *bench);
 uint32_t measure_bench_threads(const struct measure_bench *bench);
 const struct backend *measure_bench_backend(const struct measure_bench *bench);
-/* Maps host memory for copies to and from the bench, pinned if that helps. */
+/* Host memory for copies, pinned if that helps. */
 MUST_CHECK enum status measure_bench_map_host(const struct measure_bench *bench, uint64_t bytes, char **out,
                                               struct error *err);
 void measure_bench_unmap_host(const struct measure_bench *bench, char *host, uint64_t bytes); /* NULL is fine */
-/* Returns the part of the arena for copies. */
+/* Returns the arena's part for copies. */
 char *measure_bench_copies(struct measure_bench *bench, uint64_t *bytes);
 
-/* The argument of measure_bench_compute_step(), which device_compute() calls. It makes one step over the blocks of a
- * small GPT-2, kernel by kernel: a load like training. `turn` chooses operands. */
+/* Argument of measure_bench_compute_step(), which device_compute() calls: one step over the blocks of a small GPT-2, a
+ * load like training. `turn` chooses operands. */
 struct measure_bench_step {
     struct measure_bench *bench;
     uint64_t turn;
 };
 void measure_bench_compute_step(const struct kernels *kernels, void *bench_step);
 
-/* Returns the FLOP/s of multiplications and additions in registers, on all threads of the bench. */
+/* Multiplies and adds in registers, on all threads. */
 double measure_peak(struct measure_bench *bench);
 
 /*
@@ -150,22 +146,21 @@ double measure_peak(struct measure_bench *bench);
  * hardware. close() accepts NULL, and a part whose opening failed.
  */
 
-struct measure_kernel_visits; /* every kernel class on one bench (measure_kernels.c) */
+struct measure_kernel_visits; /* every kernel class on one bench */
 MUST_CHECK enum status measure_kernel_visits_open(struct measure *measure, struct measure_bench *bench,
                                                   struct measure_kernel_visits **out, struct error *err);
-/* Takes a sample of every size, or with `lacking` only of sizes with too few clean samples. */
+/* lacking: only sizes with too few clean samples */
 MUST_CHECK enum status measure_kernel_visits_visit(struct measure_kernel_visits *visits, bool lacking,
                                                    struct error *err);
-/* Returns the number of sizes with too few clean samples. */
+/* Counts sizes with too few clean samples. */
 uint32_t measure_kernel_visits_lacking(const struct measure_kernel_visits *visits);
-/* Returns true when each size has a sample. */
+/* Each size has a sample. */
 bool measure_kernel_visits_complete(const struct measure_kernel_visits *visits);
 MUST_CHECK enum status measure_kernel_visits_keep(struct measure_kernel_visits *visits, struct compute_profile *profile,
                                                   struct error *err);
 void measure_kernel_visits_close(struct measure_kernel_visits *visits);
 
-/* Measures copies on one idle bench: seconds by size in both directions, and the time until a stream notices an event
- * of another (measure_copies.c). */
+/* Copies on one idle bench: seconds by size in both directions, and the time until a stream notices an event. */
 struct measure_copy_visits;
 MUST_CHECK enum status measure_copy_visits_open(struct measure *measure, struct measure_bench *bench,
                                                 struct measure_copy_visits **out, struct error *err);
@@ -174,8 +169,7 @@ MUST_CHECK enum status measure_copy_visits_keep(struct measure_copy_visits *visi
                                                 struct sourced_value *handover_s, struct error *err);
 void measure_copy_visits_close(struct measure_copy_visits *visits);
 
-/* Measures copies from one device of the back end to another: seconds by size (measure_p2p.c). There must be two
- * devices. Keeps nothing if such copies do not work. */
+/* Copies between two devices, which must exist: seconds by size. Keeps nothing if such copies do not work. */
 struct measure_p2p_visits;
 MUST_CHECK enum status measure_p2p_visits_open(struct measure *measure, const struct backend *backend,
                                                struct measure_p2p_visits **out, struct error *err);
@@ -184,14 +178,13 @@ MUST_CHECK enum status measure_p2p_visits_keep(struct measure_p2p_visits *visits
                                                struct error *err);
 void measure_p2p_visits_close(struct measure_p2p_visits *visits);
 
-/* Measures interference between host devices of `threads` threads: at least two, and enough to fill `cores`. With
- * GPUs it uses one, since GPUs do not share their compute resources (measure_interference.c). */
+/* Interference between host devices of `threads` threads: at least two, and enough to fill `cores`; one GPU, since
+ * GPUs do not share compute resources. */
 struct measure_laboratory;
 struct measure_laboratory_options {
     const struct backend *backend;
     uint32_t threads, cores;
-    struct measure_laboratory *operands; /* a laboratory with at least equally many devices, whose operands are
-                                            shared; NULL: own operands */
+    struct measure_laboratory *operands; /* with at least equally many devices, whose operands are shared; NULL: own */
 };
 MUST_CHECK enum status measure_laboratory_open(struct measure *measure, const struct measure_laboratory_options *options,
                                                struct measure_laboratory **out, struct error *err);
@@ -204,7 +197,7 @@ void measure_laboratory_close(struct measure_laboratory *lab);
 
 enum { MEASURE_PROFILES_MAX = 5 };
 
-/* All parts of one machine; NULL parts are not measured. */
+/* NULL parts are not measured. */
 struct measure_parts {
     struct measure_bench *benches[MEASURE_PROFILES_MAX];
     struct measure_kernel_visits *kernels[MEASURE_PROFILES_MAX];
@@ -215,8 +208,8 @@ struct measure_parts {
 };
 
 /*
- * Visits all parts in rounds until the budget is spent and every value has a sample. Then visits sizes of kernels
- * with too few clean samples again, for at most a quarter of the budget. Errors: STATUS_INTERRUPTED, STATUS_DEVICE.
+ * Visits all parts in rounds until the budget is spent and every value has a sample, then sizes with too few clean
+ * samples, for at most a quarter of the budget. Errors: STATUS_INTERRUPTED, STATUS_DEVICE.
  */
 MUST_CHECK enum status measure_rounds(struct measure *measure, struct measure_parts *parts, struct error *err);
 void measure_parts_close(struct measure_parts *parts);
@@ -224,18 +217,18 @@ void measure_parts_close(struct measure_parts *parts);
 /* --- the machine (measure_machine.c) -------------------------------------------------------------- */
 
 struct measure_machine {
-    uint32_t cores;     /* usable cores: present, allowed to this process, within its quota */
+    uint32_t cores;     /* present, allowed to this process, within its quota */
     uint32_t present;
     char cpu[128];
 };
 void measure_machine_look(struct measure_machine *machine);
 
-/* Writes suspected faults to `notes`, one line each. */
+/* Writes one line each. */
 void measure_machine_warn(const struct measure_machine *machine, FILE *notes);
 
 /* --- storage (measure_storage.c) ---------------------------------------------------------------- */
 
-/* Measures the disk of `folder` with a file of up to 1 GiB. Errors: as storage_open(). */
+/* Uses a file of up to 1 GiB. Errors: as storage_open(). */
 MUST_CHECK enum status measure_storage(struct measure *measure, const char *folder,
                                        struct hardware_storage *out, struct error *err);
 

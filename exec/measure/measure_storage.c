@@ -1,13 +1,9 @@
 /*
- * Measures the speed of a disk.
+ * Uses the executor's transfers in a file of FILE_BYTES, or half of the free space if less, written whole first. It is
+ * then read and written in passes of PASS_BYTES, separately and by two threads at once for BOTH_PASSES. The medians
+ * are the rates. A block read by itself gives the latency.
  *
- * It uses the executor's own transfers, in a file of FILE_BYTES, or half of the free space if that
- * is less. The whole file is written first, so that its blocks exist. Then it is read and written
- * separately, in passes of PASS_BYTES, and by two threads at the same time for the length of
- * BOTH_PASSES. The medians are the rates. A block read by itself gives the latency.
- *
- * Disks have caches, and virtual disks share their caches with other users. Passes over a large
- * file show the worst of that, but not the speed of an SSD after an hour of writing.
+ * Passes over a large file show the worst of caches, but not an SSD after an hour of writing.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,7 +20,7 @@
 
 enum { PASSES = 5, BOTH_PASSES = 3, LATENCY_SAMPLES = 15, LANE_READ = 0, LANE_WRITE = 1, LANES = 2 };
 static const uint64_t file_bytes = UINT64_C(1) << 30, pass_bytes = UINT64_C(128) << 20;
-static const double usable_share = 0.9; /* share of the free space */
+static const double usable_share = 0.9; /* of the free space */
 
 struct disk_bench {
     struct measure *measure;
@@ -72,9 +68,7 @@ static void *run_side(void *pointer)
     return NULL;
 }
 
-/* The bytes that both threads move until the first of them finishes are unknown; the bytes until
- * both have finished are known. The slower thread has the disk for itself at the end, so the result
- * is a lower estimate. */
+/* The slower thread has the disk for itself at the end, so the result is a lower estimate. */
 static enum status measure_both(struct disk_bench *bench, struct sourced_value *out, struct error *err)
 {
     struct storage_side sides[LANES] = {{.bench = bench, .lane = LANE_READ},

@@ -1,10 +1,10 @@
-/* Finds disturbed samples of a measurement, and the size of the disturbance. */
+/* See measure_state.h. */
 #include <assert.h>
 
 #include "base/process/progress.h"
 #include "exec/measure/measure_state.h"
 
-/* /proc/stat counts in ticks of 10 ms: on two cores one tick of a window is 2 %. */
+/* /proc/stat counts ticks of 10 ms: on two cores one is 2 % of a window. */
 static const double WINDOW_S = 0.25, TAKEN_MAX = 0.05;
 
 const struct measure_samples *measure_series_samples(const struct measure_series *series)
