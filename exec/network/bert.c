@@ -1,5 +1,5 @@
 /*
- * BERT with its masked-language head: the forward and backward computations of its layers.
+ * BERT with its masked-language head.
  *
  * Letters as in models/kernel/work.h. Weights are stored (out, in). A block norms after each sum; with the names of
  * kept tensors (models/job/memory.h):
@@ -10,24 +10,23 @@
  *     norm1   --+-- fc(R,F) -- gelu(R,F) -- projection --+
  *               +---------------------------------------- sum(R,C) -- out(R,C)
  *
- * Every token attends to every other one. No stream passes gradients on unchanged: each gradient goes through a norm
- * before it splits, and the products that lead back to the stream add to it.
+ * Every token attends to every other one. Each gradient goes through a norm before it splits, and the products that
+ * lead back to the stream add to it.
  *
  *     d_out -> d_sum (d_stream2) -> d_gelu (d_wide), d_fc in place -> d_norm1 = d_sum + ... in place
  *     d_norm1 -> d_middle (d_in) -> d_attention (d_stream2) -> d_qkv -> d_in = d_middle + ...
  *
- * The embedding sums the rows of token, position and token type and norms the sum. It keeps nothing, so its backward
- * pass recomputes sum and statistics. Token types come as rows of the tables, in the third part of the batch
- * (models/job/job.h), and are gathered and stepped like tokens.
+ * The embedding norms the sum of the rows of token, position and token type. It keeps nothing; its backward pass
+ * recomputes sum and statistics. Token types are rows of the tables, from the third part of the batch.
  *
- * The head predicts the tokens that have a label: dense, gelu, norm, and the product with the token table (tied) or a
- * matrix of its own, with a bias.
+ * The head, for tokens with a label: dense, gelu, norm, and the product with the token table (tied) or a matrix of its
+ * own, with a bias.
  *
  * Source: Devlin et al., arXiv 1810.04805; modeling_bert.py of transformers (BertForMaskedLM).
  */
 #include "exec/network/transformer.h"
 
-/* The tensors of a layer, in the order of network_layer_tensors(). */
+/* The order is that of network_layer_tensors(). */
 enum block_tensor {
     Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
     NORM1_WEIGHT, NORM1_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS, NORM2_WEIGHT, NORM2_BIAS
@@ -36,7 +35,7 @@ enum head_tensor {
     WORD_BIAS, TRANSFORM_WEIGHT, TRANSFORM_BIAS, NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT
 };
 
-/* Tensors that a layer keeps, in the order of memory_activations(). */
+/* The order is that of memory_activations(). */
 enum block_kept {
     KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE, KEPT_NORM1,
     KEPT_NORM1_STATS, KEPT_FC, KEPT_GELU, KEPT_SUM, KEPT_NORM2_STATS,
@@ -69,7 +68,7 @@ static struct embedding embedding_of(const struct transformer_unit *unit)
     return (struct embedding){unit->scratch, sum, other, other + unit->r * unit->c};
 }
 
-/* Returns the index of the embedding's norm, after its tables. */
+/* The norm follows the tables. */
 static uint32_t norm_index(const struct transformer_unit *unit)
 {
     return unit->network->token_types > 0 ? 3 : 2;
@@ -151,7 +150,7 @@ static void block_forward(const struct transformer_unit *unit, uint64_t layer, f
     k->gelu_forward(k, kept[KEPT_GELU], kept[KEPT_FC], unit->r * f, unit->network->gelu_tanh);
     transformer_linear_forward(unit, kept[KEPT_SUM], kept[KEPT_GELU], layer,
                                linear_of(unit, OUT_WEIGHT, c, f));
-    /* the backward pass needs the sum and its statistics, but not the result */
+    /* The backward pass needs only the sum and its statistics. */
     transformer_norm_forward(unit, out ? out : unit->d_stream2, kept[KEPT_SUM], kept[KEPT_NORM2_STATS],
                              kept[KEPT_NORM1], kept[KEPT_SUM], unit->r, layer, NORM2_WEIGHT);
 }

@@ -1,6 +1,4 @@
 /*
- * GPT-2: the forward and backward computations of its layers.
- *
  * Letters as in models/kernel/work.h: B samples of T tokens make R rows; C width, H heads, F = 4 C, V tokens of the
  * vocabulary. Weights are stored (in, out). A block, with the names of kept tensors (models/job/memory.h):
  *
@@ -11,27 +9,25 @@
  *
  * The head is a norm and the product with the token table (tied) or a matrix of its own.
  *
- * One gradient runs along the residual stream, from the incoming boundary gradient to the outgoing one. Each branch
- * makes its own gradient from it, and the norm at the branch's root adds the result to it:
+ * One gradient runs along the residual stream. Each branch makes its own gradient from it, which the norm at the
+ * branch's root adds:
  *
  *     d_in -> dgelu (d_wide) -> through gelu in place -> dnorm2 (d_stream2) -> d_middle = d_in + ...
  *     d_middle -> dattention (d_stream2) -> d_qkv -> dnorm1 (d_stream2) -> d_in' = d_middle + ...
- *
- * A forward pass that only the backward pass needs skips the second projection.
  *
  * FLOPs of a block: forward 24 R C^2 in the four products and 2 B T^2 C in causal attention; backward twice the
  * former and two and a half times the latter.
  */
 #include "exec/network/transformer.h"
 
-/* The tensors of a layer, in the order of network_layer_tensors(). */
+/* The order is that of network_layer_tensors(). */
 enum block_tensor {
     NORM1_WEIGHT, NORM1_BIAS, QKV_WEIGHT, QKV_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
     NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS
 };
 enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT };
 
-/* Tensors that a layer keeps, in the order of memory_activations(). */
+/* The order is that of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_QKV, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE,
     KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU,

@@ -1,6 +1,4 @@
 /*
- * Llama: the forward and backward computations of its layers.
- *
  * Letters as in models/kernel/work.h; K heads of keys and values of D, H / K heads of queries to each. Weights are
  * stored (out, in), no layer has a bias. A block, with the names of kept tensors:
  *
@@ -13,9 +11,9 @@
  *               |           +-- up(R,F) ----+                               |
  *               +-----------------------------------------------------------+-- out(R,C)
  *
- * Norms are root-mean-square norms. Gradients run as in exec/network/gpt2.c. Queries and keys are kept after
- * rotation, as attention needs them; their gradients are rotated back before they reach the weights. The three
- * products that lead back to a norm add up in d_stream2, in the order q, k, v, or gate, up.
+ * Norms are root-mean-square norms. Gradients run as in exec/network/gpt2.c. Queries and keys are kept after rotation;
+ * their gradients are rotated back. The products that lead back to a norm add up in d_stream2, in the order q, k, v,
+ * or gate, up.
  *
  * The head is a norm and the product with the token table (tied) or a matrix of its own.
  *
@@ -23,14 +21,14 @@
  */
 #include "exec/network/transformer.h"
 
-/* The tensors of a layer, in the order of network_layer_tensors(). */
+/* The order is that of network_layer_tensors(). */
 enum block_tensor {
     Q_WEIGHT, K_WEIGHT, V_WEIGHT, PROJECTION_WEIGHT, GATE_WEIGHT, UP_WEIGHT, DOWN_WEIGHT,
     NORM1_WEIGHT, NORM2_WEIGHT
 };
 enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
-/* Tensors that a layer keeps, in the order of memory_activations(). */
+/* The order is that of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS,
     KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_GATE, KEPT_UP, KEPT_SWIGLU,

@@ -10,30 +10,23 @@
  *     NORM      the sums of squares of the same gradients, one for each tensor
  *     EVALUATE  forward, with the loss in the head's shard; nothing is kept and nothing changes
  *
- * A weight's gradient is in the `gradients` buffer, laid out like the layer's parameters, only until that weight's
- * optimizer step. The step follows as soon as the weight was used for the last time in this pass (to carry the
- * gradient through), so the gradient is still in cache. When the optimizer runs elsewhere, gradients stay in a buffer
- * of the size of the shard's parameters and an UPDATE makes the same steps later: each element's step depends only on
- * itself.
+ * A weight's gradient is in `gradients`, laid out like the layer's parameters, only until its optimizer step, which
+ * follows as soon as the pass has used the weight for the last time: the gradient is still in cache. When the
+ * optimizer runs elsewhere, gradients stay and an UPDATE makes the same steps later.
  *
- * Clipping. Each tensor's sum of squares is made in an order that depends only on its size. The sums are added in the
- * order of the network's tensors, in whichever shard each is and whenever it came. The norm, and with it the step,
- * therefore has the same bits in every sharding.
+ * Clipping. Each tensor's sum of squares has an order that depends only on its size, and the sums are added in the
+ * order of the network's tensors: the norm has the same bits in every sharding.
  *
- * Several microbatches go through a shard one after the other before the next shard's turn (vertical order):
- * parameters cross the link once for all of them. The first microbatch's gradients start the sums. Each later
- * microbatch's gradients are in `gradients` as above and are added as soon as they are complete; the steps come at
- * the end. The order of additions is thus the order of the microbatches, wherever the sums are and whatever applies
- * them.
+ * Several microbatches go through a shard before the next shard's turn (vertical order): parameters cross the link
+ * once. The first one's gradients start the sums, later ones' are added when complete, in the order of microbatches;
+ * the steps come at the end.
  *
- * Weights in bf16. The other operand of a product with weights is rounded before the product, and in the backward
- * pass the gradient of its result is rounded once for both products; the copies are scratch. If the whole state is
- * there, an optimizer's step uses all its parts; a pass that only reads has only the weights.
+ * Weights in bf16. The other operand of a product with weights is rounded before the product, and in the backward pass
+ * the gradient of its result once for both products; the copies are scratch.
  *
- * The same bits in every sharding. The calls made for a layer, with their shapes, depend only on the layer: nothing
- * is fused across layers, a block's output is always written out, and the addresses of operands change nothing
- * (exec/kernels/kernels.h). When a backward pass recomputes, it makes the same calls as the forward pass, except
- * calls whose result only the next shard needs.
+ * The same bits in every sharding. A layer's calls depend only on the layer: nothing is fused across layers, a block's
+ * output is always written out, and addresses change nothing. A recomputation makes the same calls as the forward
+ * pass, except those whose result only the next shard needs.
  */
 #include "exec/network/transformer.h"
 
@@ -51,7 +44,7 @@ static void *at_byte(void *base, uint64_t offset_bytes)
     return (char *)base + offset_bytes;
 }
 
-/* Returns a piece of the workspace; NULL when this pass has none of that name. */
+/* NULL when this pass has no such piece. */
 static void *piece(const struct unit_arguments *a, const struct memory_table *workspace,
                     const char *name)
 {
@@ -75,8 +68,7 @@ static bool has_head(const struct unit_arguments *a)
     return a->shard->first_layer + a->shard->layer_count == a->job->network.layer_count;
 }
 
-/* Returns the workspace of an evaluation: as a LOSS whose gradients go elsewhere, or as a forward pass that keeps
- * nothing. */
+/* An evaluation has a LOSS's whose gradients go elsewhere, or that of a forward pass that keeps nothing. */
 static const struct memory_table *evaluation_workspace(const struct unit_arguments *a)
 {
     uint32_t how = UNIT_GRADIENTS_OUT | (a->inputs_only ? UNIT_INPUTS : 0);
@@ -84,8 +76,7 @@ static const struct memory_table *evaluation_workspace(const struct unit_argumen
                        : &a->tables->workspace[UNIT_FORWARD][0];
 }
 
-/* Returns the kind of pass. The inputs of a single layer are only the boundary: they count as kept, although no
- * buffer exists. */
+/* The inputs of a single layer are only the boundary: they count as kept, although no buffer exists. */
 static uint32_t way_of(const struct unit_arguments *a)
 {
     bool kept = a->activations || (a->inputs_only && a->tables->inputs.bytes == 0);
@@ -153,8 +144,7 @@ static struct transformer_unit unit_of(const struct transformer *transformer, co
     };
 }
 
-/* Returns the entries of a layer in a table in which each earlier layer, all of them blocks, has `per_block`
- * entries. */
+/* Earlier layers, all blocks, have `per_block` entries. */
 static const struct memory_entry *layer_entries(const struct memory_table *table,
                                                 const struct unit_arguments *a, uint64_t layer,
                                                 uint32_t per_block)
@@ -164,7 +154,7 @@ static const struct memory_entry *layer_entries(const struct memory_table *table
     return &table->entries[index];
 }
 
-/* Finds a layer's kept tensors; `all` points to the kept tensors of all layers, laid out as in the table. */
+/* `all`: the kept tensors of all layers, laid out as in the table */
 static void kept_of(const struct transformer_unit *unit, float *all, uint64_t layer,
                     float *out[TRANSFORMER_KEPT_MAX])
 {
@@ -182,7 +172,7 @@ static void kept_of(const struct transformer_unit *unit, float *all, uint64_t la
     }
 }
 
-/* Finds a layer's kept tensors when `alone` points to the kept tensors of only this layer, without its output. */
+/* `alone`: only this layer's, without its output */
 static void kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
                        float *out[TRANSFORMER_KEPT_MAX])
 {
@@ -198,7 +188,7 @@ static void kept_alone(const struct transformer_unit *unit, float *alone, uint64
     if (!head) out[count] = NULL;
 }
 
-/* Returns a layer's input when `inputs` points to the inputs of all layers except the first. */
+/* `inputs`: of all layers except the first */
 static float *held_input(const struct transformer_unit *unit, float *inputs, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -249,7 +239,7 @@ static uint64_t rounding_key(const struct unit_arguments *a, uint64_t layer)
     return random_u64(random_u64(a->job->seed, a->minibatch + 1), layer);
 }
 
-/* Returns a tensor in a part of the state; NULL when the part does not store it. */
+/* NULL when the part does not store the tensor. */
 static void *in_part(const struct unit_arguments *a, enum state_part part, uint32_t index)
 {
     const struct state_tables *tables = &a->tables->state;
@@ -258,7 +248,7 @@ static void *in_part(const struct unit_arguments *a, enum state_part part, uint3
     return at_byte(a->state, tables->layout.parts[part].offset_bytes + entry->offset_bytes);
 }
 
-/* The parameters of a tensor, where the state is whole. */
+/* The state must be whole. */
 static struct kernel_parameters parameters_of(const struct unit_arguments *a, uint32_t index)
 {
     const struct memory_entry *entries = a->tables->parameters.entries;
@@ -286,8 +276,8 @@ static void shut_by_loss(const struct unit_arguments *a)
     if (a->guard && a->loss && !isfinite(*a->loss)) shut(a->guard, UNIT_GUARD_LOSS);
 }
 
-/* Returns true when a step with gradients of this sum of squares stays finite. AdamW squares gradients in float,
- * other kinds multiply them by the rate; a power of ten remains for the terms that they are added to. */
+/* A step with gradients of this sum of squares stays finite: AdamW squares gradients in float, other kinds multiply
+ * them by the rate, with a power of ten to spare. */
 static bool fits(const struct transformer_unit *unit, double squares)
 {
     const double most = (double)FLT_MAX / 10, rate = unit->optimizer.learning_rate;
@@ -295,8 +285,7 @@ static bool fits(const struct transformer_unit *unit, double squares)
     return squares <= most * most && squares * rate * rate <= most * most;
 }
 
-/* Returns true when the guard is open and stays open with this gradient of `count` numbers. A job that clips has
- * already checked its norm. */
+/* The guard stays open with this gradient of `count` numbers. A job that clips has checked its norm. */
 static bool may_step(const struct transformer_unit *unit, const float *gradient, int64_t count)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -330,8 +319,8 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
 
 /* --- layers that many have -------------------------------------------------------------------- */
 
-/* The products of a linear layer by itself: as transformer_linear_forward() with weights from anywhere, and backward,
- * where dw and dbias (NULL: none) are written or, as `add` says (LINEAR_ADD_...), added to. */
+/* As transformer_linear_forward() with weights from anywhere, and backward, where dw and dbias (may be NULL) are
+ * written or added to (LINEAR_ADD_...). */
 struct transformer_product {
     struct transformer_weights w;
     int64_t rows, out, in;
@@ -442,7 +431,7 @@ static int64_t table_rows(const struct transformer_unit *unit)
     return (int64_t)(a->row_count > 0 ? a->row_count : network_table_rows(unit->network));
 }
 
-/* Returns the layout of an embedding's rows in the state. */
+/* Describes an embedding's rows. */
 static struct state_layout rows_layout(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -450,7 +439,7 @@ static struct state_layout rows_layout(const struct transformer_unit *unit)
                             : a->tables->state.layout;
 }
 
-/* Returns rows of an embedding's tables in a part of the state; NULL when there is no such part. */
+/* NULL when there is no such part. */
 static void *rows_in_part(const struct transformer_unit *unit, const struct state_layout *layout,
                           enum state_part part, int64_t first)
 {
@@ -462,7 +451,7 @@ static void *rows_in_part(const struct transformer_unit *unit, const struct stat
 void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows)
 {
     const struct kernels *k = unit->kernels;
-    /* a pass that only reads has only the weights, from the beginning on */
+    /* A pass that only reads has only the weights. */
     const uint64_t row_bytes = unit->network->width * precision_weight_bytes(unit->arguments->job->precision);
     const void *const weights = at_byte(unit->arguments->state, (uint64_t)rows->first * row_bytes);
     if (unit->arguments->job->precision == PRECISION_BF16_WEIGHTS)
@@ -478,7 +467,7 @@ void transformer_step_rows(const struct transformer_unit *unit, const struct tra
 {
     const struct unit_arguments *a = unit->arguments;
     const struct state_layout layout = rows_layout(unit);
-    int64_t words = rows->vocabulary - rows->first_row; /* rows that the head's gradient is for */
+    int64_t words = rows->vocabulary - rows->first_row; /* for the head's gradient */
     if (words > rows->row_count) words = rows->row_count;
     if (!may_step(unit, dx, unit->r * unit->c)) return;
     if (head_gradient && words > 0 && !may_step(unit, head_gradient, words * unit->c)) return;
@@ -574,7 +563,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
         (words->masked ? k->loss_labels : k->loss)(k, a->loss, unit->logits, words->labels,
                                                    words->stride, unit->b, unit->t, v, rows);
         if (!d_normf) continue;
-        /* the embedding's gradient already has the sums of earlier microbatches; steps add other gradients */
+        /* The embedding's gradient has the sums of earlier microbatches. */
         bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
         product_backward(unit, d_normf + rows.first * c, false, d_table,
                                 (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0),
@@ -587,8 +576,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
 
 /* --- runs of blocks --------------------------------------------------------------------------- */
 
-/* Computes blocks [first, end) of the shard forward, keeping all activations. The last one's output goes to `out`, or
- * nowhere (NULL) when only the backward pass follows. */
+/* Keeps all activations. The last output goes to `out`; NULL: nowhere. */
 static void blocks_forward(const struct transformer_unit *unit, uint64_t end, float *all, float *out)
 {
     const float *in = unit->arguments->boundary_in;
@@ -602,7 +590,7 @@ static void blocks_forward(const struct transformer_unit *unit, uint64_t end, fl
     }
 }
 
-/* Returns the input of a layer: the boundary, or the kept output of the previous layer. */
+/* Returns the boundary, or the previous layer's kept output. */
 static const float *layer_input(const struct transformer_unit *unit, float *all, uint64_t layer)
 {
     if (layer == unit->arguments->shard->first_layer) return unit->arguments->boundary_in;
@@ -611,7 +599,7 @@ static const float *layer_input(const struct transformer_unit *unit, float *all,
     return kept[unit->transformer->block_kept - 1];
 }
 
-/* Computes blocks [first, end) backward, the last first; `d_out` is the gradient of the last one's output. */
+/* The last block first; `d_out` is the gradient of its output. */
 static void blocks_backward(const struct transformer_unit *unit, uint64_t end, float *all, const float *d_out)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -624,8 +612,8 @@ static void blocks_backward(const struct transformer_unit *unit, uint64_t end, f
     }
 }
 
-/* Forward without keeping: each layer's activations replace the previous layer's in `alone`. `inputs` receives the
- * inputs of all layers except the first; NULL: not stored. */
+/* Each layer's activations replace the previous layer's in `alone`. `inputs` gets those of all layers except the
+ * first; may be NULL. */
 static void blocks_forward_only(const struct transformer_unit *unit, uint64_t end, float *alone, float *inputs)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -643,9 +631,8 @@ static void blocks_forward_only(const struct transformer_unit *unit, uint64_t en
     }
 }
 
-/* Backward over blocks [first, end) from their inputs, the last first. The activations that each block's backward
- * pass needs are computed in `alone` just before it, except the last block's if they are still `fresh` from the
- * forward pass. */
+/* The last block first. A block's activations are computed in `alone` just before, unless the last block's are
+ * still `fresh`. */
 static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t end, float *alone,
                                   float *inputs, const float *d_out, bool fresh)
 {
@@ -699,7 +686,7 @@ static void compute_backward(const struct transformer_unit *unit)
     blocks_backward(unit, end, a->activations ? a->activations : made, a->gradient_in);
 }
 
-/* Returns the factor of the gradients, as in torch.nn.utils.clip_grad_norm_(). */
+/* Clips as torch.nn.utils.clip_grad_norm_() does. */
 static float clip_scale(const struct unit_arguments *a)
 {
     if (!job_clips(a->job)) return 1;
@@ -772,7 +759,7 @@ static void compute_once(const struct transformer_unit *unit)
 
 /* --- several microbatches --------------------------------------------------------------------- */
 
-/* Returns the arguments of one microbatch: each buffer of samples starts at its part. */
+/* Each buffer of samples starts at the microbatch's part. */
 static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
                                                const struct transformer_unit *unit, uint32_t turn)
 {

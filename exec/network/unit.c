@@ -1,9 +1,4 @@
-/*
- * Chooses the family that carries a computation out, and makes the tables that it needs.
- *
- * A family (exec/network/transformer.h) defines its layers' computations and names networks of the family that it does
- * not support. The table below lists the families.
- */
+/* Chooses the family (exec/network/transformer.h) and makes its tables. */
 #include "exec/network/unit.h"
 
 #include <assert.h>
