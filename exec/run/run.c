@@ -1,20 +1,16 @@
 /*
- * The loop that carries a plan out.
- *
- * One thread walks the plan in plan order (or, with live dispatch, in the policy's order: run_live.c) and hands every
- * operation to its stream (run_enqueue.c). This thread waits for no operation; the streams' threads do, so work
- * overlaps as far as the plan allows. run_callbacks.c has the functions that they call. run_in_flight.c limits the
- * distance between walk and streams, and records ended operations.
+ * One thread walks the plan (with live dispatch in the policy's order: run_live.c) and hands every operation to its
+ * stream (run_enqueue.c). It waits for no operation, so work overlaps as far as the plan allows. run_callbacks.c has
+ * the functions that streams call; run_in_flight.c limits the distance between walk and streams, and records ended
+ * operations.
  *
  * Stopping. A job that has begun a minibatch must end it, else its shards would be of different steps. When the flag
- * is set, each job's limit becomes the number of minibatches that it has begun. Enqueued computations and copies of
- * later minibatches are skipped when their turn comes; the walk continues only to enqueue the rest below the limits.
- * An operation that the walk skips still enqueues its waits, because other operations rely on them. State that the
- * plan would have written back later is written back at the end (run_write_back.c).
+ * is set, each job's limit becomes the number of minibatches that it has begun, and enqueued work beyond is skipped
+ * when its turn comes. A skipped operation still enqueues its waits, because others rely on them. State that the plan
+ * would have written back later is written back at the end (run_write_back.c).
  *
- * A job that fails, or that stops because its loss is not finite, gets such a limit for itself (run_faults.c), and
- * the walk continues to the end of the plan for the others. So do jobs of a lost device, whose operations are skipped
- * from then on.
+ * A job that fails, stops for a loss that is not finite, or loses its device gets such a limit for itself
+ * (run_faults.c); the walk continues for the others.
  */
 #include "exec/run/run.h"
 
@@ -36,7 +32,7 @@
 
 /* --- the walk ----------------------------------------------------------------------------------- */
 
-/* While stopping: returns true when some job's last minibatch is not completely enqueued. */
+/* Returns true when, while stopping, some job's last minibatch is not completely enqueued. */
 static bool work_is_left(const struct run_loop *loop)
 {
     for (uint32_t j = 0; j < loop->plan->jobs.count; j++)
@@ -63,7 +59,6 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
 
 /* --- before -------------------------------------------------------------------------------------- */
 
-/* Predicts P2P copies of a unit between the devices of one of its instances. */
 static void predict_p2p(struct run_loop *loop, const struct plan_instance *instance)
 {
     const struct plan *const plan = loop->plan;
@@ -174,7 +169,7 @@ out:;
     const char *const end = status != STATUS_OK ? err->text : result->stopped ? "stopped" : "complete";
     const double elapsed_s = run.start_s > 0 ? clock_s() - run.start_s : 0;
     run_saver_stop(run.saver); /* before the streams, which may wait for it */
-    run_teardown(&run); /* ends the streams before what they point into goes */
+    run_teardown(&run); /* ends the streams before their data */
     struct error unwritten = {0};
     result->log_failed = run_log_close(run.log, end, elapsed_s, &unwritten) != STATUS_OK;
     if (result->log_failed) run_result_unwritten(result, &unwritten);

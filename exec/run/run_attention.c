@@ -1,7 +1,6 @@
 /*
- * Attention is prepared before a run. A library may compile code for a shape, and may find that it does not support
- * the shape. This happens here, on the thread that opened the device, so that the first step does not wait for it and
- * all steps use the same implementation. Only bf16 jobs have a choice.
+ * A library may compile code for a shape, or find that it does not support it. This happens here, on the thread that
+ * opened the device, so that all steps use the same implementation without delay. Only bf16 jobs have a choice.
  */
 #include "exec/run/run_attention.h"
 
@@ -11,7 +10,6 @@
 #include "exec/state/run_faults.h"
 #include "models/job/job.h"
 
-/* Returns the arguments with which the blocks of a job call attention. */
 static struct kernel_attention shape_of(const struct job *job)
 {
     const struct network *const n = &job->network;
@@ -24,7 +22,7 @@ static struct kernel_attention shape_of(const struct job *job)
                                      .rounded = true};
 }
 
-/* Appends to a list, once: "cuDNN 9.19.0; Spillway's own kernels (...)". */
+/* Appends once: "cuDNN 9.19.0; Spillway's own kernels (...)". */
 static bool add_once(char *list, size_t size, const char *text)
 {
     if (strstr(list, text)) return false;

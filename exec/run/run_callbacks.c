@@ -1,10 +1,9 @@
 /*
- * Runs on the streams' threads. The loss of a minibatch is copied to the host like other data. Directly after that
- * copy, on the same stream, a call logs it before the next copy can overwrite it.
+ * Runs on the streams' threads. Directly after a loss's copy to the host, a call on the same stream logs it before the
+ * next copy can overwrite it.
  *
- * Evaluations. The losses of held-out minibatches come the same way and are summed up in the order of the plan. The
- * call of the last one knows the mean and whether it is the best. A KEEP waits for that copy, and so for its call,
- * before it decides whether to copy the parameters.
+ * The losses of held-out minibatches are summed up in the order of the plan; the last call knows whether the mean is
+ * the best. A KEEP waits for it before it decides whether to copy the parameters.
  */
 #include "exec/run/run_callbacks.h"
 
@@ -21,7 +20,7 @@
 
 /* --- minibatches --------------------------------------------------------------------------------- */
 
-/* Returns true when a computation of this minibatch may start, and counts it as begun. */
+/* Returns true and counts the minibatch when its computation may start. */
 static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
 {
     struct run_progress *const progress = &run->jobs[job];
@@ -35,7 +34,7 @@ static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
     return may;
 }
 
-/* Logs a minibatch; for a job that clips, when both its loss and its norm are known. */
+/* With clipping, waits until both loss and norm are known. */
 static void log_minibatch(struct run *run, const struct run_log_entry *part, bool has_loss)
 {
     struct run_progress *const progress = &run->jobs[part->job];
@@ -59,8 +58,7 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
     if (whole) run_log_minibatch(run->log, &entry);
 }
 
-/* Returns true when the step of this minibatch is skipped. Its loss came to the host before its gradients, on the
- * same stream, and the norm is there before the first step. */
+/* The loss came to the host before the gradients, on the same stream, and the norm is there before the first step. */
 static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
 {
     if (run->options->on_nan == RUN_NAN_CONTINUE) return false;
@@ -70,7 +68,7 @@ static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const 
     return skips || !isfinite(unit_norm(&run->plan->jobs.jobs[job], norms));
 }
 
-/* Ends the job with this minibatch, which has a value that is not finite. */
+/* Ends the job with this minibatch. */
 static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const char *what)
 {
     struct error why = {0};
@@ -82,7 +80,7 @@ static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const cha
     run_fail_job(run, job, true, &why);
 }
 
-/* Takes the norm of a minibatch's gradients after its first step was made or skipped. */
+/* The first step was made or skipped. */
 static void handle_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
                         bool skipped)
 {
@@ -111,7 +109,7 @@ struct compute_call {
 };
 static_assert(sizeof(struct compute_call) <= DEVICE_ARGUMENT_MAX, "goes through a stream's queue");
 
-/* Called before the job's next minibatch can begin, because that needs this one's step. */
+/* Called before the job's next minibatch can begin. */
 static void look_at_guard(const struct compute_call *call)
 {
     struct unit_guard *const guard = call->arguments.guard;
@@ -139,7 +137,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     profiler_range_pop();
 }
 
-/* Runs a computation of the host stream, which has no kernels of its own. */
+/* The host stream has no kernels of its own. */
 static void call_gather(void *argument)
 {
     const struct compute_call *const call = argument;
@@ -185,7 +183,7 @@ static void call_batch(void *argument)
                    call->batch_index, call->batch, &why) == STATUS_OK)
         return;
     if (call->held_out) {
-        /* its minibatch has begun and is finished with arbitrary data; the result is not used */
+        /* The minibatch has begun and is finished with arbitrary data; the result is not used. */
         memset(call->batch, 0, job_batch_bytes(&run->plan->jobs.jobs[call->job]));
         pthread_mutex_lock(&run->lock);
         run->jobs[call->job].held_out_failed = true;
@@ -295,7 +293,7 @@ static void call_loss(void *argument)
     log_minibatch(run, &entry, true);
 }
 
-/* Takes the loss of a held-out minibatch; the last one completes the evaluation. */
+/* The last one completes the evaluation. */
 static void call_held_out(void *argument)
 {
     const struct loss_call *const call = argument;

@@ -5,9 +5,8 @@
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
 
-/* Enqueue work on the operation's stream, timed in *timing. The work is skipped unless the
- * operation's minibatch is below its job's limit when its turn comes; a skipped computation sets
- * *omitted. */
+/* Enqueue work on the operation's stream, timed in *timing. It is skipped unless the minibatch is below its job's
+ * limit when its turn comes; a skipped computation sets *omitted. */
 void run_callback_compute(struct run *run, const struct plan_walk_op *op,
                           const struct unit_arguments *arguments, bool *omitted,
                           struct device_timing *timing);
@@ -15,8 +14,7 @@ void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t 
                         struct device_timing *timing);
 void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);
 
-/* Logs a loss or adds it up, on the stream of the copy that brings it to the host and after that
- * copy. */
+/* Logs a loss or adds it up, on the stream of its copy to the host. */
 void run_callback_loss(struct run *run, const struct plan_walk_op *op, const double *loss);
 
 #endif

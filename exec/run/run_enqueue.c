@@ -1,10 +1,9 @@
 /*
- * Enqueues first a wait for each operation that must precede this one (see plan_walk.h), then the
- * copy, the computation or the call, then the event of its end. Checkpoints add commands before and
- * after (run_saver.c).
+ * Enqueues a wait for each operation that must precede this one (see plan_walk.h), then the work, then the event of
+ * its end, with checkpoints' commands around them (run_saver.c).
  *
- * In tests, released memory is filled with NaN on the stream of the releasing operation, after
- * waiting for all streams that used it; the event of that operation then includes the filling.
+ * In tests, released memory is filled with NaN on the releasing operation's stream, after waiting for all streams that
+ * used it; its event includes the filling.
  */
 #include "exec/run/run_enqueue.h"
 
@@ -124,7 +123,7 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
         run_callback_loss(loop->run, op, (const double *)(void *)target);
 }
 
-/* Fills memory that the operation releases with NaN, after all streams have used it. */
+/* Waits for all streams that used it. */
 static void poison_released(struct run_loop *loop, const struct plan_walk_op *op)
 {
     struct device_stream *const stream = loop->run->streams[op->stream];

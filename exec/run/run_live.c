@@ -1,24 +1,20 @@
 /*
- * Live dispatch. run.c walks the plan's own order; here the order arises during the run. When a unit is over, the
- * policy is asked. Its choice is pushed into the walk (plan_walk_push()) and handed to the streams at once.
- * Everything below is the same: waits follow from the order in which instances were pushed, as they do from the
- * plan's order.
+ * The order arises during the run: when a unit is over, the policy is asked, and its choice is pushed into the walk
+ * (plan_walk_push()) and handed to the streams at once. Waits follow from this order.
  *
  *     policy  ->  plan_dispatch_next()  ->  walk  ->  run_enqueue()  ->  streams
  *        ^                                                                 |
  *        +-----  plan_dispatch_over()  <-  a unit's last operations  <-----+
  *
- * A unit is over when the streams of its device have passed all their operations for it; a unit without operations
- * there uses the host's streams. A call after its last operation on each of these streams counts down, and the last
- * call wakes this thread. Pending updates on the host's processor are not waited for: the next unit that needs them
- * waits, by rule 2 of plan.h.
+ * A unit is over when its device's streams have passed all its operations (without any, the host's streams). A call
+ * after its last operation on each stream counts down, and the last wakes this thread. The next unit that needs
+ * pending updates on the host's processor waits for them, by rule 2 of plan.h.
  *
- * Memory. Every order is a plan order of units that leave no state on the device, each in a choice that plan_check()
- * has found room for. No device ever exceeds its memory, and no deadlock is possible.
+ * Every order is a plan order of units that leave no state on the device, each in a choice that plan_check() has found
+ * room for: no device exceeds its memory, and no deadlock is possible.
  *
- * Stopping. As in run.c, each job ends the minibatch that it has begun, and a job beyond its limit has no more
- * choices. The policy is then no longer asked. A policy that breaks a rule or whose process fails stops the run in
- * the same way, so that checkpoints are as after any stop; its error is the run's.
+ * As in run.c, each job ends the minibatch that it has begun, and the policy is no longer asked. A policy that breaks
+ * a rule or whose process fails stops the run in the same way; its error is the run's.
  */
 #include "exec/run/run_live.h"
 
@@ -38,24 +34,23 @@
 
 static const double POLL_S = 0.1;
 
-/* The running unit of a job. */
 struct run_live_unit {
     struct run_live *live;
     uint32_t job;
-    atomic_uint left; /* streams that have not passed it yet */
+    atomic_uint left; /* not yet passed */
 };
 
 struct run_live {
     struct run_loop *loop;
     struct plan_dispatch *dispatch;
     struct run_live_unit *units;   /* per job */
-    struct plan_instance *carried; /* in the order in which they were pushed; NULL: not wanted */
+    struct plan_instance *carried; /* in the order of pushing; may be NULL */
     uint64_t carried_count, carried_limit;
     bool without_policy;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    uint32_t *over;                /* jobs whose units have ended since the last check ... */
-    double *over_s;                /* ... and when, since the start of the run */
+    uint32_t *over;                /* jobs whose units ended since the last check ... */
+    double *over_s;                /* ... and when */
     uint32_t over_count;
 };
 
@@ -76,8 +71,8 @@ static void call_behind(void *argument)
 
 /* --- a unit ---------------------------------------------------------------------------------- */
 
-/* Finds the unit's last operation on each device stream, or without device operations on each of the host's streams.
- * Returns the number of streams. PLAN_NONE: a stream that is not waited for. */
+/* Finds them on each device stream, or without device operations on the host's; returns the number of streams.
+ * PLAN_NONE: not waited for. */
 static uint32_t find_last_ops(const struct plan *plan, const struct plan_unit *unit,
                               uint32_t last[STREAM_KIND_COUNT])
 {
@@ -125,7 +120,7 @@ static void end_policy(struct run_live *live)
     plan_dispatch_end_policy(live->dispatch);
 }
 
-/* Ends the run as a stop would, with this error. */
+/* Ends the run like a stop, with this error. */
 static void fail_policy(struct run_live *live, const struct error *why)
 {
     struct run *const run = live->loop->run;
@@ -186,7 +181,7 @@ static void await_change(struct run_live *live)
     pthread_mutex_unlock(&live->lock);
 }
 
-/* Reports ended units to the dispatch; returns false when there are none. */
+/* Returns false when no unit has ended. */
 static bool end_units(struct run_live *live)
 {
     pthread_mutex_lock(&live->lock);

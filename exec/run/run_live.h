@@ -1,4 +1,4 @@
-/* Live dispatch: the loop over a plan with choices, which asks the policy for the next unit while work runs. */
+/* Live dispatch: a plan with choices, for which the policy is asked while work runs. */
 #ifndef SPILLWAY_EXEC_RUN_RUN_LIVE_H
 #define SPILLWAY_EXEC_RUN_RUN_LIVE_H
 
@@ -6,15 +6,15 @@
 
 struct run_live; /* opaque */
 
-/* Creates dispatch by the policy run->options->live. Errors: as plan_dispatch_create(). Destroy it after the streams
- * have ended; NULL does nothing. */
+/* Dispatch by the policy run->options->live. Errors: as plan_dispatch_create(). Destroy it after the streams have
+ * ended; NULL does nothing. */
 MUST_CHECK enum status run_live_create(struct run_loop *loop, struct run_live **out, struct error *err);
 void run_live_destroy(struct run_live *live);
 
-/* Runs until all jobs have ended, or until the rest that a stop leaves has ended. A policy that fails stops the run. */
+/* Runs until all jobs have ended or stopped. A policy that fails stops the run. */
 MUST_CHECK enum status run_live_walk(struct run_live *live, struct error *err);
 
-/* Fills in the result. The trace belongs to the order in which units ran. */
+/* Fills in the result. The trace has the order in which units ran. */
 MUST_CHECK enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct error *err);
 
 #endif

@@ -26,7 +26,7 @@ void run_report_put_loss(struct json_out *json, const char *key, double loss)
     else json_out_null(json, key);
 }
 
-/* Writes each evaluation as [step, loss], and the best and the last if there are any. */
+/* Evaluations as [step, loss], and the best and the last. */
 static void put_evaluations(struct json_out *json, const struct run_job_result *job)
 {
     if (job->evaluation_count == 0) return;

@@ -1,4 +1,4 @@
-/* Writes the result of a run, as JSON for programs and as text for people. */
+/* The result of a run as JSON and as text. */
 #ifndef SPILLWAY_EXEC_RUN_RUN_REPORT_H
 #define SPILLWAY_EXEC_RUN_RUN_REPORT_H
 
@@ -9,20 +9,20 @@ struct run_report {
     const struct plan *plan;
     const struct run_result *result;
     const struct trace *trace;
-    bool live;                                       /* a policy was asked while the run went on */
-    const char *trace_path, *log_path, *carried_path; /* paths of written files; NULL: not written */
+    bool live;                                       /* a policy was asked during the run */
+    const char *trace_path, *log_path, *carried_path; /* written files; may be NULL */
 };
 
-/* Writes JSON to a file, or ("-") to standard output. Errors: STATUS_IO. */
+/* JSON to a file or ("-") standard output. STATUS_IO, STATUS_NO_MEMORY. */
 MUST_CHECK enum status run_report_write(const struct run_report *report, const char *path, struct error *err);
 
-/* Prints text on standard output. */
+/* Prints on standard output. */
 void run_report_print(const struct run_report *report);
 
-/* Prints, for a stopped run, the progress of each job and the results kept, on standard error. */
+/* Prints a stopped run's progress and the results kept, on standard error. */
 void run_report_print_kept(const struct run_report *report);
 
-/* Writes a loss; a loss that is not finite is null. */
+/* A loss that is not finite is null. */
 void run_report_put_loss(struct json_out *json, const char *key, double loss);
 
 #endif

@@ -1,13 +1,10 @@
 /*
- * Setup and teardown of a run.
+ * Checks come first (run_checks.h). Then memory is mapped and touched, devices are opened, weights are made or read,
+ * one shard per thread, and the log begins.
  *
- * First come the checks (run_checks.h), so that errors are found before anything slow; run_check() ends there. Then
- * the memory is mapped and touched, devices are opened, weights are made or read, one shard per thread, and the log
- * begins.
- *
- * Host buffers are in one block, each at a multiple of 4 KiB: the state of a shard, the batches, the boundary
- * activations that wait for their turn; after them the arena of staged states. Host state outlives the run:
- * weights_init() fills it, the plan's copies keep it up to date, weights_write() saves it.
+ * Host buffers are in one block, at multiples of 4 KiB: states of shards, batches, boundary activations; then the
+ * arena of staged states. Host state outlives the run: weights_init() fills it, the plan's copies update it,
+ * weights_write() saves it.
  */
 #include "exec/state/run_state.h"
 
@@ -41,7 +38,7 @@ enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
 
 /* --- host buffers ----------------------------------------------------------------------------- */
 
-/* Lays out the buffers of jobs with ranges, consecutively per job; plan_check() has checked that they have room. */
+/* Ranges are consecutive per job; plan_check() has checked that they have room. */
 static enum status lay_out_ranges(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -88,7 +85,7 @@ static enum status lay_out_host(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Sets the place of each shard's whole state on the host, and of its best parameters. */
+/* Also finds the best parameters. */
 static enum status find_states(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -135,7 +132,7 @@ static enum status make_tables(struct run *run, struct error *err)
 
 /* --- weights, several shards at a time --------------------------------------------------------- */
 
-/* A job read from a file is one item; of an initialised job, each shard is an item. */
+/* A job read from a file is one item, else each shard is. */
 struct weight_item {
     uint32_t job, first_shard, shard_count;
     struct checkpoint_found found; /* of a job that continues */
@@ -155,7 +152,7 @@ static struct disk *checkpoint_disk(const struct run *run)
     return disk ? disk : &disk_real;
 }
 
-/* Fills the parameters of the best evaluation so far, if the job keeps them. */
+/* The parameters are the best evaluation's so far, if the job keeps them. */
 static enum status fill_best(struct run *run, const struct weight_item *item, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[item->job];
@@ -207,7 +204,7 @@ static enum status fill_weights(struct run *run, struct weight_item *item, struc
     return status != STATUS_OK ? status : saved;
 }
 
-/* Notes a job that continues from a checkpoint of other software or hardware. */
+/* The software or hardware is another. */
 static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_found *found)
 {
     const struct plan *const plan = run->plan;
@@ -260,7 +257,7 @@ static enum status fill_all_weights(struct run *run, struct error *err)
                 (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
     }
 
-    /* This thread works too; the work is done without helpers that cannot be started. */
+    /* This thread works too, without helpers that cannot be started. */
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_t helpers[SETUP_THREADS_MAX];
     uint32_t helper_count = 0;
@@ -283,11 +280,10 @@ static enum status fill_all_weights(struct run *run, struct error *err)
     return status;
 }
 
-/* Slowdown of copies of pageable memory, roughly: a copy by the processor is added and does not overlap with the
- * link's. Assumed, not measured. */
+/* A copy by the processor is added without overlap. Assumed, not measured. */
 static const double PAGEABLE_FACTOR = 3;
 
-/* Returns the seconds of all the plan's copies to and from the host, one after the other. */
+/* Seconds of all the plan's copies to and from the host, one after the other. */
 static double planned_copies_s(const struct plan *plan)
 {
     double total_s = 0;
@@ -309,8 +305,7 @@ static double planned_copies_s(const struct plan *plan)
     return total_s;
 }
 
-/* Pins host memory. Copies of pinned memory overlap with all other work; a run also works without pinning, see
- * device_cuda.c. */
+/* Pinned copies overlap with all other work; a run works without (device_cuda.c). */
 static void pin_host(struct run *run)
 {
     char why[160];
@@ -328,9 +323,8 @@ static void pin_host(struct run *run)
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
-/* Returns the rate of the slowest paced link on a path; 0: none is paced. Each stream is paced separately, so copies
- * that share a link in one direction do not slow each other down. A copy between devices is paced by the links of the
- * fetching device. */
+/* The slowest paced link on a path; 0: none. Streams are paced separately, so copies on one link do not slow each
+ * other down. A copy between devices is paced by the fetching device's links. */
 static double paced_rate(const struct hardware *hardware, const uint32_t *path, uint32_t count)
 {
     double rate = 0;
@@ -348,14 +342,13 @@ static uint32_t device_threads(const struct hardware *hardware)
     return each > 0 ? each : 1;
 }
 
-/* Returns true for computations on the host stream, which otherwise runs host functions and batches. */
 static bool computes_on_host(const struct plan_op *op)
 {
     return op->kind == OP_COMPUTE && op->stream == STREAM_HOST && op->pass != PLAN_BATCH &&
            op->pass != PLAN_KEEP;
 }
 
-/* Opens the stream of the host's processor: the computing part of a host device, with all cores. */
+/* The host's processor: the computing part of a host device, with all cores. */
 static enum status open_cpu(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -393,7 +386,7 @@ static enum status check_kernels(const struct plan *plan, const struct kernels *
     return STATUS_OK;
 }
 
-/* Finds the devices of each job; with live dispatch, each job may use all. */
+/* With live dispatch, each job may use all devices. */
 static enum status find_users(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -410,7 +403,6 @@ static enum status find_users(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Try each pair of devices that the plan copies between. */
 static enum status link_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -479,7 +471,7 @@ static enum status open_devices(struct run *run, struct error *err)
     return open_cpu(run, err);
 }
 
-/* Returns true when a job's data was already scanned for an earlier job whose tokens have the same range. */
+/* The data was scanned for an earlier job with the same range of tokens. */
 static bool is_known(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
@@ -492,7 +484,7 @@ static bool is_known(const struct run *run, uint32_t j)
     return false;
 }
 
-/* Opens a job's data. An evaluation without separate data has a part of the job's, all of which is scanned. */
+/* Opens a job's data. An evaluation without separate data uses a part of the job's. */
 static enum status open_data_of_job(struct run *run, uint32_t j, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
@@ -543,8 +535,7 @@ static enum status make_results(struct run *run, struct error *err)
     return status;
 }
 
-/* Checks that there are no checkpoints: a run that starts from the beginning must not mix its checkpoints with those
- * of another run. */
+/* A run from the beginning must not mix its checkpoints with another run's. */
 static enum status check_no_checkpoints(struct run *run, struct error *err)
 {
     if (!run->options->checkpoints) return STATUS_OK;
@@ -564,7 +555,7 @@ static enum status check_no_checkpoints(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Returns true when some job continues from a checkpoint: the log then continues too. */
+/* Some job continues from a checkpoint. */
 static bool log_goes_on(const struct run *run)
 {
     bool goes_on = run->options->log_goes_on;
@@ -586,7 +577,6 @@ static enum status open_log(struct run *run, struct error *err)
     return run_log_open(options->log_path, run->plan, &head, &run->log, err);
 }
 
-/* Notes the software that computes, for reports and the log. */
 static enum status note_libraries(struct run *run, struct error *err)
 {
     char text[1024];
@@ -637,7 +627,7 @@ enum status run_setup(struct run *run, struct error *err)
     return status;
 }
 
-/* Writes values of a job to `path`, or to its partial path if the job ended early; *out is the path used. */
+/* Writes to `path`, or to its partial path if the job ended early; *out is the path used. */
 static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
                                const char *path, const char **out, struct error *err)
 {
@@ -655,7 +645,7 @@ static enum status keep_values(struct run *run, uint32_t j, const struct state_t
     return status;
 }
 
-/* Writes the weights of the best evaluation, if the job keeps them. */
+/* Writes the best evaluation's weights, if the job keeps them. */
 static enum status keep_best(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -670,7 +660,7 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
 }
 
-/* Fails a job whose weights are not finite: they must not replace weights that a file may have. */
+/* Weights that are not finite must not replace a file's. */
 static void fail_not_finite(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;
@@ -680,7 +670,7 @@ static void fail_not_finite(struct run *run, uint32_t j)
              run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has earlier ones" : "they are not finite");
 }
 
-/* Reports the results kept for a job that ended because a value was not finite, while its weights are finite. */
+/* The job ended because a value was not finite, while its weights are finite. */
 static void say_what_is_left(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;
@@ -695,7 +685,7 @@ static void say_what_is_left(struct run *run, uint32_t j)
         snprintf(failure->text + used, room, "; its weights are finite, in some layers after minibatch %" PRIu64, last);
 }
 
-/* Keeps a job's results; a job with damaged state has none. */
+/* A job with damaged state has no results. */
 static enum status keep_job(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;
