@@ -1,12 +1,11 @@
 /*
- * External sorting: each time the buffer is full it is sorted and appended to the spool as a run. At the end the runs
- * are merged, each read through its part of the same buffer:
+ * External sorting: a full buffer is sorted and appended to the spool as a run. At the end the runs are merged, each
+ * through its part of the buffer:
  *
  *     file    [ run 0: sorted ][ run 1: sorted ][ run 2 ]
  *     buffer  [ of run 0 | of run 1 | of run 2 ]        the least of the three heads comes next
  *
- * With one run, as for all but long traces, nothing is written. Source: Knuth, The Art of Computer Programming, vol. 3,
- * sec. 5.4.
+ * With one run, the usual case, nothing is written. Source: Knuth, The Art of Computer Programming, vol. 3, sec. 5.4.
  */
 #include "exec/state/run_changes.h"
 
@@ -16,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/files/spool.h"
 
-/* A sorted run: its remaining bytes in the file, and its entries in its part of the buffer. */
+/* Remaining bytes in the file, entries in the buffer. */
 struct sorted_run {
     uint64_t at, end;   /* bytes of the spool */
     size_t first, last; /* entries of the buffer */
@@ -30,7 +29,7 @@ struct run_changes {
     bool reading;
     struct sorted_run *runs;
     size_t run_count;
-    size_t *heap; /* runs with something left, the least head first */
+    size_t *heap; /* runs that have not ended, the least head first */
     size_t heap_count, part;
 };
 
@@ -83,7 +82,7 @@ void run_changes_add(struct run_changes *changes, double time_s, uint32_t place,
 
 /* --- merging -------------------------------------------------------------------------------- */
 
-/* Fills the run's part of the buffer when it is empty, unless the run has ended. */
+/* Fills the run's empty part of the buffer, unless it has ended. */
 static enum status refill(struct run_changes *changes, size_t r, struct error *err)
 {
     struct sorted_run *const run = &changes->runs[r];

@@ -1,6 +1,6 @@
 /*
- * Changes of memory in use, which come in the order of the plan and are wanted in the order of time. Memory does not
- * grow with their number: what does not fit is sorted and kept in a file.
+ * Changes of memory in use: they come in plan order and are wanted in the order of time. Those that do not fit in
+ * memory are sorted in a file.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_CHANGES_H
 #define SPILLWAY_EXEC_STATE_RUN_CHANGES_H
@@ -20,17 +20,17 @@ struct run_change {
 
 struct run_changes; /* opaque */
 
-/* `capacity` of them are in memory, at most. The caller frees *out with run_changes_destroy(). */
+/* Keeps at most `capacity` in memory. The caller frees *out with run_changes_destroy(). Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status run_changes_create(size_t capacity, struct run_changes **out, struct error *err);
 void run_changes_destroy(struct run_changes *changes); /* NULL does nothing */
 
-/* Adds a change. A failure is reported when they are read. */
+/* A failure is reported when they are read. */
 void run_changes_add(struct run_changes *changes, double time_s, uint32_t place, int64_t bytes);
 
 /*
- * Takes the changes in the order of time; *more is false at the end. Of changes at one time memory is given back before
- * it is taken, since the next user of a slot waits for the last one; then they come as they arrived. None is added
- * after the first call. Errors: STATUS_IO.
+ * Takes changes in the order of time; *more is false at the end. At equal times memory is given back before it is
+ * taken, since the next user of a slot waits for the last one; then they come as they arrived. No change is added
+ * after the first call. Errors: STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status run_changes_next(struct run_changes *changes, struct run_change *out, bool *more, struct error *err);
 

@@ -1,12 +1,10 @@
 /*
- * The limit of a failed job is lowered to the minibatches that it has begun, as a stop does for all
- * jobs. Operations of later minibatches are skipped when their turn comes, and other jobs'
- * operations find the plan unchanged. The failed job's place in the plan stays empty.
+ * A failed job's limit is lowered to the minibatches that it has begun, as in a stop. Later ones
+ * are skipped when their turn comes; other jobs find the plan unchanged.
  *
- * A lost device loses the state of its jobs, or the newer part of it: the state on the host is then
- * of one step for some shards and of the next for others. Such a job ends with the losses that
- * arrived, and no weights or checkpoints are made of the rest; earlier checkpoints are whole. Jobs
- * of other devices continue, or end as after any failure.
+ * A lost device loses its jobs' newest state: the state on the host may be of different steps. Such
+ * a job ends with the losses that arrived, without weights or checkpoints; earlier checkpoints are
+ * whole.
  */
 #include "exec/state/run_faults.h"
 

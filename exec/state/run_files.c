@@ -1,10 +1,9 @@
 /*
- * A range of host memory is cleared when its job is opened, like memory that is mapped before a run, and then filled
- * as run_setup.c does. A job therefore computes the same bits in every range and after every other job.
+ * A range is cleared when its job is opened and then filled as run_setup.c does: a job computes the same bits in every
+ * range and after every other job.
  *
- * A job is closed when it is complete or failed: its last checkpoint is written, if there are checkpoints, then its
- * weights. A stop ends jobs in the middle. These stay in memory, to be kept after all work has ended; since no job
- * begins after a stop, their memory is not reused.
+ * A complete or failed job is closed: its last checkpoint is written, then its weights. Jobs that a stop ends stay in
+ * memory, to be kept after all work has ended.
  */
 #include "exec/state/run_files.h"
 
@@ -21,7 +20,7 @@ struct file_call {
     bool last; /* of the job's shards */
 };
 
-/* Returns true when a job may be opened: not after a stop, and not after it failed. */
+/* Nothing is opened after a stop or the job's failure. */
 static bool may_open(struct run *run, uint32_t job)
 {
     pthread_mutex_lock(&run->lock);
@@ -48,7 +47,7 @@ static void call_open(void *argument)
         run_fail_job(run, call->job, false, &why);
 }
 
-/* Complete, or ended early by a fault of its own. */
+/* complete, or ended early by a fault */
 static bool has_ended(struct run *run, uint32_t job)
 {
     const struct run_progress *const progress = &run->jobs[job];

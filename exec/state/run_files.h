@@ -1,6 +1,6 @@
 /*
- * Moves jobs between files and host memory (planner/plan.h, ranges of host memory): OPENs and CLOSEs, on a stream of
- * their own. Does nothing for plans without ranges.
+ * OPENs and CLOSEs, which move jobs between files and host memory (planner/plan.h, ranges), on a stream of their own.
+ * Does nothing for plans without ranges.
  */
 #ifndef SPILLWAY_EXEC_STATE_RUN_FILES_H
 #define SPILLWAY_EXEC_STATE_RUN_FILES_H
@@ -8,16 +8,16 @@
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
 
-/* Starts the stream and adds it to run->streams. */
+/* Adds the stream to run->streams. */
 MUST_CHECK enum status run_files_start(struct run *run, struct error *err);
 
-/* Ends the stream; call before any device is closed. */
+/* Called before any device is closed. */
 void run_files_stop(struct run *run);
 
-/* Enqueues an OPEN or a CLOSE. A fault of it fails its job. */
+/* A fault fails its job. */
 void run_files_enqueue(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);
 
-/* Returns true when the job's state is in host memory, after all work has ended. */
+/* The job's state is in host memory, after all work has ended. */
 bool run_job_is_open(const struct run *run, uint32_t job);
 
 #endif

@@ -1,18 +1,18 @@
 /*
- * Enqueued operations that are not yet known to have ended are in a ring of *flights*:
+ * Operations in flight are in a ring:
  *
  *     oldest                                   next
  *       |    number n: its stream, the event     |
  *       v    that says n has ended, its times    v
  *     [ n-5 ][ n-4 ][ n-3 ][ n-2 ][ n-1 ][  n  ]           RUN_WINDOW entries
  *
- * To wait for operation m is to wait for the event of flight m; an operation before the ring has ended. Flights
- * retire in plan order: their spans are recorded and their places in the ring are free again. The walk runs ahead
- * until the ring is full or a stream has BACKLOG_MAX_S of predicted work pending: far enough that devices that drift
- * apart do not wait for each other, and near enough that a stopped run ends soon.
+ * To wait for operation m is to wait for the event of flight m; an operation before the ring has ended. Flights retire
+ * in plan order, when their spans are recorded. The walk runs ahead until the ring is full or a stream has
+ * BACKLOG_MAX_S of predicted work: far enough for devices that drift apart, and near enough that a stopped run ends
+ * soon.
  *
- * A run that hangs reports it: when no stream makes progress for a minute, or for 20 times the longest predicted
- * operation, the run ends with the names of the operations that wait for each other.
+ * When no stream makes progress for a minute, or for 20 times the longest predicted operation, the run ends with the
+ * names of the operations that wait for each other.
  */
 #include "exec/state/run_in_flight.h"
 
@@ -27,10 +27,10 @@
 
 enum { AHEAD_MIN = 64 };
 static const double BACKLOG_MAX_S = 10;
-static const double POLL_S = 0.1; /* interval of checks of the stop flag, progress and stalls */
+static const double POLL_S = 0.1; /* of checks of the stop flag, progress and stalls */
 static const double STALL_MIN_S = 60, STALL_FACTOR = 20;
 
-/* Returns true when the walk is far enough ahead, or when there is no room for the work of `op`. */
+/* Returns true also when there is no room for the work of `op`. */
 static bool is_ahead(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct device_stream *const stream = loop->run->streams[op->stream];
@@ -89,8 +89,7 @@ static uint64_t all_passed(const struct run_loop *loop)
     return sum;
 }
 
-/* "a shard 3 backward waits for a shard 3 backward copy in", for the first operation of each stream
- * that has not ended. */
+/* "a shard 3 backward waits for a shard 3 backward copy in", for the first operation of each stream. */
 static enum status report_stall(const struct run_loop *loop, double waited_s, struct error *err)
 {
     char text[900];
@@ -116,7 +115,7 @@ static enum status report_stall(const struct run_loop *loop, double waited_s, st
     return error_set(err, STATUS_DEVICE, "nothing has ended for %.3g s: %s", waited_s, text);
 }
 
-/* Returns true when the job is complete, all its enqueued work has ended, and no device has newer state. */
+/* The job is complete, its work has ended, and no device has newer state. */
 static bool is_home(const struct run_loop *loop, uint32_t job)
 {
     const struct plan *const plan = loop->plan;
@@ -128,8 +127,7 @@ static bool is_home(const struct run_loop *loop, uint32_t job)
     return home;
 }
 
-/* Checks devices. On a lost device a reached event means nothing: its jobs are ended, except jobs that no longer used
- * it. */
+/* Ends the jobs of a lost device, where a reached event means nothing, unless they no longer used it. */
 static void look_at_devices(struct run_loop *loop)
 {
     struct run *const run = loop->run;

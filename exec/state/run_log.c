@@ -1,10 +1,7 @@
 /*
- * JSON lines for people with `tail -f` and for programs.
- *
- * Each line is made in memory and written with one call, then flushed: a reader never sees half a
- * line, and a run that is killed leaves a log that is whole up to its last minibatch. The file is
- * therefore no temporary one that is renamed at the end, unlike every other output. Writing costs
- * some ten microseconds per minibatch on the thread of a D2H stream.
+ * Each line is written with one call and flushed: a reader never sees half a line, and a killed run
+ * leaves a whole log. The file is therefore no temporary one. Writing costs some ten microseconds
+ * per minibatch on the thread of a D2H stream.
  */
 #include "exec/state/run_log.h"
 
@@ -25,7 +22,7 @@ struct run_log {
     const struct plan *plan;
     const char *path;
     FILE *file;
-    int failure; /* errno of the first failed write; 0: none */
+    int failure; /* of the first failed write; 0: none */
     pthread_mutex_t lock;
 };
 
@@ -36,7 +33,7 @@ static struct json_out *line_begin(void)
     return line;
 }
 
-/* Ends the line and takes it over. */
+/* Takes the line over. */
 static void line_end(struct run_log *log, struct json_out *line)
 {
     if (line) json_out_object_end(line);

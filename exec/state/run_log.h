@@ -1,4 +1,4 @@
-/* The log of a run: JSON lines, see exec/run/run.h. Thread-safe. */
+/* The log of a run (exec/run/run.h). Thread-safe. */
 #ifndef SPILLWAY_EXEC_STATE_RUN_LOG_H
 #define SPILLWAY_EXEC_STATE_RUN_LOG_H
 
@@ -6,9 +6,9 @@
 
 struct run_log; /* opaque */
 
-/* Contents of the first line in addition to the plan. */
+/* What the first line adds to the plan. */
 struct run_log_head {
-    bool goes_on;            /* append to the file instead of replacing it */
+    bool goes_on;            /* append */
     bool live;               /* the policy is asked during the run */
     const char *policy;
     uint64_t seed;
@@ -16,8 +16,7 @@ struct run_log_head {
     const char *libraries;
 };
 
-/* Opens a log and writes the first line. With `path` NULL nothing is written. The caller ends it with
- * run_log_close(). */
+/* Writes the first line. `path` may be NULL. The caller ends it with run_log_close(). */
 MUST_CHECK enum status run_log_open(const char *path, const struct plan *plan, const struct run_log_head *head,
                                     struct run_log **out, struct error *err);
 
@@ -27,8 +26,8 @@ struct run_log_entry {
     double loss;   /* may be NaN or infinite */
     double learning_rate;
     bool clips;
-    double norm;   /* norm of all gradients, if the job clips; may be NaN or infinite */
-    bool skipped;  /* the step was skipped */
+    double norm;   /* of all gradients, if the job clips; may be NaN or infinite */
+    bool skipped;  /* no step was made */
     double tokens_per_s, elapsed_s;
 };
 struct run_log_evaluation {
@@ -41,11 +40,11 @@ void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry);
 
 void run_log_evaluation(struct run_log *log, uint32_t job, const struct run_log_evaluation *entry);
 
-/* Writes the minibatches of a job that a stopped run keeps, and the path of its weights. */
+/* The minibatches that a stopped run keeps, and the path of its weights. */
 void run_log_kept(struct run_log *log, uint32_t job, uint64_t minibatches, const char *weights_path);
 
-/* Writes the last line and closes the log. `end`: "complete", "stopped" or the text of an error. NULL does nothing.
- * Errors: STATUS_IO when any write since opening failed. */
+/* Writes the last line. `end`: "complete", "stopped" or the text of an error. NULL does nothing. Errors: STATUS_IO
+ * when any write failed. */
 MUST_CHECK enum status run_log_close(struct run_log *log, const char *end, double elapsed_s,
                                      struct error *err);
 

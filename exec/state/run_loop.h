@@ -1,7 +1,4 @@
-/*
- * State of the loop over a plan's operations, shared by run.c (the walk), run_in_flight.c (operations in flight),
- * run_enqueue.c (one operation), run_write_back.c (state on devices) and run_result.c (the result).
- */
+/* State of the loop over a plan's operations, for run*.c. */
 #ifndef SPILLWAY_EXEC_STATE_RUN_LOOP_H
 #define SPILLWAY_EXEC_STATE_RUN_LOOP_H
 
@@ -17,9 +14,9 @@ struct run_flight {
     const struct plan_op *op;
     const struct plan_unit *unit;
     uint32_t stream, device, op_index;
-    uint32_t peer;  /* P2P: the source device, whose memory is released; else `device` */
-    bool skipped;   /* while stopping: it only waits */
-    bool omitted;   /* its computation was beyond its job's limit; set by the stream's thread */
+    uint32_t peer;  /* P2P: the source device; else `device` */
+    bool skipped;   /* while stopping */
+    bool omitted;   /* beyond its job's limit; set by the stream's thread */
     double predicted_s;
     uint64_t acquired_bytes, released_bytes;
     struct device_timing timing;
@@ -27,8 +24,7 @@ struct run_flight {
     uint32_t wait_count;
 };
 
-/* Contents of a staged buffer: the minibatch of its state, and whether the state came from a device and is not on
- * storage yet. */
+/* A staged buffer: the minibatch of its state, and whether it came from a device and is not on storage yet. */
 struct run_staged_state {
     uint64_t arrived; /* as in device_state */
     bool fresh;
@@ -41,12 +37,12 @@ struct run_loop {
     struct plan_walk *walk;
     struct run_flight *flights; /* RUN_WINDOW */
     uint64_t oldest, next;
-    double *backlog_s;      /* per stream: predicted seconds in flight */
+    double *backlog_s;      /* per stream: predicted, in flight */
     double *predicted_s;    /* per plan op */
     double predicted_max_s, done_s, total_s;
-    double polled_s;        /* time of the last progress report */
-    uint64_t *walked;       /* per job: minibatches whose end the walk has passed */
-    uint64_t *last;         /* per job: the operation enqueued last */
+    double polled_s;        /* last progress report */
+    uint64_t *walked;       /* per job: minibatches that the walk has passed */
+    uint64_t *last;         /* per job: operation enqueued last */
     bool stopping;
     struct device_state *states; /* [device][buffer] */
     struct run_staged_state *staged; /* [buffer] */

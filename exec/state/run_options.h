@@ -11,11 +11,10 @@
 #include "traces/trace.h"
 
 /*
- * Checkpoints, see checkpoint.h. A job gets one when it is complete, when the run is stopped, and when its
- * minibatches pass a multiple of every_steps or every_s have passed since its last one. The state is copied to a
- * snapshot (host memory of the size of the largest job's state) and written while training continues. A checkpoint
- * that becomes due meanwhile is taken at the job's next minibatch. A job whose checkpoint cannot be written continues
- * without.
+ * Checkpoints (checkpoint.h): when a job is complete, when the run is stopped, and when minibatches pass a multiple of
+ * every_steps or every_s have passed. The state is copied to a snapshot (host memory of the size of the largest job's
+ * state) and written while training continues. A checkpoint that becomes due meanwhile is taken at the next minibatch.
+ * A job whose checkpoint cannot be written continues without.
  */
 struct run_checkpoints {
     const char *folder;
@@ -27,67 +26,64 @@ struct run_checkpoints {
 };
 
 enum run_on_nan {
-    RUN_NAN_CONTINUE, /* a loss that is not finite is only logged */
-    RUN_NAN_STOP,     /* the job ends with that minibatch, whose step is skipped, and counts as failed; it keeps
-                         the weights of the minibatch before. GPUs may make steps before the loss is known: weights
-                         that are not finite are not written */
-    RUN_NAN_SKIP      /* the step is skipped, for jobs that clip: they know the norm in time */
+    RUN_NAN_CONTINUE, /* a loss that is not finite is logged */
+    RUN_NAN_STOP,     /* that minibatch's step is skipped, and the job ends as failed with the weights of the one
+                         before. GPUs may make steps before the loss is known: weights that are not finite are not
+                         written */
+    RUN_NAN_SKIP      /* the step is skipped; only for jobs that clip */
 };
 
 struct policy_process; /* planner/policy/policy_process.h */
 
 struct run_options {
-    struct policy_process *live;     /* asked for the next unit of a plan with choices (run_live.h); borrowed;
-                                        NULL: the plan's order */
+    struct policy_process *live;     /* policy of a plan with choices (run_live.h); borrowed; NULL: the plan's order */
     uint64_t live_seed;
-    bool record_order;           /* live: fill result->order; always done with record_spans or a writer */
-    const char *log_path;        /* JSON lines per minibatch; NULL: none; "-": standard output */
-    bool log_goes_on;            /* append to the log, even if no job continues from a checkpoint: other jobs may
-                                    have done so */
-    bool save_weights;           /* write each job's weights_out, or its partial path (models/jobs/job_files.h) if
-                                    the job is unfinished */
-    const struct run_checkpoints *checkpoints; /* NULL: none; required when a job continues from a checkpoint */
+    bool record_order;           /* live: fill result->order; implied by record_spans or a writer */
+    const char *log_path;        /* NULL: none; "-": standard output */
+    bool log_goes_on;            /* append, even if no job continues from a checkpoint */
+    bool save_weights;           /* to weights_out, or to its partial path (models/jobs/job_files.h) if the job is
+                                    unfinished */
+    const struct run_checkpoints *checkpoints; /* may be NULL; required when a job continues from a checkpoint */
     struct storage_options storage; /* only the folder is used; NULL: no storage */
     enum run_on_nan on_nan;
     bool keep_going;             /* a failed job does not end the others */
-    bool record_spans;           /* keep spans and levels in the trace */
-    struct trace_writer *writer; /* gets spans and levels as they come; the caller commits it; may be NULL */
+    bool record_spans;           /* in the trace */
+    struct trace_writer *writer; /* gets spans and levels; the caller commits it; may be NULL */
     bool tf32;                   /* see device_options */
     bool poison;                 /* for tests, see device_options */
     uint64_t delay_seed;
-    double stall_s;              /* for tests: seconds without progress until the run gives up; 0: the larger of a
+    double stall_s;              /* for tests: seconds without progress until a run gives up; 0: the larger of a
                                     minute and 20 times the longest predicted operation */
     const volatile bool *stop;   /* set by a signal; may be NULL */
-    /* Called from the calling thread, ten times a second, with predicted seconds of computation. `job` is the job of
-     * the last loss; PLAN_NONE before the first loss. */
+    /* From the calling thread, ten times a second, with predicted seconds of computation. `job`: of the last loss,
+     * or PLAN_NONE. */
     void (*on_progress)(void *context, double done, double total, uint32_t job, double loss);
-    /* Called from the calling thread with a line about something that ends nothing. May be NULL. */
+    /* Gets notes, from the calling thread. May be NULL. */
     void (*on_note)(void *context, const char *text);
     void *context;
 };
 
 struct run_job_result {
-    uint64_t minibatches;  /* completed since the training began, including first_minibatch */
-    uint64_t first_minibatch;                /* completed before this run */
-    double first_loss, final_loss;           /* 0 when minibatches is 0; may be NaN or infinite */
-    double *losses;        /* minibatches entries; in the result's arena */
-    uint64_t nonfinite;    /* number of losses that are NaN or infinite */
-    uint64_t skipped;      /* minibatches of this run whose steps were skipped */
+    uint64_t minibatches;  /* since the training began, including first_minibatch */
+    uint64_t first_minibatch;                /* before this run */
+    double first_loss, final_loss;           /* 0 without minibatches; may be NaN or infinite */
+    double *losses;        /* per minibatch; in the result's arena */
+    uint64_t nonfinite;    /* losses that are NaN or infinite */
+    uint64_t skipped;      /* minibatches of this run without a step */
     struct evaluation_progress *evaluations; /* in the result's arena */
     uint64_t evaluation_count;
-    uint64_t best_evaluation;  /* the first with the lowest loss, or EVALUATION_NONE */
+    uint64_t best_evaluation;  /* the first with the lowest loss; or EVALUATION_NONE */
     uint64_t weights_fingerprint;
-    const char *weights_path; /* path of written weights; NULL: not written. After a stop only jobs that completed
-                                 a minibatch write weights. In the result's arena */
+    const char *weights_path; /* NULL: not written. After a stop only jobs that completed a minibatch write weights.
+                                 In the result's arena */
     uint64_t checkpoint;         /* minibatches in its newest checkpoint; 0: none, or unchanged */
-    const char *checkpoint_failure; /* reason why no further checkpoints were written; NULL: no fault */
-    const char *failure;         /* reason of an early end; NULL: no early end, or all jobs were stopped */
-    uint64_t kept_fingerprint; /* fingerprint of the best weights; 0: none kept */
-    const char *kept_path;     /* path of the best weights; as weights_path */
+    const char *checkpoint_failure; /* why no further checkpoints were written; may be NULL */
+    const char *failure;         /* why it ended early; NULL: it did not, or all jobs were stopped */
+    uint64_t kept_fingerprint; /* of the best weights; 0: none kept */
+    const char *kept_path;     /* the best weights; as weights_path */
 };
 
-/* Memory of a device, and the use of its arena: equals the table of plan_memory_planned() except for operations that
- * were never reached. */
+/* A device's memory, as plan_memory_planned() except for operations that were never reached. */
 struct run_device_memory {
     struct device_memory taken;
     struct plan_memory memory;
@@ -95,20 +91,20 @@ struct run_device_memory {
 
 struct run_result {
     struct arena arena;
-    double makespan_s;     /* first start to last end, without initialisation */
-    double setup_s;        /* time for opening, allocating, initial weights */
-    struct load load;      /* load of the machine during the run */
-    double *busy_s;        /* per stream (plan_stream()): seconds of its operations */
+    double makespan_s;     /* without initialisation */
+    double setup_s;        /* opening, allocating, initial weights */
+    struct load load;      /* during the run */
+    double *busy_s;        /* per stream (plan_stream()) */
     struct run_device_memory *devices; /* per device */
-    uint64_t host_bytes;   /* bytes of host buffers, including the snapshot for checkpoints and padding */
-    bool pinned;           /* host buffers are pinned: CUDA */
+    uint64_t host_bytes;   /* including the snapshot for checkpoints and padding */
+    bool pinned;           /* CUDA: host buffers are pinned */
     struct run_job_result *jobs;
-    uint64_t decisions;          /* live: decisions of the policy */
+    uint64_t decisions;          /* live: of the policy */
     struct plan_instance *order; /* live, if requested: the order in which units ran (plan_executed.h); in the arena */
     uint64_t order_count;
     bool stopped;
-    bool log_failed;       /* the log is incomplete */
-    char unwritten[768];   /* weights and logs that could not be written, with the reasons; "": all were written */
+    bool log_failed;       /* incomplete */
+    char unwritten[768];   /* weights and logs that could not be written, with reasons; or "" */
     uint32_t failed;       /* jobs with a failure or a checkpoint_failure */
     uint32_t threads;      /* of each device */
     const char *libraries; /* what computed */

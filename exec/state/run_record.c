@@ -1,12 +1,11 @@
 /*
- * Spans come in plan order, which is the order of a trace. Changes of memory levels come in that
- * order too, but a trace needs them by time, across streams. They are collected (run_changes.h) and
- * summed up at the end.
+ * Spans come in plan order, the order of a trace. Memory levels are needed by time, across streams, so changes are
+ * collected (run_changes.h) and summed up at the end.
  *
  * A slot is acquired when the operation with ACQUIRE starts and released when the operation with
  * RELEASE ends; in the plan's terms another stream may then still read it for a moment.
  *
- * Without spans there are no changes either, and the peaks follow plan order.
+ * Without spans, peaks follow plan order.
  */
 #include "exec/state/run_record.h"
 
@@ -17,22 +16,21 @@
 #include "base/try.h"
 #include "exec/state/run_changes.h"
 
-/* Changes in memory, at most: 8 MiB of them. */
+/* 8 MiB of changes */
 enum { CHANGES_MAX = 1 << 18 };
 
 struct run_record {
     const struct plan *plan;
     struct trace *trace;
-    bool spans;                  /* keep them in `trace` */
-    struct trace_writer *writer; /* gets them; may be NULL */
-    struct run_changes *changes; /* NULL: only totals are kept */
+    bool spans;                  /* in `trace` */
+    struct trace_writer *writer; /* may be NULL */
+    struct run_changes *changes; /* NULL: only totals */
     uint64_t *level; /* per place, in plan order */
     double *busy_s;  /* per stream */
     double first_s, last_s;
 };
 
-/* Counts the accesses in the whole run that acquire or release a slot: the largest number of
- * changes. */
+/* The largest number of changes: accesses that acquire or release a slot. */
 static uint64_t count_changes(const struct plan *plan)
 {
     uint64_t total = 0;
@@ -143,7 +141,6 @@ static void add_level(struct run_record *record, const struct trace_level *level
     if (record->writer) trace_writer_level(record->writer, level);
 }
 
-/* Levels in the order of time, and their peaks. */
 static enum status add_levels(struct run_record *record, struct error *err)
 {
     struct trace *const trace = record->trace;

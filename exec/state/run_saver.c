@@ -1,10 +1,9 @@
 /*
  * A consistent copy without a pause.
  *
- * Between the last operation of a job's minibatch k and the first of k + 1, in plan order, all of the job's state is
- * of one step. We call that place a *cut*. No operation has to stop there. Operations before the cut that write state
- * are waited for; operations after the cut that write state wait for the copy. The first such writer is the next
- * backward pass, a whole forward pass away. The copy (some 10 GB/s) is done by then, unless batches are tiny.
+ * Between a job's minibatches k and k + 1, in plan order, all of its state is of one step: a *cut*. No operation has
+ * to stop there. Operations before it that write state are waited for; those after it wait for the copy. The first is
+ * the next backward pass, a whole forward pass away: the copy (some 10 GB/s) is done by then, unless batches are tiny.
  *
  *     D2H stream, at the cut:  wait for the last operation on each stream that wrote the job's state
  *                              or its loss; call: "reached"
@@ -15,24 +14,17 @@
  *                              call waits for "copied"; on a device, a wait for the copies of newer state
  *     our thread:              writes the file from the copy
  *
- * Writers of host state are found by their accesses, so copies from devices and computations on the host are treated
- * alike.
+ * There is room for one copy, of the largest job. A checkpoint that becomes due meanwhile is taken at the next
+ * minibatch; of several waiting jobs the longest goes first. If the previous cut is not reached yet, the loop lets
+ * some enqueued work end first.
  *
- * There is room for one copy, of the largest job. A checkpoint that becomes due while another is being written is
- * taken at the job's next minibatch; if several jobs wait, the one that has waited longest goes first. The loop may
- * be many seconds ahead of the streams. If the previous cut is not even reached yet, the loop lets some of its
- * enqueued work end first, so that the copy is made in time.
+ * The state of an ended job, or of every job after a stop, is written from the host. State on storage (run_storage.h)
+ * is copied by reading it; after a cut, writes to storage wait for the copy.
  *
- * The state of a job that has ended does not change once it is on the host, and is written from there. So is the
- * state of every job after a stop. State on storage (run_storage.h) is copied by reading it; after a cut, writes to
- * storage wait for the copy.
+ * If an evaluation may be the best so far, the loop waits for the room. When the cut is reached it is known whether it
+ * is the best; if not, and no other checkpoint was due, nothing is copied.
  *
- * If an evaluation may be the best so far, a cut cannot be postponed to the next minibatch: the loop waits for the
- * room. When the cut is reached it is known whether the evaluation is the best; if it is not, and no other checkpoint
- * was due, nothing is copied.
- *
- * A cut that a stop or a failure skipped (its minibatch was never computed) goes the same way and is not written. A
- * failure of writing ends only the checkpoints of that job.
+ * A cut whose minibatch was never computed is not written. A failure of writing ends only that job's checkpoints.
  */
 #include "exec/state/run_saver.h"
 
@@ -79,10 +71,10 @@ struct run_saver {
     const struct device_state *states;
     struct checkpoint_folder *folder;
     char libraries[128];
-    float **copies;          /* per shard of the plan: its place in the copy */
+    float **copies;          /* per shard: its place in the copy */
     uint64_t *wrote;         /* [job][stream]: event after the last write of state or loss */
-    uint64_t *brought;       /* [device]: event after the copies of newer state for the last cut */
-    bool *covered;           /* per shard of the plan: completely newer on a device at the last cut */
+    uint64_t *brought;       /* [device]: event after the last cut's copies of newer state */
+    bool *covered;           /* per shard: completely newer on a device at the last cut */
     struct saved *jobs;
     uint64_t due_counter;
 
@@ -93,9 +85,9 @@ struct run_saver {
     enum phase phase;
     uint32_t cut_job;
     uint64_t cut_minibatch;
-    bool cut_if_best;        /* it is for the best evaluation only */
+    bool cut_if_best;        /* for the best evaluation only */
     uint64_t cut_number, copied_number; /* the last cut; the last that was copied */
-    uint32_t to_bring;       /* devices whose copies on top are not there yet */
+    uint32_t to_bring;       /* devices whose newer state is still awaited */
     bool dropped;            /* the cut's minibatch was left out */
     uint32_t finals;         /* asked for and not yet done */
     bool quit;
@@ -118,7 +110,7 @@ struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t
     };
 }
 
-/* Returns the number of evaluations until a step; these no longer change. */
+/* These no longer change. */
 static uint64_t evaluations_until(struct run *run, uint32_t job, uint64_t step)
 {
     const struct run_job_result *const result = &run->result->jobs[job];
@@ -169,8 +161,7 @@ static void write_checkpoint(struct run_saver *saver, uint32_t job, uint64_t min
     give_up(saver, job, &err);
 }
 
-/* Pauses at random, as streams do in tests: an operation that does not wait for the copy then shows as wrong
- * numbers. */
+/* Pauses as streams do in tests: a missing wait then shows as wrong numbers. */
 static void pause_at_random(const struct run_saver *saver, uint64_t number)
 {
     const uint64_t seed = saver->run->options->delay_seed;
@@ -178,7 +169,7 @@ static void pause_at_random(const struct run_saver *saver, uint64_t number)
     if (seed > 0) nanosleep(&pause, NULL);
 }
 
-/* `covered`: per shard of the plan, shards to leave out; NULL: none. Returns false when the state cannot be read. */
+/* `covered`: shards of the plan to leave out; may be NULL. False: the state cannot be read. */
 static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covered)
 {
     struct run *const run = saver->run;
@@ -197,7 +188,7 @@ static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covere
     return true;
 }
 
-/* Writes the state of a job that no longer changes, from its home if that is memory. */
+/* Reads the state's home if that is memory. */
 static void write_final(struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     struct run *const run = saver->run;
@@ -226,7 +217,7 @@ static void serve_cut(struct run_saver *saver)
         saver->copied_number = saver->cut_number;
         saver->phase = PHASE_COPIED;
     } else {
-        /* state from a device that was lost meanwhile did not arrive */
+        /* A lost device's state did not arrive. */
         const bool whole = !dropped && run_job_is_sound(saver->run, job);
         saver->phase = PHASE_WRITING;
         pthread_mutex_unlock(&saver->lock);
@@ -242,8 +233,8 @@ static bool cut_can_be_served(const struct run_saver *saver)
     return saver->phase == PHASE_REACHED || (saver->phase == PHASE_COPIED && saver->to_bring == 0);
 }
 
-/* Returns the next job that has ended and whose state is on the host; PLAN_NONE: none. A pending cut goes first,
- * since streams wait for its copy. */
+/* The next ended job whose state is on the host, or PLAN_NONE. A pending cut goes first, since streams wait for its
+ * copy. */
 static uint32_t final_to_serve(const struct run_saver *saver)
 {
     if (saver->phase != PHASE_IDLE) return PLAN_NONE;
@@ -293,8 +284,7 @@ struct saver_call {
     uint64_t minibatch;
 };
 
-/* Returns true when the minibatch was computed and the job is sound. (A failed evaluation, whose data vanished, is no
- * reason to lose the training: then only this evaluation is missing.) */
+/* The minibatch was computed and the job is sound. (A failed evaluation is no reason to lose the training.) */
 static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
 {
     const struct run_progress *const progress = &run->jobs[job];
@@ -305,8 +295,7 @@ static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
     return there && run_job_is_sound(run, job);
 }
 
-/* Returns true when the evaluation after this minibatch is the best so far. After a cut there is no later evaluation
- * before the copy is made. */
+/* The evaluation after this minibatch is the best so far; there is no later one before the copy is made. */
 static bool is_best(struct run *run, uint32_t job, uint64_t minibatch)
 {
     pthread_mutex_lock(&run->lock);
@@ -368,7 +357,7 @@ static struct device_stream *d2h_of(const struct run_saver *saver, uint32_t devi
     return saver->run->streams[plan_stream(saver->run->plan, device, STREAM_D2H)];
 }
 
-/* Makes the stream wait for all writers of the job's state or loss so far. */
+/* Waits for writers of the job's state or loss so far. */
 static void wait_for_writers(struct run_saver *saver, struct device_stream *stream, uint32_t job)
 {
     const struct plan *const plan = saver->run->plan;
@@ -386,7 +375,7 @@ static bool is_newer(const struct run_saver *saver, uint32_t device, uint32_t bu
            saver->states[(size_t)device * plan->buffer_count + buffer].changed_bytes > 0;
 }
 
-/* Enqueues the copies of newer state over the state on the host. */
+/* Copies over the state on the host. */
 static void bring_from(struct run_saver *saver, uint32_t device, const struct saver_call *call)
 {
     const struct plan *const plan = saver->run->plan;
@@ -455,7 +444,7 @@ static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t
         saver->brought[d] = 0;
         if (device_has_newer(saver, d, job)) bring_from(saver, d, &call);
     }
-    if (if_best) return; /* there may be no copy: the times of other checkpoints do not change */
+    if (if_best) return; /* other checkpoints' times do not change */
     saver->jobs[job].minibatch = minibatch;
     saver->jobs[job].at_s = clock_s();
     saver->jobs[job].due_since = 0;
@@ -478,14 +467,14 @@ static bool is_due(const struct run_saver *saver, uint32_t job, uint64_t minibat
     return saver->options->every_s > 0 && clock_s() - saved->at_s >= saver->options->every_s;
 }
 
-/* Returns true when this minibatch, which is not the last one, may be the best so far. */
+/* This minibatch, not the last one, may be the best so far. */
 static bool is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     const struct job *const about = &saver->run->plan->jobs.jobs[job];
     return minibatch < about->minibatches && evaluation_follows(about, minibatch - 1);
 }
 
-/* Returns true when another job has waited longer and will still reach the end of a minibatch. */
+/* The other job has waited longer and will still reach the end of a minibatch. */
 static bool lets_another_go_first(struct run_saver *saver, uint32_t job)
 {
     const uint64_t since = saver->jobs[job].due_since;
@@ -512,8 +501,8 @@ bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op
     return ahead;
 }
 
-/* Returns true when there is room for a copy. Waits for a copy in progress and, with `must`, for the disk; then there
- * is room unless the job gave up. */
+/* There is room for a copy. Waits for a copy in progress and, with `must`, for the disk; then there is room unless
+ * the job gave up. */
 static bool is_free(struct run_saver *saver, uint32_t job, bool must)
 {
     pthread_mutex_lock(&saver->lock);
@@ -538,14 +527,14 @@ static void consider_cut(struct run_saver *saver, const struct plan_walk_op *op,
     cut(saver, op, walked, !due);
 }
 
-/* Returns true when the operation leaves state on its way to storage. */
+/* The operation leaves state on its way to storage. */
 static bool goes_on_to_storage(const struct run_saver *saver, const struct plan_walk_op *op)
 {
     return op->op->stream == STREAM_D2H &&
            saver->run->plan->buffers[op->uses[1].buffer].kind == BUFFER_STAGED;
 }
 
-/* Considers a final checkpoint after the last operation of a job, when no device has newer state. */
+/* Follows a job's last operation, when no device has newer state. */
 static void consider_final(struct run_saver *saver, const struct plan_walk_op *op)
 {
     const uint32_t job = op->unit->job;
@@ -685,7 +674,7 @@ enum status run_saver_create(struct run *run, const struct device_state *states,
         run_saver_destroy(saver);
         return status;
     }
-    /* only the name of "oneDNN 2.6.3 (avx512_core), 2 threads, ...": measured values differ from run to run */
+    /* the name in "oneDNN 2.6.3 (avx512_core), 2 threads, ...": measured values differ */
     snprintf(saver->libraries, sizeof saver->libraries, "%.*s",
              (int)strcspn(run->result->libraries, ","), run->result->libraries);
     place_copies(saver);
@@ -694,7 +683,7 @@ enum status run_saver_create(struct run *run, const struct device_state *states,
     return STATUS_OK;
 }
 
-/* Unless the job has a checkpoint of all its work, or lost a part of its state. */
+/* Does nothing if the job has such a checkpoint, or lost a part of its state. */
 static void write_last(struct run_saver *saver, uint32_t job)
 {
     const struct run *const run = saver->run;

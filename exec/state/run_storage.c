@@ -1,25 +1,16 @@
 /*
- * The states of a run that live on storage.
- *
- * Each stored shard has a range of the file, on a block boundary. The file has three lanes: one for
- * the stream that reads, one for the stream that writes, and one for all other users, which take
- * turns:
+ * Each stored shard has a range of the file, on a block boundary. The file has three lanes:
  *
  *     read stream    reads of the plan      -> staged buffers in host memory
  *     write stream   staged buffers         -> writes of the plan
  *     aside          initial states; copies for checkpoints; state brought back after a stop;
  *                    weights at the end
  *
- * The streams belong to two compute-only devices of the host back end, whose threads spend their
- * time in storage_read() and storage_write().
+ * The streams belong to two compute-only host devices. Initial and final weights are in memory: the arena of staged
+ * states is idle then, and mostly large enough; otherwise memory is mapped temporarily.
  *
- * Initial weights are made, and final weights written, in memory. Before and after the run the
- * arena of staged states is idle, and mostly large enough for that; otherwise memory is mapped
- * temporarily.
- *
- * A transfer that fails also fails its job: a part of the state is lost. All later results of the
- * job are void, its minibatches are not counted, and no checkpoint and no weights are written of
- * it. The other jobs continue if the run keeps going.
+ * A transfer that fails also fails its job, whose later results are void: no minibatches count, and no checkpoint or
+ * weights are written.
  */
 #include "exec/state/run_storage.h"
 
@@ -41,8 +32,8 @@ enum lane { LANE_READ, LANE_WRITE, LANE_ASIDE, LANE_COUNT };
 struct run_storage {
     struct run *run;
     struct storage *file;
-    uint64_t *offset;           /* per shard of the plan; UINT64_MAX: not stored */
-    struct device *streams[2];  /* by lane: of LANE_READ and LANE_WRITE */
+    uint64_t *offset;           /* per shard; UINT64_MAX: not stored */
+    struct device *streams[2];  /* LANE_READ and LANE_WRITE */
     pthread_mutex_t aside;      /* who uses LANE_ASIDE */
     pthread_mutex_t lent;       /* who has borrowed states */
 };
@@ -70,8 +61,7 @@ static uint64_t lent_bytes(const struct run *run, uint32_t shard, enum run_state
     return size_align(parameters ? value_bytes(run, shard) : state_bytes(run, shard), STORAGE_BLOCK);
 }
 
-/* Returns true when all states of the job are filled together, from a file, and not shard by
- * shard. */
+/* Files fill all states together, not shard by shard. */
 static bool filled_at_once(const struct job *job)
 {
     return job->weights_in || job->first_minibatch > 0;
