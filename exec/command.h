@@ -1,6 +1,6 @@
 /*
- * The commands of spillway-exec, each with its own arguments; argv[0] is its name. A command either completes its
- * output or fails. *stop becomes true when the command should end early.
+ * The commands of spillway-exec, each with its own arguments; argv[0] is its name. *stop becomes true when the command
+ * should end early.
  */
 #ifndef SPILLWAY_EXEC_COMMAND_H
 #define SPILLWAY_EXEC_COMMAND_H

@@ -1,4 +1,4 @@
-/* spillway-exec check: tells what a run of a plan would refuse before its first step. */
+/* spillway-exec check: what a run of a plan would refuse before its first step. */
 #include <stdio.h>
 
 #include "base/files/file.h"

@@ -23,7 +23,7 @@ enum { FOUND_VERSION = 1, WAIT_S = 15 };
 
 /* --- a run that has not ended yet -------------------------------------------------------------- */
 
-/* Returns the process that holds the folder's lock, by the kernel's list; 0: unknown. */
+/* Returns the process that holds the folder's lock; 0: unknown. */
 static long writer_of(const char *folder)
 {
     struct stat info;
@@ -51,8 +51,8 @@ static void tell_waiting(const char *who, const char *folder)
 }
 
 /*
- * Waits for an executor that still writes. An executor whose parent was killed ends the minibatches that it has begun
- * and writes a last checkpoint. Reading earlier would show a previous state of its jobs.
+ * Waits for an executor that still writes. An executor whose parent was killed completes its current minibatches and
+ * writes a last checkpoint.
  */
 static enum status wait_for_writer(const char *folder, const volatile bool *stop, struct error *err)
 {
@@ -63,8 +63,7 @@ static enum status wait_for_writer(const char *folder, const volatile bool *stop
     for (;;) {
         const int lock = disk_real.calls->lock_folder(&disk_real, folder);
         if (lock >= 0) disk_real.calls->close(&disk_real, lock);
-        if (lock >= 0 || errno != EWOULDBLOCK) return STATUS_OK; /* a folder that is not there is told by who reads
-                                                                    it */
+        if (lock >= 0 || errno != EWOULDBLOCK) return STATUS_OK;
         const long writer = writer_of(folder);
         if (writer > 0) snprintf(who, sizeof who, "process %ld", writer);
         if (!told) tell_waiting(who, folder);

@@ -1,4 +1,4 @@
-/* spillway-exec detect: describes this machine in a hardware file, without measurements. */
+/* spillway-exec detect: describes this machine without measurements. */
 #include "base/files/file.h"
 #include "base/json/json_out.h"
 #include "base/process/options.h"

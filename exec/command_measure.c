@@ -38,7 +38,7 @@ enum status command_write_hardware(const struct hardware *hardware, const char *
     return error_memory(err, "the profile", 0);
 }
 
-/* `backend` NULL: the GPUs' back end if there are any, else the host's. */
+/* `backend` NULL: the GPUs' if there are any, else the host's. */
 static enum status measure_machine(const char *backend, const struct measure_options *options,
                                    struct hardware *out, struct error *err)
 {
@@ -151,7 +151,7 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
-/* Prints one line per back end: its number of devices, or why it has none. */
+/* One line per back end: its number of devices, or why it has none. */
 enum status command_devices(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
     (void)stop; /* done at once */

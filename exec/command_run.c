@@ -1,4 +1,4 @@
-/* spillway-exec run: carries out a plan from a file, with its trace, log, checkpoints and report. */
+/* spillway-exec run: carries out a plan from a file. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -35,7 +35,7 @@ struct run_request {
     bool json, log_goes_on, no_weights, tf32, quiet, keep_going, force;
 };
 
-/* Between lines of progress where no bar is drawn. */
+/* The interval of lines of progress where no bar is drawn. */
 static const double line_interval_s = 60;
 
 /* --- while it runs --------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static void show_run(void *context, double done, double total, uint32_t job, dou
     progress_update(&bar->progress, done, note);
 }
 
-/* Prints above the bar, which is drawn again a tenth of a second later. */
+/* The bar is drawn again a tenth of a second later. */
 static void show_note(void *context, const char *text)
 {
     (void)context;
@@ -108,7 +108,6 @@ static enum status parse_every(const char *text, struct run_checkpoints *out, st
                      "100, or a time such as 5min)", text);
 }
 
-/* Writes the plan that was carried out, with its measured time. */
 static enum status write_executed(const struct run_request *command, const struct plan *plan,
                                   const struct run_result *result, const struct trace *trace, struct error *err)
 {
@@ -124,8 +123,7 @@ static enum status write_executed(const struct run_request *command, const struc
     return status;
 }
 
-/* Writes trace and executed plan. Failures go into the result, and the report then has no path. Takes the writer
- * over. */
+/* Failures go into the result, and the report then has no path. Takes the writer over. */
 static void write_traces(const struct run_request *command, struct run_result *result, struct trace_writer *writer,
                          struct run_report *report)
 {
@@ -140,7 +138,6 @@ static void write_traces(const struct run_request *command, struct run_result *r
     }
 }
 
-/* Returns the outcome of the run as an error; STATUS_OK when everything is as requested. */
 static enum status judge(const struct plan *plan, const struct run_result *result, struct error *err)
 {
     if (result->failed > 0) (void)!tell_failures(plan, result, err);
@@ -152,9 +149,8 @@ static enum status judge(const struct plan *plan, const struct run_result *resul
 }
 
 /*
- * After training, writes the result first, without the less important files; then these files; then the result again
- * with the files that could not be written. The reader of a result file gets every error in it, and standard error
- * has no second copy.
+ * Writes the result first, then the less important files, then the result again with the files that could not be
+ * written.
  * *writer is NULL afterwards if it was handed over.
  */
 static enum status hand_over(const struct run_request *command, const struct plan *plan, struct run_result *result,

@@ -1,14 +1,11 @@
 /*
- * main() of spillway-exec. `run` carries a plan out, `check` tells what a run would refuse, `checkpoints` lists
- * points to resume from, `measure` writes this machine's profile, `detect` describes the machine without
- * measurements, `devices` lists usable devices (exec/command.h).
+ * main() of spillway-exec.
  *
- * The program is usually started by `spillway run` and `spillway measure`, which share its terminal; it can also be
- * used directly. Standard output gets the result in one piece at the end; progress, notes and errors go to standard
- * error.
+ * `spillway run` and `spillway measure` start it and share its terminal. Standard output gets the result in one piece
+ * at the end; all else goes to standard error.
  *
- * The first SIGINT or SIGTERM asks a run to end at the next sensible place; it exits with 130 and reports the results
- * kept. The second signal ends the program at once.
+ * The first SIGINT or SIGTERM ends a run at the next sensible place, with exit code 130 and a report; the second ends
+ * the program at once.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +24,6 @@
 
 static volatile bool stop_asked;
 
-/* Answer to the first signal. */
 static const char *volatile stop_note = "\nstopping (again: at once)\n";
 
 static void on_signal(int number)
@@ -43,8 +39,7 @@ static void on_signal(int number)
 
 static void watch_signals(void)
 {
-    /* Handlers run on a separate stack: the matrix library uses the stack pointer for other purposes, and a frame
-     * would be written to its target. Only this thread takes signals. */
+    /* A separate stack for handlers: the matrix library uses the stack pointer for other purposes. */
     static char stack[64 << 10];
     const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
     const bool has_stack = sigaltstack(&own, NULL) == 0;
