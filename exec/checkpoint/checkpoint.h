@@ -56,8 +56,7 @@ struct checkpoint_folder; /* a folder open for writing */
 
 /*
  * Opens a folder, makes it if necessary, and locks it against other writers. `keep`: checkpoints to keep per job, at
- * least 1. `disk` and `path` are borrowed. The caller closes it with checkpoint_folder_close(). Errors: STATUS_IO,
- * STATUS_NO_MEMORY.
+ * least 1. `disk` and `path` are borrowed. The caller closes it with checkpoint_folder_close(). Errors: STATUS_IO.
  */
 MUST_CHECK enum status checkpoint_folder_open(struct disk *disk, const char *path, uint64_t keep,
                                               struct checkpoint_folder **out, struct error *err);
@@ -68,7 +67,7 @@ void checkpoint_folder_close(struct checkpoint_folder *folder); /* NULL is fine 
  * power; only then older ones are removed, except the newest and the one of the best evaluation. When the call fails,
  * older checkpoints stay complete. Checkpoints of later steps are removed: they were damaged when this run began. Only
  * one thread at a time per job.
- * Errors: STATUS_IO, STATUS_NO_MEMORY.
+ * Errors: STATUS_IO.
  */
 MUST_CHECK enum status checkpoint_write(struct checkpoint_folder *folder,
                                         const struct checkpoint_subject *subject,
@@ -103,7 +102,7 @@ MUST_CHECK enum status checkpoint_find(struct disk *disk, const char *path,
 /*
  * Reads and checks the checkpoint of `step` into the subject's states and, unless NULL, `history` and `found`.
  * Evaluations on other held-out data are left out.
- * Errors: STATUS_CHECK, STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY; all outputs are undefined then.
+ * Errors: STATUS_CHECK, STATUS_BAD_INPUT, STATUS_IO; all outputs are undefined then.
  */
 MUST_CHECK enum status checkpoint_read(struct disk *disk, const char *path,
                                        const struct checkpoint_subject *subject, uint64_t step,

@@ -13,7 +13,7 @@
 struct attention_cudnn;
 
 /* Creates attention for a stream of the current device. The caller destroys it when the stream is idle. Errors:
- * STATUS_NO_MEMORY; STATUS_DEVICE when cuDNN is not available, after which callers continue without it. */
+ * STATUS_DEVICE when cuDNN is not available, after which callers continue without it. */
 MUST_CHECK enum status attention_cudnn_create(cudaStream_t stream, struct attention_cudnn **out,
                                               struct error *err);
 void attention_cudnn_destroy(struct attention_cudnn *cudnn); /* NULL does nothing */

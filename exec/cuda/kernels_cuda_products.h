@@ -24,8 +24,8 @@ struct cuda_product {
     bool bf16;           /* of A and B; sums, bias and C are fp32 */
 };
 
-/* `workspace`: device memory that belongs to the stream. The caller destroys them.
- * Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+/* `workspace`: device memory that belongs to the stream. The caller destroys them. Errors:
+ * STATUS_DEVICE. */
 MUST_CHECK enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace,
                                             uint64_t workspace_bytes, struct cuda_products **out,
                                             struct error *err);

@@ -48,8 +48,8 @@ struct device_options {
 typedef void (*device_compute_function)(const struct kernels *kernels, void *argument);
 typedef void (*device_host_function)(void *argument);
 
-/* Opens a host device. The arena is mapped with huge pages if available and touched. Errors: STATUS_NO_MEMORY,
- * STATUS_DEVICE. The caller closes it with device_close(). */
+/* Opens a host device. The arena is mapped with huge pages if available and touched. Errors: STATUS_DEVICE. The
+ * caller closes it with device_close(). */
 MUST_CHECK enum status device_open_host(const struct device_options *options, struct device **out,
                                         struct error *err);
 

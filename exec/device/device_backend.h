@@ -89,8 +89,7 @@ struct device_ops {
     void (*stop_stream)(struct device_stream *stream);
     /* For direct copies. May be NULL. */
     enum status (*link)(struct device *to, struct device *from, struct error *err);
-    /* Makes these copies go through host memory; their stream is idle. NULL: not supported. Errors:
-     * STATUS_NO_MEMORY, STATUS_DEVICE. */
+    /* Makes these copies go through host memory; their stream is idle. NULL: not supported. Errors: STATUS_DEVICE. */
     enum status (*stage)(struct device *to, struct device *from, struct error *err);
     /* After the streams have ended: frees all except the rings and the device itself. */
     void (*close)(struct device *device);
@@ -110,7 +109,7 @@ struct device {
 
 /* --- of device.c, for the back ends ------------------------------------------------------------ */
 
-/* Makes a stream's queue and thread. Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+/* Makes a stream's queue and thread. Errors: STATUS_DEVICE. */
 MUST_CHECK enum status device_queue_start(struct device *device, uint32_t kind,
                                           const struct device_stream_ops *ops, void *own, struct error *err);
 

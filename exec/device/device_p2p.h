@@ -24,7 +24,7 @@ enum { P2P_WHY_BYTES = 160 };
  *   why        for P2P_STAGED: the observed fault, for people
  *
  * Errors: STATUS_DEVICE when a device is lost, does not answer, or even staged copies arrive
- * changed; STATUS_NO_MEMORY.
+ * changed.
  */
 MUST_CHECK enum status device_link(struct device *to, struct device *from, enum p2p_way *way,
                                    char why[P2P_WHY_BYTES], struct error *err);

@@ -41,8 +41,8 @@ struct storage_options {
 };
 
 /* The caller closes it with storage_close().
- * Errors: STATUS_IO with the folder (missing, not writable, full); STATUS_NO_MEMORY; STATUS_DEVICE
- * when no thread can be started. */
+ * Errors: STATUS_IO with the folder (missing, not writable, full); STATUS_DEVICE when no thread
+ * can be started. */
 MUST_CHECK enum status storage_open(const struct storage_options *options, struct storage **out,
                                     struct error *err);
 void storage_close(struct storage *storage); /* NULL does nothing */
@@ -53,8 +53,7 @@ const char *storage_text(const struct storage *storage);
 /* A line for the user if the storage is slower than it could be, else NULL. Borrowed. */
 const char *storage_note(const struct storage *storage);
 
-/* Errors: STATUS_IO with folder and offset, STATUS_NO_MEMORY. The destination of a failed read
- * is undefined. */
+/* Errors: STATUS_IO with folder and offset. The destination of a failed read is undefined. */
 MUST_CHECK enum status storage_read(struct storage *storage, uint32_t lane, void *to,
                                     uint64_t offset, uint64_t bytes, struct error *err);
 MUST_CHECK enum status storage_write(struct storage *storage, uint32_t lane, const void *from,

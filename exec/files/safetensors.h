@@ -44,8 +44,8 @@ struct safetensors_pair {
 
 struct safetensors; /* opaque */
 
-/* The caller closes it with safetensors_close(). Errors: STATUS_IO, STATUS_NO_MEMORY,
- * STATUS_BAD_INPUT ("name: fault"). */
+/* The caller closes it with safetensors_close(). Errors: STATUS_IO, STATUS_BAD_INPUT ("name:
+ * fault"). */
 MUST_CHECK enum status safetensors_open(const char *path, struct safetensors **out,
                                         struct error *err);
 
@@ -78,14 +78,13 @@ const struct safetensors_tensor *safetensors_find(const struct safetensors *file
 bool safetensors_floats(const struct safetensors_tensor *tensor, float *out);
 
 /* Writes F32 tensors in this order, with {"format": "pt"} as metadata, from name, rank, shape
- * and data of each; sets offset and bytes. Atomic. Errors: STATUS_IO, STATUS_NO_MEMORY. */
+ * and data of each; sets offset and bytes. Atomic. Errors: STATUS_IO. */
 MUST_CHECK enum status safetensors_write(const char *path,
                                          struct safetensors_tensor *tensors, size_t count,
                                          struct error *err);
 
 /* Makes length, header and padding, for any types and metadata, from name, type_name, rank and
- * shape of each tensor; sets `offset` and `bytes`. The caller frees *out with free().
- * Errors: STATUS_NO_MEMORY. */
+ * shape of each tensor; sets `offset` and `bytes`. The caller frees *out with free(). */
 MUST_CHECK enum status safetensors_head(struct safetensors_tensor *tensors, size_t count,
                                         const struct safetensors_pair *metadata,
                                         size_t metadata_count, char **out, size_t *length,

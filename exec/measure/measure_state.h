@@ -114,7 +114,7 @@ struct measure_bench_options {
     struct measure_bench *operands; /* host: a bench of this size whose operands are shared; NULL: own */
 };
 
-/* The caller closes it with measure_bench_close(). Errors: STATUS_NO_MEMORY, STATUS_DEVICE. */
+/* The caller closes it with measure_bench_close(). Errors: STATUS_DEVICE. */
 MUST_CHECK enum status measure_bench_open(const struct measure_bench_options *options, struct measure_bench **out,
                                           struct error *err);
 void measure_bench_close(struct measure_bench *bench); /* NULL is fine */

@@ -20,7 +20,7 @@ struct run_change {
 
 struct run_changes; /* opaque */
 
-/* Keeps at most `capacity` in memory. The caller frees *out with run_changes_destroy(). Errors: STATUS_NO_MEMORY. */
+/* Keeps at most `capacity` in memory. The caller frees *out with run_changes_destroy(). */
 MUST_CHECK enum status run_changes_create(size_t capacity, struct run_changes **out, struct error *err);
 void run_changes_destroy(struct run_changes *changes); /* NULL does nothing */
 
@@ -30,7 +30,7 @@ void run_changes_add(struct run_changes *changes, double time_s, uint32_t place,
 /*
  * Takes changes in the order of time; *more is false at the end. At equal times memory is given back before it is
  * taken, since the next user of a slot waits for the last one; then they come as they arrived. No change is added
- * after the first call. Errors: STATUS_IO, STATUS_NO_MEMORY.
+ * after the first call. Errors: STATUS_IO.
  */
 MUST_CHECK enum status run_changes_next(struct run_changes *changes, struct run_change *out, bool *more, struct error *err);
 

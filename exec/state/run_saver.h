@@ -11,7 +11,7 @@
 struct run_saver; /* opaque */
 
 /* Opens the folder. `states`, [device][buffer], belongs to the loop. *out is NULL without options->checkpoints.
- * Errors: STATUS_IO, STATUS_NO_MEMORY. */
+ * Errors: STATUS_IO. */
 MUST_CHECK enum status run_saver_create(struct run *run, const struct device_state *states,
                                         struct run_saver **out, struct error *err);
 

@@ -49,7 +49,7 @@ enum run_states_use {
     RUN_STATES_PARAMETERS  /* only parameters; not saved */
 };
 
-/* The caller gives them back, also after an error. Errors: STATUS_NO_MEMORY, STATUS_IO. */
+/* The caller gives them back, also after an error. Errors: STATUS_IO. */
 MUST_CHECK enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
                                          enum run_states_use use, struct run_states *out,
                                          struct error *err);
