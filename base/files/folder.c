@@ -1,4 +1,4 @@
-/* See folder.h. Trees are walked by descriptors of folders: names may be of any length and change under the walk. */
+/* Trees are walked by descriptors of folders: names may be of any length and change under the walk. */
 #include "base/files/folder.h"
 
 #include <dirent.h>

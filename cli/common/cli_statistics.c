@@ -1,5 +1,4 @@
-/* See cli_statistics.h. Distributions are GSL's; arguments are in range, so its error handler is
- * never called. */
+/* Distributions are GSL's; arguments are in range, so its error handler is never called. */
 #include "cli/common/cli_statistics.h"
 
 #include <assert.h>

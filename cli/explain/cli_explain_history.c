@@ -1,4 +1,4 @@
-/* See cli_explain_history.h. Commands are stored as typed in a shell, with single quotes where needed. */
+/* Commands are stored as typed in a shell, with single quotes where needed. */
 #include "cli/explain/cli_explain_history.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* See cli_explain_report.h. Sentences name the largest parts; the tables have the rest. */
+/* Sentences name the largest parts; the tables have the rest. */
 #include "cli/explain/cli_explain_report.h"
 
 #include <inttypes.h>

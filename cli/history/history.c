@@ -1,4 +1,4 @@
-/* See history.h. One list of columns defines the table, the statements and the records. */
+/* One list of columns defines the table, the statements and the records. */
 #include "cli/history/history.h"
 
 #include <assert.h>

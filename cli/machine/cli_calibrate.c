@@ -1,5 +1,5 @@
-/* See cli_calibrate.h. A run's plan is one job with one minibatch. Planning and simulating it takes 0.2 ms on one node,
- * about 5 ms on 64 nodes and half a second on hundreds: means over the runs of plots/papers/data. */
+/* A run's plan is one job with one minibatch. Planning and simulating it takes 0.2 ms on one node, about 5 ms on 64
+ * nodes and half a second on hundreds: means over the runs of plots/papers/data. */
 #include "cli/machine/cli_calibrate.h"
 
 #include <assert.h>

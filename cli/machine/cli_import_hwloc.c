@@ -1,6 +1,6 @@
 /*
- * See cli_import_hwloc.h. hwloc reads its XML in a child process, because a broken file (an object without its
- * complete_cpuset) makes it read from address 0.
+ * hwloc reads its XML in a child process, because a broken file (an object without its complete_cpuset) makes it read
+ * from address 0.
  */
 #include "cli/machine/cli_import_hwloc.h"
 

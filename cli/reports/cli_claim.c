@@ -1,5 +1,5 @@
-/* See cli_claim.h. The report has three numbers: the end of the timetable, the bound in its file, and the bound that
- * was proven without the file. */
+/* The report has three numbers: the end of the timetable, the bound in its file, and the bound that was proven without
+ * the file. */
 #include "cli/reports/cli_claim.h"
 
 #include "base/text/quantity.h"

@@ -1,4 +1,4 @@
-/* See cli_repro_report.h. Tables have one point per line, so that they fit a terminal for any figure. */
+/* Tables have one point per line, so that they fit a terminal for any figure. */
 #include "cli/repro/cli_repro_report.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /*
- * See figure_change.h. The figure's own JSON is changed in place: it has no other users, and places in later messages
- * stay those of the file.
+ * The figure's own JSON is changed in place: it has no other users, and places in later messages stay those of the
+ * file.
  */
 #include "cli/repro/figure_change.h"
 

@@ -1,4 +1,4 @@
-/* See figure_result.h. Rows are evaluated in order; then claims see all rows as lists. */
+/* Rows are evaluated in order; then claims see all rows as lists. */
 #include "cli/repro/figure_result.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* See figure_runs.h. Handles one row at a time: its files as texts, then its runs with the files that they need. */
+/* Handles one row at a time: its files as texts, then its runs with the files that they need. */
 #include "cli/repro/figure_runs.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* See template.h. Checking is expansion without values: both use one walk. */
+/* Checking is expansion without values: both use one walk. */
 #include "cli/repro/template.h"
 
 #include <math.h>

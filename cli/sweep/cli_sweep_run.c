@@ -1,6 +1,4 @@
 /*
- * See cli_sweep_run.h.
- *
  * Of `count` ranks, rank r computes every count-th pending point. No rank waits for another before the end, when rank 0
  * receives the remaining results. Results do not show which rank computed a point, or when.
  */

@@ -1,4 +1,4 @@
-/* See cli_predict_live.h. A user's policy is asked in a child process, as in a run. */
+/* A user's policy is asked in a child process, as in a run. */
 #include "cli/ways/cli_predict_live.h"
 
 #include "base/try.h"

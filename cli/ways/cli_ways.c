@@ -1,7 +1,6 @@
 /*
- * See cli_ways.h. The spilled plan comes first: its bound holds for the plans of all ways, and its number of
- * operations is the size of the input. An error of the spilled plan is an error of cli_ways(); other refused ways are
- * outcomes.
+ * The spilled plan comes first: its bound holds for the plans of all ways, and its number of operations is the size of
+ * the input. An error of the spilled plan is an error of cli_ways(); other refused ways are outcomes.
  */
 #include "cli/ways/cli_ways.h"
 

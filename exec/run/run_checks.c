@@ -1,4 +1,4 @@
-/* See run_checks.h. With run_options.keep_going, an error of one job is that job's failure only. */
+/* With run_options.keep_going, an error of one job is that job's failure only. */
 #include "exec/run/run_checks.h"
 
 #include <inttypes.h>

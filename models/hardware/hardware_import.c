@@ -1,4 +1,4 @@
-/* See hardware_import.h. Recognises the format of a file, and has the functions that its readers share. */
+/* Recognises the format of a file, and has the functions that its readers share. */
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /*
- * See prices.h. A record is read into fields, which the header's columns name. A row is interpreted when all of it is
- * read. Positions in messages are positions of the field.
+ * A record is read into fields, which the header's columns name. A row is interpreted when all of it is read. Positions
+ * in messages are positions of the field.
  */
 #include "models/hardware/prices.h"
 

@@ -1,4 +1,4 @@
-/* See job_devices.h. The planner checks that the devices exist. */
+/* The planner checks that the devices exist. */
 #include "models/jobs/job_devices.h"
 
 #include <inttypes.h>

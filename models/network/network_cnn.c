@@ -1,6 +1,4 @@
 /*
- * See network_cnn.h.
- *
  * ResNet-200 has the stages of its paper in ResNet-50's order of operations (norm after convolution). Its own paper
  * puts norms first, which changes work and kept activations by at most a norm. ResNet-1001 and the wide networks have
  * norms first. U-Net's convolutions are padded, so that its output is as large as its image; the paper's are not

@@ -1,5 +1,4 @@
-/* See network_ignored.h. Sources: configuration_gpt2.py, _llama.py, _bert.py and _vit.py of transformers 4.57 and
- * 5.0. */
+/* Sources: configuration_gpt2.py, _llama.py, _bert.py and _vit.py of transformers 4.57 and 5.0. */
 #include "models/network/network_ignored.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* See profile_text.h. A text is read in one pass; edges are kept by index and sorted out at the end. */
+/* A text is read in one pass; edges are kept by index and sorted out at the end. */
 #include "models/network/profile_text.h"
 
 #include <inttypes.h>

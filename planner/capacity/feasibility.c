@@ -1,5 +1,5 @@
 /*
- * See feasibility.h. Plans have two minibatches, which use every buffer of a run.
+ * Plans have two minibatches, which use every buffer of a run.
  *
  * The plan takes machine and job over, so each gets views: structs of its own whose strings, links and profiles are
  * borrowed.

@@ -1,4 +1,4 @@
-/* See feasibility_ways.h. parallel_check() excludes the combinations that the job's shape does not allow. */
+/* parallel_check() excludes the combinations that the job's shape does not allow. */
 #include "planner/capacity/feasibility_ways.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* See what_if.h. A way is planned on only the first devices of the machine (planner/strategy/subproblem.h). */
+/* A way is planned on only the first devices of the machine (planner/strategy/subproblem.h). */
 #include "planner/capacity/what_if.h"
 
 #include <inttypes.h>

@@ -1,8 +1,7 @@
 /*
- * See what_if_floor.h. Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are
- * expensive. So runs with equal numbers of layers of each kind are computed once: with or without the embedding and the
- * head, blocks of an encoder and of a decoder, with or without the first of these. Networks with listed layers have no
- * such runs.
+ * Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are expensive. So runs with
+ * equal numbers of layers of each kind are computed once: with or without the embedding and the head, blocks of an
+ * encoder and of a decoder, with or without the first of these. Networks with listed layers have no such runs.
  */
 #include "planner/capacity/what_if_floor.h"
 

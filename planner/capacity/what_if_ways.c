@@ -1,4 +1,4 @@
-/* See what_if_ways.h. parallel_check() excludes the combinations that the job's shape does not allow. */
+/* parallel_check() excludes the combinations that the job's shape does not allow. */
 #include "planner/capacity/what_if_ways.h"
 
 #include <inttypes.h>

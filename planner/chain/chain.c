@@ -1,4 +1,4 @@
-/* See chain.h. chain_finish() checks here, once, the conditions that searches and bounds rely on. */
+/* chain_finish() checks here, once, the conditions that searches and bounds rely on. */
 #include "planner/chain/chain.h"
 
 #include <inttypes.h>

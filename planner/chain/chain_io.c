@@ -1,4 +1,4 @@
-/* See chain_io.h. Layers that are alike are written once and counted. */
+/* Layers that are alike are written once and counted. */
 #include "planner/chain/chain_io.h"
 
 #include "base/json/json_out.h"

@@ -1,4 +1,4 @@
-/* See chain_rules.h. Every rule fills in choices; the makespan is computed at the end. */
+/* Every rule fills in choices; the makespan is computed at the end. */
 #include "planner/chain/chain_rules.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* See policy_ask.h. Rules are looked at in the order in which one needs the other. */
+/* Rules are looked at in the order in which one needs the other. */
 #include "planner/policy/policy_ask.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* See resident_subproblem.h. Subproblems are planned in several ways, and the best plan is kept. */
+/* Subproblems are planned in several ways, and the best plan is kept. */
 #include "planner/strategy/resident_subproblem.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * See memory_breakdown.h. The contents of a buffer follow from its kind, and the contents of states and workspaces from
- * the tables of their layout (models/job/memory.h; models/job/parallel_memory.h for parallel jobs). Padding counts with
- * the data before it: a state's with its weights, a workspace's with its rest.
+ * The contents of a buffer follow from its kind, and the contents of states and workspaces from the tables of their
+ * layout (models/job/memory.h; models/job/parallel_memory.h for parallel jobs). Padding counts with the data before it:
+ * a state's with its weights, a workspace's with its rest.
  *
  * Cost: O(accesses of all instances of one repetition).
  */

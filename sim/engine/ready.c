@@ -1,4 +1,4 @@
-/* See ready.h. An entry before another has the smaller (key, job), compared as one number of 128 bits. */
+/* An entry before another has the smaller (key, job), compared as one number of 128 bits. */
 #include "sim/engine/ready.h"
 
 #include "sim/engine/queue.h"

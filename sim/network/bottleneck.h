@@ -2,8 +2,8 @@
  * A few flows that meet in one link direction: their rates in closed form, and the remaining volume of each.
  *
  *     class a  ==trunk 12==+
- *     class b  ==trunk 12==+-- link direction 20      one level decides: every flow has this rate, or its limit
- *     class c  --cap 3-----+                if that is less
+ *     class b  ==trunk 12==+-- link direction 20   one level decides: every flow has this rate, or its limit
+ *     class c  --cap 3-----+                       if that is less
  *
  * A trunk is a link direction that only one class uses: each of its n flows gets at most 1/n of it. The limit of a flow
  * is the lesser of this part and its cap. Machines whose devices meet at one switch or host bridge consist of

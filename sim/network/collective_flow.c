@@ -198,8 +198,7 @@ static enum status make_paths(struct making *m, struct arena *scratch, struct co
 
 /* --- other traffic ------------------------------------------------------------------------------- */
 
-/* Users of a link direction: none; one *party* (all groups of a gang, axes and stream, or all copies); several parties.
- * */
+/* Users of a link direction: none, one *party* (all groups of a gang, axes and stream, or all copies), or several. */
 enum { PARTY_NONE, PARTY_COPIES, PARTY_SEVERAL, PARTY_FIRST };
 
 struct company {

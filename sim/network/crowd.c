@@ -3,9 +3,9 @@
  * share a clock, as the flows of a class do in flow.c: the bytes served to a flow that is always active. There are as
  * few clocks as limits, and a change of the level sets clocks and touches no flow.
  *
- *     arms 0 .. 999   ==trunk 12==+                  clock of limit 12   998 flows, each the only one of its arm
- *       998 of them with a flow,  +-- link direction 7098      clock of limit  6     4 flows, of two arms
- *       two with two              +                  level (7098 - 4 * 6) / 998 = 7.09
+ *     arms 0 .. 999   ==trunk 12==+                         clock of limit 12   998 flows, each the only one of its arm
+ *       998 of them with a flow,  +-- link direction 7098   clock of limit  6     4 flows, of two arms
+ *       two with two              +                         level (7098 - 4 * 6) / 998 = 7.09
  *
  * The limit of an arm's flows changes with their number, and then they all move to another clock: their remaining
  * volume is read from the old clock and set on the new one. These are few flows, all of one switch; an arm with many

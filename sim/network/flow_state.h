@@ -35,8 +35,8 @@ struct flow_state {
 /* Instead of a direction, for bytes that cross a simplex link both ways. */
 enum { FLOW_PATH_BOTH_WAYS = 2 };
 
-/* One cache line with all data that a flow of a bottleneck needs, except its bottleneck, its place there and its links.
- * */
+/* One cache line with everything that a flow of a bottleneck needs except its bottleneck, its place there and its
+ * links. */
 struct flow_path {
     _Alignas(SIM_LINE) uint64_t bytes; /* of all its flows */
     struct sim_bottleneck_arm arm; /* of paths in a bottleneck */

@@ -1,5 +1,5 @@
-/* See placement_bound.h. Columns: groups of each shape, replicas of each model on them, and requests of each model that
- * attain their objective, whose sum is maximised. */
+/* Columns: groups of each shape, replicas of each model on them, and requests of each model that attain their
+ * objective, whose sum is maximised. */
 #include "sim/placement/placement_bound.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* See serve.h. The workspace of a simulation is reused for the next placement. */
+/* The workspace of a simulation is reused for the next placement. */
 #include "sim/serving/serve_batches.h"
 
 #include <math.h>

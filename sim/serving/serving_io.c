@@ -1,4 +1,4 @@
-/* See serving_io.h. An entry of "models" becomes a kind of its own, and `count` models of it. */
+/* An entry of "models" becomes a kind of its own, and `count` models of it. */
 #include "sim/serving/serving_io.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* See prediction_interval.h. Each rate goes through the runs once; its predictions and their errors are stored. */
+/* Each rate goes through the runs once; its predictions and their errors are stored. */
 #include "sim/uncertainty/prediction_interval.h"
 
 #include <assert.h>

@@ -1,5 +1,5 @@
-/* See support_seed.h. Each run without SPILLWAY_SEED tries other values: over a year the tests see far more than one
- * fixed seed would show, and the printed line makes every failure repeatable. */
+/* Each run without SPILLWAY_SEED tries other values: over a year the tests see far more than one fixed seed would show,
+ * and the printed line makes every failure repeatable. */
 #include "tests/support/support_seed.h"
 
 #include <inttypes.h>

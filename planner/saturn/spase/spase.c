@@ -1,6 +1,6 @@
 /*
- * See spase.h. spase_finish() checks here, once, the conditions that searches rely on: every job has a mode, every mode
- * has a node (or nodes) with room, and sums of run times cannot overflow.
+ * spase_finish() checks here, once, the conditions that searches rely on: every job has a mode, every mode has a node
+ * (or nodes) with room, and sums of run times cannot overflow.
  */
 #include "planner/saturn/spase/spase.h"
 

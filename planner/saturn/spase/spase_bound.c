@@ -1,5 +1,5 @@
 /*
- * See spase_bound.h. One function of a value x of at most X is
+ * One function of a value x of at most X is
  *
  *     identity    x                                         of X
  *     threshold   0 below e, X above X - e, x between       of X        e <= X / 2

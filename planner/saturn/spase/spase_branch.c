@@ -1,6 +1,4 @@
 /*
- * See spase_branch.h.
- *
  * A state is the set of remaining jobs and, for each node, the sorted times at which its devices become free (never
  * before the current time; `limit` for a closed node). From a *clean* state (no decision of this moment made) the node
  * with the earliest free device is opened:

@@ -1,5 +1,4 @@
-/* See spase_formulation.h. Each kind adds its own columns and rows; one table has the first column of each job's
- * modes. */
+/* Each kind adds its own columns and rows; one table has the first column of each job's modes. */
 #include "planner/saturn/spase/spase_formulation.h"
 
 #include <inttypes.h>

@@ -1,6 +1,4 @@
 /*
- * See spase_introspect.h.
- *
  * The plan is a piece for each unfinished job. At an interval's end pieces have ended, run or have not begun. The first
  * decision is which running pieces go on: all, none, all but one, none but one. For each of these choices the remaining
  * work of the others makes a smaller instance, on devices that become free when the continuing pieces end, and is

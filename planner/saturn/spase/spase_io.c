@@ -1,5 +1,5 @@
-/* See spase_io.h. Nodes are read twice: first to count nodes and classes, then to fill them in. Jobs are then read
- * one configuration after the other. */
+/* Nodes are read twice: first to count nodes and classes, then to fill them in. Jobs are then read one configuration
+ * after the other. */
 #include "planner/saturn/spase/spase_io.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * See spase_schedule.h. A node's slots are kept sorted by the time at which they become free, so that a gang of k
- * starts when slot k - 1 is free:
+ * A node's slots are kept sorted by the time at which they become free, so that a gang of k starts when slot k - 1 is
+ * free:
  *
  *     slots  3 5 8 9 12     a gang of 3 for 4 ticks starts at 8 and takes 3 5 8, or of 2 starts at 5.
  *     of 2 on  3 5 8 9 12   it takes 3 5; of 1 at 9 with 3 5 8 9 free: it takes the 9

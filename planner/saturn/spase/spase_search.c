@@ -1,6 +1,4 @@
 /*
- * See spase_search.h.
- *
  * Rules: for a guess of the makespan, each job takes the mode of least area that ends within a share of the guess, and
  * long (or large) jobs go first; a few dozen guesses and shares are tried. This is the dual approximation for malleable
  * jobs, without its repair.

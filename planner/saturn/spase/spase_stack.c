@@ -1,7 +1,7 @@
 /*
- * See spase_stack.h. Scaled values are a weighted sum of functions of time. The weights come from a game against the
- * jobs: they grow on functions by which the cheapest modes fill the devices most. Capacities are knapsacks with one
- * item per job, over steps of time; a mode's steps are rounded down.
+ * Scaled values are a weighted sum of functions of time. The weights come from a game against the jobs: they grow on
+ * functions by which the cheapest modes fill the devices most. Capacities are knapsacks with one item per job, over
+ * steps of time; a mode's steps are rounded down.
  *
  * Source: dual-feasible functions and multiplicative weights as in spase_bound.h; the patterns of Gilmore and Gomory,
  * "A linear programming approach to the cutting-stock problem", 1961, bounded as here.

@@ -1,6 +1,4 @@
 /*
- * See lagrangian_bound.h.
- *
  * Prices. For numbers price[k] and nonnegative order[k][t] (k + 1 follows k in its chain, at least p_k later), let
  *
  *     L_k(s) = sum of order[k][t] over t >= s       f_k(s) = price[k] + L_k(s) - L_{k-1}(s - p_{k-1})

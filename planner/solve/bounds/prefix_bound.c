@@ -1,6 +1,4 @@
 /*
- * See prefix_bound.h.
- *
  * The slack of a device's path is the time between starts of neighbours beyond their duals, never below 0, plus s -
  * column before its first task and the time that head_tail_bound.h gives after its last. This file bounds the part
  * before the time L (the prefix): the least cost of paths through tasks and time, one for each device, with

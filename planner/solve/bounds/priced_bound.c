@@ -1,6 +1,4 @@
 /*
- * See priced_bound.h.
- *
  * Bisection between the known bound and the known value: each question is whether prices prove a makespan impossible.
  * An impossible makespan makes all smaller ones impossible. The next question starts from the prices that came nearest.
  * A question that is not proven costs all its rounds, others cost fewer. After a few questions little is left to gain.

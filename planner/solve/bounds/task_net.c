@@ -1,4 +1,4 @@
-/* See task_net.h. The net is made forwards; mirroring it is a second step. */
+/* The net is made forwards; mirroring it is a second step. */
 #include "planner/solve/bounds/task_net.h"
 
 #include <assert.h>

@@ -1,6 +1,4 @@
 /*
- * See weighted_bound.h.
- *
  * The weights of classes come from multiplicative steps: a busier class gets a larger weight. Bounds are computed with
  * whole numbers in proportion to the weights; any weights are valid, so rounding does no harm.
  *

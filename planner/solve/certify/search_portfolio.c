@@ -1,4 +1,4 @@
-/* See search_portfolio.h. The searches share the instance and its bounds, which do not change, and the flag to stop. */
+/* The searches share the instance and its bounds, which do not change, and the flag to stop. */
 #include "planner/solve/certify/search_portfolio.h"
 
 #include <assert.h>

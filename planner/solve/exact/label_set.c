@@ -1,6 +1,4 @@
 /*
- * See label_set.h.
- *
  * Labels are packed: the times and tasks of a state, for the instance's numbers of jobs and devices. Labels are ordered
  * by their finished tasks and by the sum of the times at which their jobs are ready, so that a dominating label comes
  * before a dominated one. Each label is compared with the kept labels before it: first the times of jobs, which are

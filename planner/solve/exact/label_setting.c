@@ -1,6 +1,4 @@
 /*
- * See label_setting.h.
- *
  * Why nothing is lost: take a schedule of makespan `limit` or less and its tasks in the order of their starts. With
  * each start as early as the order allows, but not before the previous start, no start is later, so the schedule is a
  * path through the label sets. If a partial schedule on the path was dropped for another of the same set, the other one

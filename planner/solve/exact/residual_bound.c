@@ -1,6 +1,4 @@
 /*
- * See residual_bound.h.
- *
  * With every path padded to the limit T, the devices have G T ticks. A device's path costs the start of its first
  * remaining task, the distances between neighbours, and the tail of its last task; a device without remaining tasks
  * costs T. The least cost of covering the remaining tasks is a lower bound on the devices' need; above G T the node is

@@ -1,6 +1,6 @@
 /*
- * See instance.h. The checks here establish what searches rely on: every chain has a task, every unit fits some device,
- * and sums of durations cannot overflow.
+ * The checks here establish what searches rely on: every chain has a task, every unit fits some device, and sums of
+ * durations cannot overflow.
  */
 #include "planner/solve/instance/instance.h"
 

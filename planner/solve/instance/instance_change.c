@@ -1,5 +1,4 @@
-/* See instance_change.h. Each function copies the instance with room for the change, changes the copy and finishes
- * it. */
+/* Each function copies the instance with room for the change, changes the copy and finishes it. */
 #include "planner/solve/instance/instance_change.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* See instance_io.h. Units are read in the file's order, then sorted by "after". */
+/* Units are read in the file's order, then sorted by "after". */
 #include "planner/solve/instance/instance_io.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* See instance_random.h. One stream of numbers per instance, drawn in the order of the file. */
+/* One stream of numbers per instance, drawn in the order of the file. */
 #include "planner/solve/instance/instance_random.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * See timetable_check.h. The rules are written out again here, from the sentences of instance.h and without its
- * functions: a mistake in either shows as a complaint.
+ * The rules are written out again here, from the sentences of instance.h and without its functions: a mistake in either
+ * shows as a complaint.
  *
  * One table has the device of each task and the previous task there; then each task is checked by itself.
  */

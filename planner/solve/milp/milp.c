@@ -1,4 +1,4 @@
-/* See milp.h. This file has the model; milp_solve.c runs solvers. */
+/* This file has the model; milp_solve.c runs solvers. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

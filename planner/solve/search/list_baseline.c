@@ -1,4 +1,4 @@
-/* See list_baseline.h. Events: a device becomes free, or starts its chosen task. */
+/* Events: a device becomes free, or starts its chosen task. */
 #include "planner/solve/search/list_baseline.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* See set_up_guide.h. If there are many units, a sample stands for all. */
+/* If there are many units, a sample stands for all. */
 #include "planner/solve/search/set_up_guide.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /*
- * See boundaries.h. Labels are in one array, with the labels of a layer next to each other, because they are all made
- * at once: from the labels of each layer where the last part could begin. Each label remembers the label that it
- * extends, and the cut is read off backwards:
+ * Labels are in one array, with the labels of a layer next to each other, because they are all made at once: from the
+ * labels of each layer where the last part could begin. Each label remembers the label that it extends, and the cut is
+ * read off backwards:
  *
  *     layers     0   1   2   3   4
  *     labels   |   |   |   |   |   |

@@ -1,4 +1,4 @@
-/* See host_need.h. If a job fits no host, the message is about the neediest job, whose need is enough for all. */
+/* If a job fits no host, the message is about the neediest job, whose need is enough for all. */
 #include "planner/spill/cut/host_need.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* See node_assignment.h. Graham's rule: within a third of the best sharing of the work. */
+/* Graham's rule: within a third of the best sharing of the work. */
 #include "planner/spill/cut/node_assignment.h"
 
 #include <stdlib.h>

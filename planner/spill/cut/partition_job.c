@@ -1,5 +1,5 @@
 /*
- * See partition_job.h. Balanced cuts minimise, over all ways to part a job's layers,
+ * Balanced cuts minimise, over all ways to part a job's layers,
  *
  *     sum of t_i + e * (2 T * shards + sum of t_i^2 / T)
  *

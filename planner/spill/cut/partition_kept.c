@@ -1,5 +1,4 @@
-/* See partition_kept.h. Jobs that interleave on a device share the bytes evenly; jobs that take turns each have all
- * of them. */
+/* Jobs that interleave on a device share the bytes evenly; jobs that take turns each have all of them. */
 #include "planner/spill/cut/partition_kept.h"
 
 #include <stdlib.h>

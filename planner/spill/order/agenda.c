@@ -1,4 +1,4 @@
-/* See agenda.h. Heaps of jobs, each job in at most one, linked by index. */
+/* Heaps of jobs, each job in at most one, linked by index. */
 #include "planner/spill/order/agenda.h"
 
 #include <assert.h>

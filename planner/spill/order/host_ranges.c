@@ -1,4 +1,4 @@
-/* See host_ranges.h. Cost: linear in the segments, which are few: the ranges of jobs under way, and the gaps. */
+/* Cost: linear in the segments, which are few: the ranges of jobs under way, and the gaps. */
 #include "planner/spill/order/host_ranges.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /*
- * See support_checkmate.h. Stage t ends with the first computation of node t; before it, earlier nodes may be computed
- * again in their order. With R_t_k (stage t computes node k), S_t_k (the value of k exists when stage t begins) and
- * FREE_t_i_k (i is freed after k):
+ * Stage t ends with the first computation of node t; before it, earlier nodes may be computed again in their order.
+ * With R_t_k (stage t computes node k), S_t_k (the value of k exists when stage t begins) and FREE_t_i_k (i is freed
+ * after k):
  *
  *     R_t_k <= R_t_i + S_t_i                       i needed by k; without S for boundaries that are recomputed
  *     S_t_i <= R_{t-1}_i + S_{t-1}_i

@@ -1,6 +1,4 @@
 /*
- * See support_exhaustive.h.
- *
  * A schedule is a list of tasks for each device. All schedules are made, by putting each task at every place of every
  * list. For complete lists, the rules of planner/solve/instance/instance.h, written out again here, give the least
  * times between the starts of tasks. The starts are the longest paths, found by applying all rules until nothing moves.

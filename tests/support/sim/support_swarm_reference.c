@@ -1,4 +1,4 @@
-/* See support_swarm_reference.h. Each object has the times of its future events; "never" is HUGE_VAL. */
+/* Each object has the times of its future events; "never" is HUGE_VAL. */
 #include "tests/support/sim/support_swarm_reference.h"
 
 #include <assert.h>
