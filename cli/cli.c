@@ -56,7 +56,7 @@ const struct cli_verb cli_verbs[] = {
      verb_compare},
     {"explain", NULL, "PLAN.json [TRACE]", "show where the time goes and what would make it faster",
      verb_explain},
-    {"trace", "show", "TRACE", "show what a trace holds", verb_trace_show},
+    {"trace", "show", "TRACE", "show the contents of a trace", verb_trace_show},
     {"trace", "export", "TRACE...", "write a timeline for ui.perfetto.dev or chrome://tracing",
      verb_trace_export},
     {"trace", "replay", "PLAN.json TRACE", "carry out a recorded trace again with something changed", verb_trace_replay},
@@ -75,7 +75,7 @@ const struct cli_verb cli_verbs[] = {
     {"policy", "test", "POLICY [CASE.json]", "check that a policy keeps the rules", verb_policy_test},
     {"doctor", NULL, "", "check this machine and print repairs", verb_doctor},
     {"completion", NULL, "SHELL", "print a completion script for a shell", verb_completion},
-    {"help", NULL, "[VERB [ACTION]]", "show what a verb does and all its options", verb_help},
+    {"help", NULL, "[VERB [ACTION]]", "describe a verb and all its options", verb_help},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static_assert(ARRAY_COUNT(cli_verbs) <= VERBS_MAX, "the list of suggestions has room for all");

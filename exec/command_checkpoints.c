@@ -117,7 +117,7 @@ static enum status write_found(const char *path, const struct plan *plan,
     json_out_destroy(json);
     if (complete) return file_out_commit(file, err);
     file_out_discard(file);
-    return error_memory(err, "what was found", 0);
+    return error_memory(err, "the found checkpoints", 0);
 }
 
 enum status command_checkpoints(int argc, char **argv, const volatile bool *stop, struct error *err)

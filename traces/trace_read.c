@@ -140,7 +140,7 @@ void trace_reader_close(struct trace_reader *reader)
 
 static enum status fail_index(const struct trace_reader *s, const char *key, size_t block, struct error *err)
 {
-    return error_set(err, STATUS_CHECK, "%s: block %zu of '%s' is not what the trace holds (remove 'ends' to read it "
+    return error_set(err, STATUS_CHECK, "%s: block %zu of '%s' differs from the trace (remove 'ends' to read it "
                      "without the index)", name_of(s), block, key);
 }
 

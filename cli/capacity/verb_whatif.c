@@ -33,10 +33,10 @@ struct whatif_request {
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-/* Reads a number above 0; `out` is unchanged if there is none. */
 /* Larger numbers could have infinite products. */
 static const double NUMBER_MAX = 1e30;
 
+/* Reads a number above 0; `out` is unchanged if `text` is NULL. */
 static enum status parse_number(const char *text, const char *option, const char *example, double *out,
                                 struct error *err)
 {

@@ -23,8 +23,8 @@ static const char policy_text[] =
     "/*\n"
     " * @NAME@: describe here the jobs that it prefers, and the reason.\n"
     " *\n"
-    " * As it stands: of all ready jobs the one with the most computation left; between equal ones the\n"
-    " * one whose parameters lie on the device already; then the one after the job chosen last.\n"
+    " * It chooses the ready job with the most computation left; among equal ones, a job whose parameters\n"
+    " * are on the device already; then the job after the one that it chose last.\n"
     " */\n"
     "#include <spillway/policy.h>\n"
     "\n"
@@ -42,7 +42,7 @@ static const char policy_text[] =
     "    return state;\n"
     "}\n"
     "\n"
-    "/* Do the parameters of the job's next unit lie on the device? */\n"
+    "/* Returns true if the parameters of the job's next unit are on the device. */\n"
     "static bool is_there(const struct policy_view *view, uint32_t job, uint32_t device)\n"
     "{\n"
     "    const struct policy_device *d = &view->devices[device];\n"
@@ -82,7 +82,7 @@ static const char policy_text[] =
     "};\n";
 
 static const char test_text[] =
-    "/* What @NAME@ decides in one situation made by hand; `spillway policy test` tries hundreds. */\n"
+    "/* Tests @NAME@ in one situation made by hand; `spillway policy test` tries hundreds. */\n"
     "#include <spillway/policy.h>\n"
     "\n"
     "#include <assert.h>\n"
@@ -120,7 +120,7 @@ static const char make_text[] =
     "#     spillway plan jobs.json --policy ./@NAME@.so\n"
     "#     spillway bench --policies sharded-lrtf,./@NAME@.so --family tight\n"
     "\n"
-    "# the folder in which spillway/policy.h lies\n"
+    "# the folder that contains spillway/policy.h\n"
     "INCLUDE ?= @INCLUDE@\n"
     "SPILLWAY ?= @SPILLWAY@\n"
     "CFLAGS ?= -O2 -g\n"

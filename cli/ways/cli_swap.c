@@ -13,7 +13,7 @@ enum { RUNS_MAX = 24 }; /* groups of layers in a line; programs read more from J
 const char *const cli_swap_rules[] = {"best", "recompute", "swap-all", "karma", "sqrt", "checkmate",
                                       "superneurons", "capacity", NULL};
 static_assert(sizeof cli_swap_rules / sizeof cli_swap_rules[0] == SWAP_WAYS + 1,
-              "every rule can be asked for, and is named behind the best as in chain_rule_names");
+              "the best, then every rule in the order of chain_rule_names");
 
 struct swap_options cli_swap_options(size_t rule, double limit_s)
 {

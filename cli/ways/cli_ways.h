@@ -2,7 +2,7 @@
  * All known ways to run jobs on a machine, each planned and simulated, with the best kept. `plan` uses them without
  * --policy and with --policy all.
  *
- *     spilled    shards of all jobs over all devices, by each built-in policy and by the search of policy optimal
+ *     spilled     shards of all jobs over all devices, by each built-in policy and by the search of policy optimal
  *     resident    states on the devices: in stages on all of them, or jobs one after the other
  *     settled     jobs that each have a device for themselves (planner/strategy/resident.h)
  *     saturn      parallelism, devices and start of each job chosen together (planner/saturn/saturn.h); also with one

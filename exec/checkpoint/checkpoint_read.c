@@ -170,7 +170,7 @@ static enum status check_identity(const struct checkpoint_reader *reader, const 
         if (any || (found && strcmp(found, identity->values[i]) == 0)) continue;
         if (i == CHECKPOINT_KEY_NETWORK) {
             status = error_set(err, STATUS_BAD_INPUT,
-                               "'%s' is a checkpoint of another network than that of job '%s'",
+                               "'%s' is not a checkpoint of the network of job '%s'",
                                reader->path, subject->job->name);
         } else {
             const char *const wanted = identity->values[i];

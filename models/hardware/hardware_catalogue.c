@@ -54,7 +54,7 @@ static const struct hardware_gpu_fit a100_fit = {
     .memory_efficiency = FITTED(0.85),
     .launch_latency = HW_GUESS(2e-6, "between kernels of one stream"),
     .collective_latency = FITTED(232e-6),
-    .nvlink_latency = HW_GUESS(5e-6, "a copy starts in 5 to 15 us, of which two links have each half"),
+    .nvlink_latency = HW_GUESS(5e-6, "a copy starts in 5 to 15 us, half of it on each of two links"),
     .kernel_model = {
         .multiprocessors = HW_GUESS(108, "NVIDIA A100 whitepaper, as recalled"),
         .matmul_depth = FITTED(25.8),
@@ -252,7 +252,7 @@ static const struct hardware_gpu_fit dgx_2_fit = {
                "traces)"}
 #define DGX_NOTE                                                                                  \
     "datasheet figures; efficiencies and latencies are assumed. Nodes meet in a fat tree, 20 to a leaf " \
-    "switch of each rail, oversubscribed as the machine's name says, else not at all"
+    "switch of each rail, oversubscribed if the machine's name says so"
 #define CLOUD_NOTE                                                                                \
     "datasheet figures; efficiencies, latencies and PCIe are assumed. Nodes meet in one switch"
 #define IB_LATENCY HW_GUESS(0, "counted at the PCIe links: 20 us in all, as Calculon's InfiniBand")

@@ -276,8 +276,8 @@ enum status hardware_from_detected(const struct hardware_detected *told_of, stru
              found->cores == 1 ? "" : "s",
              !grouped ? "some pairs of GPUs copy directly and some do not, in no groups: planned without "
                         "direct copies"
-             : found->gpu_count > 0 ? "what lies between GPUs' PCIe links and host memory is assumed, and "
-                                      "efficiencies are"
+             : found->gpu_count > 0 ? "efficiencies and the paths between GPUs' PCIe links and host memory are "
+                                      "assumed"
                                     : "its speeds are assumed ('spillway measure' finds them)");
     return arena_string(&out->arena, note, &out->note, err);
 }

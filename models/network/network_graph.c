@@ -344,7 +344,7 @@ enum status network_for_image(const struct network *network, uint64_t image, str
             /* a linear layer would have other parameters */
             const struct graph_op *was = &graph->ops[graph->ops[i].from[0]];
             if (!err->status && op.kind == GRAPH_LINEAR && b.ops[op.from[0]].side != was->side)
-                error_set(err, STATUS_BAD_INPUT, "network '%s' takes images of %" PRIu64 " pixels a side alone",
+                error_set(err, STATUS_BAD_INPUT, "network '%s' takes only images of %" PRIu64 " pixels a side",
                           network->name, network->image);
         }
     }

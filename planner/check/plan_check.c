@@ -163,7 +163,7 @@ static enum status check_shards(struct checker *c, uint32_t job)
                           about->name, layer, layers);
     bool embedding = network_layer_kind(&about->network, 0) == LAYER_EMBEDDING;
     if (embedding && !parallel && (end - first < 2 || plan->shards[first].layer_count != 1))
-        return check_fail(c, CHECK_RULE_LAYERS, "%s has its embedding together with other layers",
+        return check_fail(c, CHECK_RULE_LAYERS, "%s has its embedding in a shard with other layers",
                           about->name);
     return STATUS_OK;
 }
@@ -221,7 +221,7 @@ static enum status check_jobs(struct checker *c)
     if (plan->jobs.count == 0) return check_fail(c, CHECK_RULE_FORM, "a plan without jobs");
     if (plan->job_first_shard[0] != 0 ||
         plan->job_first_shard[plan->jobs.count] != plan->shard_count)
-        return check_fail(c, CHECK_RULE_FORM, "the shards of the jobs are not those of the plan");
+        return check_fail(c, CHECK_RULE_FORM, "the shards of the jobs differ from the plan's");
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         if (plan->job_first_shard[j] > plan->job_first_shard[j + 1] ||
             plan->job_first_shard[j + 1] > plan->shard_count)

@@ -38,7 +38,7 @@ static enum status put(struct check_walk *r, struct check_words *words, uint64_t
 {
     if (words->count == words->capacity)
         TRY(array_reserve(&words->words, &words->capacity, words->count, sizeof *words->words, PLAN_ACCESSES_MAX,
-                          "what a segment touches", r->c->err));
+                          "the accesses of a segment", r->c->err));
     words->words[words->count++] = word;
     return STATUS_OK;
 }

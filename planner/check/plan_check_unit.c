@@ -464,7 +464,7 @@ enum status check_units(struct checker *c)
         c->op = NULL;
         if (c->unit->first_op != next_op || c->unit->op_count > plan->op_count - next_op)
             return check_fail(c, CHECK_RULE_FORM,
-                              "its operations do not follow those of the unit before");
+                              "its operations are not after the previous unit's");
         next_op += c->unit->op_count;
         if (is_known(c)) continue;
         TRY(check_unit(c));

@@ -432,12 +432,12 @@ static enum status check(const struct plan *plan, const struct policy *policy, s
 {
     if (plan->choice_count == 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "the plan has one order alone (expected one made with --dispatch live)");
+                         "the plan has only one order (expected a plan made with --dispatch live)");
     if (!policy->choose && !policy->rank)
         return error_set(err, STATUS_INFEASIBLE, "policy '%s' is a search and cannot decide live", policy->name);
     if (policy->resident)
         return error_set(err, STATUS_INFEASIBLE,
-                         "policy '%s' keeps states on devices, and what is dispatched live may go to any",
+                         "policy '%s' keeps states on devices, but live dispatch may choose any device",
                          policy->name);
     return STATUS_OK;
 }

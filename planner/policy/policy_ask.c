@@ -74,7 +74,7 @@ static enum status check_device(struct policy_session *session, const struct pol
         return refuse(session, view, POLICY_RULE_CHOICES, err);
     }
     if (job->next_device != POLICY_NONE && job->next_device != choice.device) {
-        error_set(err, STATUS_BAD_INPUT, "returned device %u for job %u, whose next unit lies on device %u",
+        error_set(err, STATUS_BAD_INPUT, "returned device %u for job %u, whose next unit is on device %u",
                   choice.device, choice.job, job->next_device);
         return refuse(session, view, POLICY_RULE_MEMORY, err);
     }

@@ -73,7 +73,7 @@ static enum status partition_for(const struct policy *policy, const struct hardw
     TRY(check_clipping(policy, hardware, jobs, options, err));
     if (policy->resident && options->live)
         return error_set(err, STATUS_BAD_INPUT,
-                         "policy '%s' keeps states on the devices, and what is dispatched live may go to any",
+                         "policy '%s' keeps states on the devices, but live dispatch may choose any device",
                          policy->name);
     if (policy->resident)
         return partition_resident(hardware, jobs, footprints, options, policy->seats_max, out, err);
@@ -88,8 +88,8 @@ static enum status check_nodes(const struct hardware *hardware, const struct par
                        : policy_is_searched(policy) ? policy->name : NULL;
     if (!what || partition->resident || !node_assignment_applies(hardware, hardware->device_count)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT,
-                     "%s orders devices of one node, and machine '%s' has %" PRIu32 " (--devices takes those of the first)", what,
-                     hardware->name, hardware_host_count(hardware));
+                     "%s orders devices of one node, and machine '%s' has %" PRIu32
+                     " (--devices can choose the first node's)", what, hardware->name, hardware_host_count(hardware));
 }
 
 static enum status schedule_for(const struct hardware *hardware, const struct job_set *jobs,

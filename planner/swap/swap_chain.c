@@ -114,7 +114,7 @@ static enum status check_states(const struct swap_job *j, struct error *err)
     if (j->fixed_bytes < j->capacity) return STATUS_OK;
     return error_set(err, STATUS_INFEASIBLE,
                      "the states of job '%s' take %s, and device %" PRIu32 " has %s (%" PRIu64
-                     " bytes missing); swapping moves activations alone",
+                     " bytes missing); swapping moves only activations",
                      j->job->name, quantity_text((double)j->fixed_bytes, DIMENSION_BYTES, states), j->device,
                      quantity_text((double)j->capacity, DIMENSION_BYTES, have), j->fixed_bytes - j->capacity);
 }

@@ -110,8 +110,8 @@ static enum status pair_ends(struct chakra_import *import, const struct chakra_e
     if (sends == count - sends) return STATUS_OK;
     const struct chakra_end *alone = sends > pairs ? &ends[pairs] : &ends[sends + pairs];
     return chakra_import_fail(import, alone->rank, alone->node, err,
-                              alone->receives ? "receives with tag %" PRIu64 " what rank %" PRIu64 " does not send"
-                                              : "sends with tag %" PRIu64 " what rank %" PRIu64 " does not receive",
+                              alone->receives ? "receives tag %" PRIu64 " from rank %" PRIu64 ", which does not send it"
+                                              : "sends tag %" PRIu64 " to rank %" PRIu64 ", which does not receive it",
                               alone->key[2], alone->key[alone->receives ? 0 : 1]);
 }
 

@@ -369,9 +369,9 @@ static void test_policies_that_cannot_be_asked(void **state)
     } cases[] = {
         {"optimal", false, STATUS_INFEASIBLE, "policy 'optimal' is a search and cannot decide live"},
         {"model-parallel", false, STATUS_INFEASIBLE,
-         "policy 'model-parallel' keeps states on devices, and what is dispatched live may go to any"},
+         "policy 'model-parallel' keeps states on devices, but live dispatch may choose any device"},
         {"fifo", true, STATUS_BAD_INPUT,
-         "the plan has one order alone (expected one made with --dispatch live)"},
+         "the plan has only one order (expected a plan made with --dispatch live)"},
         {"fifi", false, STATUS_BAD_INPUT, "unknown policy 'fifi' (did you mean 'fifo'?)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

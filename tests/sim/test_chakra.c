@@ -356,7 +356,7 @@ static const struct refusal refusals[] = {
       {NODE, .id = 2, .type = CHAKRA_COMP, .data_deps = one, .data_count = 1}}, 2, NULL},
     {".0.et: byte 9: node 1 is a message without attribute 'comm_dst'", 2,
      {{NODE, .id = 1, .type = CHAKRA_SEND, .comm_size = 8}}, 1, NULL},
-    {".0.et: byte 9: node 1 sends with tag 3 what rank 1 does not receive", 2,
+    {".0.et: byte 9: node 1 sends tag 3 to rank 1, which does not receive it", 2,
      {{.family = CHAKRA_NONE, .id = 1, .type = CHAKRA_SEND, .comm_src = 0, .comm_dst = 1, .comm_tag = 3},
       {NODE, .id = 2, .type = CHAKRA_COMP}}, 2, NULL},
     {".0.et: byte 9: node 1 has rank 7 at its other end (there are 2)", 2,

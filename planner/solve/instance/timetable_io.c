@@ -78,7 +78,7 @@ static enum status read_devices(const struct json_input *input, const json_t *de
         out->device_first[g + 1] = count;
     }
     if (count != in->task_count)
-        return json_fail_index(input, devices, JSON_SELF, err, "%u tasks (expected %u, those of the instance)",
+        return json_fail_index(input, devices, JSON_SELF, err, "%u tasks (expected %u, as in the instance)",
                                count, in->task_count);
     return STATUS_OK;
 }
@@ -122,7 +122,7 @@ static enum status parse(const struct json_input *input, const struct instance *
         return json_fail_key(input, object.value, "objective", err, "'%s', but the instance's is '%s'",
                              instance_objective_names[objective], instance_objective_names[in->objective]);
     if (json_array_size(devices) != in->device_count)
-        return json_fail_key(input, object.value, "devices", err, "%zu devices (expected %u, those of the instance)",
+        return json_fail_key(input, object.value, "devices", err, "%zu devices (expected %u, as in the instance)",
                              json_array_size(devices), in->device_count);
     out->tasks = alloc_zeroed(in->task_count, sizeof *out->tasks);
     out->device_first = alloc_zeroed(in->device_count + 1u, sizeof *out->device_first);

@@ -439,7 +439,7 @@ void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool 
     if (storage > area && storage > chain && storage > link) {
         *out = (struct bound){.seconds = storage, .any_s = any_s, .kind = BOUND_STORAGE};
         snprintf(out->text, sizeof out->text,
-                 "at least %s must be read from storage and as much written, at %s in all",
+                 "at least %s must be read from storage and as many bytes written, at %s in all",
                  quantity_text(stored, DIMENSION_BYTES, text),
                  quantity_text(hardware_host_count(hw) * hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
     } else if (link > area && link > chain) {

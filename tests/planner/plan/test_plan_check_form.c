@@ -368,7 +368,7 @@ static const struct breakage breakages[] = {
     {SPILLED, NULL, layers_end_early,
      "layers: job-0 shard 2 has 0 layers (expected 1 to 1)"},
     {SPILLED, NULL, embedding_not_alone,
-     "layers: job-0 has its embedding together with other layers"},
+     "layers: job-0 has its embedding in a shard with other layers"},
     {SPILLED, work_changed, NULL,
      "unit 2, operation 2 (job-0 shard 1 forward): work: 1 x norm_forward(33, 8, 0) (expected "
      "1 x norm_forward(32, 8, 0))"},
@@ -395,8 +395,7 @@ static const struct breakage breakages[] = {
     {SPILLED, NULL, empty_segment,
      "form: segment 0 repeats 10 instances 0 times"},
     {SPILLED, NULL, shared_operations,
-     "unit 1 (job-0 shard 0 backward): form: its operations do not follow those of the unit "
-     "before"},
+     "unit 1 (job-0 shard 0 backward): form: its operations are not after the previous unit's"},
     {SPILLED, NULL, large_seed,
      "form: seed 18446744073709551615 (limit is 2^63 - 1: JSON integers)"},
 };

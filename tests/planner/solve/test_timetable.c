@@ -186,8 +186,8 @@ static void bad_files(void **state)
     static const struct {
         const char *devices, *message;
     } cases[] = {
-        {"[[[0, 0, 2]]]", "test_timetable.json:1:108: 1 devices (expected 2, those of the instance)"},
-        {"[[[0, 0, 2]], []]", "test_timetable.json:1:108: 1 tasks (expected 4, those of the instance)"},
+        {"[[[0, 0, 2]]]", "test_timetable.json:1:108: 1 devices (expected 2, as in the instance)"},
+        {"[[[0, 0, 2]], []]", "test_timetable.json:1:108: 1 tasks (expected 4, as in the instance)"},
         {"[[[3, 0, 2]], []]", "test_timetable.json:1:111: element 0 is 3 (expected 0 to 2)"},
         {"[[[1, 1, 2]], []]", "test_timetable.json:1:114: element 1 is 1 (expected 0)"},
         {"[[[0, 0]], []]", "test_timetable.json:1:110: element 0 has 2 elements (expected 3)"},
