@@ -1,6 +1,6 @@
 /*
  * Seconds of passes, copies and collectives, for every estimator of the planner: the one place that turns a pass into
- * kernels and asks models/cost for their seconds. Estimators differ in what they let overlap, never in these numbers.
+ * kernels and asks models/cost for their seconds. Estimators may differ in overlaps, never in these numbers.
  */
 #ifndef SPILLWAY_PLANNER_PASS_SECONDS_H
 #define SPILLWAY_PLANNER_PASS_SECONDS_H

@@ -26,8 +26,8 @@ MUST_CHECK enum status file_out_create(const char *path, struct file_out **out, 
 void file_out_write(struct file_out *file, const void *data, size_t length);
 void file_out_printf(struct file_out *file, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Ends what was written so far, so that the file can be read from here (file_in_go()). In gzip data a new member
- * begins. Returns the offsets of the place; its line and column are 0. */
+/* Marks a place from which the file can be read (file_in_go()): gzip data begins a new member. Returns the offsets of
+ * the place; its line and column are 0. */
 struct file_place file_out_place(struct file_out *file);
 
 /* Flushes, syncs and renames the file. The file_out is freed, also on failure. Errors: STATUS_IO. */

@@ -22,7 +22,7 @@ struct spool {
     int fd; /* -1: all is in the buffer */
     char *buffer;
     size_t used;
-    uint64_t filed; /* bytes in the file, which stand before those in the buffer */
+    uint64_t filed; /* bytes in the file, which come before the buffer */
     int failed;     /* errno of the first failure, 0: none */
 };
 

@@ -43,8 +43,8 @@ MUST_CHECK enum status json_file_end(struct json_file *json, struct error *err);
 /* Ends it without a file, in place of json_file_end(). */
 void json_file_discard(struct json_file *json);
 
-/* Returns the place after what was written so far (file_out_place()), with its line and column. Only with a file and
- * between values; columns count bytes. */
+/* Returns the place of the next value (file_out_place()), with its line and column. Only with a file and between
+ * values; columns count bytes. */
 struct file_place json_out_place(struct json_out *out);
 
 /* Write values. `key` is NULL inside an array and at the top. `compact` puts the whole container on one line. */

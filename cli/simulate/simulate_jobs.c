@@ -39,7 +39,7 @@ static enum status refuse_kind(const struct json_input *input, bool live, struct
     return live ? json_fail_key(input, json_input_root(input), NULL, err,
                                 "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
                                 "or spillway_plan)")
-                : STATUS_OK; /* the reader of plans reports what is missing */
+                : STATUS_OK; /* the reader of plans reports the missing keys */
 }
 
 /* Returns true if the file begins like a written plan, so that large plans are parsed only once. */

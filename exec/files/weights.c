@@ -102,8 +102,8 @@ static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SH
 
 enum { OTHER_NAME_BYTES = 128 };
 
-/* A tensor's name in a file of the network without its head, or with one; "" if equal. gpt2's files on the hub have
- * no head, those of other families do. */
+/* A tensor's name in a file of the network without its head, or with one; "" if equal. On the hub, files of gpt2
+ * have no head, and files of other families do. */
 static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_BYTES])
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {

@@ -13,8 +13,6 @@
 #include "exec/device/host_memory.h"
 #include "exec/measure/measure_state.h"
 
-/* --- PCI ------------------------------------------------------------------------------------------ */
-
 /* --- processors ----------------------------------------------------------------------------------- */
 
 /* fp32 operations of a core per cycle: two units that multiply and add, with the widest instructions. */

@@ -26,7 +26,7 @@
  */
 #include "exec/network/transformer.h"
 
-/* The order is that of network_layer_tensors(). */
+/* In the order of network_layer_tensors(). */
 enum block_tensor {
     Q_WEIGHT, Q_BIAS, K_WEIGHT, K_BIAS, V_WEIGHT, V_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
     NORM1_WEIGHT, NORM1_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS, NORM2_WEIGHT, NORM2_BIAS
@@ -35,7 +35,7 @@ enum head_tensor {
     WORD_BIAS, TRANSFORM_WEIGHT, TRANSFORM_BIAS, NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT
 };
 
-/* The order is that of memory_activations(). */
+/* In the order of memory_activations(). */
 enum block_kept {
     KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE, KEPT_NORM1,
     KEPT_NORM1_STATS, KEPT_FC, KEPT_GELU, KEPT_SUM, KEPT_NORM2_STATS,

@@ -20,14 +20,14 @@
  */
 #include "exec/network/transformer.h"
 
-/* The order is that of network_layer_tensors(). */
+/* In the order of network_layer_tensors(). */
 enum block_tensor {
     NORM1_WEIGHT, NORM1_BIAS, QKV_WEIGHT, QKV_BIAS, PROJECTION_WEIGHT, PROJECTION_BIAS,
     NORM2_WEIGHT, NORM2_BIAS, FC_WEIGHT, FC_BIAS, OUT_WEIGHT, OUT_BIAS
 };
 enum head_tensor { NORMF_WEIGHT, NORMF_BIAS, HEAD_WEIGHT };
 
-/* The order is that of memory_activations(). */
+/* In the order of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_QKV, KEPT_ATTENTION, KEPT_ATTENTION_STATS, KEPT_MIDDLE,
     KEPT_NORM2, KEPT_NORM2_STATS, KEPT_FC, KEPT_GELU,

@@ -21,14 +21,14 @@
  */
 #include "exec/network/transformer.h"
 
-/* The order is that of network_layer_tensors(). */
+/* In the order of network_layer_tensors(). */
 enum block_tensor {
     Q_WEIGHT, K_WEIGHT, V_WEIGHT, PROJECTION_WEIGHT, GATE_WEIGHT, UP_WEIGHT, DOWN_WEIGHT,
     NORM1_WEIGHT, NORM2_WEIGHT
 };
 enum head_tensor { NORMF_WEIGHT, HEAD_WEIGHT };
 
-/* The order is that of memory_activations(). */
+/* In the order of memory_activations(). */
 enum block_kept {
     KEPT_NORM1, KEPT_NORM1_STATS, KEPT_Q, KEPT_K, KEPT_V, KEPT_ATTENTION, KEPT_ATTENTION_STATS,
     KEPT_MIDDLE, KEPT_NORM2, KEPT_NORM2_STATS, KEPT_GATE, KEPT_UP, KEPT_SWIGLU,

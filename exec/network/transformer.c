@@ -68,7 +68,7 @@ static bool has_head(const struct unit_arguments *a)
     return a->shard->first_layer + a->shard->layer_count == a->job->network.layer_count;
 }
 
-/* An evaluation has a LOSS's whose gradients go elsewhere, or that of a forward pass that keeps nothing. */
+/* An evaluation has the workspace of a LOSS whose gradients go elsewhere, or of a forward pass that keeps nothing. */
 static const struct memory_table *evaluation_workspace(const struct unit_arguments *a)
 {
     uint32_t how = UNIT_GRADIENTS_OUT | (a->inputs_only ? UNIT_INPUTS : 0);
@@ -612,8 +612,8 @@ static void blocks_backward(const struct transformer_unit *unit, uint64_t end, f
     }
 }
 
-/* Each layer's activations replace the previous layer's in `alone`. `inputs` gets those of all layers except the
- * first; may be NULL. */
+/* Each layer's activations replace the previous layer's in `alone`. `inputs` gets the inputs of all layers except
+ * the first; may be NULL. */
 static void blocks_forward_only(const struct transformer_unit *unit, uint64_t end, float *alone, float *inputs)
 {
     const struct unit_arguments *a = unit->arguments;

@@ -1,5 +1,5 @@
 /*
- * What families of networks share: tensors and scratch, steps, linear layers and norms, and the iteration over a
+ * Common to all families of networks: tensors and scratch, steps, linear layers and norms, and the iteration over a
  * shard's blocks. A family (struct transformer) computes an embedding, a block and a head, forward and backward.
  */
 #ifndef SPILLWAY_EXEC_NETWORK_TRANSFORMER_H

@@ -6,7 +6,7 @@
 
 struct run_log; /* opaque */
 
-/* What the first line adds to the plan. */
+/* Values of the first line that are not in the plan. */
 struct run_log_head {
     bool goes_on;            /* append */
     bool live;               /* the policy is asked during the run */

@@ -146,7 +146,7 @@ static enum feasibility_verdict verdict(const struct feasibility *fit, const str
     return fit->stored_bytes > have->storage_bytes ? FEASIBILITY_STORAGE : FEASIBILITY_YES;
 }
 
-/* --- ways whose device needs what it needs ---------------------------------------------------- */
+/* --- ways without a choice of memory ---------------------------------------------------------- */
 
 /* A plan of resident shards with `bytes` may need a little more: areas for boundaries are reserved even when the last
  * of them are unused. */

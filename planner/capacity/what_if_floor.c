@@ -233,7 +233,6 @@ static double minibatch_s(const struct what_if_floor_view *v)
     return longest_s;
 }
 /* --- offloaded states -------------------------------------------------------------------------- */
-/* --- what is offloaded ------------------------------------------------------------------------- */
 
 /* The work of a rank for a run: on the host's processor, and on its link both ways. */
 struct offloaded {

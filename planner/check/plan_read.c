@@ -288,8 +288,6 @@ static enum status read_reservations(struct plan_reader *r, struct json_object *
     return STATUS_OK;
 }
 
-/* --- plan order ----------------------------------------------------------------------------- */
-
 /* --- ranges of host memory ------------------------------------------------------------------ */
 
 /* [offset, bytes], or null. */

@@ -132,7 +132,6 @@ static enum status time_device(struct resident_search *s, uint32_t device, const
     return STATUS_OK;
 }
 /* --- single jobs ----------------------------------------------------------------------------- */
-/* --- jobs alone ------------------------------------------------------------------------------ */
 
 /* The properties that determine a job's time, except its place. */
 struct likeness {

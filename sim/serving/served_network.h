@@ -19,7 +19,7 @@ struct served_network {
  * memory. The kind has every degree of tensor parallelism that is a power of two, divides the network and has enough
  * devices that are all linked directly. Weights are the parameters in `precision`.
  *
- * A batch's growth is that of the whole network's seconds; a batch never takes less time than a smaller one.
+ * A batch's growth is computed from the seconds of the whole network; no batch is faster than a smaller one.
  *
  * The caller sets the kind's name. Its arrays live as long as `arena`. Errors: STATUS_BAD_INPUT for a sequence that the
  * network does not accept; STATUS_LIMIT for too many layers.

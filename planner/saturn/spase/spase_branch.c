@@ -6,8 +6,8 @@
  *     open(node, t)  ->  start a job here at t, of a rank above the last one started here at t
  *                    ->  or leave the free devices: raise them to the node's next end; a clean state
  *
- * so that the jobs that start at one moment are a set and not an order. Of two schedules, the one that starts an
- * additional job at the first moment at which they differ comes first in this tree. It is enough to find the first
+ * so that the jobs that start at one moment are a set and not an order. If two schedules first differ at a moment at
+ * which one of them starts an additional job, that one comes first in this tree. It is enough to find the first
  * schedule, so the search may assume that
  *
  *     each gang starts at 0 or where another ends on its node;

@@ -80,7 +80,7 @@ static enum status record(struct course *c, const struct spase_introspect_piece 
     return STATUS_OK;
 }
 
-/* --- what is left ---------------------------------------------------------------------------- */
+/* --- remaining work --------------------------------------------------------------------------- */
 
 /* Returns the work left of a piece that stops at `now`, in ticks of its configuration. */
 static int64_t left_at(const struct spase_introspect_piece *piece, int64_t now)

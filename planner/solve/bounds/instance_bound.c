@@ -46,8 +46,6 @@ static int64_t divide_up(__int128 a, int64_t b)
     return a <= 0 ? 0 : (int64_t)((a + b - 1) / b);
 }
 
-/* --- distances ------------------------------------------------------------------------------- */
-
 /* --- assignment ------------------------------------------------------------------------------ */
 
 /* `least`: a makespan proven by another bound; a device without tasks idles for that long. */

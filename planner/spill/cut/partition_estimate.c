@@ -115,7 +115,7 @@ struct partition_seconds estimate_shard(const struct partition_cutter *cutter, c
         .cpu = load.cpu_s};
 }
 
-/* --- a job alone ------------------------------------------------------------------------------ */
+/* --- single jobs ------------------------------------------------------------------------------ */
 
 /* The times when lanes become free. */
 struct lanes {
