@@ -69,7 +69,7 @@ static bool replace(struct buffer_contents *contents, uint32_t low, uint32_t hig
     return true;
 }
 
-/* The usual case: the range is empty or has only extents that the new one covers. */
+/* Handles the usual case: the new extent covers all contents. Returns false in other cases. */
 static bool put_alone(struct buffer_contents *contents, const struct buffer_extent *extent)
 {
     if (contents->capacity == 0 || contents->count > 1) return false;

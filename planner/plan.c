@@ -139,7 +139,7 @@ static bool has_staged(const struct plan *plan)
     return false;
 }
 
-/* The end of the highest slot that an instance acquires for staged buffers, or for the others. */
+/* Returns the end of the highest slot that an instance acquires for staged buffers, or for other buffers. */
 static uint64_t slots_end(const struct plan *plan, const struct plan_instance *instance, bool staged)
 {
     const struct plan_unit *unit = &plan->units[instance->unit];
@@ -157,8 +157,8 @@ static uint64_t slots_end(const struct plan *plan, const struct plan_instance *i
     return end;
 }
 
-/* Each rank of a gang has an arena, all other users of a host one together; ends[] has them after the devices'
- * arenas. */
+/* Returns the bytes of all arenas for staged buffers: one for each rank of a gang, and one for all other users of a
+ * host. ends[] has them after the devices' arenas. */
 static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
 {
     uint32_t devices = plan->hardware.device_count;
@@ -189,7 +189,7 @@ uint64_t plan_staged_bytes(const struct plan *plan)
     return bytes;
 }
 
-/* The buffer once for each of its ranks. */
+/* Adds the bytes of the buffer once for each of its ranks. */
 static bool add_ranks(const struct plan *plan, const struct plan_buffer *buffer, uint64_t *total)
 {
     uint64_t all;
@@ -242,7 +242,7 @@ uint64_t plan_stored_bytes(const struct plan *plan)
     return total;
 }
 
-/* Each such shard has one operation for it in a minibatch, but a unit of it for each variant. */
+/* A shard has one such operation in a minibatch, but a unit with it for each variant. */
 uint32_t plan_cpu_shards(const struct plan *plan, uint32_t job)
 {
     uint32_t count = 0;

@@ -1,6 +1,6 @@
 #include "planner/plan_gang.h"
 
-/* Is the place the first of its group: at 0 along all axes of it? */
+/* Returns true if the place is the first of its group: 0 along all axes of the group. */
 static bool begins_group(const struct plan_gang *gang, uint32_t axes, uint32_t place)
 {
     for (uint32_t a = 0; a < AXIS_COUNT; place /= gang->extents[a++])

@@ -1,6 +1,6 @@
 /*
- * Instances of a unit are nearly always on the same devices, so each unit is looked into once for each change of
- * those. The first instance that uses a buffer says where it is; others that do must agree, rank by rank.
+ * Consecutive instances of a unit are mostly on the same devices, so a unit is examined once for each change of
+ * devices. A buffer is on the host of the first instance that uses it; other instances must agree, rank by rank.
  */
 #include "planner/plan_hosts.h"
 
@@ -18,7 +18,7 @@
 struct survey {
     const struct plan *plan;
     uint32_t *first;         /* per buffer: 1 + the first instance that uses it */
-    uint32_t *own;           /* per buffer that each host may have for itself: 1 + its row of `has` */
+    uint32_t *own;           /* per buffer that several hosts may have: 1 + its row of `has` */
     uint32_t own_count;
     bool *has;               /* [row][host] */
     uint64_t *staged_end;    /* per device: of ranks' arenas */
@@ -29,7 +29,7 @@ struct survey {
     struct error *err;
 };
 
-/* The devices that carry an instance out. Borrowed. */
+/* Returns the devices of an instance. Borrowed. */
 static const uint32_t *devices_of(const struct plan *plan, const struct plan_instance *instance, uint32_t *count)
 {
     *count = 1;
@@ -137,8 +137,7 @@ static bool has_host_buffers(const struct plan *plan, const struct plan_unit *un
     return false;
 }
 
-/* `seen`: per unit, 1 + the gang or device that it was last looked into for; a staged slot may differ by
- * instance. */
+/* `seen`: per unit, 1 + the gang or device of its last examined instance; a staged slot may differ by instance. */
 static enum status survey_instances(struct survey *s, uint32_t *seen, bool staged)
 {
     const struct plan *plan = s->plan;
@@ -253,7 +252,7 @@ static uint32_t jobs_at_a_time(const struct plan *plan, bool stored, uint64_t ha
     return fitting;
 }
 
-/* Returns "; any 3 of the 7 jobs have room at a time", or "" where that is not known. */
+/* Returns "; any 3 of the 7 jobs have room at a time", or "" if it is unknown. */
 static const char *fewer_text(const struct plan *plan, bool stored, uint64_t have, char *text, size_t size)
 {
     const uint32_t fitting = plan->jobs.count > 1 ? jobs_at_a_time(plan, stored, have) : 0;
@@ -299,7 +298,7 @@ enum status plan_host_fits(const struct plan *plan, struct error *err)
     return status;
 }
 
-/* In plan order, which is the order in which ranges are taken and given back. */
+/* Goes by plan order, in which ranges are acquired and released. */
 enum status plan_host_jobs(const struct plan *plan, uint32_t *out, struct error *err)
 {
     *out = plan->jobs.count;

@@ -1,8 +1,6 @@
 /*
- * The use of the memory of a device, by going over the ends of slots.
- *
- * Slots may overlap, so their ends divide the arena. From the lowest end to the highest, a count per
- * use says how many slots with it cover the bytes up to the next end:
+ * The uses of a device's memory. Slots may overlap, so their ends divide the arena. From the lowest end to the highest,
+ * a counter for each use has the number of its slots that cover the bytes up to the next end:
  *
  *     slot 0   |------ workspace ------|
  *     slot 1                           |---- state ----|
@@ -78,7 +76,7 @@ static void add_up(const struct memory_edge *edges, size_t count, struct plan_me
     }
     *out = (struct plan_memory){.bytes = from};
     for (uint32_t n = 0; n < ARRAY_COUNT(bytes); n++) {
-        uint32_t uses = (n + 1) % ARRAY_COUNT(bytes); /* what nothing is for comes last */
+        uint32_t uses = (n + 1) % ARRAY_COUNT(bytes); /* unused bytes come last */
         if (bytes[uses] > 0)
             out->lines[out->count++] = (struct plan_memory_line){uses, bytes[uses]};
     }

@@ -387,7 +387,7 @@ static enum status check_gang_instance(struct checker *c, const struct plan_inst
     return check_parallel_place(c, instance, index);
 }
 
-/* Devices that exist, each once. */
+/* Checks that the devices of each gang exist and differ. */
 static enum status check_gangs(struct checker *c)
 {
     const struct plan *plan = c->plan;

@@ -14,7 +14,7 @@
  */
 #include "planner/check/plan_check_alike.h"
 
-enum { PAIRS_MAX = 24 }; /* a pass has some ten buffers; units of more are looked at each by itself */
+enum { PAIRS_MAX = 24 }; /* a pass has about ten buffers; units with more buffers are never alike */
 
 /* Buffers of both units that stand for each other. */
 struct pairs {

@@ -16,7 +16,7 @@
 #include "base/try.h"
 #include "planner/check/plan_checker.h"
 
-/* Buffers that the unit has taken and not given back. */
+/* Buffers that the unit has acquired and not released. */
 struct plan_check_choices_held {
     uint32_t *buffers, *slots;
     uint32_t count;
@@ -62,7 +62,7 @@ static enum status acquire(struct checker *c, struct plan_check_choices_held *he
     return STATUS_OK;
 }
 
-/* Checks the unit in these slots, as if nothing else were there. */
+/* Checks the unit in these slots on an otherwise empty device. */
 static enum status check_choice(struct checker *c, const struct plan_instance *choice, struct plan_check_choices_held *held)
 {
     const struct plan *plan = c->plan;
@@ -100,7 +100,7 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
     return STATUS_OK;
 }
 
-/* Each unit of the order has a choice on each device of the node where it is in that order. `there`: zeroed,
+/* Checks that each unit has a choice on every device of each node where the order has it. `there`: zeroed,
  * [unit][device]. */
 static enum status check_all_there(struct checker *c, bool *there)
 {

@@ -135,7 +135,7 @@ static bool is_held_out(const struct plan_check_claims_view *v)
     return v->op->pass == PLAN_EVALUATE;
 }
 
-/* The whole of a thing of this minibatch. */
+/* Claims all of a thing of this minibatch. */
 static enum status claim_whole(struct checker *c, const struct plan_check_claims_view *v, enum check_operand operand,
                                uint32_t thing, uint64_t bytes, bool makes)
 {
@@ -171,7 +171,7 @@ static enum status claim_state(struct checker *c, const struct plan_check_claims
     return STATUS_OK;
 }
 
-/* The first slice of an embedding makes an unfinished boundary, the last one finishes it. */
+/* Claims the boundary: the first slice of an embedding makes an unfinished one, the last slice finishes it. */
 static enum status claim_output(struct checker *c, const struct plan_check_claims_view *v)
 {
     const struct plan_access *access = v->operands[CHECK_OPERAND_OUTPUT];
@@ -274,7 +274,7 @@ static enum status claim_all(struct checker *c, const struct plan_check_claims_v
                        v->shard_facts->activation_bytes, pass == PLAN_FORWARD);
 }
 
-/* Is this the computation of the last shard that goes forward to a loss? */
+/* Returns true for a LOSS, or an EVALUATE on the last shard. */
 static bool with_loss(const struct plan_check_claims_view *v)
 {
     return v->op->pass == PLAN_LOSS || (v->op->pass == PLAN_EVALUATE && v->last);
@@ -282,7 +282,7 @@ static bool with_loss(const struct plan_check_claims_view *v)
 
 /* --- operands ------------------------------------------------------------------------------- */
 
-/* Returns the operand that this buffer is for this computation; CHECK_OPERAND_COUNT: none. */
+/* Returns the computation's operand in this buffer; CHECK_OPERAND_COUNT: none. */
 static enum check_operand operand_of(const struct plan_check_claims_view *v, const struct plan_buffer *b)
 {
     bool own = b->shard == v->shard, next = b->shard == v->shard + 1;
@@ -329,7 +329,7 @@ static uint64_t workspace_bytes(const struct checker *c, const struct plan_check
                                   job_pass_samples(v->job, shard->first_layer), v->job->sequence);
 }
 
-/* Bytes that this computation needs of an operand; 0: it does not need it. */
+/* Returns the bytes of an operand; 0: the computation does not need it. */
 static uint64_t needed_bytes(const struct checker *c, const struct plan_check_claims_view *v, enum check_operand operand)
 {
     const struct check_shard_facts *f = v->shard_facts;
@@ -508,8 +508,8 @@ static enum status check_slice(struct checker *c, struct plan_check_claims_view 
     return STATUS_OK;
 }
 
-/* A backward pass that leaves the gradient of its parameters. An embedding adds its rows up where
- * they lie, and so has none to leave, unless it must wait for a norm. */
+/* Returns true for a backward pass that leaves the gradient of its parameters. An embedding adds up its rows in
+ * place and leaves no gradient, unless its update waits for a norm. */
 static bool leaves_gradient(const struct checker *c, const struct plan_check_claims_view *v)
 {
     if (v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_NORM) return false;
@@ -547,7 +547,7 @@ enum status check_training_op(struct checker *c)
     TRY(check_slice(c, &v));
     uint32_t activations = c->plan->job_activations[v.unit->job];
     v.inputs = c->plan->shards[v.global].inputs_only && (trains || v.last);
-    /* Where nothing would be kept, the job's way of activations decides. */
+    /* Without activations, the job's treatment of activations decides. */
     v.kept = v.op->pass != PLAN_LOSS &&
              (v.embedding || activations_read(c, v.op) ||
               (v.shard_facts->activation_bytes == 0 && trains &&

@@ -78,7 +78,7 @@ struct host_sum {
     uint64_t memory, stored, range_end;
 };
 
-/* A buffer, or a rank's, on another host than the first that it was seen on. */
+/* A buffer, or a rank's buffer, on a host other than its first. */
 struct again {
     size_t entry;
     uint32_t host;
@@ -153,7 +153,7 @@ static enum status note_buffer(struct summing *s, uint32_t buffer, uint32_t plac
     return STATUS_OK;
 }
 
-/* The devices of an instance. Borrowed. */
+/* Returns the devices of an instance. Borrowed. */
 static const uint32_t *devices_of(const struct plan *plan, const struct plan_instance *instance, uint32_t *count)
 {
     const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];
@@ -197,7 +197,8 @@ static enum status note_instance(struct summing *s, const struct plan_instance *
     return STATUS_OK;
 }
 
-/* Units with accesses of host buffers, once for each device or gang in a row; of staged ones always. */
+/* Notes the host buffers that units access: once for consecutive instances on one device or gang, but staged buffers
+ * for every instance. */
 static enum status note_instances(struct summing *s, uint32_t *last)
 {
     const struct plan *plan = s->c->plan;

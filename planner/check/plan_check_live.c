@@ -69,13 +69,14 @@ static size_t make_way(struct check_range_list *list, uint64_t first, uint64_t e
     return at;
 }
 
-/* Where the range that begins at `first` is, or belongs: mostly where it was the last time. */
+/* Returns the index of the range that begins at `first`, or the index for it. `hint`: its last index, which is
+ * mostly right. */
 static size_t find_range(const struct check_range_list *list, uint64_t first, uint32_t hint)
 {
     return hint < list->count && list->ranges[hint].first == first ? hint : range_place(list, first);
 }
 
-/* The usual case: the same slot again. */
+/* Handles the usual case: the same slot again. Returns false in other cases. */
 static bool replace_range(struct check_range_list *list, struct check_range added, uint32_t *hint)
 {
     size_t at = find_range(list, added.first, *hint);

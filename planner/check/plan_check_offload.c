@@ -81,7 +81,7 @@ static enum status claim(struct checker *c, const struct plan_check_offload_shar
                                                 .bytes = bytes});
 }
 
-/* Returns the thing that has arrived of a microbatch. */
+/* Returns the thing that copies bring to the host for a microbatch. */
 static enum check_shard_thing arrived(const struct plan_check_offload_shares *s)
 {
     return parallel_splits(s->parallel, ZERO_GRADIENTS) ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
@@ -111,7 +111,8 @@ static enum status check_step_access(struct checker *c, const struct plan_check_
                       check_access_text(c, access, text), b->bytes, wanted);
 }
 
-/* A step on the host: the rank's share of weights and states, by its share of the gradient of all ranks. */
+/* Checks an optimizer step on the host, of the rank's share of weights and states with its share of all ranks'
+ * gradient. */
 static enum status check_step(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
@@ -192,7 +193,7 @@ static enum status check_host_compute(struct checker *c, const struct plan_check
 
 /* --- collectives ---------------------------------------------------------------------------- */
 
-/* In place on one buffer: from a rank's share, or to it. */
+/* Checks a collective in place, which gathers from ranks' shares or reduces to them. */
 static enum status check_exchange(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
@@ -221,7 +222,8 @@ static enum status check_exchange(struct checker *c, const struct plan_check_off
     return claim(c, s, access, pass == PLAN_GATHER ? CHECK_THING_WEIGHTS : CHECK_THING_STATE, CHECK_CLOCK_STEP, true, whole);
 }
 
-/* Hosts that have all of it whole: in place, what arrived of each rank becomes the sum of all. */
+/* Checks an all-reduce of hosts in place, for states that are not split: the gradients of single ranks become the
+ * sum over all ranks. */
 static enum status check_join(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;

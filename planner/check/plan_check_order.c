@@ -22,7 +22,7 @@ static uint64_t trained_positions(const struct check_walk *r, uint32_t job)
     return 2 * shards - 1 + (job_clips(&r->plan->jobs.jobs[job]) ? shards : 0);
 }
 
-/* Returns the number of units of the job's current minibatch, with the units that follow it. */
+/* Returns the number of units of the job's current minibatch, with evaluation and keeping. */
 static uint64_t positions_of(const struct check_walk *r, uint32_t job)
 {
     const struct job *of = &r->plan->jobs.jobs[job];
@@ -125,8 +125,7 @@ enum status check_unit_begins(struct check_walk *r)
 
 /* --- ends ----------------------------------------------------------------------------------- */
 
-/* The loss of each minibatch must reach the host before the next one begins; likewise of held-out
- * ones. */
+/* Checks that the loss of a minibatch, training or held-out, is on the host before the next minibatch begins. */
 static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
 {
     if (!r->c->jobs[job].text) return STATUS_OK;
@@ -143,8 +142,8 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
-/* Returns true for units whose end is the end of a minibatch: the last update of a run; where stages update at a pace
- * of their own, the backward pass over the first run. */
+/* Returns true for units that end a minibatch: the last update of a run; if stages update independently, the
+ * backward pass over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;

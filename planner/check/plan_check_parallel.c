@@ -88,7 +88,7 @@ static const uint8_t third_of_three[CHECK_OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
 
 /* --- operands ------------------------------------------------------------------------------- */
 
-/* Is the unit a backward pass with three computations, and which of them is this one (1 to 3)? */
+/* Returns the number of this computation, 1 to 3, in a backward unit with three computations; 0: another unit. */
 static uint32_t part_of_three(const struct checker *c, const struct check_parallel_view *v)
 {
     const struct plan_op *ops = &c->plan->ops[v->unit->first_op];
@@ -102,7 +102,7 @@ static uint32_t part_of_three(const struct checker *c, const struct check_parall
     return count == 3 ? own : 0;
 }
 
-/* Returns true if the unit passes over the layers, which know no shares. */
+/* Returns true for passes over layers, whose operands are whole and not shares. */
 static bool passes(const struct check_parallel_view *v)
 {
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
@@ -127,7 +127,7 @@ static enum use use_of(const struct check_parallel_view *v, enum check_operand o
 /* --- claims --------------------------------------------------------------------------------- */
 
 struct meaning {
-    uint32_t thing; /* NOTHING: it is not followed */
+    uint32_t thing; /* NOTHING: contents are not tracked */
     enum check_claim_clock clock;
 };
 #define NOTHING UINT32_MAX
@@ -311,7 +311,8 @@ static bool is_last_on(const struct checker *c, const struct check_parallel_view
     return true;
 }
 
-/* Data-parallel ranks, in place: gradients of a minibatch, or weights that each has updated a share of. */
+/* Claims an operand of a collective of data-parallel ranks in place: gradients of a minibatch, or weights of which
+ * each rank has updated a share. */
 static enum status claim_shared(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
                                 enum check_operand operand)
 {
@@ -327,7 +328,8 @@ static enum status claim_shared(struct checker *c, const struct check_parallel_v
     return add_claim(c, access, (struct meaning){left, clock}, true, bytes, delta);
 }
 
-/* Data-parallel ranks, from shares to whole weights or from a whole gradient to shares. */
+/* Claims the ends of a collective of data-parallel ranks: from shares to whole weights, or from a whole gradient to
+ * shares. */
 static enum status claim_moved(struct checker *c, const struct check_parallel_view *v, const struct plan_access *ends,
                                enum check_operand from, enum check_operand to)
 {
@@ -337,7 +339,7 @@ static enum status claim_moved(struct checker *c, const struct check_parallel_vi
     return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to), gathers ? 0 : 1);
 }
 
-/* Members of tensor groups: what an operand holds, and what the last collective on it leaves. */
+/* Claims an operand of a collective of a tensor group, before it and after the last such collective. */
 static enum status claim_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
                                 enum check_operand operand)
 {
@@ -361,7 +363,7 @@ static enum status claim_joined(struct checker *c, const struct check_parallel_v
     return is_last_on(c, v) ? add_claim(c, access, (struct meaning){left, clock}, true, bytes, 0) : STATUS_OK;
 }
 
-/* The access of a collective to an operand. */
+/* Checks an access of a collective: its flags, operand and bytes. */
 static enum status check_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
                                 enum check_operand operand, uint32_t wanted)
 {
@@ -376,7 +378,7 @@ static enum status check_joined(struct checker *c, const struct check_parallel_v
     return STATUS_OK;
 }
 
-/* From one operand to another. */
+/* Checks a collective from one operand to another. */
 static enum status check_moved(struct checker *c, const struct check_parallel_view *v, enum check_operand from,
                                enum check_operand to)
 {
@@ -389,7 +391,7 @@ static enum status check_moved(struct checker *c, const struct check_parallel_vi
     return claim_moved(c, v, ends, from, to);
 }
 
-/* First and last stage: the gradients of the runs with the table's two ends, each on its own. */
+/* Checks a collective of the first and the last stage over the gradients of their runs with the shared table. */
 static enum status check_ends(struct checker *c, const struct check_parallel_view *v)
 {
     const struct plan_op *op = v->op;

@@ -1,6 +1,6 @@
 /*
- * Parallel jobs, the rest of planner/check/plan_check_parallel.c: where their units run, which version of a thing
- * a pass means, and whether all passes were done.
+ * The rest of plan_check_parallel.c: the devices of units, the versions that passes claim, and the check that all
+ * passes were done.
  */
 #include <inttypes.h>
 
@@ -35,7 +35,7 @@ static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index,
     return false;
 }
 
-/* The same for the run's stage, which has few gangs and many instances. */
+/* Does the same for the run's stage. Stages have few gangs and many instances, so results are remembered. */
 static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t run, bool passes)
 {
     uint32_t *right = &c->shards[c->plan->job_first_shard[job] + run].right_gang[passes];

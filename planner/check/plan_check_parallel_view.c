@@ -11,7 +11,7 @@ const char *const check_operand_names[CHECK_OPERANDS] = {
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
     "next version of the weights"};
 
-/* The slice that a unit says it is about; more than there are: nothing of it is looked at. */
+/* Returns the number of the unit's slice, or 0 if there is no such slice. */
 static uint32_t slice_of(const struct checker *c)
 {
     uint32_t slice = check_parallel_slice_of(c->plan, c->unit);

@@ -57,7 +57,7 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     return check_fail(r->c, CHECK_RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
-/* For a parallel job: all operations of an instance have the same versions. */
+/* Finds the versions for an instance of a parallel job; all its operations share them. */
 static void find_versions(struct check_walk *r)
 {
     const struct checker *c = r->c;
@@ -148,9 +148,8 @@ static enum status check_link(struct check_walk *r, uint32_t device, uint32_t pe
     return check_fail(r->c, CHECK_RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
 }
 
-/* A copy between devices must have a peer that the device reaches at every place: straight, or staged through host
- * memory where the copy is of a job on several devices at once. Other jobs' copies through host memory are D2H and
- * H2D. */
+/* Checks that a copy between devices has a peer that the device reaches from each place: directly or, for jobs on
+ * several devices at once, staged through host memory. Other jobs' copies through host memory are D2H and H2D. */
 static enum status check_peer(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
@@ -187,7 +186,7 @@ static enum status run_op(struct check_walk *r)
 
 /* --- instances -------------------------------------------------------------------------------- */
 
-/* On the instance's device, or on each of its gang, with the same slots. */
+/* Runs an operation on the instance's device, or on each device of its gang, with the same slots. */
 static enum status run_on_devices(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
@@ -333,7 +332,7 @@ static enum status check_end(struct check_walk *r)
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* Sums of gradients that the host of a job that offloads adds up are of nothing yet. */
+/* Fills in a sum of gradients on the host, which begins empty. */
 static enum status fill_sum(struct check_walk *r, uint32_t b)
 {
     const struct plan_buffer *buffer = &r->plan->buffers[b];
@@ -346,8 +345,7 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     return STATUS_OK;
 }
 
-/* At the beginning host memory and storage have all states, version 0, but of jobs that are in their files, and nothing
- * else but that. */
+/* Fills host memory and storage with all states, version 0, except for jobs whose states are in files. */
 static enum status fill_hosts(struct check_walk *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++)
@@ -370,8 +368,8 @@ static enum status fill_hosts(struct check_walk *r)
     return STATUS_OK;
 }
 
-/* Are all instances on gangs, peers as large as they, and no device in two gangs? gang_of: zeroed, per
- * device. Instances of gangs only, so a device's gang is noted where it is first seen. */
+/* Returns true if all instances are on gangs, peers have equal sizes, and no device is in two gangs. `gang_of`: per
+ * device, zeroed. */
 static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
 {
     if (plan->gang_count == 0 || plan->reservation_count > 0) return false;
@@ -427,8 +425,8 @@ static enum status count_turns(struct check_walk *r)
     return r->parallel ? STATUS_OK : check_no_memory(r);
 }
 
-/* Numbers the buffers that are acquired and released, shard by shard, so that the buffers of one device are near each
- * other in its row of live_at. */
+/* Numbers the buffers that are acquired and released, shard by shard, so that a device's buffers are neighbours in
+ * its row of live_at. */
 static enum status number_living(struct check_walk *r)
 {
     const struct plan *plan = r->plan;

@@ -86,7 +86,8 @@ static enum status check_keep_op(struct checker *c)
     return STATUS_OK;
 }
 
-/* The host's processor updates, and passes over an embedding; all else is the devices'. */
+/* Returns true if the stream suits the computation. The host's processor may run updates, norms and passes over an
+ * embedding. */
 static bool stream_fits(const struct checker *c)
 {
     const struct plan_op *op = c->op;
@@ -97,7 +98,7 @@ static bool stream_fits(const struct checker *c)
     if (op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) return op->stream == STREAM_FILE;
     bool steps = op->pass == PLAN_UPDATE || op->pass == PLAN_NORM;
     if (op->stream == STREAM_CPU) return steps || embedding;
-    /* gathering rows, not adding them up */
+    /* it gathers rows, and does not add them up */
     if (op->stream == STREAM_HOST) return embedding && op->pass != PLAN_BACKWARD;
     return op->stream == STREAM_COMPUTE && !steps;
 }
@@ -137,7 +138,7 @@ static enum status check_compute(struct checker *c)
 
 /* --- copies --------------------------------------------------------------------------------- */
 
-/* May contents of one go into the other? Parameters and tables are made from states. */
+/* Returns true if one buffer's contents may be copied to the other. Parameters and tables are made from states. */
 static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer *to)
 {
     uint32_t source = from->kind == BUFFER_STAGED ? BUFFER_STATE : from->kind;
@@ -149,8 +150,8 @@ static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer
     return source == target;
 }
 
-/* Only stored and staged states are copied between storage and host memory. They are copied nowhere else, except that
- * staged ones go on to a device. */
+/* Checks copies of stored and staged states: only these are copied between storage and host memory, and nowhere
+ * else, except that staged states go on to a device. */
 static enum status check_storage_copy(struct checker *c, const struct plan_buffer *from,
                                       const struct plan_buffer *to)
 {
@@ -179,8 +180,8 @@ static enum status check_copy_end(struct checker *c, const struct plan_access *a
     return STATUS_OK;
 }
 
-/* A copy between devices moves a buffer: it is acquired here (where stages block, before the copy), and its life on the
- * peer ends. */
+/* Checks a copy between devices. It moves a buffer: the buffer is acquired here (before the copy if stages block),
+ * and its life on the peer ends. */
 static enum status check_p2p_copy(struct checker *c, const struct plan_access *from,
                                   const struct plan_access *to)
 {
@@ -309,7 +310,7 @@ static enum status check_unit_head(struct checker *c)
     return STATUS_OK;
 }
 
-/* Each unit computes its pass once, whole or in slices that cover all rows in order. */
+/* Checks that a unit computes its pass once, whole or in slices that cover all rows in order. */
 static enum status check_computes(struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
@@ -323,7 +324,7 @@ static enum status check_computes(struct checker *c)
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
-        /* what states and norms hold tells whether it was done */
+        /* the contents of states and norms show if it was done */
         if (op->pass == PLAN_UPDATE || op->pass == PLAN_NORM || op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) continue;
         if (op->pass == PLAN_KEEP) {
             keeps++;
@@ -426,7 +427,7 @@ static enum status check_unit(struct checker *c)
 
 /* --- units like others ---------------------------------------------------------------------- */
 
-/* Where the last unit of this pass over the same shard is noted; NULL: nowhere. */
+/* Returns the place that remembers the last unit of this pass over the same shard; NULL: none. */
 static uint32_t *known_unit(const struct checker *c)
 {
     const struct plan_unit *unit = c->unit;

@@ -363,7 +363,7 @@ static enum status read_instance_row(struct plan_reader *r, const json_t *row, v
     return STATUS_OK;
 }
 
-/* Takes the row of an instance on one device, as most are. False, and nothing is changed, when it is anything else. */
+/* Reads the row of an instance on one device, the usual case. Returns false, and changes nothing, for other rows. */
 static bool read_plain_instance(struct plan *plan, const struct json_element *element, struct plan_instance *instance)
 {
     enum { ROW_MAX = 64 };
@@ -380,7 +380,7 @@ static bool read_plain_instance(struct plan *plan, const struct json_element *el
     return true;
 }
 
-/* The instances that a stream has next. */
+/* Reads the next instances of the stream. */
 static enum status read_instances(struct plan_reader *r, struct json_stream *stream)
 {
     struct plan *plan = r->plan;
@@ -435,7 +435,7 @@ static enum status read_segment(struct plan_reader *r, struct json_stream *strea
     return STATUS_OK;
 }
 
-/* Counts the segments, or reads them where there is no `sizes`. */
+/* Counts the segments; reads them if `sizes` is NULL. */
 static enum status each_segment(struct plan_reader *r, struct segment_sizes *sizes)
 {
     struct json_element element;
@@ -531,7 +531,7 @@ static enum status read_order(struct plan_reader *r, struct json_object *root)
     return json_object_close(&object, r->err);
 }
 
-/* A network that was read from a file has its path as name. */
+/* Makes paths of network files absolute; the path is the network's name. */
 static enum status place_networks(struct plan_reader *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++) {
@@ -563,7 +563,7 @@ static const char *const table_keys[PLAN_TABLE_COUNT + 1] = {
     [PLAN_TABLE_CHOICES] = "choices",
 };
 
-/* Finds the tables in the head, where they have no elements. */
+/* Takes the tables from the head, in which they are empty. */
 static enum status find_tables(struct plan_reader *r, struct json_object *root)
 {
     for (size_t t = 0; t < PLAN_TABLE_COUNT; t++) {

@@ -1,5 +1,5 @@
-/* The tables of operations and units, a part of planner/check/plan_read.c: a unit's operations stand in it, with
- * their accesses. */
+/* Reads the tables of operations and units for plan_read.c. A unit's operations and their accesses are written in
+ * it. */
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/check/plan_reader.h"
@@ -116,7 +116,7 @@ static enum status read_compute_access(struct plan_reader *r, const json_t *arra
 static enum status read_rows(struct plan_reader *r, struct json_object *object, struct plan_op *op)
 {
     const json_t *rows;
-    if (!json_has(object, "rows")) /* or a slice of tokens, or all of it */
+    if (!json_has(object, "rows")) /* a slice of tokens, or everything */
         return json_take_u32(object, "tokens", JSON_OPTIONAL, 0, PARALLEL_SLICES_MAX - 1, &op->slice, r->err);
     TRY(json_take_array(object, "rows", JSON_REQUIRED, &rows, r->err));
     if (json_array_size(rows) != 2)

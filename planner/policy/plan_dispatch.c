@@ -1,15 +1,15 @@
 /*
- * Two things remain of the plan order: a job's instances and their order. Time and device are open. A job's *chain* is
- * a cursor over its own instances in the segments of the plan:
+ * A live run keeps each job's instances and their order; times and devices are open. A job's *chain* is a cursor over
+ * its own instances in the segments of the plan:
  *
  *     segments   [ a0 b0 a1 b1 ] x 3   [ b2 a2 ] x 1
  *     chain a      a0 a1 a0 a1 a0 a1 a2                  at: which entry of (a0, a1, a2), which repetition
  *
  * so memory does not grow with repetitions.
  *
- * Slots overlap where weight buffers do. With two weight buffers, a unit is offered both. It takes the one that the
- * last unit on this device does not have, so that its copies in run during that unit's computation. Looking back one
- * unit at a time, the first difference decides:
+ * Slots overlap if weight buffers do. With two weight buffers, a unit may take either. It takes the one that the last
+ * unit on this device does not have, so that its copies in run during that unit's computation. The units before are
+ * compared one by one, and the first difference decides:
  *
  *     took last   weight buffer 1, before that 0, of three
  *     choices     0: overlaps (nothing, 8 MiB)   1: (8 MiB, ...)   2: (nothing, nothing) *
@@ -84,7 +84,7 @@ static uint32_t segment_end(const struct plan *plan, uint32_t segment)
     return plan->segments[segment].first_instance + plan->segments[segment].instance_count;
 }
 
-/* To the segment of the entry that it stands at, from one before it. */
+/* Moves to the segment of the current entry. */
 static void enter_segment(const struct plan_dispatch *d, struct plan_dispatch_chain *chain)
 {
     if (is_done(chain)) return;
@@ -238,7 +238,7 @@ static void show_unit(struct plan_dispatch *d, uint32_t job)
 
 /* --- deciding -------------------------------------------------------------------------------- */
 
-/* Is there a job that is ready and a device that could take it? Fills in view.device. */
+/* Returns true if some job is ready and some device could take it. Fills in view.device. */
 static bool can_decide(struct plan_dispatch *d)
 {
     bool ready = false;

@@ -1,15 +1,14 @@
 /*
  * Sharded-LRTF: the ready job with the longest remaining time.
  *
- * The paper's rule (Hydra, arXiv 2110.08633, Algorithm 2) decides when a device becomes free: of
- * all idle models take the one with the most training time left, R = ((e - 1) b + c_e - 1) t + c_m.
- * Summed over the units not yet started that is `remaining_s`. Without copies its makespan is at
- * most the longest job or the average load plus (1 - 1/devices) of the longest unit.
+ * The paper's rule (Hydra, arXiv 2110.08633, Algorithm 2) decides when a device becomes free: it takes the idle model
+ * with the most training time left, R = ((e - 1) b + c_e - 1) t + c_m. Summed over unstarted units this is
+ * `remaining_s`. Without copies its makespan is at most the longest job, or the average load plus (1 - 1/devices) of
+ * the longest unit.
  *
- * The released code (knagrecha/hydra, ModelOrchestrator) decides one unit ahead: when a device
- * starts a unit it caches its next task, the longest remaining among the idle ones and the one that
- * is running here, which wins ties; the cached task is reserved. Its parameters can then be fetched
- * while the current unit computes, at the price of a choice made early.
+ * The released code (knagrecha/hydra, ModelOrchestrator) decides one unit ahead: when a device starts a unit, it
+ * reserves its next task, the one with the most time left among the idle models and the model that is running here,
+ * which wins ties. So parameters can be fetched while the current unit computes, but the choice is made early.
  */
 #include "planner/policy/policies.h"
 
@@ -20,8 +19,8 @@ const struct policy policy_sharded_lrtf = {
     .rank = policy_remaining,
 };
 
-/* At a tie the job that ran here last; it is among the candidates because the scheduler asks as if
- * the current unit had ended. */
+/* Ties go to the job that ran here last. It is a candidate because the scheduler asks as if the current unit had
+ * ended. */
 static bool choose_cached(void *state, const struct policy_view *view, struct policy_choice *out)
 {
     (void)state;

@@ -1,10 +1,10 @@
 /*
- * LRTF on devices with several slots: the ready job with the longest remaining time, to the device that
- * can take most units, ties to the lowest index on both sides.
+ * LRTF on devices with several slots: the ready job with the longest remaining time goes to the device with the most
+ * free slots; ties to the lowest index of both.
  *
- * Where devices take one unit at a time, as on the planner's clock, they are all equally empty; where a
- * unit holds one of several slots from its copy in to its copy out (live dispatch in the simulator),
- * this keeps copies apart: two units that come to one device share its link, to two devices they do not.
+ * Devices that take one unit at a time, as on the planner's clock, are all equally empty. With several slots, each held
+ * from the copy in to the copy out (live dispatch in the simulator), this rule separates copies: two units on one
+ * device share its link, on two devices they do not.
  */
 #include "planner/policy/policies.h"
 

@@ -7,10 +7,9 @@
  *     question, jobs, devices, costs of jobs
  *                                                create() before decision 0, policy_decide(), answer
  *
- * To those who ask, the whole is a policy like others, whose choose() asks. Answers are held against the
- * rules where all answers are (policy_ask.c). When one does not come, choose() waits for nothing, and
- * policy_process_failed() says why. Several schedules may be decided one after the other: each begins with decision 0,
- * and with a state of its own.
+ * For callers it is a policy like others, whose choose() asks the process. Answers are checked like those of other
+ * policies (policy_ask.c). If an answer does not come, choose() decides to wait, and policy_process_failed() has the
+ * reason. Several schedules may be decided in sequence: each begins with decision 0 and its own state.
  */
 #include "planner/policy/policy_process.h"
 

@@ -1,4 +1,4 @@
-/* Random: any ready job, equally likely; the seed and the number of the decision say which. */
+/* Random: any ready job with equal probability, drawn from the seed and the number of the decision. */
 #include "planner/policy/policies.h"
 
 #include "base/random.h"

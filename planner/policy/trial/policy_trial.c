@@ -1,6 +1,6 @@
 /*
- * The child runs the policy and writes a head and then, when all went well, steps and starts. Nothing
- * that comes back is believed: the user's code may have overwritten whatever it liked.
+ * The child runs the policy and writes a head and, if it succeeded, steps and starts. The parent checks everything that
+ * it reads, because the user's code may have overwritten any of it.
  */
 #include "planner/policy/trial/policy_trial.h"
 
