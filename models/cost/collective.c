@@ -1,11 +1,11 @@
 /*
- * A collective consists of parts, whose costs add up. A part is a number of steps of one size on one level (a ring),
- * or of growing sizes (halving), or a pipelined stream (a tree).
+ * A collective's parts add up. A part is a number of steps of one size on one level (a ring), or of growing sizes
+ * (halving), or a pipelined stream (a tree).
  *
- * Halving. In step i of an all-gather, a member has 2^i shares and sends them to the member 2^i places before it,
- * which has 2^i other shares. The last step sends only the missing shares, n - 2^i. A group of any size n thus takes
- * L steps and sends n - 1 shares in total. A reduce-scatter is the same in reverse. An all-to-all sends in step i all
- * shares whose distance to their destination has bit i set.
+ * Halving. In step i of an all-gather, a member has 2^i shares and sends them to the member 2^i places before it; the
+ * last step sends only the n - 2^i missing ones. A group of any size n thus takes L steps and sends n - 1 shares. A
+ * reduce-scatter is the reverse. An all-to-all sends in step i all shares whose distance to their destination has bit
+ * i set.
  *
  * Worked example: all-reduce of 1 MB among 8 members, 10 us and 100 GB/s. Ring: 14 steps of 125 kB, 14 (10 us + 1.25
  * us) = 157.5 us. Tree: 6 steps and 2 MB, 60 us + 20 us = 80 us. They cost the same if b = n latency bandwidth (n - 1
@@ -47,7 +47,6 @@ bool collective_has(enum collective_kind kind, enum collective_algorithm algorit
 
 /* --- links ------------------------------------------------------------------------------------ */
 
-/* Seconds of a message beyond its latency. */
 static double transfer_s(const struct collective_level *level, double bytes)
 {
     if (level->point_count == 0) return bytes / level->bytes_per_s;
@@ -55,7 +54,7 @@ static double transfer_s(const struct collective_level *level, double bytes)
                        level->latency_s);
 }
 
-/* The levels that messages use: one, or the slower of two. */
+/* One level, or the slower of two. */
 struct links {
     const struct collective_level *levels[2];
     uint32_t count;
@@ -121,7 +120,7 @@ static void add_steps(struct collective_part *part, const struct links *links, u
     part->transfer_s += (double)steps * step_transfer_s(links, bytes);
 }
 
-/* Adds a pipelined message: steps of latency, and all its bytes once. */
+/* Adds steps of latency, and all bytes once. */
 static void add_stream(struct collective_part *part, const struct links *links, uint64_t steps, double bytes)
 {
     part->steps += steps;
@@ -160,7 +159,7 @@ static void add_tree(struct collective_parts *parts, enum collective_kind kind, 
     add_stream(add_part(parts, COLLECTIVE_AROUND), &links, turns * log2_up(members), turns * bytes);
 }
 
-/* Returns the number of values among 0 ... members - 1 that have bit `bit` set. */
+/* Counts 0 ... members - 1 with bit `bit` set. */
 static uint64_t count_with_bit(uint32_t members, uint32_t bit)
 {
     uint64_t half = UINT64_C(1) << bit, rest = members % (2 * half);
@@ -181,7 +180,7 @@ static void add_halving(struct collective_parts *parts, enum collective_kind kin
     }
 }
 
-/* Inside nodes, between nodes with the share of one member, and inside nodes again. */
+/* Adds parts inside nodes, between nodes with one member's share, and inside nodes again. */
 static void add_hierarchical(struct collective_parts *parts, enum collective_kind kind, double bytes)
 {
     uint32_t locals = parts->group->inner.members, nodes = parts->group->outer.members;
@@ -197,7 +196,7 @@ static void add_hierarchical(struct collective_parts *parts, enum collective_kin
         add_ring(parts, kind, COLLECTIVE_INSIDE, locals, bytes);
         add_ring(parts, kind, COLLECTIVE_BETWEEN, nodes, share);
         break;
-    default: /* to one member of each node, or to members of equal place; then on to the other members of the nodes */
+    default: /* to one member of each node, or to equal places; then inside the nodes */
         add_ring(parts, kind, COLLECTIVE_BETWEEN, nodes, bytes);
         add_ring(parts, kind, COLLECTIVE_INSIDE, locals, bytes);
         break;

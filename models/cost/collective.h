@@ -1,10 +1,9 @@
 /*
- * Cost of collective operations: steps, bytes sent by members, seconds.
+ * Cost of collective operations.
  *
- * Members of a group are placed in nodes. The level `inner` joins the members of one node, the level `outer` joins
- * one member of each node. In a flat group the outer level has one member. Latency and bandwidth of a level apply to
- * one member that sends to another while all other members of the level send too. The caller finds the routes and the
- * sharing of links.
+ * Members of a group are placed in nodes. Level `inner` joins the members of one node, level `outer` one member of
+ * each node; in a flat group it has one member. A level's latency and bandwidth apply to a message while all other
+ * members of the level send too. The caller finds routes and shared links.
  *
  * For n members and a tensor of `bytes`, for all algorithms except hierarchical:
  *
@@ -16,17 +15,16 @@
  *   all-to-all       each one's          n-1,  b(n-1)/n    -                L,  about b/2 L
  *   send             the message         1,    b           -                -
  *
- * The columns give steps and bytes sent by the busiest member; L = log2(n) rounded up. Steps of ring and halving send
- * pieces one after the other. A tree (two binary trees that share the work) and the chain of a broadcast are
- * pipelined in pieces so small that their steps cost only latency. Hierarchical: a ring inside each node, a ring
- * between nodes, and a ring inside each node again, each for its share of the tensor.
+ * The columns give steps and bytes sent by the busiest member; L = log2(n) rounded up. Ring and halving send pieces
+ * one after the other. A tree (two binary trees that share the work) and a broadcast's chain are pipelined: their
+ * steps cost only latency. Hierarchical: a ring inside each node, one between nodes, and one inside again, each for
+ * its share.
  *
  *     seconds = start + steps * latency + bytes / bandwidth
  *
- * `start` is the time until a kernel has started on each member and the members have met; single messages have no
- * start. `bandwidth` applies to messages of the size that is sent, if the level has measured points. Reductions take
- * no time: they overlap with the transfer on every link slower than memory, which means all links except those inside
- * a device.
+ * `start` is the time until a kernel has started on each member and the members have met; single messages have none.
+ * `bandwidth` applies to the size that is sent, if the level has measured points. Reductions take no time: they
+ * overlap with the transfer on every link slower than memory.
  *
  * Sources: Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005 (ring, halving); Bruck et al., IEEE TPDS 8(11), 1997
  * (any group size in L steps); Sanders, Speck and Traeff, Parallel Computing 35(12), 2009 (two trees); NVIDIA's NCCL
@@ -52,9 +50,8 @@ enum collective_kind {
 extern const char *const collective_kind_names[COLLECTIVE_KIND_COUNT]; /* "all-reduce", ... */
 
 /*
- * X(enum, name): every algorithm. The names of jobs (models/job/parallel.c), of the command line
- * (cli/common/cli_parallel.c) and of Chakra traces come from here. The kinds of collectives of an algorithm, and its
- * parts, are in collective.c; halving is recursive halving and doubling.
+ * X(enum, name): every algorithm. Jobs, the command line and Chakra traces take the names from here. collective.c has
+ * each algorithm's kinds and parts; halving is recursive halving and doubling.
  */
 #define COLLECTIVE_ALGORITHMS(X) X(RING, "ring") X(TREE, "tree") X(HALVING, "halving") X(HIERARCHICAL, "hierarchical")
 
@@ -65,20 +62,19 @@ extern const char *const collective_algorithm_names[COLLECTIVE_ALGORITHM_COUNT];
 
 struct collective_level {
     uint32_t members;     /* at least 1 */
-    double latency_s;     /* of one step; at least 0 */
-    double bytes_per_s;   /* above 0 if there are at least 2 members */
-    const struct copy_point *points; /* seconds of messages by size, with latency, sorted; NULL: none */
+    double latency_s;     /* of a step; at least 0 */
+    double bytes_per_s;   /* above 0 with at least 2 members */
+    const struct copy_point *points; /* seconds of messages by size, with latency, sorted; may be NULL */
     uint32_t point_count;
 };
 
 struct collective_group {
     struct collective_level inner, outer;
-    double start_s;                /* before the first step of each collective */
-    struct collective_level alone; /* the outer level while only one member of each node sends; no members: same as
-                                      outer */
+    double start_s;                /* before the first step */
+    struct collective_level alone; /* outer while only one member of each node sends; no members: same as outer */
 };
 
-/* Returns a group of one level: no nodes, or one node. */
+/* Returns a group of one level. */
 static inline struct collective_group collective_flat(struct collective_level level)
 {
     return (struct collective_group){.inner = level, .outer = {.members = 1}};
@@ -92,51 +88,45 @@ struct collective_cost {
 
 bool collective_has(enum collective_kind kind, enum collective_algorithm algorithm);
 
-/* Routes of the messages of one step; all messages of the step travel at the same time. Links:
- * models/cost/collective_group.h. */
+/* Routes of the messages of one step, which travel at the same time. Links: models/cost/collective_group.h. */
 enum collective_way {
-    COLLECTIVE_INSIDE,  /* each member to the next member of its node */
-    COLLECTIVE_BETWEEN, /* each member to the member at the same place in the next node */
-    COLLECTIVE_AROUND,  /* a ring through all members: inside nodes, and from the last member of a node to the
-                           first of the next */
-    COLLECTIVE_SPREAD,  /* each member to members of the whole group: inside and between nodes */
+    COLLECTIVE_INSIDE,  /* to the next member of its node */
+    COLLECTIVE_BETWEEN, /* to the same place in the next node */
+    COLLECTIVE_AROUND,  /* a ring: inside nodes, and from a node's last member to the first of the next */
+    COLLECTIVE_SPREAD,  /* to members of the whole group */
     COLLECTIVE_ONE,     /* a single message */
     COLLECTIVE_WAY_COUNT
 };
 
-/* A run of steps on the same routes. */
+/* Steps on the same routes. */
 struct collective_part {
     enum collective_way way;
     uint64_t steps;
     double sent_bytes; /* by the member that sends most */
     double seconds;
-    double transfer_s; /* the part of `seconds` that remains with zero latency */
+    double transfer_s; /* with zero latency */
 };
 enum { COLLECTIVE_PARTS_MAX = 3 };
 
-/* Writes the parts of a collective in order and returns their number. Their sum is collective_cost(). */
+/* Writes the parts in order and returns their number. Their sum is collective_cost(). */
 uint32_t collective_parts(enum collective_kind kind, enum collective_algorithm algorithm,
                           const struct collective_group *group, uint64_t bytes,
                           struct collective_part parts[COLLECTIVE_PARTS_MAX]);
 
-/* Returns the bandwidth of large messages, for each sending member, on these routes. At least one level has 2
- * members. */
+/* Returns the bandwidth of large messages for each sending member. At least one level has 2 members. */
 double collective_way_bytes_per_s(const struct collective_group *group, enum collective_way way);
 
 /*
- * Returns the cost of a collective for which collective_has() is true. In a group of several nodes, all algorithms
- * except hierarchical take the slower level for each step, because some member always sends on it; in rings and trees
- * this is one member per node. A group of one member costs nothing. COLLECTIVE_SEND goes to another node if there is
- * one.
+ * collective_has() must be true. In a group of several nodes, all algorithms except hierarchical take the slower level
+ * for each step. A group of one member costs nothing. COLLECTIVE_SEND goes to another node if there is one.
  */
 struct collective_cost collective_cost(enum collective_kind kind, enum collective_algorithm algorithm,
                                        const struct collective_group *group, uint64_t bytes);
 
 /*
- * Returns the fastest algorithm among ring, tree and, for nodes of several members, hierarchical; ring if they are
- * equal. Libraries choose alike: trees for small tensors, rings for large ones. Halving is used only on request. By
- * this formula it is never slower than a ring, but its steps join distant members, all at once, and the formula does
- * not see how such messages share links. The steps of a ring join neighbours.
+ * Returns the fastest of ring, tree and, for nodes of several members, hierarchical; ring if equal. Halving is used
+ * only on request: by this formula it is never slower than a ring, but its steps join distant members at once, and the
+ * formula does not see how such messages share links.
  */
 enum collective_algorithm collective_choose(enum collective_kind kind,
                                             const struct collective_group *group, uint64_t bytes);

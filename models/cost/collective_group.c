@@ -1,13 +1,12 @@
 /*
- * The messages of a level are the messages of its rings:
+ * The messages of a level are those of its rings:
  *
  *     inner   in each node from member to member
  *     outer   from each member to the member at the same place of the next node
  *     alone   from the last member of each node to the first of the next: a ring through all members
  *
- * For each of the three, the messages of all groups are counted on every link that they cross. The speed of a message
- * is its share of the most crowded of its links. For the slowest message of all, max-min fair sharing gives the same
- * speed.
+ * For each, the messages of all groups are counted on every link. A message's speed is its share of its most crowded
+ * link; for the slowest message, max-min fair sharing gives the same.
  */
 #include "models/cost/collective_group.h"
 
@@ -34,14 +33,14 @@ enum status collective_finder_init(struct arena *arena, const struct hardware *h
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-/* Returns the node of a device: its innermost network, or without a network its host's memory. */
+/* A node is the innermost network, or without one the host. */
 static uint32_t node_of(const struct hardware *hardware, uint32_t device)
 {
     const struct hardware_device *of = &hardware->devices[device];
     return of->network_count > 0 ? of->networks[0].group : NETWORK_GROUPS_MAX + 1 + of->host;
 }
 
-/* Writes the group's devices node by node into order[] and returns the number of nodes. */
+/* Sorts the group's devices by node into order[] and returns the number of nodes. */
 static uint32_t arrange(const struct collective_finder *f, const uint32_t *devices, uint32_t members,
                         uint32_t *order)
 {
@@ -69,7 +68,7 @@ static uint32_t arrange(const struct collective_finder *f, const uint32_t *devic
 
 /* --- messages ------------------------------------------------------------------------------- */
 
-/* Finds the i-th message of a group's step, i < members, by places in its order. Returns false when there is none. */
+/* Finds message i < members of a group's step; false when there is none. */
 static bool message(const struct collective_group *group, enum step step, uint32_t i, uint32_t *from,
                     uint32_t *to)
 {
@@ -107,7 +106,7 @@ static struct collective_level *level_of(struct collective_group *group, enum st
     return step == STEP_INNER ? &group->inner : step == STEP_OUTER ? &group->outer : &group->alone;
 }
 
-/* Inside a node of one type, measured steps of its rings apply if there are any; for large messages their last rate. */
+/* Measured ring steps apply inside a node of one type; for large messages their last rate. */
 static void use_measured_ring(const struct hardware *hardware, const uint32_t *order, struct collective_level *inner)
 {
     if (inner->members < 2) return;
@@ -137,7 +136,7 @@ static void find_level(const struct collective_finder *f, uint32_t members, uint
         }
 }
 
-/* Returns true when there is a route for every message. */
+/* Returns true when every message has a route. */
 static bool connected(const struct collective_finder *f, const uint32_t *order, uint32_t members,
                       const struct collective_group *group, uint32_t lacking[2])
 {
@@ -158,7 +157,7 @@ static bool connected(const struct collective_finder *f, const uint32_t *order, 
 struct collecting {
     const struct collective_finder *finder;
     const struct collective_group *group;
-    struct collective_link_dir *link_dirs; /* link directions with messages, so far */
+    struct collective_link_dir *link_dirs; /* so far */
     uint32_t count;
     bool more_of_two;
 };
@@ -175,7 +174,7 @@ static void flush_count(struct collecting *c, uint32_t link, uint32_t link_dir, 
     *messages = c->more_of_two ? fmax(*messages, more) : *messages + more;
 }
 
-/* Counts the messages of a step that the first `senders` members send; a link direction counts a share of each. */
+/* A link direction counts `share` of each of the first `senders` members' messages. */
 static void collect(struct collecting *c, enum step step, uint32_t senders, double share)
 {
     const struct collective_finder *f = c->finder;

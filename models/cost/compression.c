@@ -71,8 +71,8 @@ enum status compression_parse(const struct json_input *in, const json_t *value,
 
 enum { WORD_BYTES = 64 };
 
-/* Copies the part of `*text` up to one of `ends` and moves *text after that. Returns false when there is none or the
- * part is too long. */
+/* Copies the part up to one of `ends` and moves *text after that. Returns false when there is none or it is too
+ * long. */
 static bool parse_part(const char **text, const char *ends, char part[WORD_BYTES])
 {
     size_t length = strcspn(*text, ends);
@@ -134,7 +134,7 @@ enum status compression_parse_text(const char *text, struct compression out[COMP
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* Writes a rate with all its digits, so that it reads back unchanged. */
+/* All digits are written, so that it reads back unchanged. */
 static void write_rate(struct json_out *out, const char *key, double bytes_per_s)
 {
     char text[40];

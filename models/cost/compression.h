@@ -1,11 +1,11 @@
 /*
- * Compression of the data that a parallel job sends and keeps: fewer bytes, and time to encode and decode them.
+ * Compression of data that a parallel job sends and keeps.
  *
  *     "compression": {"boundaries": {"ratio": 10, "encode": "120 GB/s", "decode": "90 GB/s"},
  *                     "gradients": {"ratio": 2, "encode": "400 GB/s", "decode": "400 GB/s"},
  *                     "activations": {"ratio": 4, "encode": "300 GB/s", "decode": "300 GB/s"}}
  *
- * Rates count uncompressed bytes. The compressed size is the size divided by `ratio`, rounded up.
+ * Rates count uncompressed bytes. The compressed size is rounded up.
  *
  *   boundaries   activations that one stage passes to the next, and their gradients. They are stored encoded on both
  *                stages. The producer encodes; every pass that reads a boundary decodes it, so twice per boundary:
@@ -21,11 +21,9 @@
  *                them, the backward pass decodes them into its workspace. They are encoded on the device and, if they
  *                are swapped (models/job/parallel.h), also on the way to the host and back
  *
- * Codecs run on the devices and take turns with the passes. The effect of compression on the loss of the training is
- * not modelled: a plan gives only the cost of a step.
+ * Codecs take turns with the passes on the devices. The effect on the training's loss is not modelled.
  *
- * Source: Bian et al., "Does compressing activations help model parallel training?", arXiv 2301.02654: overhead grows
- * with the uncompressed bytes, communication with the compressed bytes.
+ * Source: Bian et al., "Does compressing activations help model parallel training?", arXiv 2301.02654.
  */
 #ifndef SPILLWAY_MODELS_COST_COMPRESSION_H
 #define SPILLWAY_MODELS_COST_COMPRESSION_H
@@ -43,7 +41,7 @@ extern const char *const compressed_names[COMPRESSED_COUNT]; /* "boundaries", "g
 struct compression {
     double ratio; /* at least 1; 0: no compression */
     double encode_bytes_per_s, decode_bytes_per_s;
-    uint64_t from; /* for boundaries: the first block whose input is compressed */
+    uint64_t from; /* for boundaries: the first compressed block */
 };
 
 static inline bool compression_is_set(const struct compression *compression)
@@ -51,18 +49,17 @@ static inline bool compression_is_set(const struct compression *compression)
     return compression->ratio > 0;
 }
 
-/* Return, for `bytes` uncompressed bytes, the bytes sent (all of them without compression) and the time to encode and
- * decode in nanoseconds, rounded (0 without compression). */
+/* Return the bytes sent for `bytes` uncompressed ones, and the nanoseconds to encode and decode, rounded (0 without
+ * compression). */
 uint64_t compression_bytes(const struct compression *compression, uint64_t bytes);
 uint64_t compression_encode_ns(const struct compression *compression, uint64_t bytes);
 uint64_t compression_decode_ns(const struct compression *compression, uint64_t bytes);
 
-/* Reads the object "compression" into `out`. Entries that the object does not name are untouched. */
+/* Reads the object "compression"; entries that it does not name are untouched. */
 MUST_CHECK enum status compression_parse(const struct json_input *in, const json_t *value,
                                          struct compression out[COMPRESSED_COUNT], struct error *err);
-/* Reads a text such as "gradients=10:400GB/s,boundaries=4:120GB/s:90GB/s": ratio, encoding rate, decoding rate
- * (default: the encoding rate) and, for boundaries, the first block. Entries that the text does not name are
- * untouched.
+/* Reads "gradients=10:400GB/s,boundaries=4:120GB/s:90GB/s": ratio, encoding rate, decoding rate (default: the
+ * encoding rate) and, for boundaries, the first block. Other entries are untouched.
  * Errors: STATUS_BAD_INPUT, also for an entry given twice. */
 MUST_CHECK enum status compression_parse_text(const char *text, struct compression out[COMPRESSED_COUNT],
                                               struct error *err);

@@ -7,7 +7,7 @@ enum { ELEMENT_BYTES = 4, TAPS = 9, KERNELS = 3 };
 
 static const double tile_results = 16, tile_numbers = 36;
 
-/* Numbers of one execution: images read, results written (or their gradients), and taps. */
+/* Images read, results written (or their gradients), and taps. */
 struct operands {
     double image, result, taps;
 };
@@ -22,7 +22,7 @@ static struct operands operands_of(const struct work_item *item)
     }
 }
 
-/* Returns the numbers moved by a transformation: each number itself, and twice its transformed size. */
+/* Counts each number, and twice its transformed size. */
 static double moved(double numbers, double grows)
 {
     return numbers * (1 + 2 * grows) * ELEMENT_BYTES;

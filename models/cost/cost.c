@@ -1,10 +1,7 @@
 /*
- * Interpolation of measured points, and the roofline without points.
- *
- * Seconds span seven orders of magnitude over the sizes that occur; seconds per FLOP (or per byte) rarely span one:
- * small products are slow because of their overheads, large ones are all alike. The code therefore interpolates the
- * logarithm of the seconds per unit of work, over the logarithms of the sizes. models/kernel/work.h counts the work.
- * Outside the measured sizes the nearest rate applies.
+ * Seconds span seven orders of magnitude over sizes; seconds per FLOP (or byte) rarely one. The code therefore
+ * interpolates the logarithm of seconds per unit of work (models/kernel/work.h). Outside the measured sizes the
+ * nearest rate applies.
  *
  *     matmuls, attention   in (log m, log n, log k), per FLOP: trilinear if the points are a full
  *                          grid of m, n, k values, else the 4 nearest points weighted by 1/d^2
@@ -13,11 +10,9 @@
  * Worked example: a norm measured at 1 MB in 0.1 ms and at 16 MB in 3.2 ms has 0.1 and 0.2 ns per
  * byte. 4 MB is half way in the logarithm: sqrt(0.1 * 0.2) = 0.141 ns per byte, 0.566 ms.
  *
- * Items of one kernel in a list err together, since the rate is the uncertain value; errors of different kernels are
- * independent. Spreads are therefore added within a kernel, and squared between kernels.
+ * Spreads are added within a kernel, whose items err together, and squared between kernels.
  *
- * Tried and dropped: bilinear interpolation of the seconds themselves overshoots between powers of two by a third. A
- * fitted formula per kernel is only better if it has a parameter for each point.
+ * Tried and dropped: bilinear interpolation of seconds overshoots between powers of two by a third.
  */
 #include "models/cost/cost.h"
 
@@ -29,7 +24,7 @@
 #include "models/cost/convolution_model.h"
 #include "models/cost/kernel_model.h"
 
-/* A rate between points: log of the seconds per FLOP or byte. */
+/* The log of the seconds per FLOP or byte. */
 struct rate {
     double log_s, spread;
 };
@@ -48,7 +43,7 @@ static struct rate point_rate(uint32_t kernel, const struct rate_point *p)
     return (struct rate){log(p->seconds / point_flops(kernel, p)), p->spread};
 }
 
-/* The lengths of a full grid of points. find_grid() returns true when points sorted by (m, n, k) form one. */
+/* Lengths of a full grid. find_grid() returns true when points sorted by (m, n, k) form one. */
 struct grid {
     uint32_t count[3];
 };
@@ -70,10 +65,10 @@ static bool find_grid(const struct kernel_rate *rate, struct grid *out)
     return true;
 }
 
-/* The position of a size on an axis: between entries `low` and `low` + 1, or exactly on `low`. */
+/* A place between entries `low` and `low` + 1, or exactly on `low`. */
 struct axis_place {
     uint32_t low, high;
-    double part; /* of the way from low to high, in the logarithm */
+    double part; /* from low to high, in the logarithm */
 };
 
 static uint64_t coordinate(const struct rate_point *p, int axis)
@@ -129,7 +124,7 @@ static double distance_squared(const struct rate_point *p, const struct work_ite
 
 enum { NEAREST = 4 };
 
-/* The points nearest to the item, nearest first. */
+/* Nearest points first. */
 struct neighbour {
     const struct rate_point *point;
     double distance; /* squared */
@@ -194,8 +189,7 @@ static struct rate interpolate_bytes(uint32_t kernel, const struct kernel_rate *
 
 /* --- one item ------------------------------------------------------------------------------- */
 
-/* Seconds and their relative spread; the host's seconds to dispatch the kernel, and the seconds that hide
- * dispatches. */
+/* Seconds, relative spread, the host's seconds to dispatch, and the seconds that hide dispatches. */
 struct cost {
     double seconds, spread, host_s, hiding_s;
 };
@@ -218,7 +212,6 @@ static struct cost measured_cost(uint32_t kernel, const struct kernel_rate *rate
     return (struct cost){.seconds = exp(at.log_s) * (flops > 0 ? flops : bytes), .spread = at.spread};
 }
 
-/* Returns the share of a machine that one of its host devices has. */
 double cost_host_share(const struct hardware *hardware, uint32_t device)
 {
     if (device == hardware_cpu(hardware)) return 1;
@@ -240,7 +233,7 @@ static const struct sourced_value *stated_or(const struct sourced_value *sourced
     return sourced->value > 0 ? sourced : otherwise;
 }
 
-/* Returns the cost on the host's processor, which host memory limits. */
+/* Host memory limits the processor. */
 static struct cost host_memory_cost(const struct hardware *hardware, const struct work_item *item)
 {
     const struct sourced_value *memory = &hardware_default_memory_efficiency;
@@ -281,7 +274,7 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
         .launch_s = type->launch_latency.value,
         .matrix_cores = !scalar,
         .of_all_shapes = scalar && type->fp32_efficiency.value > 0,
-        /* without matrix cores nothing was fitted to jobs in fp32 */
+        /* Without matrix cores nothing was fitted to jobs in fp32. */
         .frameworks = hardware->stack == STACK_FRAMEWORKS && !(scalar && kernel_half(item->kernel) != item->kernel),
     };
     if (!cpu && scalar && work_is_convolution_3x3(item->kernel))
@@ -297,10 +290,10 @@ static struct cost datasheet_cost(const struct hardware *hardware, uint32_t devi
     return (struct cost){.seconds = latency_s + memory_s, .spread = memory->spread};
 }
 
-/* Returns a similar kernel, whose rate (per FLOP or byte) an unmeasured kernel uses. Full attention is the same code
- * as causal attention. Profiles made before llama existed have kernels with equally little work per byte. 16-bit
- * products are bf16 products with a shorter result. 16-bit attention has the FLOPs of fp32 attention, and only that
- * rate is known. Convolutions are matrix products whose first operand is gathered on the way. */
+/* Returns a similar kernel, whose rate (per FLOP or byte) an unmeasured kernel uses. Full and causal attention are
+ * the same code. Kernels newer than a profile have a substitute with equally little work per byte. 16-bit products
+ * are bf16 products with a shorter result; of 16-bit attention only fp32's rate is known. Convolutions are products
+ * whose first operand is gathered. */
 static uint32_t stand_in(uint32_t kernel)
 {
     switch (kernel) {
@@ -341,8 +334,8 @@ static uint32_t stand_in(uint32_t kernel)
 static struct cost item_cost(const struct hardware *hardware, uint32_t device,
                              const struct work_item *item);
 
-/* A device without bf16 products (the host's processor) computes them in fp32, from operands that it widens first.
- * Widening moves the same bytes as rounding. */
+/* A device without bf16 products computes them in fp32, from operands that it widens first, which moves the bytes
+ * of rounding. */
 static struct cost widened_cost(const struct hardware *hardware, uint32_t device, uint32_t kernel,
                                 const struct kernel_rate *fp32, const struct work_item *item)
 {
@@ -353,8 +346,8 @@ static struct cost widened_cost(const struct hardware *hardware, uint32_t device
     return product;
 }
 
-/* Returns the cost of a collective's dispatch: nothing on the device, where the collective itself is counted
- * separately. Its members at least wait for each other, and meanwhile the host continues. */
+/* A collective's dispatch takes nothing on the device, where the collective is counted separately. The host
+ * continues meanwhile. */
 static struct cost collective_cost(const struct hardware *hardware, uint32_t device, const struct work_item *item)
 {
     if (device == hardware_cpu(hardware)) return (struct cost){.seconds = 0};
@@ -394,8 +387,7 @@ double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread)
 {
     double total = 0, host_s = 0, hiding_s = 0, errors_s[KERNEL_COUNT] = {0}, squares = 0;
-    bool dispatched = false; /* some kernel is dispatched; between other kernels, which hide nothing, collectives
-                                are not dispatched either */
+    bool dispatched = false; /* some kernel is dispatched; else collectives are not dispatched either */
     for (size_t i = 0; i < count; i++) {
         struct cost cost = item_cost(hardware, device, &items[i]);
         total += cost.seconds;
@@ -432,7 +424,6 @@ static struct cost_copies measured_copies(const struct hardware *hardware, uint3
     return (struct cost_copies){type->d2h, type->d2h_count};
 }
 
-/* Links one after the other. */
 struct route {
     const uint32_t *links;
     uint32_t count;
@@ -444,7 +435,7 @@ static struct route host_route(const struct hardware *hardware, uint32_t device)
     return (struct route){d->path, d->path_count};
 }
 
-/* Returns the bytes per second of the slowest link; DBL_MAX when none counts. */
+/* Returns DBL_MAX when no link counts. */
 static double tightest_link(const struct hardware *hardware, struct route route, bool paced_only)
 {
     double rate = DBL_MAX;
@@ -530,8 +521,8 @@ double cost_copy_s(const struct hardware *hardware, uint32_t device, enum copy_d
                     host_route(hardware, device), bytes);
 }
 
-/* Measurements between two devices of a type, over their innermost network. Without them the links determine the
- * time, or without links the shared memory, which a copy reads and writes. */
+/* Measurements over the innermost network of two devices of a type. Without them the links determine the time, or
+ * the shared memory, which a copy reads and writes. */
 struct p2p {
     struct p2p_route links;
     struct route route;
@@ -551,7 +542,7 @@ static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to
     out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
 }
 
-/* Both halves of a staged copy run at once: the slower one sets the rate, as does a link direction that both cross. */
+/* The halves of a staged copy run at once: the slower one, or a link direction that both cross, sets the rate. */
 static double staged_bandwidth(const struct hardware *hardware, const struct p2p *p2p, uint32_t from, uint32_t to)
 {
     double half = fmin(cost_copy_bandwidth(hardware, from, COPY_D2H), cost_copy_bandwidth(hardware, to, COPY_H2D));

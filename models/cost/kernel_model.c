@@ -9,13 +9,11 @@ enum { ELEMENT_BYTES = 4, ALIGNED_ELEMENTS = 8 };
 
 /* --- matrix products ------------------------------------------------------------------------ */
 
-/* `batch` products of m x n x k. */
 struct kernel_model_product {
     double m, n, k, batch;
 };
 
-/* Tile shapes that libraries choose among. A smaller tile loads more data per multiplication; its rate, relative to
- * the largest tile, is assumed. */
+/* Tile shapes of libraries. A smaller tile loads more data per multiplication; its relative rate is assumed. */
 static const struct tile {
     double rows, columns, rate;
 } tiles[] = {{256, 128, 1}, {128, 256, 1}, {128, 128, 0.92}, {128, 64, 0.75}, {64, 128, 0.75}, {64, 64, 0.6}};
@@ -52,7 +50,7 @@ static bool is_matmul(uint32_t kernel)
     return kernel <= KERNEL_MATMUL_WEIGHT || is_half_matmul(kernel);
 }
 
-/* Returns true for attention in 16 bits or fp32, which have the same parts; likewise the next two functions. */
+/* True for attention in 16 bits or fp32, which have the same parts; likewise the next two functions. */
 static bool is_attention(uint32_t kernel)
 {
     kernel = kernel_half(kernel);
@@ -65,21 +63,21 @@ static bool is_backward(uint32_t kernel)
     return kernel == KERNEL_ATTENTION_HALF_BACKWARD || kernel == KERNEL_ATTENTION_FULL_HALF_BACKWARD;
 }
 
-/* Over activations, number by number. */
+/* These work on activations, number by number. */
 static bool is_elementwise(uint32_t kernel)
 {
     kernel = kernel_half(kernel);
     return kernel >= KERNEL_NORM_HALF_FORWARD && kernel <= KERNEL_EMBED_HALF_BACKWARD;
 }
 
-/* Returns true for kernels that frameworks dispatch separately. */
+/* True when frameworks dispatch these separately. */
 static bool is_dispatched(uint32_t kernel)
 {
     return kernel_half(kernel) >= KERNEL_MATMUL_HALF_FORWARD;
 }
 
-/* Returns true when rows of the weights (m x n if the product is their gradient, else n x k) are a multiple of 16
- * bytes in 16 bits. fp32 products count the same number of elements. */
+/* True when rows of weights (m x n if the product is their gradient, else n x k) are a multiple of 16 bytes in 16
+ * bits. fp32 products count the same number of elements. */
 static bool is_aligned(const struct work_item *item)
 {
     bool weight = item->kernel == KERNEL_MATMUL_BF16_WEIGHT || kernel_wide(item->kernel) == KERNEL_MATMUL_WEIGHT;
@@ -97,8 +95,8 @@ static struct kernel_model_parts matmul_parts(const struct kernel_model *model, 
     return (struct kernel_model_parts){seconds, work_item_bytes(one, ELEMENT_BYTES), 1};
 }
 
-/* Counts the products of scores and of weighted values, twice that backward, and the kernels between them: scale and
- * mask, softmax, dropout, and copies of heads into the products' layout. */
+/* Counts products of scores and of weighted values, twice that backward, and the kernels between them: scale and mask,
+ * softmax, dropout, and copies of heads. */
 static struct kernel_model_parts scores_parts(const struct kernel_model *model, struct kernel_rates rates,
                                               const struct work_item *one)
 {
@@ -112,7 +110,7 @@ static struct kernel_model_parts scores_parts(const struct kernel_model *model, 
     return (struct kernel_model_parts){back ? 2 * once_s : once_s, bytes, back ? 12 : 8};
 }
 
-/* All others; a value that is 0 says nothing. */
+/* A value that is 0 says nothing. */
 static struct kernel_model_parts other_parts(const struct kernel_model *model, struct kernel_rates rates,
                                              const struct work_item *one)
 {
@@ -137,7 +135,7 @@ struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, str
     else if (scores) parts = scores_parts(model, rates, &one);
     else parts = other_parts(model, rates, &one);
     double memory_s = parts.bytes / rates.bytes_per_s;
-    /* products of scores and the kernels between them are separate kernels */
+    /* separate kernels */
     double work_s = scores ? parts.products_s + memory_s : fmax(parts.products_s, memory_s);
     double launches = item->count * parts.launches;
     double device_s = launches * (rates.launch_s + (dispatched ? model->kernel_gap.value : 0)) + item->count * work_s;
