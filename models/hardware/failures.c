@@ -1,4 +1,4 @@
-/* Reads failures (failures.h), and has the one formula about them. */
+/* See failures.h. */
 #include "models/hardware/failures.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 
 #include "base/try.h"
 
-#define SECONDS_MAX 1e12 /* about thirty thousand years */
+#define SECONDS_MAX 1e12 /* thirty thousand years */
 
 static enum status read_checkpoint(const struct json_input *in, const json_t *value, struct failures *out,
                                    struct error *err)

@@ -1,6 +1,6 @@
 /*
- * Failing, preempted and slow devices, and the reaction of a run. The model is synchronous training: each step needs
- * every device and takes as long as the slowest device.
+ * Failing, preempted and slow devices in synchronous training: each step needs every device and takes as long as the
+ * slowest.
  *
  *     {"spillway_failures": 1, "mtbf": "4000h", "shape": 1, "repair": "2h", "spares": 8,
  *      "restart": "5min", "checkpoint": {"every": "30min", "cost": "20s"}, "elastic": true, "least": 64,
@@ -35,15 +35,15 @@ enum { FAILURE_SPARES_MAX = 1 << 20, FAILURE_EVENTS_MAX = 1 << 20 };
 struct failure_event {
     double at_s, for_s;
     uint32_t device;
-    double factor; /* 0: the device is away; else the factor on the time of a step */
+    double factor; /* 0: away; else the factor on a step's time */
 };
 
 struct failures {
     double mtbf_s;  /* HUGE_VAL: never */
-    double shape;   /* shape of the Weibull distribution */
+    double shape;   /* of the Weibull distribution */
     double repair_s, restart_s;
     uint32_t spares;
-    double checkpoint_every_s; /* seconds of work between checkpoints; HUGE_VAL: no checkpoints */
+    double checkpoint_every_s; /* seconds of work; HUGE_VAL: no checkpoints */
     double checkpoint_s;
     bool elastic;
     uint32_t least;
@@ -54,24 +54,22 @@ struct failures {
     uint32_t event_count;
 };
 
-/* Read failures for a machine with `devices` devices. The result lives as long as `arena`. An object inside another
- * file needs no version. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_IO, STATUS_LIMIT. */
+/* The result lives as long as `arena`. An object inside another file needs no version.
+ * Errors: STATUS_BAD_INPUT with file, line and column; STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status failures_read(const char *path, uint32_t devices, struct arena *arena, struct failures *out,
                                      struct error *err);
 MUST_CHECK enum status failures_parse(const struct json_input *in, const json_t *value, uint32_t devices,
                                       struct arena *arena, struct failures *out, struct error *err);
 
-/* Returns the lifetime of a new device in seconds, given an exponential random number of mean 1; HUGE_VAL when
- * devices do not fail. */
+/* Returns a device's lifetime from an exponential random number of mean 1; HUGE_VAL when devices do not fail. */
 double failures_life_s(const struct failures *failures, double exponential);
 
 /*
- * Returns the best interval between checkpoints, in seconds of work, for failures with exponential gaps at `rate` per
- * second (all devices together). A failure loses the work since the last checkpoint. The result minimises (e^(rate
- * (interval + cost)) - 1) / interval, where (1 - rate interval) e^(rate (interval + cost)) = 1. Returns HUGE_VAL when
- * rate or cost is 0 or checkpoints gain nothing.
+ * Returns the best interval between checkpoints, in seconds of work, for failures at `rate` per second (all devices).
+ * It minimises (e^(rate (interval + cost)) - 1) / interval, where (1 - rate interval) e^(rate (interval + cost)) = 1.
+ * HUGE_VAL when rate or cost is 0 or checkpoints gain nothing.
  * Source: Daly, "A higher order estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006. The
- * equation is solved here instead of expanded.
+ * equation is solved, not expanded.
  */
 double failures_best_interval_s(double rate, double cost_s);
 

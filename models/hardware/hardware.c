@@ -1,13 +1,9 @@
 /*
- * Machines in memory: changes by the command line, and checks for plausibility.
+ * A machine is built once and then changed by the command line. Arrays that grow are allocated again; the old ones
+ * stay until the machine is released.
  *
- * A machine is read or built once and then changed in a few ways: the number of devices, their memory, the speed of
- * links and storage, the number of threads. Arrays that grow are allocated again in the same arena. The old arrays
- * stay until the machine is released, which costs a few hundred bytes.
- *
- * hardware_check() rejects impossible numbers. Its most useful rule compares every measured point with the peak: a
- * rate above 105 % of a peak means that one of them is wrong (public tables often list sparse rates as dense ones),
- * and every plan made from it would be wrong.
+ * hardware_check()'s most useful rule: a measured rate above 105 % of a peak means that one of them is wrong (public
+ * tables often list sparse rates as dense ones).
  */
 #include "models/hardware/hardware.h"
 
@@ -21,8 +17,8 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 
-/* Used where a file states no efficiency. Sources: "up to 0.5" of the peak is what large training
- * reaches (llm-analysis, README); 0.8 to 0.9 of the memory bandwidth is what copies reach. */
+/* Sources: "up to 0.5" of the peak is what large training reaches (llm-analysis, README); copies reach 0.8 to 0.9
+ * of the memory bandwidth. */
 const struct sourced_value hardware_default_matmul_efficiency = {
     .value = 0.5, .spread = 0.3, .kind = SOURCE_ASSUMED, .as_of = "2026-11",
     .source = "planning default: large training runs reach up to half of the peak"};
@@ -60,7 +56,7 @@ static bool has_link(const uint32_t *path, uint32_t count, uint32_t link)
     return false;
 }
 
-/* Returns the number of links of a path up to the last one that `other` also has. */
+/* Counts the links up to the last one that `other` also has. */
 static uint32_t common_links(const struct hardware_network *path, const struct hardware_network *other)
 {
     uint32_t common = path->path_count;
@@ -68,7 +64,7 @@ static uint32_t common_links(const struct hardware_network *path, const struct h
     return common;
 }
 
-/* Out to host memory and in again. */
+/* Goes out to host memory and in again. */
 static struct p2p_route staged_route(const struct hardware_device *from, const struct hardware_device *to)
 {
     struct p2p_route route = {.up_count = from->path_count, .down_count = to->path_count, .staged = true};
@@ -110,7 +106,7 @@ bool hardware_has_cpu(const struct hardware *hardware)
     return is_host(hardware) || hardware->host_bandwidth.value > 0;
 }
 
-/* Above this share predictions have more than their usual error. */
+/* Above it predictions are less exact. */
 static const double LOAD_NOTED = 0.05;
 
 bool hardware_load_text(const struct hardware *hardware, char text[HARDWARE_LOAD_TEXT_BYTES])
@@ -136,7 +132,7 @@ double hardware_storage_rate(const struct hardware *hardware)
 
 uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, uint32_t count)
 {
-    uint32_t here[DEVICES_MAX] = {0}, most = 0; /* a part of a machine has its devices in any order */
+    uint32_t here[DEVICES_MAX] = {0}, most = 0; /* devices may have any order */
     for (uint32_t d = first; d < first + count; d++) {
         uint32_t on_host = ++here[hardware->devices[d].host];
         if (on_host > most) most = on_host;
@@ -228,7 +224,7 @@ static enum status set_device_memory(struct hardware *hardware, uint64_t bytes, 
     return STATUS_OK;
 }
 
-/* Returns true when `link` is the last link of a device before `device`. */
+/* True when a device before `device` ends in `link`. */
 static bool taken(const struct hardware *hardware, uint32_t device, uint32_t link)
 {
     for (uint32_t i = 0; i < device; i++) {
@@ -238,7 +234,7 @@ static bool taken(const struct hardware *hardware, uint32_t device, uint32_t lin
     return false;
 }
 
-/* Gives device `index` a paced link of its own; links[*count] is free for it. */
+/* links[*count] is free for the device's paced link. */
 static enum status pace_device(struct hardware *hardware, uint32_t index,
                                struct hardware_link *links, uint32_t *count, double bytes_per_s,
                                struct error *err)
@@ -249,7 +245,7 @@ static enum status pace_device(struct hardware *hardware, uint32_t index,
         links[last].bandwidth = stated(bytes_per_s);
         return STATUS_OK;
     }
-    if (links[last].paced) device->path_count--; /* of the device that this one is a copy of */
+    if (links[last].paced) device->path_count--; /* copied from another device */
     if (device->path_count == PATH_LINKS_MAX)
         return error_set(err, STATUS_LIMIT, "too many links on a path (limit is %d)",
                          PATH_LINKS_MAX);
@@ -279,7 +275,7 @@ static enum status pace_links(struct hardware *hardware, double bytes_per_s, str
     return STATUS_OK;
 }
 
-/* Returns true when only copies between devices cross this link. */
+/* True when only copies between devices cross this link. */
 static bool only_p2p(const struct hardware *hardware, uint32_t link)
 {
     bool crossed = false;
@@ -292,7 +288,7 @@ static bool only_p2p(const struct hardware *hardware, uint32_t link)
     return crossed;
 }
 
-/* Removes measured copies: copies measured at the old rate say nothing about the new one. */
+/* Removes copies measured at the old rate. */
 static void set_links(struct hardware *hardware, double bytes_per_s)
 {
     for (uint32_t i = 0; i < hardware->type_count; i++)
@@ -314,7 +310,6 @@ static void drop_p2p(struct hardware *hardware)
     for (uint32_t i = 0; i < hardware->device_count; i++) hardware->devices[i].network_count = 0;
 }
 
-/* Gives each device a link of its own for direct copies. */
 static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct error *err)
 {
     uint32_t count = hardware->link_count, room = count + hardware->device_count;
@@ -335,7 +330,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
         struct hardware_network *network = hardware_join(&hardware->devices[i], 1);
         network->path[network->path_count++] = hardware->link_count + i;
     }
-    /* copies that were measured over another link say nothing about this one */
+    /* measured over another link */
     for (uint32_t i = 0; i < hardware->type_count && !is_host(hardware); i++)
         hardware->types[i].p2p_count = hardware->types[i].ring_count = 0;
     hardware->links = links;
@@ -343,7 +338,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
     return STATUS_OK;
 }
 
-/* Returns true when the link belongs to the network that joins nodes: no other copy crosses it. */
+/* True when no other copy crosses the network that joins nodes. */
 static bool joins_nodes(const struct hardware *hardware, uint32_t link)
 {
     if (!only_p2p(hardware, link)) return false;
@@ -355,7 +350,7 @@ static bool joins_nodes(const struct hardware *hardware, uint32_t link)
     return true;
 }
 
-/* Returns true when the group has devices at another host bridge. */
+/* True when the group has devices at another host bridge. */
 static bool spans_nodes(const struct hardware *hardware, const struct hardware_device *device, uint32_t group)
 {
     for (uint32_t i = 0; i < hardware->device_count; i++) {
@@ -366,7 +361,7 @@ static bool spans_nodes(const struct hardware *hardware, const struct hardware_d
     return false;
 }
 
-/* Finds the link of that network nearest to the device. Returns false when there is none. */
+/* Finds its link nearest to the device; false when there is none. */
 static bool find_nic(const struct hardware *hardware, const struct hardware_device *device, uint32_t *out)
 {
     if (device->network_count == 0) return false;
@@ -422,7 +417,7 @@ static enum status set_storage(struct hardware *hardware, uint64_t bytes, double
     return STATUS_OK;
 }
 
-/* Sets the efficiency of products in all precisions. A sustained limit below it is removed. */
+/* Holds for all precisions; removes a lower sustained limit. */
 static void set_matmul_efficiency(struct device_type *type, double share)
 {
     type->matmul_efficiency = stated(share);
@@ -473,7 +468,7 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
 
 /* --- physical sense ------------------------------------------------------------------------- */
 
-static const double peak_tolerance = 1.05; /* clocks boost, and peaks are measured too */
+static const double peak_tolerance = 1.05; /* clocks boost; peaks are measured too */
 
 static enum status check_positive(const char *what, const char *of, double value,
                                   struct error *err)
@@ -482,7 +477,7 @@ static enum status check_positive(const char *what, const char *of, double value
     return error_set(err, STATUS_CHECK, "%s of '%s' is %g (expected more than 0)", what, of, value);
 }
 
-/* 0 is "not stated": the planning default counts. */
+/* 0 means not stated. */
 static enum status check_ratio(const char *what, const char *of, double value, struct error *err)
 {
     if (value >= 0 && value <= 1) return STATUS_OK;
@@ -570,7 +565,7 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
                      quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable), type->name);
 }
 
-/* Checks that networks nest: devices of one group are in the same groups further out. */
+/* Devices of one group must be in the same groups further out. */
 static enum status check_networks(const struct hardware *hardware, struct error *err)
 {
     uint32_t first_of[NETWORK_GROUPS_MAX + 1], place[NETWORK_GROUPS_MAX + 1];
@@ -598,7 +593,7 @@ static enum status check_networks(const struct hardware *hardware, struct error 
     return STATUS_OK;
 }
 
-/* Checks that reading and writing at the same time is no faster than the sum of both rates. */
+/* Both at once must not exceed the sum of both rates. */
 static enum status check_storage(const struct hardware *hardware, struct error *err)
 {
     const struct hardware_storage *storage = &hardware->storage;

@@ -1,20 +1,18 @@
 /*
- * Machines: memories, devices, links, and the speed of kernels on them.
+ * Machines: memories, devices, links, and the speed of kernels.
  *
- * One file format serves for datasheet presets and for output of `spillway measure`. Every value carries its source,
- * date and kind. A measured table of a kernel overrides the datasheet's peak times efficiency. The bandwidth of a
- * duplex link counts per direction, of a simplex link for both directions together.
+ * Presets and `spillway measure` share the file format. Every value has source, date and kind. A kernel's measured
+ * table overrides peak times efficiency. A duplex link's bandwidth counts per direction, a simplex link's for both
+ * together.
  *
- * Each node has a host: memory, cores and storage that only its own devices use. Host values in a file count for all
- * nodes together, in equal shares; without "nodes" there is one node. Place 0 is the memory of host 0, place 1 + d
- * the memory of device d; the memories of other hosts follow after the devices. A copy between host and device d
- * crosses the links of devices[d].path; H2D and D2H use opposite directions.
+ * Each node has a host: memory, cores and storage for its own devices. Host values count for all nodes together, in
+ * equal shares. Place 0 is the memory of host 0, place 1 + d that of device d; memories of other hosts follow. A copy
+ * between host and device d crosses devices[d].path; H2D and D2H use opposite directions.
  *
- * A device belongs to networks, listed innermost first: for example NVLink in its node, then the network between
- * nodes. Devices in the same group of a network copy directly to each other (P2P), over the innermost shared network.
- * Networks nest: two devices that share a group share all groups further out. A network's path leads from the meeting
- * point of the group to the device. A copy from a to b goes up a's path and down b's path, and skips the links that
- * both paths begin with:
+ * A device belongs to networks, innermost first: NVLink in its node, then the network between nodes. Devices in the
+ * same group of a network copy directly (P2P), over the innermost shared network. Networks nest: two devices that
+ * share a group share all groups further out. A network's path leads from the group's meeting point to the device. A
+ * copy from a to b goes up a's path and down b's, without the links that both begin with:
  *
  *     NVLink to a switch        [nvlink-3]               one link per device
  *     PCIe                      [switch-1, pcie-3]       the rest of `path` after the host bridge
@@ -22,10 +20,9 @@
  *                               its NICs divided by the oversubscription; a NIC of one or several devices
  *     memory of one machine     []                       costs only the copy itself
  *
- * Devices of one host without a shared network exchange data through host memory, as NCCL's shared memory transport
- * and cudaMemcpyPeer without peer access do. Such a staged copy goes up all of a's `path` and down all of b's, piece
- * by piece. Both halves run at the same time and share the host's links with offloading. A link on both paths is
- * crossed twice, a simplex link at twice the rate.
+ * Devices of one host without a shared network exchange data through host memory, as NCCL does. Such a staged copy
+ * goes up all of a's `path` and down b's, both halves at the same time. A link on both paths is crossed twice, a
+ * simplex link at twice the rate.
  *
  * File format (F: a sourced value, see below; optional keys in parentheses):
  *
@@ -50,7 +47,7 @@
  *      "devices": [{"type": "...", "path": ["link", ...], ("memory_bytes": n,
  *                   "networks": [{"group": 1, "path": ["link", ...]}])}]}
  *
- * A sourced value without a unit is refused, as is any unknown key.
+ * A value without a unit is refused, as is any unknown key.
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_H
 #define SPILLWAY_MODELS_HARDWARE_HARDWARE_H
@@ -66,8 +63,8 @@
 
 struct json_out;
 
-/* Limits: 3072 nodes of eight devices, the size of the largest published cluster (24 576 H100 of Llama 3, arXiv
- * 2407.21783), with links for each device and some shared links; a network inside each node, and one of all nodes. */
+/* The largest published cluster (24 576 H100 of Llama 3, arXiv 2407.21783): 3072 nodes of eight devices with links; a
+ * network inside each node, and one of all nodes. */
 enum { DEVICES_MAX = 24576, LINKS_MAX = 8 * DEVICES_MAX, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
 enum { NETWORKS_MAX = 4, NETWORK_GROUPS_MAX = 2 * DEVICES_MAX };
 enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 20 };
@@ -77,32 +74,31 @@ enum source_kind {
     SOURCE_MEASURED,
     SOURCE_DERIVED,
     SOURCE_ASSUMED,
-    SOURCE_FITTED, /* chosen such that predictions match measurements (spillway calibrate) */
+    SOURCE_FITTED, /* predictions match measurements (spillway calibrate) */
     SOURCE_KIND_COUNT
 };
 extern const char *const source_kind_names[SOURCE_KIND_COUNT];
 
 /* A number with its origin. In files: {"value": 616, "unit": "GB/s", "kind": "datasheet", "source": "...", "as_of":
- * "2026-11"}; measured values also have "spread" (relative, half the interquartile range of the measurements). The
- * unit of a plain ratio is "ratio". */
+ * "2026-11"}; measured values also have "spread" (relative, half the interquartile range). A plain ratio's unit is
+ * "ratio". */
 struct sourced_value {
-    double value;       /* SI base: bytes, bytes/s, seconds, FLOP/s, or a plain ratio */
+    double value;       /* SI: bytes, bytes/s, seconds, FLOP/s, or a ratio */
     double spread;      /* relative; 0 when unknown */
     uint32_t kind;      /* enum source_kind */
-    const char *source; /* may be NULL only in a zero value */
+    const char *source; /* NULL only in a zero value */
     const char *as_of;
 };
 
-/* Half the interquartile range of a standard normal distribution: converts a value's spread into standard
- * deviations. */
+/* Converts a spread into standard deviations: half the interquartile range of a normal distribution. */
 #define SOURCED_SPREAD_DEVIATIONS 0.67448975019608171
 
-/* Used for machines that state no efficiency of their own. */
+/* Machines without efficiencies of their own use these. */
 extern const struct sourced_value hardware_default_matmul_efficiency, hardware_default_memory_efficiency;
 
 enum { RATE_POINTS_MAX = 512 };
 
-/* One measured point of a kernel class: seconds of one execution at these sizes. */
+/* Seconds of one execution of a kernel at these sizes. */
 struct rate_point {
     uint64_t m, n, k;
     double seconds;
@@ -115,8 +111,8 @@ struct kernel_rate {
 };
 
 /*
- * Measured slowdown of work that runs at the same time. Devices of the same domain share cores and memory (all host
- * devices of a machine form one domain; each GPU has its own).
+ * Measured slowdown of simultaneous work. A domain's devices share cores and memory (all host devices of a machine;
+ * each GPU has its own).
  *   compute speed = 1 / (1 + compute_by_compute * (other computing devices of the domain)
  *                          + compute_by_copy * sum over copies of rate / copy_reference_rate
  *                          + compute_by_collective * collectives under way that the device takes part in)
@@ -126,22 +122,18 @@ struct kernel_rate {
  */
 struct hardware_interference {
     struct sourced_value compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy;
-    struct sourced_value copy_reference_rate; /* bytes/s of a copy with nothing else running */
+    struct sourced_value copy_reference_rate; /* with nothing else running */
 };
 
-/*
- * The speed of a device's kernels with a given number of threads (host devices). GPU types have one profile with
- * threads = 0.
- */
+/* The speed of a device's kernels by its threads; GPU types have one profile with threads = 0. */
 struct compute_profile {
     uint32_t threads;
     struct kernel_rate kernels[KERNEL_COUNT];
-    struct hardware_interference interference; /* with other devices of the same number of threads */
+    struct hardware_interference interference; /* with devices of the same number of threads */
 };
 
 /*
- * The software that drives the devices of a machine. Its overheads apply to every kind of job alike: spilled,
- * resident or parallel.
+ * The software of a machine. Its overheads apply to every kind of job.
  *
  *   spillway     this project's executor: attention and each elementwise operation on activations are one kernel,
  *                kernels follow each other without gaps, and a job's states come from host memory and return to it
@@ -152,23 +144,22 @@ enum hardware_stack { STACK_SPILLWAY, STACK_FRAMEWORKS, STACK_COUNT };
 extern const char *const hardware_stack_names[STACK_COUNT + 1]; /* ends with NULL */
 
 /*
- * Losses of a type's kernels against peak and bandwidth: models/cost/kernel_model.h. If `multiprocessors` is 0 there
- * is no model, and kernels take launch latency plus the roofline.
+ * How kernels fall short of peak and bandwidth: models/cost/kernel_model.h. Without `multiprocessors` there is no
+ * model, and kernels take launch latency plus the roofline.
  */
 struct kernel_model {
-    struct sourced_value multiprocessors; /* number of multiprocessors; each takes one tile of a product */
-    struct sourced_value matmul_depth;  /* inner dimension k at which a product reaches half its rate */
-    struct sourced_value matmul_sustained; /* highest fraction of the peak that products of any size reach; 0: no
-                                              limit */
-    struct sourced_value misaligned_rate; /* fraction of its rate that a product reaches if its rows are not a
-                                             multiple of 16 bytes; 0: all of it */
+    struct sourced_value multiprocessors; /* each takes one tile of a product */
+    struct sourced_value matmul_depth;  /* inner dimension k of half the rate */
+    struct sourced_value matmul_sustained; /* highest fraction of the peak of any product; 0: no limit */
+    struct sourced_value misaligned_rate; /* fraction of the rate if rows are not a multiple of 16 bytes; 0: all of
+                                             it */
     /* Values of frameworks: */
-    struct sourced_value score_bytes_forward; /* bytes that attention moves per score, without its matrix products; */
+    struct sourced_value score_bytes_forward; /* that attention moves per score, without its products; */
     struct sourced_value score_bytes_backward; /* 0: attention is one kernel that keeps scores on chip */
-    struct sourced_value loss_passes;   /* passes of the loss over the logits, each read and write; 0: one */
-    struct sourced_value elementwise_passes; /* passes of elementwise work over activations; 0: one */
-    struct sourced_value kernel_gap;    /* gap between kernels on the device, seconds */
-    struct sourced_value dispatch_latency; /* host time to launch one kernel, seconds */
+    struct sourced_value loss_passes;   /* of the loss over the logits, each read and write; 0: one */
+    struct sourced_value elementwise_passes; /* of elementwise work over activations; 0: one */
+    struct sourced_value kernel_gap;    /* between kernels on the device, seconds */
+    struct sourced_value dispatch_latency; /* of the host, per kernel, seconds */
 };
 
 struct copy_point {
@@ -180,55 +171,54 @@ struct copy_point {
 struct device_type {
     const char *name;
     struct sourced_value memory_bytes; /* nominal */
-    struct sourced_value usable_bytes; /* free memory that the driver reports on an idle device */
+    struct sourced_value usable_bytes; /* reported by the driver on an idle device */
     struct sourced_value peak_fp32, peak_tf32, peak_bf16; /* dense FLOP/s, fp32 accumulation; 0: none */
     struct sourced_value memory_bandwidth; /* bytes/s */
-    struct sourced_value matmul_efficiency; /* fraction of the peak, used if nothing was measured */
-    struct sourced_value fp32_efficiency; /* fraction of peak_fp32 for fp32 products without matrix cores. It
-                                             includes effects of shapes: waves and depth of the kernel_model are not
-                                             subtracted. 0: matmul_efficiency */
-    struct sourced_value memory_efficiency; /* fraction of memory_bandwidth, likewise */
+    struct sourced_value matmul_efficiency; /* of the peak, without measurements */
+    struct sourced_value fp32_efficiency; /* of peak_fp32 for products without matrix cores, with effects of shapes;
+                                             0: matmul_efficiency */
+    struct sourced_value memory_efficiency; /* of memory_bandwidth, likewise */
     struct sourced_value launch_latency; /* seconds per kernel */
-    struct sourced_value board_power;  /* power limit of a board, watts; 0: unknown */
-    struct sourced_value collective_latency; /* seconds before the first step of a collective */
-    struct sourced_value speed;        /* speed relative to its own measurements: 1, with its spread between one
-                                          moment and another, for all kernels and copies alike; 0: unknown */
+    struct sourced_value board_power;  /* power limit, watts; 0: unknown */
+    struct sourced_value collective_latency; /* before the first step of a collective */
+    struct sourced_value speed;        /* relative to its measurements: 1, with its spread between moments; 0:
+                                          unknown */
     struct kernel_model kernel_model;
     const struct compute_profile *profiles;
     uint32_t profile_count;
-    /* measured copies, pinned, one direction at a time: seconds for `bytes`, with latency */
-    const struct copy_point *h2d, *d2h, *p2p; /* p2p: from another device of the type */
+    /* measured copies, pinned, one direction at a time, with latency */
+    const struct copy_point *h2d, *d2h, *p2p; /* p2p: within the type */
     uint32_t h2d_count, d2h_count, p2p_count;
-    const struct copy_point *ring; /* step of a ring inside a node by message size, while all members send */
+    const struct copy_point *ring; /* ring step inside a node by message size, while all members send */
     uint32_t ring_count;
 };
 
 struct hardware_link {
     const char *name;
-    struct sourced_value bandwidth; /* bytes/s, per direction if duplex */
+    struct sourced_value bandwidth; /* per direction if duplex */
     struct sourced_value latency; /* seconds */
     bool duplex;
-    bool paced;              /* the executor slows copies down to this bandwidth */
+    bool paced;              /* the executor slows copies down to it */
 };
 
 /* A network that a device belongs to. */
 struct hardware_network {
     uint32_t group; /* at least 1 */
-    uint32_t path[PATH_LINKS_MAX]; /* links from the group's meeting point to the device, in order; may be empty */
+    uint32_t path[PATH_LINKS_MAX]; /* from the group's meeting point to the device; may be empty */
     uint32_t path_count;
 };
 
 struct hardware_device {
     uint32_t type;    /* index into types */
     uint32_t host;    /* below hardware_host_count() */
-    uint64_t memory_bytes; /* memory that a plan may use: usable_bytes, or --device-memory */
-    uint32_t path[PATH_LINKS_MAX]; /* links from host memory to the device, in order */
+    uint64_t memory_bytes; /* usable_bytes, or --device-memory */
+    uint32_t path[PATH_LINKS_MAX]; /* from host memory to the device */
     uint32_t path_count;
     struct hardware_network networks[NETWORKS_MAX]; /* innermost first */
-    uint32_t network_count; /* 0: host memory is the only way to other devices of the host */
+    uint32_t network_count; /* 0: only host memory reaches other devices */
 };
 
-/* Adds a network without links to the device and returns it. Borrowed from the device. */
+/* Adds a network without links to the device and returns it, borrowed. */
 static inline struct hardware_network *hardware_join(struct hardware_device *device, uint32_t group)
 {
     assert(device->network_count < NETWORKS_MAX && group > 0);
@@ -238,20 +228,20 @@ static inline struct hardware_network *hardware_join(struct hardware_device *dev
     return network;
 }
 
-/* Storage for states that do not fit into host memory; the values count for all hosts together. */
+/* Storage for states; values count for all hosts together. */
 struct hardware_storage {
     struct sourced_value capacity_bytes; /* 0: no storage */
-    struct sourced_value read_rate, write_rate; /* bytes/s, one direction at a time */
-    struct sourced_value both_rate; /* sum of both directions at the same time, bytes/s; 0: unknown, the larger of
-                                       read_rate and write_rate is used */
+    struct sourced_value read_rate, write_rate; /* one direction at a time */
+    struct sourced_value both_rate; /* both directions at once, bytes/s; 0: unknown, the larger of read_rate and
+                                       write_rate */
     struct sourced_value latency;  /* seconds before the first byte */
 };
 
-/* Load of the machine during its measurement. The values have no source if nothing was measured. */
+/* Load during the measurement; values without source were not measured. */
 struct hardware_load {
-    struct sourced_value others; /* share of processor time used by other programs */
-    struct sourced_value stolen; /* share of processor time given to other machines by the hypervisor */
-    struct sourced_value disturbed; /* share of the samples that were disturbed */
+    struct sourced_value others; /* processor time of other programs */
+    struct sourced_value stolen; /* processor time of other machines, by the hypervisor */
+    struct sourced_value disturbed; /* share of disturbed samples */
 };
 
 struct hardware {
@@ -260,64 +250,62 @@ struct hardware {
     const char *backend;       /* "host" or "cuda" */
     uint32_t stack;            /* enum hardware_stack */
     const char *note;          /* assumptions; may be NULL */
-    struct sourced_value host_bytes; /* DRAM that plans may use, all hosts together */
-    struct sourced_value host_bandwidth; /* memory bandwidth of all cores of all hosts, bytes/s; 0: unknown, see
-                                            hardware_cpu() */
-    struct sourced_value file_read, file_write; /* bytes/s of files, all hosts together; 0: unknown
-                                                   (models/job/host_files.h) */
+    struct sourced_value host_bytes; /* DRAM for plans, all hosts together */
+    struct sourced_value host_bandwidth; /* of all cores of all hosts; 0: unknown, see hardware_cpu() */
+    struct sourced_value file_read, file_write; /* all hosts together; 0: unknown (models/job/host_files.h) */
     uint32_t host_cores;       /* all hosts together */
-    uint32_t host_nodes, node_devices; /* number of hosts and of devices per host, in order; 0, 0: one host */
+    uint32_t host_nodes, node_devices; /* hosts, and devices per host, in order; 0, 0: one host */
     uint32_t threads;          /* per host device; 0 for GPUs */
     struct hardware_storage storage;
     struct device_type *types;
     uint32_t type_count;
     struct hardware_device *devices;
     uint32_t device_count;
-    bool p2p;                  /* some pair of devices shares a network; set by hardware_note_p2p() */
+    bool p2p;                  /* some devices share a network; set by hardware_note_p2p() */
     struct hardware_link *links;
     uint32_t link_count;
-    const char *measured_on;   /* cpu or gpu model, library versions; NULL for a datasheet */
+    const char *measured_on;   /* cpu or gpu model, library versions; NULL: a datasheet */
     struct hardware_load load;
 };
 
-/* Returns the number of hosts, one per node. */
+/* Counts hosts, one per node. */
 static inline uint32_t hardware_host_count(const struct hardware *hardware)
 {
     return hardware->host_nodes > 1 ? hardware->host_nodes : 1;
 }
 
-/* Returns one host's share of a value of all hosts. */
+/* Returns one host's share of all. */
 static inline double hardware_of_host(const struct hardware *hardware, double of_all)
 {
     return of_all / hardware_host_count(hardware);
 }
 
-/* Returns the DRAM of one host that plans may use. */
+/* Returns one host's DRAM for plans. */
 static inline uint64_t hardware_host_bytes(const struct hardware *hardware)
 {
     return (uint64_t)hardware_of_host(hardware, hardware->host_bytes.value);
 }
 
 /*
- * Returns the "device" number by which models/cost/cost.h knows the processor of a host; all hosts are alike. The
- * processor can do the work of optimizers and embeddings on host memory. On a machine of host devices it uses their
- * profile for all cores (and shares the cores with them). On other machines host memory bounds its rate.
+ * Returns the "device" number of a host's processor in models/cost/cost.h, which can do optimizers and embeddings on
+ * host memory. Host devices share their cores with it and have its profile for all cores; elsewhere host memory bounds
+ * its rate.
  */
 static inline uint32_t hardware_cpu(const struct hardware *hardware)
 {
     return hardware->device_count;
 }
-/* Returns true when the processor's speed is known. */
+/* True when its speed is known. */
 bool hardware_has_cpu(const struct hardware *hardware);
 
 /*
- * Writes the load during the measurement as a clause ("other programs used 31 % of its processors while it was
- * measured"). Returns false and writes nothing when the machine was idle enough, or when no measurement is known.
+ * Writes the load as a clause ("other programs used 31 % of its processors while it was measured"). Returns false when
+ * the machine was idle enough or not measured.
  */
 enum { HARDWARE_LOAD_TEXT_BYTES = 160 };
 bool hardware_load_text(const struct hardware *hardware, char text[HARDWARE_LOAD_TEXT_BYTES]);
 
-/* Returns the share of processor time that others took during the measurement; 0 if nothing was measured. */
+/* Returns the processor time that others took, as a share; 0 if not measured. */
 static inline double hardware_load_taken(const struct hardware *hardware)
 {
     return hardware->load.others.value + hardware->load.stolen.value;
@@ -335,15 +323,14 @@ static inline uint64_t hardware_storage_bytes(const struct hardware *hardware)
 {
     return (uint64_t)hardware_of_host(hardware, hardware->storage.capacity_bytes.value);
 }
-/* Returns true when some devices copy directly to each other. */
 static inline bool hardware_has_p2p(const struct hardware *hardware)
 {
     return hardware->p2p;
 }
-/* Must be called after devices were added or changed. */
+/* Call it after devices changed. */
 void hardware_note_p2p(struct hardware *hardware);
 
-/* Returns the innermost network that both devices share, with the path of device `of`; NULL when there is none. */
+/* Returns the innermost shared network, with the path of device `of`, or NULL. */
 static inline const struct hardware_network *hardware_network_of(const struct hardware *hardware,
                                                                  uint32_t of, uint32_t with)
 {
@@ -354,50 +341,47 @@ static inline const struct hardware_network *hardware_network_of(const struct ha
     return NULL;
 }
 
-/* Returns true when `to` can fetch directly from `from`. */
+/* True when `to` can fetch directly from `from`. */
 static inline bool hardware_p2p_pair(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
     return from != to && hardware_network_of(hardware, from, to);
 }
 
-/* Returns true when data can go from `from` to `to`: directly, or staged through the memory of their common host. */
+/* True when data can go directly, or through the memory of a common host. */
 static inline bool hardware_reaches(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
     return from != to && (hardware->devices[from].host == hardware->devices[to].host ||
                           hardware_network_of(hardware, from, to));
 }
 
-/* The links of a copy between devices, in order: first `up_count` links in the direction away from a device (as a D2H
- * copy crosses them), then `down_count` links towards a device. */
+/* The links of a copy between devices: first `up_count` away from a device (like D2H), then `down_count` towards one. */
 struct p2p_route {
     uint32_t links[2 * PATH_LINKS_MAX];
     uint32_t up_count, down_count;
-    bool innermost; /* over the innermost network of both devices */
+    bool innermost; /* of both devices */
     bool staged;    /* through host memory */
 };
 
-/* Returns the direct route if there is one, else the staged route. hardware_reaches() must be true. */
+/* Returns the direct route, else the staged one. hardware_reaches() must be true. */
 struct p2p_route hardware_p2p_route(const struct hardware *hardware, uint32_t from, uint32_t to);
 
-/* Returns the number of the link direction that a hop crosses: 2 * link, plus 1 for the direction away from devices
- * on a duplex link. */
+/* Returns the hop's link direction: 2 * link, plus 1 for away from devices on a duplex link. */
 static inline uint32_t hardware_route_link_dir(const struct hardware *hardware, const struct p2p_route *route,
                                                uint32_t hop)
 {
     return 2 * route->links[hop] + (hardware->links[route->links[hop]].duplex && hop < route->up_count);
 }
 
-/* Counts the hops of the route that cross the same link direction as `hop`: 2 when a staged copy uses a simplex link
- * twice. */
+/* Counts hops on the same link direction: 2 when a staged copy uses a simplex link twice. */
 uint32_t hardware_route_crossings(const struct hardware *hardware, const struct p2p_route *route, uint32_t hop);
 
-/* Rate of a staged copy, as a fraction of the rate of its slower half. */
+/* Relative to its slower half. */
 extern const struct sourced_value hardware_staged_efficiency;
 
-/* Returns the bytes/s that reading and writing share when they run at the same time, for each host. */
+/* Returns the bytes/s of each host that simultaneous reading and writing share. */
 double hardware_storage_rate(const struct hardware *hardware);
 
-/* Read a machine. *out is zeroed by the caller, and released with hardware_release() also after an error. */
+/* The caller zeroes *out, and releases it with hardware_release() also after an error. */
 MUST_CHECK enum status hardware_read(const char *path, struct hardware *out, struct error *err);
 MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t *value,
                                       struct hardware *out, struct error *err);
@@ -410,65 +394,63 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
  * - several nodes ("384x dgx-a100-80gb"), also with an oversubscription ("64x dgx-a100-80gb 2:1": leaf switches whose
  *   uplinks have half of the NICs' bandwidth);
  * - several kinds of devices or nodes ("2x a100-sxm4-80gb + 2x v100-sxm2-32gb", "dgx-h100 + 2x dgx-a100-80gb");
- * - the path of a file (has a slash or ends in .json). Nodes of AWS may have the prefix "aws:". A name that fits
- *   several presets ("a100") is an error that lists them. A name that fits a single preset ("rtx3090", "RTX 4090") is
- *   accepted; hardware_name_completed() reports it.
+ * - the path of a file (has a slash or ends in .json). Nodes of AWS may have the prefix "aws:". A name that fits several
+ *   presets ("a100") is an error; one that fits a single preset ("rtx3090") is accepted: hardware_name_completed().
  *
- * Several devices are placed in pairs at PCIe switches, and the switches at one host bridge. The bridge carries both
- * directions of all devices together at 0.71 of their sum, as measured for both directions at once. Host memory (128
- * GiB per device) and cores (16 per device) are assumed. With several kinds, each kind has its own bridge and no
- * direct links to others; nodes of several kinds are joined by their NICs.
+ * Several devices are placed in pairs at PCIe switches, and these at one host bridge, which carries both directions of
+ * all devices together at 0.71 of their sum, as measured. Host memory (128 GiB per device) and cores (16 per device)
+ * are assumed. Each kind of device has its own bridge; nodes of several kinds are joined by their NICs.
  */
 MUST_CHECK enum status hardware_find(const char *name_or_path, struct hardware *out,
                                      struct error *err);
 
-/* Returns true when hardware_find() completes a name to a preset, and writes for the first such name "machine
- * 'rtx3090' is taken for 'rtx-3090-24gb'". */
+/* Returns true when hardware_find() completes a name; writes for the first "machine 'rtx3090' is taken for
+ * 'rtx-3090-24gb'". */
 enum { HARDWARE_SAID_BYTES = 320 };
 bool hardware_name_completed(const char *text, char said[HARDWARE_SAID_BYTES]);
 
 const char *hardware_preset_name(uint32_t index); /* NULL past the end */
 const char *hardware_preset_summary(uint32_t index);
 
-/* Changes of a machine by the command line. Zero fields change nothing. */
+/* Changes by the command line; zero fields change nothing. */
 struct hardware_options {
-    uint32_t device_count;        /* fewer devices on any machine; more on a host machine, all like the first */
-    uint64_t device_memory_bytes; /* an error if larger than usable memory */
-    /* On a host machine each device gets a link of its own, paced to this rate, and represents a device that reaches
-     * others only through the host. On other machines the last link of each path gets this rate and the links above
-     * it are scaled alike; links that only P2P copies cross do not change. */
+    uint32_t device_count;        /* fewer on any machine; more on a host machine, like the first */
+    uint64_t device_memory_bytes; /* at most usable memory */
+    /* On a host machine each device gets a link of its own, paced to this rate, and reaches others only through the
+     * host. Elsewhere the last link of each path gets this rate and links above are scaled alike, except for P2P
+     * only. */
     double link_bytes_per_s;
-    /* All devices copy directly to each other over links of their own with this rate; paced on a host machine. */
+    /* All devices copy directly over links of their own; paced on a host machine. */
     double p2p_bytes_per_s;
     bool no_p2p;                  /* removes direct links */
-    /* Rate of each NIC on a machine of several nodes; links between nodes that NICs share are scaled alike. */
+    /* With several nodes; shared links between nodes are scaled alike. */
     double nic_bytes_per_s;
     uint64_t host_memory_bytes;
-    uint64_t storage_bytes;       /* with storage_bytes_per_s, adds storage to a machine without it */
+    uint64_t storage_bytes;       /* with storage_bytes_per_s, adds storage */
     double storage_bytes_per_s;   /* both ways */
     uint32_t threads;             /* per host device; default cores / devices */
-    double matmul_efficiency;     /* for all device types, at most 1 */
-    bool no_tf32;                 /* fp32 products do not use matrix cores; the efficiency stays the same fraction
-                                     of the fp32 peak */
+    double matmul_efficiency;     /* of all device types, at most 1 */
+    bool no_tf32;                 /* no matrix cores for fp32 products; the efficiency stays the same fraction of
+                                     the fp32 peak */
     uint32_t stack;               /* 1 + enum hardware_stack; 0: unchanged */
 };
 MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
                                        const struct hardware_options *options, struct error *err);
 
-/* Checks physical plausibility: positive bandwidths, usable <= nominal, measured <= peak. Errors: STATUS_CHECK. */
+/* Checks plausibility: positive bandwidths, usable <= nominal, measured <= peak. Errors: STATUS_CHECK. */
 MUST_CHECK enum status hardware_check(const struct hardware *hardware, struct error *err);
 
-/* Returns the profile of device `device`: the profile for hardware->threads or the nearest number of threads, for
- * hardware_cpu() the profile of all cores. NULL when its type has none. Borrowed. */
+/* Returns the profile for hardware->threads or the nearest number, for hardware_cpu() that of all cores; NULL when
+ * the type has none. Borrowed. */
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device);
 
-/* Returns the largest number of devices first to first + count - 1 that one host has. */
+/* Returns the most of devices first to first + count - 1 on one host. */
 uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, uint32_t count);
 
-/* Returns the number of hosts with devices. In a part of a machine it may be below hardware_host_count(). */
+/* Counts hosts with devices: in a part of a machine possibly below hardware_host_count(). */
 uint32_t hardware_hosts_in_use(const struct hardware *hardware);
 
-/* Returns the smallest memory, in bytes, among devices first to first + count - 1; count is not 0. */
+/* Takes the smallest of devices first to first + count - 1; count is not 0. */
 uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count);
 
 void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key);

@@ -1,15 +1,13 @@
 /*
- * Links are numbered kind by kind: bridges, switches, PCIe, then NVLink, NICs, leaves. A device's networks are its
- * node's (group 1 + node), then the network of all nodes.
+ * Links are numbered by kind: bridges, switches, PCIe, NVLink, NICs, leaves. A device's networks are its node's (group
+ * 1 + node), then that of all nodes.
  *
- * The reason for the bridge: both directions at once do not reach twice the rate of one. nvbandwidth's own example
- * has 26.0 GB/s one way and 18 to 19 GB/s each way together on PCIe 4, 1.42 times one way; a report of an A100 has 25
- * GB/s one way and 24 + 11 together. A simplex link of 1.42 times the device link models this for every generation,
- * until it is measured. Two GPUs per switch, if a node's layout is unknown, and the switches' full width to the host
- * are assumptions too: machines differ, and a measured file overrides them all.
+ * The reason for the bridge: both directions at once do not reach twice the rate of one. nvbandwidth's example on PCIe
+ * 4 has 26.0 GB/s one way and 18 to 19 GB/s each way together, 1.42 times one way; a report of an A100 has 25 GB/s and
+ * 24 + 11. A simplex link of 1.42 times the device link models this. Two GPUs per switch and the switches' full width
+ * are assumptions too.
  *
- * A message passes its device's PCIe link before the NIC, and shares that link with copies to the host. The PCIe link
- * has its own latency; the NIC's latency is added.
+ * A message shares its device's PCIe link with copies to the host; latencies of link and NIC add up.
  *
  *     leaf-1, of nodes 20 to 39 and the NICs at place 1, 2:1: 20 NICs of 25 GB/s, 250 GB/s up
  */
@@ -33,10 +31,10 @@ static const struct sourced_value pcie_rates[] = {
            .source = "pinned copies of H100 machines, 50 to 55 GB/s on PCIe 5 x16"},
 };
 
-/* Rate of both directions at once, relative to one direction, see above. */
+/* Both directions at once, relative to one; see above. */
 static const double both_over_one = 1.42;
 
-/* The part of the total memory that a process cannot use: its context, and other users of the card. */
+/* Memory of a process's context and other users of the card. */
 static const double context_bytes = 512 * HW_MIB;
 
 static struct sourced_value sourced_derived(double value, const char *source)
@@ -93,7 +91,7 @@ static enum status build_type(const struct hardware_gpu *gpu, const struct hardw
     type->memory_efficiency = hardware_default_memory_efficiency;
     type->launch_latency = sourced_assumed(5e-6, 0.5, "a kernel launch takes 3 to 8 us");
     if (gpu->fit) apply_fit(type, gpu->fit);
-    if (node->fit) apply_fit(type, node->fit); /* the machine's fit takes precedence over its GPU's */
+    if (node->fit) apply_fit(type, node->fit); /* precedes its GPU's */
     return STATUS_OK;
 }
 
@@ -105,17 +103,17 @@ static uint32_t switch_devices(const struct hardware_node *node)
 struct build {
     const struct hardware_node *node;
     uint32_t nodes;
-    uint32_t each;     /* devices of a node */
+    uint32_t each;     /* of a node */
     uint32_t switches; /* likewise */
     struct sourced_value pcie, nvlink, nvlink_latency;
     double oversubscription;
-    bool networked;    /* there is a network between nodes */
+    bool networked;    /* between nodes */
     bool peers;        /* struct hardware_gpu */
     uint32_t first_switch, first_pcie, first_nvlink, first_nic, first_leaf;
     struct hardware *out;
 };
 
-/* Adds a link. Its number among its kind is its index minus `first`. */
+/* Its number among its kind is its index minus `first`. */
 static enum status add_link(struct build *b, const char *what, uint32_t first, struct sourced_value bandwidth,
                             struct sourced_value latency, struct error *err)
 {
@@ -235,7 +233,7 @@ static struct sourced_value several(struct sourced_value of_one, uint32_t nodes)
     return of_one;
 }
 
-/* Returns the bandwidth of host memory. With many cores, the channels of two sockets (eight each) limit it. */
+/* The channels of two sockets (eight each) limit many cores. */
 static struct sourced_value host_bandwidth(const struct hardware_node *node, uint32_t nodes)
 {
     double each = 5 * HW_GB * node->host_cores, most = 200 * HW_GB;

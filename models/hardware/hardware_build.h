@@ -1,5 +1,5 @@
 /*
- * Builds machines from GPUs of one kind in nodes of one kind. Used by models/hardware/hardware_presets.c.
+ * Builds machines from GPUs of one kind in nodes of one kind.
  *
  *     host bridge          simplex, one per node: H2D and D2H of all its devices together
  *      |        |
@@ -18,56 +18,54 @@
 
 #include "models/hardware/hardware.h"
 
-/* Values fitted to measured runs; they replace the defaults of hardware_build(). Zero values replace nothing. */
+/* Values fitted to runs, which replace defaults unless 0. */
 struct hardware_gpu_fit {
     struct sourced_value fp32_efficiency;
     struct sourced_value matmul_efficiency, memory_efficiency, launch_latency, collective_latency;
     struct kernel_model kernel_model;
-    struct sourced_value nvlink_latency; /* latency of each of the two links that a message crosses */
+    struct sourced_value nvlink_latency; /* of each of a message's two links */
 };
 
 struct hardware_gpu {
     const char *name;
-    const char *driver_name; /* as nvidia-smi prints it */
+    const char *driver_name; /* as in nvidia-smi */
     const char *summary;
-    struct sourced_value memory, total; /* nominal, and what nvidia-smi reports */
+    struct sourced_value memory, total; /* nominal, and nvidia-smi's */
     struct sourced_value bandwidth, fp32, tf32, bf16;
-    uint32_t pcie;               /* generation, 3 to 5 */
-    struct sourced_value nvlink;        /* per direction, to a switch that joins all devices of a machine; 0: none */
-    struct sourced_value power;         /* watts of a board */
-    const struct hardware_gpu_fit *fit; /* NULL: nothing was fitted */
-    bool peers;            /* without NVLink: devices copy directly over PCIe, which drivers allow only for
-                              data-centre cards */
+    uint32_t pcie;               /* generation */
+    struct sourced_value nvlink;        /* per direction, to a switch of all devices; 0: none */
+    struct sourced_value power;         /* of a board */
+    const struct hardware_gpu_fit *fit; /* may be NULL */
+    bool peers;            /* direct copies over PCIe; drivers allow them for data-centre cards */
 };
 
-/* The parts of a node outside its GPUs. */
+/* A node outside its GPUs. */
 struct hardware_node {
-    const char *name, *summary, *note; /* NULL for a machine that is only several of a GPU */
+    const char *name, *summary, *note; /* NULL if it is only several of a GPU */
     const char *gpu;
     uint32_t device_count;
     struct sourced_value host_bytes;
     uint32_t host_cores;
-    struct sourced_value host_bandwidth;        /* 0: assumed from its cores */
-    struct sourced_value storage, storage_rate; /* all NVMe drives together, one direction; 0: none */
-    uint32_t pcie;        /* generation of the host; 0: the GPU's */
-    uint32_t switch_devices;                    /* devices per PCIe switch; 0: two */
-    const struct hardware_gpu_fit *fit;         /* fit of its GPUs under the software that ran there; NULL: the GPU's
-                                                   fit */
+    struct sourced_value host_bandwidth;        /* 0: assumed from cores */
+    struct sourced_value storage, storage_rate; /* all NVMe drives, one direction; 0: none */
+    uint32_t pcie;        /* of the host; 0: the GPU's */
+    uint32_t switch_devices;                    /* per PCIe switch; 0: two */
+    const struct hardware_gpu_fit *fit;         /* of its GPUs with its software; NULL: the GPU's */
     struct sourced_value nvlink;                /* 0: the GPU's */
     uint32_t nic_count;   /* divides device_count; 0: nodes cannot be joined */
-    struct sourced_value nic, nic_latency;      /* per NIC; a message crosses two NICs */
-    uint32_t leaf_nodes;  /* nodes per leaf switch, with NICs of the same place */
+    struct sourced_value nic, nic_latency;      /* per NIC; a message crosses two */
+    uint32_t leaf_nodes;  /* per leaf switch, with NICs of the same place */
 };
 
 /*
- * Builds a machine of `count` nodes. `oversubscription`, at least 1, is the bandwidth of a leaf switch's NICs divided
- * by the bandwidth of its uplinks. `joins`: further nodes are joined later (models/hardware/hardware_mix.h), so even a
- * single node gets its NICs. The caller zeroes *out, and releases it also after an error.
+ * `oversubscription`, at least 1: bandwidth of a leaf switch's NICs divided by its uplinks'. `joins`: further nodes
+ * are joined later (models/hardware/hardware_mix.h), so even a single node gets NICs. The caller zeroes *out, and
+ * releases it also after an error.
+ * Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status hardware_build(const struct hardware_gpu *gpu, const struct hardware_node *node, uint32_t count,
                                       double oversubscription, bool joins, struct hardware *out, struct error *err);
 
-/* Make the values of presets. */
 struct sourced_value sourced_assumed(double value, double spread, const char *source);
 struct sourced_value sourced_measured(double value, double spread, const char *source);
 

@@ -1,19 +1,16 @@
 /*
- * The catalogue: a row per GPU with its datasheet, a row per node with the parts around its GPUs. Each value names
- * its source. Values have dates; they are not the present ones.
+ * A row per GPU with its datasheet, a row per node with the parts around its GPUs, each value with source and date.
  *
- * Rates are dense and accumulate in fp32; tables that list sparse rates, or half-precision sums of GeForce cards, are
- * twice too high. Memory is nvidia-smi's total, less the driver context of a process. If sources disagree or none was
- * found, the kind is "assumed".
+ * Rates are dense and accumulate in fp32; tables of sparse rates, or of half-precision sums of GeForce cards, are
+ * twice too high. Memory is nvidia-smi's total, less a process's driver context. Values without agreeing sources are
+ * "assumed".
  *
- * The tables are in C and not in files. Names then work wherever the program runs, and the compiler checks that no
- * field is missing. Users describe their own machines in files (models/hardware/hardware.h).
+ * The tables are in C: names work wherever the program runs, and the compiler checks fields.
  *
- * Bridges between pairs of cards are left out. Without NVLink, data-centre cards copy directly over PCIe, as NCCL
- * does on most hosts (NCCL_P2P_LEVEL). The driver forbids this for GeForce cards since Turing (NVIDIA/nccl-tests
- * issues 117 and 287), so they copy through host memory; the GTX 1080 Ti is treated alike. --p2p-rate describes a
- * bridge, --no-p2p a host where peer access fails. NVLink between the V100s of a node is a cube of single links, not
- * a switch. Collectives are rings over all devices, which perform the same on both.
+ * Bridges between pairs of cards are left out (--p2p-rate describes one). Without NVLink, data-centre cards copy
+ * directly over PCIe (NCCL_P2P_LEVEL; --no-p2p for hosts where that fails). The driver forbids it for GeForce cards
+ * since Turing (NVIDIA/nccl-tests issues 117 and 287); the GTX 1080 Ti is treated alike. NVLink between the V100s of a
+ * node is a cube of single links; rings perform the same on it.
  */
 #include "models/hardware/hardware_catalogue.h"
 
@@ -35,15 +32,13 @@
 #define DISAGREE "sources disagree: 31.5 to 35 TFLOP/s fp32, 62.5 to 70 half precision"
 
 /*
- * The A100 under the software of 2021 (Megatron-LM, DeepSpeed), fitted to runs in plots/papers/data: the first,
- * third, fifth ... of every file except megatron_fig7.csv and megatron_table2.csv, with weights 12 and 9 for vTrain's
- * files (plots/papers/README.md has the command of `calibrate`; tests/cli/test_calibrate_a100.c checks the values).
- * Mean errors, of fitted and held-out runs: vTrain on one node 5.0 and 4.2 %, on several 6.6 and 8.9 %, Megatron's
- * table 1 3.3 and 3.6 %, Korthikanti's table 5 1.0 and 3.5 %. The first two give the spread here. The forms were
- * chosen with both halves in view; the efficiencies of products and of memory and NVLink's rate were set by hand.
- * Fits without any run of a given width are off by 10 and 11 % on runs of widths 3072 and 8192 on several nodes. The
- * wait of a collective before its first step is more than NVLink's latency: its members do not arrive at the same
- * time.
+ * The A100 under the software of 2021 (Megatron-LM, DeepSpeed), fitted to every other run of plots/papers/data except
+ * megatron_fig7.csv and megatron_table2.csv, with weights 12 and 9 for vTrain's files (plots/papers/README.md has the
+ * command; tests/cli/test_calibrate_a100.c checks the values). Mean errors, fitted and held out: vTrain on one node
+ * 5.0 and 4.2 %, on several 6.6 and 8.9 %, Megatron's table 1 3.3 and 3.6 %, Korthikanti's table 5 1.0 and 3.5 %. The
+ * first two give the spread. The forms were chosen with both halves in view; efficiencies and NVLink's rate were set
+ * by hand. Fits without any run of a given width are off by 10 and 11 % on runs of widths 3072 and 8192 on several
+ * nodes. A collective's wait exceeds NVLink's latency: its members do not arrive at the same time.
  */
 #define FITTED(v)                                                                                 \
     {.value = (v), .spread = 0.08, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,                 \
@@ -70,21 +65,17 @@ static const struct hardware_gpu_fit a100_fit = {
 };
 
 /*
- * The V100. Products in fp32: the 1 x 1 convolutions of ResNet-50, forward and backward, as PipeDream's profiler
- * measured them (docs/instances/pipedream). The profile does not name its device, but passes over memory at 0.74 to
- * 0.89 TB/s fit no other device of its time. The rate is 9.9 TFLOP/s overall, 8 to 12 depending on batch and shape.
+ * The V100. Products in fp32: the 1 x 1 convolutions of ResNet-50 by PipeDream's profiler (docs/instances/pipedream),
+ * which does not name its device, but 0.74 to 0.89 TB/s over memory fit no other of its time. The rate is 9.9 TFLOP/s
+ * overall, 8 to 12 by batch and shape.
  *
- * 16-bit transformers. Products and scores were set by hand to kernels that Aceso measured one by one, for a sequence
- * of 2048 through a block 5120 wide (microsoft/SuperScaler): its three large products reach 92 TFLOP/s overall,
- * forward and backward, longer products more; also softmax and dropout of scores. All other values, mainly gaps and
- * dispatches, are the A100's from before collectives were dispatched: the same software (except passes over losses,
- * which would apply to fp32 too). No iteration was fitted. The iterations in Megatron-LM's README of November 2020,
- * with tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and 1 % too long (plots/papers/megatron-v100.json).
- * plots/papers has the effect on pipelines: terapipe-table2, pipedream-2bw-fig6 and -fig8. Tried and dropped: the
- * A100's present values, without and with its wait before collectives, and only that wait. Mean errors were, for
- * megatron-v100, 5.4, 6.7 and 8.6 % instead of 6.6; for terapipe-table2 21.2, 21.9 and 21.8 instead of 21.0; for
- * compression-table6 25.0, 22.1 and 20.3 instead of 23.1; for -fig6 25.0, 26.1 and 24.8 instead of 23.6; for -fig8
- * 21.6, 21.6 and 20.5 instead of 20.5: no better overall.
+ * 16-bit transformers. Products and scores were set by hand to kernels that Aceso measured, a sequence of 2048 through
+ * a block 5120 wide (microsoft/SuperScaler): its three large products reach 92 TFLOP/s overall, longer ones more. All
+ * other values, mainly gaps and dispatches, are the A100's from before collectives were dispatched. No iteration was
+ * fitted: those in Megatron-LM's README of November 2020, with tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and
+ * 1 % too long (plots/papers/megatron-v100.json). Tried and dropped: the A100's present values, without and with its
+ * wait before collectives, and only that wait, which are no better overall on megatron-v100, terapipe-table2,
+ * compression-table6 and pipedream-2bw-fig6 and -fig8.
  */
 #define V100_KERNELS(v)                                                                           \
     {.value = (v), .spread = 0.15, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,                 \
@@ -109,7 +100,7 @@ static const struct hardware_gpu_fit v100_fit = {
     },
 };
 
-/* The way devices without NVLink exchange data: directly over PCIe, or through host memory. */
+/* Directly over PCIe, or through host memory. */
 enum { STAGED = false, PEERS = true };
 
 static const struct hardware_gpu gpus[] = {
@@ -210,14 +201,14 @@ static const struct hardware_gpu gpus[] = {
 /* --- machines ------------------------------------------------------------------------------- */
 
 /*
- * Hydra's machines. According to the publications GPUs do not wait for each other's copies: eight GPUs are 8.6 times
- * as fast as one while nothing hides the copies (Table 3), and the gain per model is the same with 2 models as with 8
- * (Fig. 9A). Each GPU therefore has its own link to the host.
+ * Hydra's machines. According to the publications GPUs do not wait for each other's copies: eight are 8.6 times as
+ * fast as one while nothing hides the copies (Table 3), and the gain per model is the same with 2 models as with 8
+ * (Fig. 9A). Each GPU has its own link.
  *
- * The efficiency of the machine of 2022 is fitted to the hours of its baseline, plain model parallelism, which has
+ * The efficiency of the machine of 2022 is the geometric mean of fits to its baseline, plain model parallelism with
  * negligible copies: 0.18 from the text models (84.3 h for 12 of 0.9 B, 4 epochs of 2.05 M tokens), 0.525 from the
- * image models (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images). The value is their geometric mean. The
- * cause of the difference is not published. Hydra's own hours and all speed-ups are not used in the fit.
+ * image models (18.1 h for 12 of 0.3 to 2 B, 5 epochs of 50 000 images). The cause of the difference is not published.
+ * Hydra's own hours and speed-ups are not used.
  */
 #define HYDRA_NOTE                                                                               \
     "the papers state GPUs, memory and cores; assumed: each GPU with 16 lanes of PCIe 3 of its own, " \
@@ -229,10 +220,9 @@ static const struct hardware_gpu_fit hydra_fit = {
 };
 
 /*
- * The V100 of a DGX-2 under DeepSpeed with 16-bit transformers, fitted to the nine throughputs of ZeRO-Offload's Fig.
- * 8 (2048 to 4096 wide, microbatches of 4 to 32), with a mean error of 5 % and at most 9 %. Wider matrices are
- * faster, as the depth models; a single share of the peak for all is too high for narrow and too low for wide
- * matrices.
+ * The V100 of a DGX-2 under DeepSpeed with 16-bit transformers, fitted to ZeRO-Offload's Fig. 8 (nine throughputs,
+ * 2048 to 4096 wide, microbatches of 4 to 32): mean error 5 %, at most 9 %. Wider matrices are faster, as the depth
+ * models.
  */
 #define DEEPSPEED_FITTED(v)                                                                       \
     {.value = (v), .spread = 0.1, .kind = SOURCE_FITTED, .as_of = HARDWARE_AS_OF,                  \
@@ -284,7 +274,7 @@ static const struct hardware_node nodes[] = {
     {.name = "p4d.24xlarge", .summary = "AWS: 8 A100 40 GB, NVSwitch, 4 NICs of 100 Gb/s", .note = CLOUD_NOTE,
      .gpu = "a100-sxm4-40gb", .device_count = 8,
      .host_bytes = HW_SEEN(1152 * HW_GIB, "AWS, p4d.24xlarge"), .host_cores = 96,
-     .pcie = 3, /* of its Cascade Lake processors */
+     .pcie = 3,
      .nic_count = 4, .nic = HW_SEEN(12.5 * HW_GB, "AWS, p4d.24xlarge: 400 Gb/s each way, a quarter of it"),
      .nic_latency = EFA_LATENCY, .leaf_nodes = 1},
     {.name = "p3dn.24xlarge", .summary = "AWS: 8 V100 32 GB, NVLink, one NIC of 100 Gb/s", .note = CLOUD_NOTE,

@@ -1,10 +1,9 @@
 /*
- * GPUs of one name are built like the catalogue's GPU. Detected values then replace known ones: free memory, the
- * width of the PCIe link, pairs that copy directly. NVLink's rate is the datasheet's; the detection only tries
- * whether it works.
+ * GPUs of one name are built like the catalogue's, with detected values in place: free memory, width of the PCIe link,
+ * direct copies. NVLink's rate is the datasheet's.
  *
- * The host as a device is a roughly assumed roofline: half of its memory, the most that its cores can multiply and
- * add, and 5 GB/s of DRAM per core. It serves for first tries; `spillway measure` replaces it in less than a minute.
+ * A host is a roughly assumed roofline: half of its memory, the most that its cores can multiply and add, and 5 GB/s
+ * of DRAM per core.
  */
 #include "models/hardware/hardware_detect.h"
 
@@ -70,7 +69,7 @@ static enum status build_host(const struct hardware_detected *found, struct hard
 
 /* --- GPUs --------------------------------------------------------------------------------------- */
 
-/* Finds a GPU by the driver's name. Cards with several sizes of memory share a name: returns the nearest one. */
+/* Cards of one name have several sizes of memory: returns the nearest. */
 static const struct hardware_gpu *find_gpu(const struct hardware_detected_gpu *wanted)
 {
     const struct hardware_gpu *best = NULL;
@@ -85,8 +84,7 @@ static const struct hardware_gpu *find_gpu(const struct hardware_detected_gpu *w
     return best;
 }
 
-/* Returns a GPU that the catalogue lacks. Unknown values are assumed to be a small card's, with a source that says
- * so. */
+/* Values are a small card's, with a source that says so. */
 static struct hardware_gpu unknown_gpu(const struct hardware_detected *found, const struct hardware_detected_gpu *told_of, const char *name)
 {
     return (struct hardware_gpu){
@@ -110,8 +108,7 @@ static bool mutual(const struct hardware_detected *found, uint32_t a, uint32_t b
     return found->reaches[(size_t)a * found->gpu_count + b] && found->reaches[(size_t)b * found->gpu_count + a];
 }
 
-/* Returns the first device from `first` on with which `device` copies both ways, or `device` itself when there is
- * none before it. */
+/* Returns the first device from `first` on with which `device` copies both ways, or `device`. */
 static uint32_t group_of(const struct hardware_detected *found, uint32_t first, uint32_t device)
 {
     uint32_t other = first;
@@ -119,7 +116,7 @@ static uint32_t group_of(const struct hardware_detected *found, uint32_t first, 
     return other;
 }
 
-/* Returns true when the devices divide into groups whose members reach exactly each other. */
+/* True when each group's members reach exactly each other. */
 static bool is_grouped(const struct hardware_detected *found, uint32_t first, uint32_t count)
 {
     for (uint32_t a = first; a < first + count; a++)
@@ -136,7 +133,7 @@ static bool any_reaches(const struct hardware_detected *found, uint32_t first, u
     return false;
 }
 
-/* Makes networks of devices whose copies were seen to work: groups of two and more. */
+/* Groups of two and more devices whose copies work become networks. */
 static void place_networks(const struct hardware_detected *found, uint32_t first, bool grouped, struct hardware *part)
 {
     for (uint32_t d = 0; d < part->device_count; d++) {
@@ -150,7 +147,7 @@ static void place_networks(const struct hardware_detected *found, uint32_t first
     hardware_note_p2p(part);
 }
 
-/* Returns the machine's link relative to one of 16 lanes of the generation that it was built with. */
+/* Returns the link relative to one of 16 lanes of generation `built`. */
 static double link_share(const struct hardware_detected_gpu *gpu, uint32_t built)
 {
     double share = gpu->lanes > 0 && gpu->lanes < 16 ? gpu->lanes / 16.0 : 1;
@@ -177,7 +174,7 @@ static enum status place_devices(const struct hardware_detected *found, uint32_t
     return STATUS_OK;
 }
 
-/* Devices first to first + count - 1, of one name. `texts` outlives the part. */
+/* The devices have one name. `texts` outlives the part. */
 static enum status build_part(const struct hardware_detected *found, uint32_t first, uint32_t count, struct arena *texts,
                               bool *grouped, struct hardware *out, struct error *err)
 {
@@ -190,7 +187,7 @@ static enum status build_part(const struct hardware_detected *found, uint32_t fi
     uint32_t pcie = gpu->pcie > 0 ? gpu->pcie : built.pcie;
     pcie = pcie < PCIE_OLDEST ? PCIE_OLDEST : pcie > PCIE_NEWEST ? PCIE_NEWEST : pcie;
     uint64_t least = gpu->free_bytes;
-    for (uint32_t d = 0; d < found->gpu_count; d++) /* all GPUs of the name, which have one type */
+    for (uint32_t d = 0; d < found->gpu_count; d++) /* of one name and type */
         if (strcmp(found->gpus[d].name, gpu->name) == 0 && found->gpus[d].free_bytes < least)
             least = found->gpus[d].free_bytes;
     const struct hardware_node node = {.device_count = count,
@@ -268,7 +265,7 @@ enum status hardware_from_detected(const struct hardware_detected *told_of, stru
     TRY(arena_string(&out->arena, told_of->as_of, &copy.as_of, err));
     TRY(arena_string(&out->arena, told_of->cpu, &copy.cpu, err));
     TRY(found->gpu_count > 0 ? build_gpus(found, &grouped, out, err) : build_host(found, out, err));
-    /* of one host, however many kinds of GPUs it has */
+    /* one host for all kinds of GPUs */
     out->host_bytes = told(found, (double)found->host_bytes, "available memory, by the kernel");
     out->host_cores = found->cores;
     out->host_bandwidth = host_bandwidth(found);

@@ -1,4 +1,4 @@
-/* Recognises the format of a file, and has the functions that its readers share. */
+/* Recognises the format of a file. */
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
@@ -27,8 +27,7 @@ static enum status import_json(struct import *import, const char *text, size_t l
     return status;
 }
 
-/* Returns true for nvbandwidth's output without -j, which has a line "Running host_to_device_memcpy_ce." before each
- * matrix. */
+/* True when it has a line "Running host_to_device_memcpy_ce." before each matrix. */
 static bool is_of_nvbandwidth(const char *text, size_t length)
 {
     static const char mark[] = "Running ";

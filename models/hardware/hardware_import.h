@@ -1,6 +1,6 @@
 /*
- * Imports measurements of other tools into a machine that is already known. A measured value replaces the datasheet's
- * value and names its tool.
+ * Imports measurements of other tools into a known machine. A measured value replaces the datasheet's and names its
+ * tool.
  *
  *   nvbandwidth -j JSON     or its output without -j. host_to_device_memcpy_ce and device_to_host_memcpy_ce: each
  *                           device's PCIe link, and a point of the type's curves. device_to_device_memcpy_read_ce and
@@ -26,19 +26,20 @@
 enum { IMPORT_LINES_MAX = 32, IMPORT_LINE_BYTES = 160 };
 
 struct import_report {
-    char lines[IMPORT_LINES_MAX][IMPORT_LINE_BYTES]; /* values imported, and values ignored */
+    char lines[IMPORT_LINES_MAX][IMPORT_LINE_BYTES]; /* values imported, values ignored */
     uint32_t count;
 };
 
 /*
- * Changes `machine` by the file, whose beginning tells its format. `as_of` is the date of the measurement, for the
- * values. Borrowed texts are copied to the machine's arena. Errors: STATUS_BAD_INPUT with file, line and column for an
- * unknown format, a different number of devices, and a file with no usable value; STATUS_IO.
+ * The file's beginning tells its format. `as_of` is the date of the measurement. Borrowed texts are copied to the
+ * machine's arena.
+ * Errors: STATUS_BAD_INPUT with file, line and column for an unknown format, a different number of devices, and a
+ * file with no usable value; STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status hardware_import(const char *path, const char *as_of, struct hardware *machine,
                                        struct import_report *report, struct error *err);
 
-/* Works as hardware_import() on a text; `name` stands for the file name in messages. */
+/* Works on a text; `name` is for messages. */
 MUST_CHECK enum status hardware_import_text(const char *name, const char *text, size_t length, const char *as_of,
                                             struct hardware *machine, struct import_report *report, struct error *err);
 

@@ -1,9 +1,8 @@
 /*
  * nccl-tests: how long a collective takes by size.
  *
- * Its table does not name the collective, but its two bandwidths do: bus over algorithm bandwidth is 2 (n - 1) / n of
- * an all-reduce, (n - 1) / n of an all-gather and a reduce-scatter. Both are printed with two decimals, so the largest
- * row decides, whose values have most digits.
+ * The table does not name the collective, but its two bandwidths do: bus over algorithm bandwidth is 2 (n - 1) / n of
+ * an all-reduce, (n - 1) / n of an all-gather and a reduce-scatter. The largest row, with most digits, decides.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,12 +17,12 @@
 
 enum { TABLE_COLUMNS = 13, COLUMN_SIZE = 0, COLUMN_TIME = 5, COLUMN_ALG_BW = 6, COLUMN_BUS_BW = 7, COLUMN_BYTES = 64 };
 
-/* Limits of a step's seconds in a hardware file. */
+/* Limits of hardware files. */
 static const double seconds_min = 1e-12, seconds_max = 1e6;
 
 /* --- rings ------------------------------------------------------------------------------------ */
 
-/* Steps of a ring of n, from its bandwidths; 0: neither fits. */
+/* Returns 0 when no ring fits the bandwidths. */
 static uint32_t steps_of(const struct nccl_row *row, uint32_t ranks)
 {
     double ratio = row->bus_bw / row->alg_bw, once = (ranks - 1.0) / ranks;
@@ -37,7 +36,7 @@ static int compare_points(const void *left, const void *right)
     return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
 }
 
-/* Stores rows as the type's ring; `line` is the line of the first row. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
+/* Stores rows as the type's ring; `line` is that of the first row. Errors: STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
 static enum status import_ring(struct import *import, const struct nccl_row *rows, uint32_t count, uint32_t ranks,
                                unsigned long line, struct error *err)
 {
@@ -118,14 +117,14 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
 
 struct hardware_import_nccl_table {
     struct import *import;
-    const char *at; /* of the line that is read */
+    const char *at; /* of the current line */
     unsigned long line;
     uint32_t ranks, count;
     unsigned long first_line;
     struct nccl_row rows[COPY_POINTS_MAX];
 };
 
-/* Splits a line into blank-separated words with their positions; returns their number. */
+/* Splits at blanks, with positions; returns the number of words. */
 static uint32_t split(const char *line, size_t length, const char *words[TABLE_COLUMNS], size_t lengths[TABLE_COLUMNS])
 {
     uint32_t count = 0;

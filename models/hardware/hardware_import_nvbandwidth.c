@@ -1,4 +1,4 @@
-/* Reads nvbandwidth's JSON: matrices of bandwidths between the host and devices, and between devices. */
+/* Reads nvbandwidth's JSON: matrices of bandwidths. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "models/hardware/hardware_import_parts.h"
 
-/* nvbandwidth's default; the file does not say it. */
+/* nvbandwidth's default, which the file lacks. */
 static const uint64_t buffer_bytes = UINT64_C(512) << 20;
 
 enum what { WHAT_H2D, WHAT_D2H, WHAT_P2P };
@@ -27,7 +27,7 @@ struct matrix {
     const char *name;
     enum what what;
     const json_t *rows;
-    double *cells; /* GB/s; 0 where there is none */
+    double *cells; /* GB/s; 0: none */
     uint32_t devices;
 };
 
@@ -43,7 +43,7 @@ static enum status read_cell(const struct json_input *in, const json_t *row, siz
     return json_fail_index(in, row, index, err, "the cell is '%.40s' (expected GB/s such as \"26.03\", or \"N/A\")", text);
 }
 
-/* One row for the host, one for each device else; a column for each device. */
+/* Rows: one for the host, or one per device. Columns: one per device. */
 static enum status read_matrix(const struct json_input *in, struct matrix *m, struct error *err)
 {
     uint32_t rows = m->what == WHAT_P2P ? m->devices : 1;
@@ -72,8 +72,7 @@ static enum status set_curve(struct import *import, const struct copy_point **po
     return STATUS_OK;
 }
 
-/* Sets the last link on the way from the host, which belongs only to the device. Both directions have one value, the
- * better. */
+/* Sets the device's own link on the way from the host to the better of both directions. */
 static void set_pcie(struct import *import, const struct matrix *m)
 {
     struct hardware *h = import->machine;
@@ -88,8 +87,7 @@ static void set_pcie(struct import *import, const struct matrix *m)
     }
 }
 
-/* Sets links of an innermost network with one link per device, such as NVLink to a switch: the median of the rates at
- * which others read from the device. */
+/* A network with one link per device gets the median of the rates at which others read from the device. */
 static void set_network(struct import *import, const struct matrix *m, double *scratch)
 {
     struct hardware *h = import->machine;

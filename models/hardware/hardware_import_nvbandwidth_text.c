@@ -1,13 +1,13 @@
 /*
- * Reads nvbandwidth's output for people. Each test has a line "Running NAME.", a title, a line with the devices'
- * numbers, and a line for each row of the matrix, which begins with the row's number:
+ * Reads nvbandwidth's output for people. A test has a line "Running NAME.", a title, a line with the devices' numbers,
+ * and numbered rows:
  *
  *     Running host_to_device_memcpy_ce.
  *     memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
  *                0         1
  *      0     26.03     26.01
  *
- * All other lines are skipped. A test that is used must have every row.
+ * Other lines are skipped. A test that is used must have every row.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ enum { WORD_BYTES = 64 };
 struct hardware_import_nvbandwidth_text_reading {
     struct import *import;
     unsigned long line;
-    char name[WORD_BYTES]; /* of the test that is read */
-    uint32_t rows, row;    /* it has, and the next; rows 0: none is read */
-    bool headed;           /* its line of numbers was there */
+    char name[WORD_BYTES]; /* of the current test */
+    uint32_t rows, row;    /* total, and the next; rows 0: no test */
+    bool headed;           /* the line of numbers was there */
     bool used;             /* some test was */
     double *cells;
 };
@@ -34,8 +34,7 @@ struct hardware_import_nvbandwidth_text_cursor {
     const char *at, *end;
 };
 
-/* Takes the next word; returns false at the end of the line. A word that is too long is cut; numbers are never that
- * long. */
+/* Returns false at the end of the line. A word that is too long is cut; no number is. */
 static bool parse_word(struct hardware_import_nvbandwidth_text_cursor *cursor, char word[WORD_BYTES])
 {
     while (cursor->at < cursor->end && strchr(" \t\r", *cursor->at)) cursor->at++;
@@ -52,7 +51,7 @@ static enum status fail_cells(const struct hardware_import_nvbandwidth_text_read
                      r->import->name, r->line, r->name, found, r->import->machine->device_count);
 }
 
-/* Reads the cells after the row's number: one per device. */
+/* One cell per device follows the row's number. */
 static enum status parse_row(struct hardware_import_nvbandwidth_text_reading *r,
                              struct hardware_import_nvbandwidth_text_cursor cursor, struct error *err)
 {
@@ -81,7 +80,7 @@ static enum status fail_ended(const struct hardware_import_nvbandwidth_text_read
                      r->line, r->name, r->row, r->rows);
 }
 
-/* Begins a test; a full stop follows `name`. */
+/* A full stop follows `name`. */
 static enum status begin_test(struct hardware_import_nvbandwidth_text_reading *r, const char *name, struct error *err)
 {
     if (r->rows > 0) return fail_ended(r, err);

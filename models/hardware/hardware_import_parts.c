@@ -1,4 +1,4 @@
-/* Shared functions of the readers of other tools' output. See hardware_import_parts.h. */
+/* See hardware_import_parts.h. */
 #include "models/hardware/hardware_import_parts.h"
 
 #include <stdarg.h>

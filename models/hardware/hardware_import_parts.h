@@ -1,39 +1,37 @@
-/* Functions that the readers of models/hardware/hardware_import.h share. */
+/* Shared by the readers of models/hardware/hardware_import.h. */
 #ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_PARTS_H
 #define SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_PARTS_H
 
 #include "models/hardware/hardware_import.h"
 
 struct import {
-    const char *name, *as_of; /* name of the file; date of its values */
+    const char *name, *as_of; /* the file; the date of its values */
     struct hardware *machine;
     struct import_report *report;
 };
 
 void import_say(struct import *import, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Returns the median and the relative spread (half the interquartile range over the median). Sorts `values`; count >
- * 0. */
+/* The median and the spread (half the interquartile range over the median). Sorts `values`; count > 0. */
 struct import_middle {
     double value, spread;
 };
 struct import_middle import_middle(double *values, uint32_t count);
 
-/* Returns a measured value of the machine; `source` is borrowed and must live as long as the machine. */
+/* `source` is borrowed and must live as long as the machine. */
 struct sourced_value import_sourced(const struct import *import, double value, double spread, const char *source);
 
-/* One message size of a ring's step, from one result of nccl-tests. */
+/* One message size of a ring's step. */
 struct nccl_row {
     uint64_t bytes;
     double time_us, alg_bw, bus_bw;
 };
 
-/* Returns the number of rows in the matrix of an nvbandwidth test: 1 for the host, or one per device; 0: test not
- * used. */
+/* Returns the rows of an nvbandwidth test: 1 for the host, or one per device; 0: not used. */
 uint32_t import_bandwidth_rows(const struct import *import, const char *name);
 
-/* Imports such a matrix. cells: (rows, devices) in GB/s, 0 for missing values; devices^2 cells of scratch follow
- * after the first devices^2. */
+/* cells: (rows, devices) in GB/s, 0 for missing values; devices^2 cells of scratch follow after the first
+ * devices^2. */
 MUST_CHECK enum status import_bandwidths(struct import *import, const char *name, double *cells, struct error *err);
 
 MUST_CHECK enum status import_nvbandwidth(struct import *import, const struct json_input *in, struct error *err);

@@ -1,11 +1,8 @@
 /*
- * Hardware files in and out.
+ * Reads and writes host, storage and device types; models/hardware/sourced_value.h does values,
+ * models/hardware/hardware_topology.h links and devices. Links and types are named in files and numbered in memory.
  *
- * Host, storage, and device types with their measured profiles. Values are tables of their own
- * (models/hardware/sourced_value.h), links and devices are models/hardware/hardware_topology.h's.
- *
- * Links and types are named in files and numbered in memory. Tables of points are short arrays
- * [m, n, k, seconds, spread], since a measured profile has hundreds; they are sorted here.
+ * Points are short arrays [m, n, k, seconds, spread], since a profile has hundreds; they are sorted here.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +17,7 @@
 /* --- which values there are ----------------------------------------------------------------- */
 
 static const double bytes_max = 0x1p60, rate_max = 1e18, flops_max = 1e21, seconds_max = 1e6;
-static const double tiny = 1e-9; /* "more than 0" for rates and sizes in base units */
+static const double tiny = 1e-9; /* "more than 0" */
 
 static const struct sourced_value_spec type_values[] = {
     SOURCED_VALUE(device_type, "memory", memory_bytes, DIMENSION_BYTES, JSON_REQUIRED, 1, bytes_max),
@@ -121,7 +118,7 @@ static int compare_copy_points(const void *left, const void *right)
 }
 
 enum { RATE_COLUMNS = 5, COPY_COLUMNS = 3 };
-static const uint64_t size_limit = UINT64_C(1) << 52; /* sizes are exact as doubles too */
+static const uint64_t size_limit = UINT64_C(1) << 52; /* exact as doubles too */
 static const double spread_max = 100;
 
 static enum status parse_rate_point(const struct json_input *in, const json_t *array, size_t index,
@@ -136,7 +133,7 @@ static enum status parse_rate_point(const struct json_input *in, const json_t *a
     return json_item_double(in, row, 4, 0, spread_max, &out->spread, err);
 }
 
-/* Checks a point. Points without cost cannot be interpolated: a kernel with products needs all three sizes. */
+/* Points without cost cannot be interpolated: a kernel with products needs all three sizes. */
 static enum status check_rate_point(const struct json_input *in, const json_t *array, size_t index,
                                     uint32_t kernel, const struct rate_point *point,
                                     struct error *err)

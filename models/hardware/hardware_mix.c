@@ -18,7 +18,7 @@
 struct mix {
     const struct hardware *parts;
     uint32_t count;
-    uint32_t outermost; /* the group that joins the parts; 0: none */
+    uint32_t outermost; /* joins the parts; 0: none */
     struct hardware *out;
 };
 
@@ -43,7 +43,7 @@ static enum status allocate(struct mix *m, struct error *err)
     if (devices > DEVICES_MAX)
         return error_set(err, STATUS_LIMIT, "machine '%s' has %" PRIu64 " devices (limit is %d)", m->out->name, devices,
                          DEVICES_MAX);
-    assert(links <= LINKS_MAX && types <= DEVICE_TYPES_MAX); /* a part has as many of them per device at most */
+    assert(links <= LINKS_MAX && types <= DEVICE_TYPES_MAX); /* a part has at most these per device */
     if (m->outermost > 0) m->outermost = (uint32_t)groups + 1;
     TRY(ARENA_NEW(&m->out->arena, devices, m->out->devices, err));
     TRY(ARENA_NEW(&m->out->arena, links, m->out->links, err));
@@ -51,7 +51,7 @@ static enum status allocate(struct mix *m, struct error *err)
     return STATUS_OK;
 }
 
-/* Returns the length of the name's kind, without the number. */
+/* Returns the length of the name without the number. */
 static size_t kind_of(const char *name)
 {
     const char *dash = strrchr(name, '-');
@@ -67,7 +67,7 @@ static uint32_t kin_before(const struct hardware *out, uint32_t end, const char 
     return count;
 }
 
-/* Adds a part's links; links of a kind are consecutive in a part. */
+/* Links of a kind are consecutive in a part. */
 static enum status add_links(struct mix *m, const struct hardware *part, struct error *err)
 {
     uint32_t before = m->out->link_count, kin = 0;
@@ -100,7 +100,7 @@ static void add_device(struct mix *m, const struct hardware *part, uint32_t firs
     struct hardware_device *device = &m->out->devices[m->out->device_count++];
     *device = *from;
     device->type = add_type(m, &part->types[from->type]);
-    device->host = 0; /* kinds differ in what their hosts have: one for all */
+    device->host = 0; /* kinds have different hosts: one for all */
     for (uint32_t i = 0; i < device->path_count; i++) device->path[i] += first_link;
     for (uint32_t n = 0; n < device->network_count; n++) {
         struct hardware_network *network = &device->networks[n];

@@ -1,5 +1,4 @@
-/* Merges several machines into one: devices of different kinds, or nodes of them. Used by
- * models/hardware/hardware_presets.c. */
+/* Merges machines of different kinds into one. */
 #ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_MIX_H
 #define SPILLWAY_MODELS_HARDWARE_HARDWARE_MIX_H
 
@@ -8,9 +7,9 @@
 enum { HARDWARE_PARTS_MAX = 16 };
 
 /*
- * Merges machines. Devices keep the order of the parts and the links of their part; links are renumbered from part to
- * part. Host memory, cores and their bandwidth are added up. With `joined`, devices of two parts copy directly over the
- * outermost network of each, which every device then has; otherwise they copy through host memory.
+ * Devices keep the order of the parts; links are renumbered. Host memory, cores and their bandwidth are added up. With
+ * `joined`, devices of two parts copy directly over the outermost network of each, which every device then has;
+ * otherwise through host memory.
  *
  * parts   `count` machines of GPUs, as hardware_build() makes them; borrowed The caller zeroes *out, and releases it
  * also after an error. Errors: STATUS_LIMIT.

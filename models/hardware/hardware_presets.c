@@ -1,12 +1,11 @@
 /*
- * Machines by name: models/hardware/hardware_build.h builds them from the catalogue's GPUs and nodes
- * (models/hardware/hardware_catalogue.h).
+ * Machines by name, built from the catalogue (models/hardware/hardware_catalogue.h):
  *
  *     "a100-sxm4-40gb", "4x a100-sxm4-40gb"       devices in one machine, memory and cores assumed
  *     "dgx-a100-80gb", "384x dgx-a100-80gb"       a node; nodes of a cluster
  *     "64x dgx-a100-80gb 2:1"                     the same with oversubscribed leaf switches
  *     "aws:p4d.24xlarge"                          with a price list's prefix for the cloud
- *     "rtx3090", "A100 80GB"                      names that start with these letters and digits, or have each of these
+ *     "rtx3090", "A100 80GB"                      names that start with these letters and digits, or have these
  *                                                 words; one candidate is taken, several are listed
  */
 #include <assert.h>
@@ -61,7 +60,7 @@ const char *hardware_preset_summary(uint32_t index)
 
 /* --- the host -------------------------------------------------------------------------------- */
 
-/* Measured in 2026-11 on two cores of an Emerald Rapids Xeon; each value says how. */
+/* Measured in 2026-11 on two cores of an Emerald Rapids Xeon. */
 static enum status build_host(struct hardware *out, struct error *err)
 {
     TRY(ARENA_NEW(&out->arena, 1, out->types, err));
@@ -96,7 +95,7 @@ static enum status build_host(struct hardware *out, struct error *err)
 
 /* --- finding -------------------------------------------------------------------------------- */
 
-/* "rtx-3090" of "rtx-3090-24gb": all but the memory. */
+/* "rtx-3090" of "rtx-3090-24gb". */
 static bool is_all_but_memory(const char *name, const char *full)
 {
     size_t length = strlen(name);
@@ -106,7 +105,7 @@ static bool is_all_but_memory(const char *name, const char *full)
     return digits > 0 && strcmp(memory + digits, "gb") == 0;
 }
 
-/* Finds a device that is sold with only one size of memory. */
+/* Finds a device with only one size of memory. */
 static const struct hardware_gpu *find_short(const char *name)
 {
     const struct hardware_gpu *found = NULL;
@@ -128,7 +127,7 @@ static const struct hardware_gpu *find_gpu(const char *name)
 
 static const char cloud_prefix[] = "aws:", cloud_summary[] = "AWS: ";
 
-/* Finds a node; only AWS's nodes may have the prefix "aws:". */
+/* Only AWS's nodes may have the prefix "aws:". */
 static const struct hardware_node *find_node(const char *name)
 {
     bool cloud = strncmp(name, cloud_prefix, strlen(cloud_prefix)) == 0;
@@ -141,8 +140,7 @@ static const struct hardware_node *find_node(const char *name)
     return NULL;
 }
 
-/* Splits "4x NAME", "4xNAME" or "4 x NAME" into the count and the rest; without a count returns 1 and the whole
- * text. */
+/* Splits "4x NAME", "4xNAME" or "4 x NAME"; without a count returns 1 and the whole text. */
 static const char *split_count(const char *text, uint64_t *count)
 {
     *count = 1;
@@ -156,8 +154,7 @@ static const char *split_count(const char *text, uint64_t *count)
     return end;
 }
 
-/* Cuts "NAME 2:1" at the blank and returns the ratio; 1, with the name unchanged, when there is none, and 0 for an
- * invalid ratio. */
+/* Cuts "NAME 2:1" at the blank and returns the ratio; 1 without a ratio, 0 for an invalid one. */
 static double cut_oversubscription(char *name)
 {
     char *blank = strrchr(name, ' ');
@@ -173,7 +170,7 @@ static double cut_oversubscription(char *name)
 
 enum { PRESETS_MAX = 128, NAME_BYTES = 128, CANDIDATE_LETTERS_MIN = 2 };
 
-/* Copies only letters and digits, in lower case. Returns their number. */
+/* Copies letters and digits in lower case; returns their number. */
 static size_t squeeze(const char *name, char out[NAME_BYTES])
 {
     size_t length = 0;
@@ -199,7 +196,7 @@ static bool has_every_word(const char *preset, const char *name)
     return true;
 }
 
-/* Finds the presets that `name` may stand for, in the order of the catalogue. */
+/* Returns presets in the catalogue's order. */
 static size_t find_candidates(const char *name, const char *out[PRESETS_MAX])
 {
     char letters[NAME_BYTES], preset_letters[NAME_BYTES];
@@ -213,7 +210,7 @@ static size_t find_candidates(const char *name, const char *out[PRESETS_MAX])
     return count;
 }
 
-/* Replaces a name that is no preset's by the only candidate. A name with a colon has a cloud or a ratio. */
+/* Takes the only candidate. A name with a colon has a cloud or a ratio. */
 static bool complete_name(char name[NAME_BYTES])
 {
     const char *candidates[PRESETS_MAX];
@@ -223,7 +220,7 @@ static bool complete_name(char name[NAME_BYTES])
     return true;
 }
 
-/* Reports all candidates: "'a100' does not say which". Returns false when there is none. */
+/* "'a100' does not say which"; false when there is no candidate. */
 static bool fail_candidates(const char *name, struct error *err)
 {
     const char *candidates[PRESETS_MAX];
@@ -238,7 +235,7 @@ static bool fail_candidates(const char *name, struct error *err)
     return count > 0;
 }
 
-/* Finds the preset that has a word of the name: "t4-16gb" for "tesla-t4". NULL: none, or several. */
+/* Finds "t4-16gb" for "tesla-t4"; NULL: none, or several. */
 static const char *find_by_word(const char *name)
 {
     const char *found = NULL, *preset;
@@ -282,7 +279,7 @@ static enum status check_count(const char *text, uint64_t count, uint32_t most, 
                      "'%.100s' has %" PRIu64 " %s (expected 1 to %" PRIu32 ")", text, count, what, most);
 }
 
-/* The kind of a part of a machine; all parts of a machine are of one kind. */
+/* All parts of a machine are of one kind. */
 enum part_kind { PART_ALONE, PART_DEVICES, PART_NODES };
 
 static enum status find_nodes(const char *text, const struct hardware_node *node, uint64_t count, double oversubscription,
@@ -338,7 +335,7 @@ static enum status find_part(const char *text, enum part_kind kind, struct hardw
     return find_nodes(text, node, count, oversubscription, kind == PART_NODES, out, err);
 }
 
-/* Copies the text up to the next '+', without blanks around it. Returns the position of that '+', or of the end. */
+/* Copies the text up to the next '+', without blanks; returns the position of that '+', or of the end. */
 static const char *parse_part(const char *text, char part[NAME_BYTES], bool *fits)
 {
     size_t blanks = strspn(text, " "), length = strcspn(text, "+");

@@ -1,7 +1,4 @@
-/*
- * Links and device types are named in files and numbered in memory. A cluster has tens of thousands of
- * links, so names are looked up in a sorted table.
- */
+/* Tens of thousands of links' names are looked up in a sorted table. */
 #include "models/hardware/hardware_topology.h"
 
 #include <inttypes.h>
@@ -36,7 +33,7 @@ struct link_name {
     uint32_t link;
 };
 struct link_names {
-    struct link_name *of; /* by name, then link */
+    struct link_name *of; /* sorted by name, then link */
     uint32_t count;
 };
 
@@ -47,7 +44,7 @@ static int compare_link_names(const void *left, const void *right)
     return order ? order : a->link < b->link ? -1 : a->link > b->link;
 }
 
-/* Returns the index of the first link whose name is not below `name`. */
+/* Returns the first link whose name is not below `name`. */
 static uint32_t find_link(const struct link_names *names, const char *name)
 {
     uint32_t low = 0, high = names->count;
@@ -82,7 +79,7 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
 
 /* --- devices ------------------------------------------------------------------------------ */
 
-/* Links by name into links[PATH_LINKS_MAX], at least `least` of them. */
+/* Writes at least `least` links into links[PATH_LINKS_MAX]. */
 static enum status parse_path(const struct json_input *in, const json_t *path, const char *key,
                               size_t least, const struct link_names *names, uint32_t *links,
                               uint32_t *link_count, struct error *err)
@@ -164,7 +161,7 @@ static enum status parse_device(const struct json_input *in, const json_t *array
     return json_object_close(&object, err);
 }
 
-/* Node by node, in order; the last nodes may have none. */
+/* Node by node; the last nodes may have none. */
 static enum status place_on_hosts(const struct json_input *in, const json_t *array, struct hardware *out,
                                   struct error *err)
 {

@@ -1,11 +1,11 @@
-/* Links and devices of hardware files: the graph of a machine. Used only by models/hardware/hardware_io.c. */
+/* Links and devices of hardware files, for models/hardware/hardware_io.c. */
 #ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_TOPOLOGY_H
 #define SPILLWAY_MODELS_HARDWARE_HARDWARE_TOPOLOGY_H
 
 #include "base/json/json_out.h"
 #include "models/hardware/hardware.h"
 
-/* Takes the keys "links" and "devices"; out->types is already filled. */
+/* out->types is already filled. */
 MUST_CHECK enum status topology_read(struct json_object *object, struct hardware *out, struct error *err);
 
 void topology_write(const struct hardware *hardware, struct json_out *out);

@@ -1,7 +1,4 @@
-/*
- * One walk serves both purposes: it gets a machine whose tables may be written, or writes nothing. Before measured
- * points are scaled, the walk copies them.
- */
+/* One walk lists and changes. It copies measured points before it scales them. */
 #include "models/hardware/machine_values.h"
 
 #include <assert.h>
@@ -59,7 +56,7 @@ struct machine_values_walk {
     machine_visitor *visit; /* NULL: move */
     machine_factor *factor;
     void *context;
-    struct arena *arena;    /* of the machine that is moved */
+    struct arena *arena;    /* of the changed machine */
 };
 
 /* --- places ----------------------------------------------------------------------------------- */
@@ -89,8 +86,7 @@ static void meet_seconds(const struct machine_values_walk *w, enum machine_value
     meet(w, &place, seconds);
 }
 
-/* Returns the table in a form that may be written: a copy when values are moved, else the table itself, which is
- * then not written. */
+/* Returns a writable copy when values are changed, else the table. */
 static enum status own(const struct machine_values_walk *w, const void *table, size_t count, size_t size, void **out,
                        struct error *err)
 {

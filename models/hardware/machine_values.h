@@ -1,9 +1,6 @@
 /*
- * The values of a machine that affect times, by name. They can be listed with their spreads, and each can be scaled
- * in a copy of the machine.
- *
- * A value of a device type or a link is one place. Values measured at several sizes (kernels, copies, steps of a
- * ring) are one place per point.
+ * The values of a machine that affect times. A value of a device type or a link is one place; values measured at
+ * several sizes are one place per point.
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_MACHINE_VALUES_H
 #define SPILLWAY_MODELS_HARDWARE_MACHINE_VALUES_H
@@ -48,32 +45,30 @@ enum machine_value {
     MACHINE_STORAGE_WRITE,
     MACHINE_STORAGE_BOTH,
     MACHINE_STORAGE_LATENCY,
-    MACHINE_COMPUTE_BY_COLLECTIVE, /* of a device type; last in the list, so that random draws of the other values
-                                      do not change */
+    MACHINE_COMPUTE_BY_COLLECTIVE, /* last, so that random draws of the other values do not change */
     MACHINE_VALUES
 };
 extern const char *const machine_value_names[MACHINE_VALUES]; /* "matmul_efficiency", "link", ... */
 
-/* Returns true when a smaller value makes the machine faster. */
+/* True when a smaller value makes the machine faster. */
 bool machine_value_is_cost(enum machine_value figure);
 
 struct machine_place {
     uint32_t figure;    /* enum machine_value */
-    uint32_t index;     /* index of the device type or link; 0 for the machine */
+    uint32_t index;     /* of the device type or link; 0 for the machine */
     uint32_t kernel;    /* enum kernel for MACHINE_KERNELS; else 0 */
-    double value, spread; /* as in struct sourced_value; for points in seconds */
+    double value, spread; /* points: in seconds */
     uint32_t kind;      /* enum source_kind */
     const char *source;   /* NULL for points */
 };
 
-/* Visits every place with a value above 0: of each type in order, of the links, of the machine. */
+/* Visits places with a value above 0: of types, links, the machine. */
 typedef void machine_visitor(void *context, const struct machine_place *place);
 void machine_values_visit(const struct hardware *hardware, machine_visitor *visit, void *context);
 
 /*
- * Sets *out to the machine with the value of each place multiplied by `factor`; shares of a peak stay at most 1. *out
- * shares its fixed parts with `from`, which must outlive it. The caller zeroes *out, and releases it with
- * hardware_release() also after an error.
+ * Multiplies the value of each place by `factor`; shares of a peak stay at most 1. `from` must outlive *out. The
+ * caller zeroes *out, and releases it with hardware_release() also after an error. Errors: STATUS_NO_MEMORY.
  */
 typedef double machine_factor(void *context, const struct machine_place *place);
 MUST_CHECK enum status machine_values_move(const struct hardware *from, machine_factor *factor, void *context,

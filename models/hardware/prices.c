@@ -1,7 +1,4 @@
-/*
- * A record is read into fields, which the header's columns name. A row is interpreted when all of it is read. Positions
- * in messages are positions of the field.
- */
+/* A row is interpreted when all of it is read. Positions in messages are the field's. */
 #include "models/hardware/prices.h"
 
 #include <stdio.h>
@@ -28,9 +25,9 @@ struct prices_field {
 struct prices_table {
     const char *name, *at, *end;
     unsigned long line, column;
-    struct prices_field *fields; /* (FIELDS_MAX) of the record */
+    struct prices_field *fields; /* (FIELDS_MAX) */
     size_t field_count, header_count;
-    size_t place[COLUMNS]; /* SIZE_MAX: there is no such column */
+    size_t place[COLUMNS]; /* SIZE_MAX: no such column */
 };
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -92,7 +89,7 @@ static enum status read_field(struct prices_table *t, struct prices_field *f, st
     return STATUS_OK;
 }
 
-/* Up to the line's end. */
+/* A record ends at the line's end. */
 static enum status read_record(struct prices_table *t, struct error *err)
 {
     t->field_count = 0;
@@ -144,7 +141,7 @@ static const char *text_of(const struct prices_table *t, enum column column)
     return t->place[column] == SIZE_MAX ? "" : t->fields[t->place[column]].text;
 }
 
-/* Empty: *found is false. */
+/* *found is false for an empty field. */
 static enum status parse_number(const struct prices_table *t, enum column column, bool *found, double *out, struct error *err)
 {
     const char *text = text_of(t, column), *end;
@@ -277,7 +274,7 @@ static int month_days(int year, int month)
     return month == 2 ? 28 + leap : month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
-/* Returns days since a fixed day in the Gregorian calendar. Years begin in March, so that leap days end them. */
+/* Returns days of the Gregorian calendar. Years begin in March, so that leap days end them. */
 static bool day_number(const char *date, int64_t *out)
 {
     int year, month, day = 1;

@@ -1,5 +1,5 @@
 /*
- * Prices of machines per hour, from a dated table: RFC 4180, a header row, columns in any order.
+ * Prices of machines per hour: RFC 4180, a header row, columns in any order.
  *
  *     InstanceType     the machine, as in `hardware list` (prefix "aws:" allowed); if it is empty:
  *     AcceleratorName  a GPU, and the price is for AcceleratorCount of them (default 1)
@@ -10,8 +10,8 @@
  *     basis            basis of Price, if not on_demand: reserved_1y, capacity_block, ...
  *     source
  *
- * The columns are SkyPilot's plus as_of, basis and source. SkyPilot's other columns (vCPUs, MemoryGiB, GpuInfo,
- * AvailabilityZone, Arch) are ignored. If a machine has several prices with one basis, the lowest counts.
+ * The columns are SkyPilot's plus as_of, basis and source; its others are ignored. Of several prices with one basis
+ * the lowest counts.
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_PRICES_H
 #define SPILLWAY_MODELS_HARDWARE_PRICES_H
@@ -24,14 +24,14 @@
 
 enum { PRICES_MAX = 100000 };
 
-/* All strings live as long as the list's arena; "" when unknown. */
+/* Strings live as long as the list's arena; "" when unknown. */
 struct price {
     const char *machine;
     double usd_per_h; /* for one machine */
     const char *basis, *as_of, *region, *source;
 };
 
-/* A list of prices; zeroed, it is empty. */
+/* A zeroed list is empty. */
 struct price_list {
     struct arena arena;
     struct price *prices; /* malloc'ed */
@@ -42,19 +42,18 @@ struct price_list {
 /* Adds a file's prices. The caller releases the list also after an error. Errors: STATUS_BAD_INPUT with line and
  * column; STATUS_LIMIT; STATUS_IO. */
 MUST_CHECK enum status price_list_read(const char *path, struct price_list *out, struct error *err);
-/* Works as price_list_read() on a text; `name` stands for the file name in messages. */
+/* Works on a text; `name` is for messages. */
 MUST_CHECK enum status price_list_parse(const char *name, const char *text, size_t length, struct price_list *out,
                                         struct error *err);
 void price_list_release(struct price_list *list);
 
-/* Returns the machine's name without the prefix "aws:"; borrowed from `machine`. */
+/* Returns the name without "aws:", borrowed. */
 const char *price_machine(const char *machine);
 
-/* Returns the lowest price of a machine with this basis, or NULL. `machine` may have the prefix "aws:". */
+/* Returns the lowest price with this basis, or NULL. `machine` may have the prefix "aws:". */
 const struct price *price_find(const struct price_list *list, const char *machine, const char *basis);
 
-/* Computes the days between two dates; "2026-09" counts as the first day of the month. Returns false when a date is
- * invalid. */
+/* "2026-09" counts as the first day of the month. Returns false when a date is invalid. */
 bool price_days_between(const char *from, const char *to, int64_t *days);
 
 #endif

@@ -1,10 +1,7 @@
 /*
- * One value in and out.
- *
- * A value is written in the largest unit that gives a short number and reads back to the very same
- * double; where none does, in the SI base unit. So a machine that was read and written again is the
- * same machine, to the bit. For example 11 400 000 000 B/s is 11.4 GB/s, since 11.4 times 1e9 is
- * that double; a third of 1e10 B/s stays in B/s with all its digits.
+ * A value is written in the largest unit that gives a short number and reads back to the same double, else in the SI
+ * base unit: 11 400 000 000 B/s is 11.4 GB/s, a third of 1e10 B/s stays in B/s. A machine is the same to the bit after
+ * writing and reading.
  */
 #include "models/hardware/sourced_value.h"
 
@@ -19,7 +16,7 @@
 
 static const char ratio_unit[] = "ratio";
 
-/* Finds the SI base units per unit; returns false when it is not a unit of that dimension. */
+/* Returns false when it is not a unit of that dimension. */
 static bool unit_factor(const char *unit, enum dimension dimension, double *out)
 {
     char text[32];
@@ -61,7 +58,7 @@ enum status sourced_values_read_text(struct json_object *object, const char *key
     return arena_string(arena, text, out, err);
 }
 
-/* Takes a value object. A bare number is the commonest mistake and has a message of its own. */
+/* A bare number, the commonest mistake, has a message of its own. */
 static enum status read_sourced_object(struct json_object *object, const struct sourced_value_spec *spec,
                                        const json_t **out, struct error *err)
 {
@@ -116,8 +113,7 @@ enum status sourced_values_read(struct json_object *object, const struct sourced
     return STATUS_OK;
 }
 
-/* Returns the first unit in which the number is short (three decimals, at least 1) and reads back
- * exactly; else the base unit. */
+/* Returns the first unit with a short number (three decimals, at least 1) that reads back exactly; else the base unit. */
 static const char *short_unit(double value, enum dimension dimension, double *number)
 {
     static const char *const units[DIMENSION_COUNT][7] = {
