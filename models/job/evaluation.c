@@ -1,5 +1,4 @@
-/* Times of evaluations. An evaluation follows the last minibatch even if `every` does not divide their number: the
- * loss of the final weights matters most. */
+/* The last minibatch is always evaluated: the loss of the final weights matters most. */
 #include "models/job/evaluation.h"
 
 #include <assert.h>

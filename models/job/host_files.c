@@ -1,18 +1,16 @@
 /*
- * One thread of the host reads and writes files while devices compute. Weights are stored as 32-bit numbers. Files of
- * 16-bit numbers are counted the same, since a thread converts and checks equally many numbers. A checkpoint holds
- * the whole state.
+ * One thread of the host reads and writes while devices compute. Weights are 32-bit numbers; files of 16-bit numbers
+ * count the same, since converting takes as long. A checkpoint holds the whole state.
  */
 #include "models/job/host_files.h"
 
 #include "models/cost/cost.h"
 
-/* Assumed if the machine states no rates: an NVMe disk of PCIe 3.0, such as Samsung's 970 EVO of 1 TB, whose
- * datasheet has 3.4 GB/s of reading, and 1.2 GB/s of writing once its cache is full; less the share of a file
- * system. */
+/* An assumed NVMe disk of PCIe 3.0: Samsung's 970 EVO of 1 TB has 3.4 GB/s of reading, and 1.2 GB/s of writing once
+ * its cache is full; less the share of a file system. */
 static const double read_rate_assumed = 2e9, write_rate_assumed = 1e9;
 
-/* Assumed for one thread: clearing untouched memory, and drawing normal 32-bit numbers from a seed. */
+/* Assumed for one thread: clearing untouched memory, drawing normal numbers. */
 static const double clear_rate = 5e9, seed_rate = 2e9;
 
 double host_file_read_rate(const struct hardware *hardware)

@@ -29,7 +29,7 @@ static uint64_t replicas_of(const struct job *job)
     return parallel_is_set(&job->parallel) ? job->parallel.data : 1;
 }
 
-/* " x 4 replicas"; one is not worth a word. */
+/* Writes " x 4 replicas", or nothing for one. */
 static const char *of_replicas(uint64_t replicas, char out[48])
 {
     out[0] = '\0';
@@ -37,7 +37,7 @@ static const char *of_replicas(uint64_t replicas, char out[48])
     return out;
 }
 
-/* Computes the samples of a minibatch from the values given: all three, or two of them. */
+/* Two or all three values are given. */
 static enum status settle_samples(struct job *job, uint64_t replicas, struct error *err)
 {
     const struct job_batch *b = &job->batch;
@@ -95,8 +95,7 @@ enum status job_batch_settle(struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* Returns the microbatches of each replica, if their number was given in other terms and the minibatch still has that
- * number. */
+/* Returns a replica's microbatches, if given in other terms and still true. */
 static uint64_t steps_of(const struct job *job)
 {
     const struct job_batch *b = &job->batch;

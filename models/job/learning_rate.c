@@ -1,11 +1,11 @@
-/* Learning rates: the formulas of the header, in double. */
+/* Computes in double. */
 #include "models/job/learning_rate.h"
 
 #include <assert.h>
 #include <math.h>
 
-/* Returns the rate relative to the full rate, without floor, after the share x of the steps that
- * follow the warm-up. */
+/* x: share of the steps after the warm-up. Returns the rate relative to the full one, without
+ * floor. */
 static double decayed(uint32_t kind, double x)
 {
     static const double pi = 3.14159265358979323846;

@@ -1,15 +1,10 @@
 /*
- * Tables of tensors, and their sizes without the tables.
+ * One function per kind of layer calls put() for each tensor, which counts entries, adds up bytes, or fills a table:
+ * the planner's counts and the executor's offsets come from the same lines. Every tensor begins on a 64-byte boundary,
+ * so equal blocks are counted once and multiplied: a range of layers takes constant time, except in profiles.
  *
- * One function per kind of layer describes the layer's tensors by calling put() for each. Depending on its layout,
- * put() counts entries, adds up bytes, or fills a table. The planner's byte counts and the executor's offsets thus
- * come from the same lines. Every tensor begins on a 64-byte boundary, so a layer's bytes do not depend on earlier
- * layers, and equal blocks are counted once and multiplied. A question about a range of layers takes constant time
- * for all families except profiles.
- *
- * Attention keeps one log-sum-exp per row and head, from which the backward pass recomputes the scores block by block
- * (Dao et al., arXiv 2205.14135); norms keep mean and 1/std. Per row of a gpt2 block that is 8 C + 2 F + 4 + H
- * floats, 16 C + 4 + H for F = 4 C.
+ * Attention keeps one log-sum-exp per row and head, from which the backward pass recomputes scores (Dao et al., arXiv
+ * 2205.14135); norms keep mean and 1/std. Per row of a gpt2 block that is 8 C + 2 F + 4 + H floats.
  */
 #include "models/job/memory.h"
 
@@ -27,12 +22,12 @@
 /* --- layouts -------------------------------------------------------------------------------- */
 
 struct memory_layout {
-    struct memory_entry *entries; /* NULL: count and add up only */
+    struct memory_entry *entries; /* NULL: only count */
     uint32_t count;
     uint64_t bytes;
     uint64_t layer;
     uint64_t alignment;
-    uint64_t number_bytes; /* of activations; 0: as fp32 */
+    uint64_t number_bytes; /* of activations; 0: fp32 */
 };
 
 static void put_bytes(struct memory_layout *layout, const char *name, uint64_t bytes)
@@ -63,13 +58,13 @@ static void put_named(struct memory_layout *layout, const char *what, uint64_t b
     put_bytes(layout, name, bytes);
 }
 
-/* Activations, in their precision. */
+/* Activations have their precision. */
 static void put_kept(struct memory_layout *layout, const char *what, uint64_t elements)
 {
     put_named(layout, what, elements * (layout->number_bytes > 0 ? layout->number_bytes : sizeof(float)));
 }
 
-/* Numbers that are fp32 in any precision. */
+/* Statistics are fp32 in any precision. */
 static void put_statistics(struct memory_layout *layout, const char *what, uint64_t elements)
 {
     put_named(layout, what, elements * sizeof(float));
@@ -80,24 +75,23 @@ static uint64_t end_of(const struct memory_layout *layout)
     return size_align(layout->bytes, MEMORY_ALIGNMENT);
 }
 
-/* A range of layers, the data wanted from each layer, and the microbatch. */
 struct memory_range {
     const struct network *network;
     uint64_t first, count;
     uint64_t microbatch, sequence;
-    uint64_t number_bytes;      /* of activations; 0: as fp32 */
-    uint32_t part;              /* of the state, enum state_part */
+    uint64_t number_bytes;      /* of activations; 0: fp32 */
+    uint32_t part;              /* enum state_part */
     struct state_format format; /* of the state */
     void (*lay)(const struct memory_range *range, uint64_t layer, struct memory_layout *layout);
 };
 
-/* The sizes that determine a layer's tensors. */
+/* A layer's tensors depend on these sizes. */
 struct memory_sizes {
     uint64_t batch, tokens, rows;
-    uint64_t stream; /* rows that are handed on */
-    uint64_t seen;   /* rows of an encoder's result that are attended to, and their tokens */
+    uint64_t stream; /* handed on */
+    uint64_t seen;   /* of an encoder's result, and their tokens */
     uint64_t seen_tokens;
-    bool joins;      /* and are normed by this layer */
+    bool joins;      /* the result is normed by this layer */
     uint64_t width, inner, shared, ff, heads;
 };
 
@@ -123,8 +117,7 @@ static void lay_layer(const struct memory_range *range, uint64_t layer, struct m
     range->lay(range, layer, layout);
 }
 
-/* Returns the end of the range of layers with the same needs as `layer`. The last layer of a range may differ from
- * earlier equal layers (it has no output), so it is always counted separately. */
+/* Returns the end of layers with the same needs as `layer`. The last one has no output and counts separately. */
 static uint64_t run_end(const struct memory_range *range, uint64_t layer)
 {
     uint64_t last = range->first + range->count - 1, end = network_alike_end(range->network, layer);
@@ -132,7 +125,7 @@ static uint64_t run_end(const struct memory_range *range, uint64_t layer)
     return end < last ? end : last;
 }
 
-/* Bytes of the whole range, equal layers counted once. */
+/* Equal layers are counted once. */
 static uint64_t range_bytes(const struct memory_range *range)
 {
     uint64_t sum = 0, end = range->first + range->count;
@@ -167,7 +160,7 @@ static struct memory_range range_of(const struct network *network, uint64_t firs
 
 /* --- parameters ----------------------------------------------------------------------------- */
 
-/* Returns the bytes of one number in a part, for a matrix or another tensor; 0 if the part does not store it. */
+/* Returns the bytes of one number, for a matrix or another tensor; 0 if the part does not store it. */
 static uint64_t element_bytes(struct state_format format, uint32_t part, bool matrix)
 {
     const bool rounded = precision_halves_weight(format.weights, matrix);
@@ -190,7 +183,7 @@ static void lay_part(const struct memory_range *range, uint64_t layer, struct me
     bool embedding = network_layer_kind(range->network, layer) == LAYER_EMBEDDING;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t bytes = element_bytes(range->format, range->part, tensors[i].matrix);
-        /* no alignment between rows: the tables of an embedding are cut between any two rows */
+        /* an embedding's tables are cut between any two rows */
         if (embedding && i > 0) layout->alignment = bytes > 0 ? bytes : 1;
         put_bytes(layout, tensors[i].name, tensors[i].elements * bytes);
     }
@@ -307,7 +300,6 @@ static void lay_attention(const struct network *network, struct memory_sizes s, 
     put_statistics(layout, "attention_stats", s.rows * s.heads);
 }
 
-/* Attention to an encoder's result. */
 static void lay_cross(const struct network *network, struct memory_sizes s, struct memory_layout *layout)
 {
     if (s.seen == 0) return;
@@ -329,7 +321,7 @@ static void lay_block_pre_norm(const struct network *network, struct memory_size
     put_statistics(layout, "norm1_stats", norm_stats(network, s));
     lay_attention(network, s, layout);
     const struct network_traits *traits = network_traits(network);
-    uint64_t sent = s.rows * network_chosen(network); /* rows of all feed-forward parts */
+    uint64_t sent = s.rows * network_chosen(network); /* of all feed-forward parts */
     if (!traits->parallel) put_kept(layout, "middle", s.rows * s.width);
     lay_cross(network, s, layout);
     if (!traits->one_norm) {
@@ -403,7 +395,7 @@ static uint64_t words(uint64_t bytes)
     return (bytes + sizeof(float) - 1) / sizeof(float);
 }
 
-/* Lists a listed layer. An output that is read after the range is in the boundary. */
+/* An output that is read after the range is in the boundary. */
 static void lay_listed(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     const struct network *network = range->network;
@@ -439,7 +431,7 @@ static void lay_activations(const struct memory_range *range, uint64_t layer, st
     if (s.joins) put_kept(layout, "encoded", s.seen * s.width);
 }
 
-/* Layers of a pass over a microbatch, with numbers of this width, laid out by `lay`. */
+/* `lay` lays out the layers of a pass over a microbatch. */
 static struct memory_range pass_range(const struct network *network, uint64_t first, uint64_t count, uint64_t microbatch,
                                       uint64_t sequence, uint64_t number_bytes,
                                       void (*lay)(const struct memory_range *, uint64_t, struct memory_layout *))
@@ -482,7 +474,7 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
 
 /* --- inputs --------------------------------------------------------------------------------- */
 
-/* Lists inputs; a layer's output is the next layer's input. */
+/* A layer's output is the next layer's input. */
 static void lay_inputs(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     if (layer + 1 == range->first + range->count) return;
@@ -519,11 +511,11 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
 /* Elements of each entry. */
 struct workspace {
     uint64_t keep, gradients, sums, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations;
-    uint64_t layer, head, inputs; /* kept by a layer that is not the head, and by the head; inputs of all */
-    uint64_t rounded, d_rounded; /* of linear layers: inputs, and gradients of outputs */
-    uint64_t attention[2]; /* scratch of an attention that rounds: there, and back */
-    uint64_t library[2];   /* the same of one whose operands are rounded already */
-    uint64_t d_logits;     /* words of the gradients of logits in 16 bits */
+    uint64_t layer, head, inputs; /* kept by a layer, and by the head; inputs of all */
+    uint64_t rounded, d_rounded; /* inputs of linear layers, gradients of outputs */
+    uint64_t attention[2]; /* scratch of attention that rounds: forward, backward */
+    uint64_t library[2];   /* the same with rounded operands */
+    uint64_t d_logits;     /* gradients of 16-bit logits */
 };
 
 static uint64_t gradient_words(const struct network *network, uint64_t layer)
@@ -535,7 +527,7 @@ static uint64_t gradient_words(const struct network *network, uint64_t layer)
     return words(memory_parameter_bytes(network, layer, 1));
 }
 
-/* Returns one layer's activations without its output, which is a stream. */
+/* Leaves out the output, which is a stream. */
 static uint64_t keep_words(const struct memory_range *range, uint64_t layer)
 {
     struct memory_range one = *range;
@@ -588,7 +580,7 @@ static void need_attention(const struct network *network, struct memory_sizes s,
     }
 }
 
-/* Two numbers in bf16 take a word. */
+/* Two bf16 numbers take a word. */
 static uint64_t half_words(uint64_t elements)
 {
     return elements / 2 + elements % 2;
@@ -619,7 +611,7 @@ static void need_rounded(const struct network *network, struct memory_sizes s, u
         rows = network_classifies(network) ? s.batch : s.rows;
         in = s.width;
         out = network->family == NETWORK_VIT ? network->classes : max_u64(s.width, network->classes);
-        if (!network_classifies(network)) /* the logits, a piece at a time */
+        if (!network_classifies(network)) /* a piece at a time */
             w->d_rounded = max_u64(w->d_rounded, half_words(network_logit_rows(network, rows) *
                                                             network->vocabulary));
         break;
@@ -635,10 +627,10 @@ static uint64_t embedding_words(const struct network *network, struct memory_siz
         return s.batch * (s.tokens - 1) *
                (network->channels * network->patch * network->patch + s.width);
     uint64_t norm = network->family == NETWORK_BERT ? 2 * s.rows * s.width + 2 * s.rows : 0;
-    return MEMORY_EMBEDDING_WORDS * s.rows + norm + 2 * s.rows * network->word_width; /* rows, and their gradients */
+    return MEMORY_EMBEDDING_WORDS * s.rows + norm + 2 * s.rows * network->word_width; /* and their gradients */
 }
 
-/* Numbers of the gradients that a listed layer works on. */
+/* Counts the gradients that a listed layer works on. */
 static uint64_t need_listed(const struct network *network, struct memory_sizes s, uint64_t layer, struct workspace *w)
 {
     if (!network->graph)
@@ -648,7 +640,7 @@ static uint64_t need_listed(const struct network *network, struct memory_sizes s
     return kept.widest;
 }
 
-/* Returns the words of gradients as wide as the feed-forward part. */
+/* These are as wide as the feed-forward part. */
 static uint64_t wide_words(const struct network *network, struct memory_sizes s)
 {
     uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
@@ -657,7 +649,7 @@ static uint64_t wide_words(const struct network *network, struct memory_sizes s)
     return s.rows * each;
 }
 
-/* Takes the maximum of the needs of one layer; a range needs the largest of each. */
+/* A range needs the largest of each. */
 static void need_layer(const struct memory_range *range, uint64_t layer, struct workspace *w)
 {
     const struct network *network = range->network;
@@ -695,7 +687,6 @@ static void need_layer(const struct memory_range *range, uint64_t layer, struct 
     w->d_stream2 = max_u64(w->d_stream2, row_words);
 }
 
-/* Equal layers need the same. */
 static struct workspace need_range(const struct memory_range *range)
 {
     struct workspace w = {0};
@@ -711,7 +702,7 @@ static uint64_t scratch_words(const struct workspace *w, uint32_t how, bool forw
     return how & UNIT_HALF ? max_u64(w->scratch, w->library[!forward]) : w->scratch;
 }
 
-/* Numbers in the precision of activations. */
+/* Numbers have the precision of activations. */
 static void put_numbers(struct memory_layout *layout, const char *name, uint64_t elements, uint32_t how)
 {
     put(layout, name, how & UNIT_HALF ? half_words(elements) : elements);

@@ -1,14 +1,11 @@
 /*
- * Positions of tensors in buffers: the tables by which the executor allocates and the planner counts.
+ * Tables of tensors in buffers, by which the executor allocates and the planner counts.
  *
- * A *state blob* is one contiguous piece per shard. Its parts are the weights as the passes read them, the fp32
- * master copy of 16-bit weights, and the optimizer's moments: for AdamW all first moments, then all second moments;
- * for momentum all running sums of gradients. The part that a pass needs comes first, and so do all full-precision
- * values (weights and master together). Every part lists the same tensors in the same order, in its own number
- * format; tensors that a part does not store have 0 bytes. Tensors start on 64-byte boundaries, except in an
- * embedding layer. The rows of an embedding's tables follow each other without padding, so that any range of rows can
- * be a shard of its own (a slice). Updating slices one after the other is then the same arithmetic as updating the
- * whole.
+ * A *state blob* is one piece per shard: the weights as passes read them, the fp32 master of 16-bit weights, and the
+ * optimizer's moments (AdamW: all first, then all second; momentum: all sums). The part that a pass needs comes first,
+ * and so do all full-precision values. Parts list the same tensors in the same order, each in its own format; absent
+ * tensors have 0 bytes. Tensors start on 64-byte boundaries, except that rows of an embedding's tables have no
+ * padding: any range of rows can be a shard (a slice), and updating slices is the arithmetic of updating the whole.
  *
  *     [ weights | master of matrices | first moments | second moments ]
  *       ^ t0 t1 t2 ...
@@ -31,11 +28,11 @@ enum { MEMORY_ALIGNMENT = 64 };
 
 enum state_part { STATE_WEIGHTS, STATE_MASTER, STATE_FIRST, STATE_SECOND, STATE_PARTS };
 
-/* Positions of the parts of a blob; a missing part has 0 bytes. */
+/* A missing part has 0 bytes. */
 struct state_layout {
     struct {
         uint64_t offset_bytes, bytes;
-        uint64_t row_bytes; /* bytes of a row of an embedding's tables */
+        uint64_t row_bytes; /* of an embedding's tables */
     } parts[STATE_PARTS];
     uint64_t bytes;
 };
@@ -50,17 +47,16 @@ struct memory_entry {
 struct memory_table {
     struct memory_entry *entries;
     uint32_t count;
-    uint64_t bytes; /* end of the last entry, aligned */
+    uint64_t bytes; /* aligned end */
 };
 
-/* The tensors of each part of a blob, with offsets in the part. */
+/* Offsets are relative to the part. */
 struct state_tables {
     struct state_layout layout;
-    struct memory_table parts[STATE_PARTS]; /* all with the same number of entries */
+    struct memory_table parts[STATE_PARTS]; /* all with equally many entries */
 };
 
-/* Returns the tables of a blob that holds only fp32 values in the layout of memory_parameters(), such as kept
- * values. */
+/* The blob holds only fp32 values laid out by memory_parameters(), such as kept values. */
 static inline struct state_tables state_tables_of_values(struct memory_table parameters)
 {
     struct state_tables tables = {0};
@@ -69,17 +65,17 @@ static inline struct state_tables state_tables_of_values(struct memory_table par
     return tables;
 }
 
-/* Lists the parameters of layers [first_layer, first_layer + layer_count) in order. They are fp32 for every precision
- * of the job: the layout of gradients and of kept values. */
+/* Lists the parameters of layers [first_layer, first_layer + layer_count), fp32 for every precision: the layout of
+ * gradients and of kept values. */
 MUST_CHECK enum status memory_parameters(const struct network *network, uint64_t first_layer,
                                          uint64_t layer_count, struct arena *arena,
                                          struct memory_table *out, struct error *err);
 
-/* Returns the number of tensors of these layers. */
+/* Counts these layers' tensors. */
 uint64_t memory_tensor_count(const struct network *network, uint64_t first_layer,
                              uint64_t layer_count);
 
-/* Return the bytes of the parameters in fp32, and the layout of their state, without building tables. */
+/* Return the parameters' fp32 bytes, and their state's layout, without tables. */
 uint64_t memory_parameter_bytes(const struct network *network, uint64_t first_layer,
                                 uint64_t layer_count);
 struct state_layout memory_state(const struct network *network, uint64_t first_layer,
@@ -89,22 +85,20 @@ MUST_CHECK enum status memory_state_tables(const struct network *network, uint64
                                            struct arena *arena, struct state_tables *out,
                                            struct error *err);
 
-/* Returns the state layout of `rows` rows of an embedding's tables that are moved together. fp32 parts come before
- * bf16 parts, so that all are aligned without gaps for any number of rows. */
+/* The rows are moved together. fp32 parts come before bf16 parts, so that all are aligned for any number of rows. */
 struct state_layout memory_state_rows(const struct network *network, uint64_t rows,
                                       struct state_format format);
 
-/* Returns the bytes at the start of a blob that hold all values in full precision: weights and master. */
+/* Counts weights and master at the start of a blob. */
 static inline uint64_t state_value_bytes(const struct state_layout *layout)
 {
     return layout->parts[STATE_WEIGHTS].bytes + layout->parts[STATE_MASTER].bytes;
 }
 
 /*
- * Activations that a forward pass over the layers keeps for its backward pass, including the input of each layer
- * except the first (the first layer's input is a separate buffer: the boundary). Entry names are "L.what" with L the
- * layer's number. Tables are in fp32, as in the executor; byte counts use a precision (enum precision) and leave out
- * statistics.
+ * Activations that a forward pass keeps for the backward pass, including the input of each layer except the first (the
+ * boundary). Entries are "L.what" with L the layer's number. Tables are in fp32; byte counts use a precision and leave
+ * out statistics.
  *
  *   gpt2 blocks       norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
  *                     attention_stats (B,H,T)  middle (R,C)  norm2 (R,C)  norm2_stats (R,2)
@@ -123,8 +117,7 @@ static inline uint64_t state_value_bytes(const struct state_layout *layout)
  *   embeddings        nothing
  *   opaque layers     activations; for operations (models/network/network_graph.h) the tensors that a layer keeps
  *
- * middle is the residual stream after attention. Every layer except the last of the range has `output`; the last
- * layer's output is the boundary buffer of the next shard.
+ * middle is the residual stream after attention. The last layer's output is the next shard's boundary buffer.
  */
 MUST_CHECK enum status memory_activations(const struct network *network, uint64_t first_layer,
                                           uint64_t layer_count, uint64_t microbatch,
@@ -134,8 +127,8 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
                                  uint64_t microbatch, uint64_t sequence, uint32_t precision);
 
 /*
- * The activations kept when only the inputs of layers are kept and a backward pass recomputes one layer at a time:
- * "L.input" (R,C) of each layer except the first, whose input is the boundary.
+ * Activations kept when a backward pass recomputes one layer at a time: "L.input" (R,C) of each layer except the
+ * first.
  * Source: Chen et al., arXiv 1604.06174, section 4, with one layer to a segment.
  */
 MUST_CHECK enum status memory_inputs(const struct network *network, uint64_t first_layer,
@@ -146,7 +139,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
                             uint64_t microbatch, uint64_t sequence, uint32_t precision);
 
 /*
- * Scratch memory of a compute operation, in addition to state, boundaries and kept activations. `how` is a sum of
+ * Scratch memory of a computation. `how` is a sum of
  *   UNIT_KEEP           activations are kept in a separate buffer (a forward pass writes them, the backward pass
  *                       reads them); never with LOSS
  *   UNIT_GRADIENTS_OUT  gradients of the parameters are in a separate buffer too: the update happens elsewhere
@@ -155,8 +148,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   UNIT_ACCUMULATE     the gradients of several microbatches are added up
  *   UNIT_ROUNDED        weights are bf16, and so are copies of the operands that they are multiplied by
  *   UNIT_HALF           activations and their gradients have 16 bits; weight gradients, logits and scratch are fp32
- * Each pass has the entries of its row; entries that it does not need have 0 bytes. `layer` is the first layer of the
- * range.
+ * Each pass has its row's entries; unneeded entries have 0 bytes. `layer` is the first layer of the range.
  *
  *   FORWARD   keep, d_stream, d_stream2, scratch, logits, rounded
  *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations, sums, rounded,
@@ -193,34 +185,32 @@ enum unit_pass { UNIT_FORWARD, UNIT_BACKWARD, UNIT_LOSS };
 enum { UNIT_KEEP = 1, UNIT_GRADIENTS_OUT = 2, UNIT_INPUTS = 4, UNIT_WAYS = 8, UNIT_ACCUMULATE = 8,
        UNIT_ROUNDED = 16, UNIT_HALF = 32 };
 
-/* Sizes of an attention: B samples of T tokens, heads of queries, heads of keys and values, all D wide. */
+/* B samples of T tokens, heads of queries, heads of keys and values, all D wide. */
 struct attention_sizes {
     uint64_t samples, tokens, heads, kv_heads, head_width;
 };
 
-/* Returns the 4-byte numbers that attention needs for its weights: two tiles of MEMORY_ATTENTION_TILE x T for each
- * head in use, at most MEMORY_ATTENTION_LANES. */
+/* Returns attention's 4-byte numbers: two tiles of MEMORY_ATTENTION_TILE x T for each head in use, at most
+ * MEMORY_ATTENTION_LANES. */
 uint64_t memory_attention_tiles(struct attention_sizes s);
 
 /*
- * Returns the 4-byte numbers that attention needs with a library for bf16 (exec/cuda/attention_cudnn.c), when heads
- * that share keys are computed separately. Backward: a weight of 2 bytes per pair of tokens, and gradients of 2 bytes
- * per shared head of keys. Returns 0 when this exceeds MEMORY_LIBRARY_BYTES_MAX: the library must then work in the
- * space of the tiles, or is not used.
+ * Returns the 4-byte numbers of a bf16 library (exec/cuda/attention_cudnn.c) that computes heads with shared keys
+ * separately. Backward: 2 bytes per pair of tokens, and gradients of 2 bytes per shared head of keys. 0 when this
+ * exceeds MEMORY_LIBRARY_BYTES_MAX: the library must work in the tiles' space, or is not used.
  * Source: workspace requests of cuDNN 9.19; tests/exec/test_exec_cudnn.c checks them.
  */
 enum { MEMORY_LIBRARY_BYTES_MAX = 256 << 20 };
 uint64_t memory_attention_library(struct attention_sizes s, bool back);
 
-/* Returns attention's scratch after the rounded copies, when it rounds. */
+/* Returns rounding attention's scratch after the copies. */
 uint64_t memory_attention_workspace(struct attention_sizes s, bool back);
 
-/* Returns the scratch for rounded copies of attention's operands and results: q, k and v, backward also dout. They
- * are fp32, or bf16 with equally many results, for which the size suffices. Backward, one number per row and head
- * follows them. */
+/* Returns the scratch for rounded copies of q, k and v, backward also dout: fp32, or bf16 with equally many
+ * results. Backward, one number per row and head follows. */
 uint64_t memory_attention_copies(struct attention_sizes s, bool back);
 
-/* Returns true when a pass holds only the inputs of layers and recomputes the rest one layer at a time. */
+/* True when the pass recomputes one layer at a time from inputs. */
 static inline bool unit_holds_inputs(enum unit_pass pass, uint32_t how)
 {
     return (how & UNIT_INPUTS) && (pass == UNIT_LOSS || (how & UNIT_KEEP));
@@ -236,19 +226,18 @@ uint64_t memory_workspace_bytes(const struct network *network, uint64_t first_la
                                 uint64_t layer_count, enum unit_pass pass, uint32_t how,
                                 uint64_t microbatch, uint64_t sequence);
 
-/* Writes the bytes for every pass and every combination of UNIT_KEEP, UNIT_GRADIENTS_OUT and UNIT_INPUTS, each with
- * `how` added, at the cost of a single call. */
+/* Writes the bytes of every pass for every combination of UNIT_KEEP, UNIT_GRADIENTS_OUT and UNIT_INPUTS, each with
+ * `how` added, at the cost of one call. */
 void memory_workspaces(const struct network *network, uint64_t first_layer, uint64_t layer_count, uint32_t how,
                        uint64_t microbatch, uint64_t sequence, uint64_t bytes[3][UNIT_WAYS]);
 
-/* Returns the bytes that layer `layer` passes to the next for one microbatch: R * C numbers for every layer (a
- * profile states them; t5's R counts rows of encoder and decoder). The input of a shard is the output of the layer
- * before it. */
+/* Returns the bytes that a layer passes to the next for one microbatch: R * C numbers (a profile states them; t5's
+ * R counts rows of encoder and decoder). */
 uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, uint64_t microbatch,
                                uint64_t sequence, uint32_t precision);
 
-/* Returns the first entry of the layer whose name is `name` or ends in `name` after a dot ("qkv" finds "3.qkv",
- * "mlp.c_fc.weight" finds "h.2.mlp.c_fc.weight"). NULL when there is none. Borrowed. */
+/* Returns the layer's first entry named `name` or ending in it after a dot ("qkv" finds "3.qkv"); may be NULL.
+ * Borrowed. */
 const struct memory_entry *memory_find(const struct memory_table *table, uint64_t layer,
                                        const char *name);
 

@@ -25,14 +25,14 @@ uint64_t parallel_pieces(const struct network *network)
     return network_is_listed(network) ? network->layer_count : network->blocks;
 }
 
-/* Returns part `at` of `parts` equal parts, the first ones longer by one. */
+/* The first parts are longer by one. */
 static struct parallel_layers equal_part(struct parallel_layers whole, uint64_t parts, uint64_t at)
 {
     uint64_t share = whole.count / parts, longer = whole.count % parts;
     return (struct parallel_layers){whole.first + at * share + (at < longer ? at : longer), share + (at < longer)};
 }
 
-/* Returns the layers of a piece of `partition` or `cut`. */
+/* The piece is one of `partition` or `cut`. */
 static struct parallel_layers cut_piece(const struct job *job, uint32_t piece)
 {
     const struct parallel *p = &job->parallel;
@@ -66,7 +66,7 @@ bool parallel_crosses(const struct job *job, uint64_t layer)
     return false;
 }
 
-/* Unless layers are listed, layer 0 is the embedding: the output of `layer` enters block `layer`. */
+/* Layer 0 is the embedding unless layers are listed: the output of `layer` enters block `layer`. */
 bool parallel_compresses(const struct job *job, uint64_t layer)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
@@ -140,7 +140,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
 
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job)
 {
-    if (hardware->stack != STACK_SPILLWAY) return false; /* a study of other software, which does what the job says */
+    if (hardware->stack != STACK_SPILLWAY) return false; /* a study of other software */
     const struct parallel *p = &job->parallel;
     bool single = parallel_is_set(p) && parallel_devices(p) == 1 && p->replicated == 0;
     bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&

@@ -1,4 +1,4 @@
-/* Checks that the options of a parallel job fit each other and the job: parallel_check() of parallel.h. */
+/* parallel_check() of parallel.h. */
 #include <inttypes.h>
 
 #include "base/try.h"
@@ -29,7 +29,8 @@ static enum status check_schedule(const struct job *job, struct error *err)
                          "schedule 'interleaved' with %" PRIu64 " microbatches of a replica on %" PRIu32
                          " stages (expected a multiple)",
                          job->microbatches / p->data, p->pipeline);
-    if (parallel_pieces(&job->network) / parallel_buckets(p) < parallel_cut_count(p)) /* their product may be past 32 bits */
+    if (parallel_pieces(&job->network) / parallel_buckets(p) < parallel_cut_count(p)) /* the product may be past 32
+                                                                                         bits */
         return error_set(err, STATUS_BAD_INPUT,
                          "%" PRIu64 " layers on %" PRIu32 " stages of %" PRIu32
                          " %s%s (expected at least one each)",
@@ -38,7 +39,7 @@ static enum status check_schedule(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* Checks buckets of stages that are already cut. */
+/* The stages are already cut. */
 static enum status check_buckets(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -60,7 +61,7 @@ static enum status check_buckets(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* Checks stages with given replicas that share a minibatch's microbatches for one update of all stages. */
+/* The stages' replicas share a minibatch's microbatches for one update. */
 static enum status check_turns(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -79,7 +80,7 @@ static enum status check_turns(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* Checks stages with their own replicas, before the other rules of schedules. */
+/* Stages have their own replicas; comes before other rules of schedules. */
 static enum status check_replicas(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -120,7 +121,7 @@ static enum status check_asynchronous(const struct job *job, struct error *err)
     const struct parallel *p = &job->parallel;
     uint64_t microbatches = job->microbatches / p->data;
     if (!pipeline_is_asynchronous(p->schedule)) return STATUS_OK;
-    bool alike = p->replicated == 0; /* otherwise check_replicas() has checked these */
+    bool alike = p->replicated == 0; /* check_replicas() has checked others */
     if (alike && p->schedule == PIPELINE_PIPEDREAM && microbatches != 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "schedule 'pipedream' with %" PRIu64
@@ -229,7 +230,7 @@ static enum status check_division(const struct parallel *p, const char *what, ui
                      value, what);
 }
 
-/* Checks the features that a parallel job cannot have. */
+/* Refuses features that parallel jobs lack. */
 static enum status check_wishes(const struct job *job, struct error *err)
 {
     if (job_clips(job))

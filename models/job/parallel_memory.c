@@ -1,9 +1,8 @@
 /*
- * Sums over layers: the first and last layer of a network separately, equal blocks once and multiplied.
+ * First and last layer count separately, equal blocks once and multiplied.
  *
- * Parameters on a device come from network_slice(). 16-bit jobs have 2 bytes of weight, 4 of gradient and, with
- * AdamW, 12 of states (master and two moments): 18 per parameter, as in Megatron-LM. ZeRO's paper has gradients of 2
- * bytes and therefore 16.
+ * Parameters on a device come from network_slice(). 16-bit jobs with AdamW have 18 bytes per parameter as in
+ * Megatron-LM: 2 of weight, 4 of gradient, 12 of states; ZeRO's paper has 16, with gradients of 2.
  */
 #include "models/job/parallel_memory.h"
 
@@ -21,7 +20,7 @@ static bool is_listed(const struct job *job)
     return network_is_listed(&job->network);
 }
 
-/* Returns the next layer below `end` that differs from `layer`. */
+/* Returns the next different layer below `end`. */
 static uint64_t run_end(const struct network *network, uint64_t layer, uint64_t end)
 {
     uint64_t next = network_alike_end(network, layer);
@@ -30,7 +29,7 @@ static uint64_t run_end(const struct network *network, uint64_t layer, uint64_t 
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-/* Returns true when the table is tied and both ends are on different stages. */
+/* True when the table is tied and both ends are on different stages. */
 static bool has_two_tables(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
@@ -38,7 +37,7 @@ static bool has_two_tables(const struct job *job)
     return parallel_place(p, 0).stage != parallel_place(p, parallel_runs(p) - 1).stage;
 }
 
-/* Returns the parameters of a tied table that exists twice, on one device; 0 when there is none. */
+/* Counts one device's; 0 when there is none. */
 static uint64_t tied_parameters(const struct job *job)
 {
     struct network slice = network_slice(&job->network, job->parallel.tensor);
@@ -149,11 +148,11 @@ uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers la
 
 /* --- activations ------------------------------------------------------------------------------ */
 
-/* Numbers of a microbatch on a device in tensors as wide as the network, for the device's rows and for all rows. */
+/* Numbers of tensors as wide as the network, for the device's rows and for all rows. */
 struct numbers {
     uint64_t element_bytes, tokens, rows, own, whole;
-    uint64_t seen, seen_own; /* rows of an encoder's result that are attended to, as `rows` and `own` */
-    bool joins;              /* and are normed by this layer */
+    uint64_t seen, seen_own; /* rows of an encoder's result, as `rows` and `own` */
+    bool joins;              /* the result is normed by this layer */
     struct network slice;
 };
 
@@ -179,7 +178,7 @@ static uint64_t projections(const struct numbers *s)
     return s->rows * s->slice.head_width * (s->slice.heads + 2 * network_kv_heads(&s->slice));
 }
 
-/* Returns the same for attention to an encoder's result. */
+/* The same for attention to an encoder's result. */
 static uint64_t cross_projections(const struct numbers *s)
 {
     return s->slice.head_width * (s->rows * s->slice.heads + 2 * s->seen * network_kv_heads(&s->slice));
@@ -191,8 +190,8 @@ static uint64_t scores(const struct job *job, const struct numbers *s)
     return s->rows * s->slice.heads * (s->tokens + job->parallel.slice_begin + seen);
 }
 
-/* Returns the columns of the feed-forward part that a block keeps per row, `of_each` of the width F each; with
- * experts also the rows sent to them and back, and the router's choice. */
+/* Counts a block's columns per row, `of_each` of the width F each; with experts also rows sent to them and back, and
+ * the router's choice. */
 static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of_each)
 {
     const struct network *n = &job->network;
@@ -202,7 +201,7 @@ static uint64_t wide(const struct job *job, const struct numbers *s, uint64_t of
     return s->rows * columns;
 }
 
-/* Returns the bytes kept by a block, without its input. */
+/* Leaves out the input. */
 static uint64_t block_bytes(const struct job *job, const struct numbers *s, uint32_t recompute,
                             bool dropout)
 {
@@ -235,8 +234,7 @@ static uint64_t head_bytes(const struct job *job, const struct numbers *s)
     return s->element_bytes * stream + sizeof(float) * logits(job, s);
 }
 
-/* A listed layer, for a microbatch. A layer of operations keeps its output; a profile counts its output among its
- * activations. */
+/* A listed layer. Operations keep their output; a profile counts it among its activations. */
 struct listed {
     uint64_t activation_bytes, output_bytes, boundary_bytes, work_bytes;
 };
@@ -256,7 +254,7 @@ static struct listed listed_of(const struct job *job, uint64_t layer)
         .boundary_bytes = network_profile_share(n, profile->boundary_bytes, job->microbatch)};
 }
 
-/* Returns the bytes of a run's output that the next bucket of its stage keeps, so that they are not counted twice. */
+/* The next bucket of the stage keeps these bytes, which must not count twice. */
 static uint64_t kept_by_next(const struct job *job, uint64_t last)
 {
     if (job->network.graph || parallel_buckets(&job->parallel) == 1 || last + 1 == job->network.layer_count) return 0;
@@ -306,7 +304,7 @@ uint64_t parallel_plain_boundary_bytes(const struct job *job, uint64_t layer)
     return precision_bytes(job->precision) * (rows / sequence_members(&job->parallel)) * job->network.width;
 }
 
-/* Heads divide the width, and tensor groups the heads: parts are whole. */
+/* Heads divide the width, and tensor groups the heads. */
 uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer)
 {
     return parallel_boundary_bytes(job, layer) / (job->parallel.scatter ? job->parallel.tensor : 1);
@@ -317,7 +315,7 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
     return compression_bytes(&job->compression[COMPRESSED_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
 }
 
-/* Returns the bytes kept from a forward pass to the backward pass; a recomputed stage keeps none. */
+/* A recomputed stage keeps none. */
 static uint64_t kept_so(const struct job *job, struct parallel_layers layers, uint32_t recompute, bool dropout)
 {
     uint64_t sum = 0, end = layers.first + layers.count;

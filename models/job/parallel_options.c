@@ -1,4 +1,4 @@
-/* Reads and writes the options of parallel jobs, in JSON and in the form of the command line. */
+/* Options of parallel jobs, in JSON and on the command line. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ static const char *const parallel_offload_names[PARALLEL_OFFLOAD_COUNT] = {
     [OFFLOAD_WEIGHTS] = "weights",
 };
 
-/* Starts the parallelism of a job that was not parallel: all degrees 1. */
+/* Sets all degrees to 1. */
 static void set_out(struct parallel *p)
 {
     if (parallel_is_set(p)) return;
@@ -41,7 +41,7 @@ static void set_out(struct parallel *p)
 
 /* --- JSON ----------------------------------------------------------------------------------- */
 
-/* Parses an array of at most `most` positive numbers. An absent key leaves *out and *count untouched. */
+/* Parses at most `most` positive numbers. An absent key changes nothing. */
 static enum status parse_lengths(struct json_object *o, const char *key, uint32_t most, uint32_t *out, uint32_t *count,
                                  struct error *err)
 {
@@ -60,7 +60,7 @@ static enum status parse_lengths(struct json_object *o, const char *key, uint32_
     return STATUS_OK;
 }
 
-/* Takes one letter per run. */
+/* One letter per run. */
 static bool read_letters(const char *letters, size_t length, struct parallel *out)
 {
     if (length == 0 || length > PARALLEL_CUTS_MAX) return false;
@@ -81,7 +81,7 @@ static enum status parse_choices(struct json_object *o, struct parallel *out, st
                          "computed again)", letters, PARALLEL_CUTS_MAX);
 }
 
-/* Names as on the command line, and as in DeepSpeed and Megatron-LM. */
+/* Names of the command line, DeepSpeed and Megatron-LM. */
 static const struct json_synonym synonyms[] = {
     {"tp", "tensor"}, {"tensor_model_parallel_size", "tensor"}, {"pp", "pipeline"}, {"pipeline_model_parallel_size", "pipeline"},
     {"dp", "data"},   {"zero_stage", "zero"},
@@ -133,7 +133,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     return json_object_close(&o, err);
 }
 
-/* Returns true when `prefetch` has an effect. */
+/* True when `prefetch` has an effect. */
 static bool gathers_ahead(const struct parallel *p)
 {
     return p->zero == ZERO_WEIGHTS || p->offload == OFFLOAD_WEIGHTS;
@@ -199,7 +199,7 @@ static const char *offload_word(const struct parallel *p)
     return p->offload == OFFLOAD_NOTHING ? NULL : offload_words[p->offload];
 }
 
-/* Words that are there or not. */
+/* Words without value. */
 static bool parse_flag(const char *word, struct parallel *out)
 {
     const struct {
@@ -229,7 +229,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
                                  p->blocking ? "blocking" : NULL, offload_word(p),
                                  p->storage ? "storage" : NULL, p->delayed ? "delayed" : NULL,
                                  p->swap ? "swap" : NULL, p->choose ? "choose" : NULL};
-    const size_t replicas_text = 48; /* leaves room for everything else */
+    const size_t replicas_text = 48; /* room for everything else */
     size_t used = 0;
     text[0] = '\0';
     for (uint32_t s = 0; s < p->replicated && used < replicas_text; s++)
@@ -247,7 +247,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
     return text;
 }
 
-/* "15-1", which is as long as `length` says. */
+/* "15-1" of this length. */
 static enum status parse_replicas(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
     const char *at = begin, *end = begin + length;
@@ -317,7 +317,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
                      (int)length, begin);
 }
 
-/* Refuses a degree that is given twice, even with equal values: it is a slip. */
+/* Even equal values are a slip. */
 static enum status check_once(const char *all, const char *word, struct error *err)
 {
     const size_t length = strcspn(word, "=,");
@@ -330,8 +330,7 @@ static enum status check_once(const char *all, const char *word, struct error *e
 enum status parallel_parse_text(const char *text, struct parallel *out, struct error *err)
 {
     set_out(out);
-    /* "replicas" also sets degrees. "pp" and "dp" must be applied after it in any text, so that parallel_check() sees
-     * them. */
+    /* "replicas" sets degrees too: "pp" and "dp" are applied after it, for parallel_check(). */
     for (int turn = 0; turn < 2; turn++) {
         for (const char *at = text;;) {
             const size_t length = strcspn(at, ",");

@@ -1,19 +1,17 @@
 /*
- * Lists of the work of layers (models/network/network_work.c); blocks are computed once and multiplied.
+ * Blocks are computed once and multiplied (models/network/network_work.c).
  *
- * Communication follows from the way tensors are split. The first product of a pair is split by columns, the second
- * by rows. The second product's results are therefore added up, and so are the gradients of the first product's input
- * in the backward pass. With sequence parallelism each of these sums leaves a member only its own rows
- * (reduce-scatter), and an all-gather precedes the next product. The same inputs are gathered once more for the
- * weight gradients, since each member kept only a share of them.
+ * The first product of a pair is split by columns, the second by rows: its results are added up, and so are the
+ * gradients of the first product's input. With sequence parallelism each sum leaves a member its own rows
+ * (reduce-scatter), and an all-gather precedes the next product, and once more the weight gradients, since each member
+ * kept only a share.
  *
  *     tensor      x -> norm -> [qkv attention proj] -> sum + x -> norm -> [fc gelu fc2] -> sum + x
  *                              f                       g                 f                  g
  *     sequence    x -> norm -> gather [ ... ] scatter + x -> norm -> gather [ ... ] scatter + x
  *
- * A token table is split by rows: each member looks up its rows, uses zeros for others, and the results are added up.
- * With learned positions the sum stays whole (each member adds its positions' rows to it), as in Megatron-LM; without
- * them it is scattered.
+ * A token table is split by rows: members look up theirs, use zeros for others, and add up. With learned positions the
+ * sum stays whole, as in Megatron-LM; without them it is scattered.
  */
 #include "models/job/parallel_work.h"
 
@@ -25,15 +23,14 @@
 
 /* --- runs of layers --------------------------------------------------------------------------- */
 
-/* Returns the next layer below `end` that differs from `layer`. Layers of a profile all differ. */
+/* Returns the next different layer below `end`. Layers of a profile all differ. */
 static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_t end)
 {
     uint64_t next = network_alike_end(network, layer);
     return end < next ? end : next;
 }
 
-/* Returns true when the job's backward passes recompute this layer. An embedding and a head are recomputed only with
- * their stage. */
+/* True when backward passes recompute it: an embedding and a head only with their stage. */
 static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
 {
     enum layer_kind kind = network_layer_kind(&job->network, layer);
@@ -42,7 +39,7 @@ static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t la
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-/* Adds a slice's attention to the j tokens before its i tokens, head by head: two products, four backward. */
+/* A slice's i tokens attend to the j before, head by head: two products, four backward. */
 static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass, uint64_t times)
 {
     bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
@@ -95,7 +92,7 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     }
 }
 
-/* Adds the update as one item: the parameters of a stage are contiguous. A profile's update costs nothing. */
+/* A stage's parameters are contiguous: one item. A profile's update costs nothing. */
 static void add_update(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
@@ -113,7 +110,7 @@ static void add_codec(struct work_list *list, uint64_t ns)
     if (ns > 0) work_list_add(list, &item, 1);
 }
 
-/* Adds the codec of the boundary after a layer: readers decode it, the producer encodes it. */
+/* Readers decode a boundary, its producer encodes it. */
 static void add_boundary_codec(struct work_list *list, const struct job *job, uint64_t layer, bool encodes)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
@@ -149,7 +146,7 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
     if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);
 }
 
-/* Adds collectives that computations wait for; they occupy the host like kernels. */
+/* Computations wait for these; they occupy the host like kernels. */
 static void add_collectives(struct work_list *list, const struct job *job, struct parallel_layers layers,
                             enum parallel_pass pass)
 {
@@ -184,8 +181,8 @@ uint32_t parallel_work(const struct job *job, struct parallel_layers layers, enu
 struct exchange {
     struct parallel_collective *items;
     uint32_t count;
-    uint64_t row_bytes; /* of all rows of C numbers */
-    uint64_t statistic_bytes; /* of a number for each row */
+    uint64_t row_bytes; /* all rows of C numbers */
+    uint64_t statistic_bytes; /* a number for each row */
     bool sequence, exposed;
 };
 
@@ -205,7 +202,7 @@ static void exchange(struct exchange *list, enum collective_kind kind, uint64_t 
         .kind = kind, .count = (uint32_t)times, .bytes = bytes, .overlaps = overlaps};
 }
 
-/* Adds an all-gather of rows that the next operation needs whole, or that the previous operation made in parts. */
+/* The next operation needs the rows whole, or the previous one made them in parts. */
 static void gather(struct exchange *list, uint64_t times, bool overlaps)
 {
     if (list->sequence)
@@ -218,8 +215,7 @@ static void sum(struct exchange *list, uint64_t times, bool overlaps)
     exchange(list, kind, times, list->row_bytes, overlaps);
 }
 
-/* Adds the collectives for keys and values of the encoder's result: with sequence parallelism its rows are gathered;
- * their gradients are sums. */
+/* Keys and values of the encoder's result: with sequence parallelism its rows are gathered; gradients are sums. */
 static void cross_exchange(struct exchange *list, const struct job *job, uint64_t blocks, enum parallel_pass pass)
 {
     struct exchange seen = *list;
@@ -237,7 +233,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
 {
     bool crosses = network_crosses(&job->network, layer);
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
-    /* the two parts of a parallel block are added up before the sum over the group */
+    /* a parallel block adds its parts up first */
     uint64_t sums = blocks * (network_traits(&job->network)->parallel ? 1 : crosses ? 3 : 2);
     bool again = back && recompute_repeats(job->parallel.recompute);
     if (pass == PARALLEL_FORWARD || again) {
@@ -245,14 +241,14 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
         sum(list, sums, false);
     }
     if (back) {
-        gather(list, sums, false); /* what the sums' gradients were scattered to */
-        sum(list, sums, true);     /* beside the products of the weights' gradients */
+        gather(list, sums, false); /* gradients of the sums */
+        sum(list, sums, true);     /* during the products of weights' gradients */
     }
     if (pass == PARALLEL_BACKWARD || pass == PARALLEL_WEIGHT) gather(list, sums, true);
     if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
-/* Returns true when this pass includes the forward pass of an embedding or a head. */
+/* True when the pass includes the forward pass of an embedding or a head. */
 static bool goes_forward(const struct job *job, enum parallel_pass pass)
 {
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
@@ -283,9 +279,8 @@ static void head_exchange(struct exchange *list, const struct job *job, enum par
 }
 
 /*
- * Adds the all-reduce of gradients that each member has whole: norms, biases of results that are added up, and other
- * tensors that a network with nothing to split has. With sequence parallelism these gradients are sums over a share
- * of the rows. Tables of positions see all rows.
+ * Gradients that each member has whole: norms, biases of results that are added up, and tensors without a split. With
+ * sequence parallelism they are sums over a share of the rows; tables of positions see all rows.
  */
 static void update_exchange(struct exchange *list, const struct job *job, struct parallel_layers layers)
 {
