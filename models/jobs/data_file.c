@@ -1,9 +1,8 @@
 /*
- * Formats are recognised by their first bytes, whatever the file is called: a "pytorch_model.bin" is a zip file, and
- * a text may have any name. A text never begins with these bytes, and tokens begin with them less than once in
- * 16 million files. Records have no such bytes: JSON and CSV are recognised by the name.
+ * Formats are recognised by their first bytes, whatever the name: a text never begins with them, tokens less than once
+ * in 16 million files. JSON and CSV are recognised by the name.
  *
- * Sources: the format's own specification in each case; safetensors: 8 bytes of header length, then '{"'.
+ * Sources are the formats' specifications; safetensors: 8 bytes of header length, then '{"'.
  */
 #include "models/jobs/data_file.h"
 
@@ -45,7 +44,7 @@ static const struct magic magics[] = {
 
 enum { HEAD_BYTES = 512 };
 
-/* Returns true when the header's length is less than the file's and the header is a JSON object. */
+/* True when the header is a JSON object shorter than the file. */
 static bool is_safetensors(const unsigned char *head, size_t count, uint64_t file_bytes)
 {
     uint64_t header = 0;
@@ -66,7 +65,7 @@ const char *data_file_foreign(const char *path)
 {
     struct stat about;
     unsigned char head[HEAD_BYTES];
-    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* never waits for a pipe's writer */
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* does not wait for a pipe's writer */
     if (file < 0) return NULL;
     ssize_t count = 0;
     const bool known = fstat(file, &about) == 0;

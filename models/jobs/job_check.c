@@ -1,9 +1,7 @@
 /*
- * Checks that the keys of a job fit each other and its data.
- *
- * Existing data files are opened for their first bytes only. Files of other formats are refused
- * (models/jobs/data_file.h), because a network would be trained on the bytes of their encoding. Bytes of a text are
- * tokens only for networks of at most DATA_BYTE_VOCABULARY_MAX tokens, unless the job says "tokens": "bytes".
+ * Files of other formats (models/jobs/data_file.h) are refused: a network would be trained on their encoding. Bytes of
+ * a text are tokens only for networks of at most DATA_BYTE_VOCABULARY_MAX tokens, unless the job says "tokens":
+ * "bytes".
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -29,8 +27,7 @@ enum status job_draft_check_name(const struct job_draft *draft, struct error *er
                          name, JOB_NAME_MAX);
 }
 
-/* Returns an upper bound, in floating point, of the bytes of all activations of a minibatch: each of its terms
- * exceeds the layout of models/job/memory.c. */
+/* Bounds the bytes of a minibatch's activations in floating point: each term exceeds models/job/memory.c's. */
 static double bytes_bound(const struct job *job)
 {
     const struct network *n = &job->network;
@@ -44,11 +41,11 @@ static double bytes_bound(const struct job *job)
     double listed_bytes = 0, share = n->profile_samples > 0 ? (double)job->microbatch / (double)n->profile_samples : 1;
     for (uint64_t i = 0; n->profile && i < n->layer_count; i++)
         listed_bytes += share * (double)n->profile[i].activation_bytes;
-    for (uint32_t i = 0; n->graph && i < n->graph->op_count; i++) /* the result, and values noted with it */
+    for (uint32_t i = 0; n->graph && i < n->graph->op_count; i++) /* with noted values */
         listed_bytes += 2 * sizeof(float) * rows *
                         (double)graph_elements(n->graph, i, 1);
     double scores = 2.0 * MEMORY_ATTENTION_LANES * MEMORY_ATTENTION_TILE * tokens;
-    double copies = rows * (4 * inner + (double)n->heads); /* of an attention that rounds */
+    double copies = rows * (4 * inner + (double)n->heads); /* attention that rounds */
     return listed_bytes + MEMORY_LIBRARY_BYTES_MAX +
            ((double)n->layer_count * rows * row_words + scores + copies) * sizeof(float);
 }
@@ -95,7 +92,7 @@ static enum status check_schedule(const struct job_draft *draft, struct error *e
                          warmup, steps);
 }
 
-/* Checks the precision: a profile already has the precision of its measurement, and operations are fp32. */
+/* A profile has its measurement's precision, and operations are fp32. */
 static enum status check_precision(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -106,7 +103,7 @@ static enum status check_precision(const struct job_draft *draft, struct error *
                          precision_names[PRECISION_FP32]);
 }
 
-/* Checks clipping. The gradient of an embedding that is more than tables of rows is made and applied at once. */
+/* The gradient of an embedding that is more than tables is made and applied at once. */
 static enum status check_clip(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -118,16 +115,16 @@ static enum status check_clip(const struct job_draft *draft, struct error *err)
                          network_family_names[n->family]);
 }
 
-/* Data of a job or of its evaluations, and the objects that named them, for the place in a message. */
+/* Data, and the objects that named them, for messages. */
 struct named_data {
-    const char *data, *path; /* as given, and absolute */
+    const char *data, *path; /* as given; absolute */
     uint32_t format;
     const json_t *data_giver, *format_giver;
 };
 
 static const char WANTED_DATA[] = "expected text, or tokens in a .bin file of llm.c or nanoGPT";
 
-/* Checks that a text's bytes are meant to be the network's tokens. */
+/* A text's bytes must be meant as tokens. */
 static enum status check_text(const struct job_draft *draft, const struct named_data *named, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -151,7 +148,7 @@ static enum status check_text(const struct job_draft *draft, const struct named_
                          "if bytes are meant)", named->data, records, WANTED_DATA);
 }
 
-/* Checks the first bytes of the file, if it is there. */
+/* Reads the file's first bytes, if it is there. */
 static enum status check_content(const struct job_draft *draft, const struct named_data *named, struct error *err)
 {
     const char *foreign = data_file_foreign(named->path);
@@ -161,7 +158,7 @@ static enum status check_content(const struct job_draft *draft, const struct nam
                          images ? "expected records of labels and pixels, as CIFAR-10's binary batches" : WANTED_DATA);
 }
 
-/* Checks that the network can read data of this format. */
+/* The network must be able to read this format. */
 static enum status check_format(const struct job_draft *draft, const struct named_data *named,
                                 struct error *err)
 {

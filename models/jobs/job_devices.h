@@ -1,4 +1,4 @@
-/* Devices named by a job in files, "devices": [2, 3]: a part of models/jobs/job_read.c. */
+/* "devices": [2, 3] of a job. */
 #ifndef SPILLWAY_MODELS_JOBS_JOB_DEVICES_H
 #define SPILLWAY_MODELS_JOBS_JOB_DEVICES_H
 
@@ -6,14 +6,13 @@
 #include "models/job/job.h"
 
 /*
- * Reads the array under "devices" of `owner`; NULL: the job names no devices. The job's parallelism must be known.
- * Errors: STATUS_BAD_INPUT for an empty array, a device named twice, or a number of devices other than the number of
- * ranks.
+ * Reads the array under "devices" of `owner`; may be NULL. The job's parallelism must be known. Errors:
+ * STATUS_BAD_INPUT for an empty array, a device named twice, or another number than that of ranks; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status job_devices_read(const struct json_input *in, const json_t *owner, const json_t *array,
                                         struct arena *arena, struct job *job, struct error *err);
 
-/* Writes the job's devices; nothing if it names none. */
+/* Writes nothing if the job names none. */
 void job_devices_write(const struct job *job, struct json_out *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Takes the keys of a job. The same function reads a job twice: first from "defaults", then from the job's own object.
- * Both times every key is optional; required keys are checked afterwards.
+ * The same function reads "defaults", then the job's own object. Every key is optional; required ones are checked
+ * afterwards.
  */
 #include "models/jobs/job_draft.h"
 
@@ -29,12 +29,11 @@ const json_t *job_draft_giver(const struct job_draft *draft, const char *key)
     return json_object_get(draft->defaults, key) ? draft->defaults : draft->object;
 }
 
-/* The kinds named in files; sgd with momentum is a separate kind only internally. */
+/* In files sgd with momentum is no kind of its own. */
 enum { FILE_KINDS = OPTIMIZER_MOMENTUM };
 static_assert(FILE_KINDS + 1 == OPTIMIZER_COUNT, "momentum comes after the kinds of files");
 
-/* Resets inherited values that the kind does not use: momentum belongs only to sgd, and sgd without momentum has no
- * moments. */
+/* Resets inherited values: momentum belongs to sgd, and sgd without it has no moments. */
 static void set_kind(struct job_optimizer *out, size_t named)
 {
     out->kind = named == OPTIMIZER_SGD && out->momentum > 0 ? OPTIMIZER_MOMENTUM : (uint32_t)named;

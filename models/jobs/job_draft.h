@@ -1,5 +1,5 @@
 /*
- * For the files that read jobs only: a job between its keys and struct job.
+ * A job between its keys and struct job, only for the readers of jobs.
  *
  *     job_draft_read()     takes the keys of "defaults", then those of the job
  *     job_draft_resolve()  finds the network, makes paths absolute, fills in values that follow from others
@@ -11,10 +11,10 @@
 #include "base/json/json_in.h"
 #include "models/job/job.h"
 
-/* A job as given in the file, before it is checked and its paths are resolved. */
+/* A job that is neither checked nor resolved. */
 struct job_draft {
     const struct json_input *in;
-    const json_t *object, *defaults; /* the job's own and the shared one; the latter may be NULL */
+    const json_t *object, *defaults; /* `defaults` may be NULL */
     const char *name;                /* NULL: by number */
     const json_t *network;
     const char *data, *weights_in, *weights_out; /* NULL: not given */
@@ -22,27 +22,26 @@ struct job_draft {
     bool has_format, has_held_out_format;
     const json_t *devices;           /* likewise */
     uint64_t decoder_sequence;       /* 0: not given */
-    uint64_t image;                  /* pixels of a side; 0: the network's */
+    uint64_t image;                  /* of a side; 0: the network's */
     uint64_t count;                  /* 0: not given */
-    struct job job;                  /* numbers; sequence 0: not given */
+    struct job job;                  /* sequence 0: not given */
 };
 
-/* A draft without any key. */
 extern const struct job_draft job_draft_empty;
 
-/* Returns the object that has `key`, for the position in a message. */
+/* Returns the object with `key`, for messages. */
 const json_t *job_draft_giver(const struct job_draft *draft, const char *key);
 
-/* Takes the keys that a job and "defaults" share. */
+/* Takes keys of a job or "defaults". */
 MUST_CHECK enum status job_draft_read(struct json_object *object, struct job_draft *draft, struct error *err);
 
-/* Checks the name before a number is added to it. */
+/* Comes before a number is added to the name. */
 MUST_CHECK enum status job_draft_check_name(const struct job_draft *draft, struct error *err);
 
 MUST_CHECK enum status job_draft_resolve(struct job_draft *draft, const char *folder, struct arena *arena,
                                          struct error *err);
 
-/* Checks a draft that is resolved. */
+/* The draft is resolved. */
 MUST_CHECK enum status job_draft_check(const struct job_draft *draft, struct error *err);
 
 static inline bool job_draft_is_cifar10(const struct network *network)

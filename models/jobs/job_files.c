@@ -32,7 +32,7 @@ void job_partial_remove(const char *path)
     if (strcmp(job_partial_path(path, partial), path) != 0) unlink(partial);
 }
 
-/* Declares the weights at `path` and the file of unfinished weights. */
+/* Declares complete and unfinished weights. */
 static enum status declare_weights(const char *path, const char *what, bool probe, struct error *err)
 {
     char partial[JOB_PATH_BYTES];
@@ -44,7 +44,7 @@ static enum status declare_weights(const char *path, const char *what, bool prob
     return status == STATUS_OK ? outputs_probe(partial, FILE_KIND_WEIGHTS, what, err) : status;
 }
 
-/* All weights are written as F32. Space that other jobs need is not counted. */
+/* Weights are F32. Other jobs' needs are not counted. */
 static enum status check_room(const struct job *job, struct error *err)
 {
     struct statvfs disk;
@@ -54,7 +54,7 @@ static enum status check_room(const struct job *job, struct error *err)
     if (stat(job->weights_out, &info) == 0 && !S_ISREG(info.st_mode)) return STATUS_OK;
     const char *const slash = strrchr(job->weights_out, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - job->weights_out + 1) : 1, slash ? job->weights_out : ".");
-    if (statvfs(folder, &disk) != 0) return STATUS_OK; /* outputs_probe() has written there */
+    if (statvfs(folder, &disk) != 0) return STATUS_OK; /* outputs_probe() wrote there */
     const double room = (double)disk.f_bavail * (double)disk.f_frsize;
     if (room >= needed) return STATUS_OK;
     return error_set(err, STATUS_IO, "the weights of job '%s' need %s, and '%s' has room for %s", job->name,
@@ -95,7 +95,7 @@ enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *
     return STATUS_OK;
 }
 
-/* Writes `path` below `to`, in the same folders as below `from`; a file from another place goes into `to` itself. */
+/* A file below `from` keeps its folders; others go into `to` itself. */
 static enum status send(const char *from, const char *to, const char *path, struct arena *arena, const char **out,
                         struct error *err)
 {

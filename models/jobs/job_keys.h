@@ -1,10 +1,10 @@
 /*
- * Every key of a job, and what else depends on it.
+ * Every key of a job.
  *
- * A new key needs a row here: job_read.c stops at a key without one. The row says whether the key is part of a plan's
- * fingerprint (add_job() in planner/plan.c: simulator or executor act on it) and of the identity of a training in
- * checkpoints (checkpoint_identify() in exec/checkpoint/checkpoint.c: it changes the training). test_job_keys.c changes
- * each key and compares both with the row, and CONTRIBUTING.md lists the other places.
+ * job_read.c stops at a key without a row. A row says whether the key is part of a plan's fingerprint (add_job() in
+ * planner/plan.c: simulator or executor act on it) and of a training's identity in checkpoints (checkpoint_identify()
+ * in exec/checkpoint/checkpoint.c: it changes the training). test_job_keys.c changes each key and compares, and
+ * CONTRIBUTING.md lists the other places.
  */
 #ifndef SPILLWAY_MODELS_JOBS_JOB_KEYS_H
 #define SPILLWAY_MODELS_JOBS_JOB_KEYS_H
@@ -16,8 +16,8 @@
     X(NAME, "name", true, true)                                                                     \
     X(NETWORK, "network", true, true)                                                               \
     X(SEQUENCE, "sequence", true, true)                                                             \
-    X(DECODER_SEQUENCE, "decoder_sequence", true, false) /* of t5, which is not trained */          \
-    X(IMAGE_SIZE, "image_size", true, false) /* of cnn, which is not trained */                     \
+    X(DECODER_SEQUENCE, "decoder_sequence", true, false) /* of t5: not trained */          \
+    X(IMAGE_SIZE, "image_size", true, false) /* of cnn: not trained */                     \
     X(MICROBATCH, "microbatch", true, true)                                                         \
     X(MICROBATCHES, "microbatches", true, true)                                                     \
     X(ACCUMULATION, "gradient_accumulation_steps", true, true)                                      \
@@ -26,17 +26,17 @@
     X(FIRST_MINIBATCH, "first_minibatch", true, false)                                              \
     X(OPTIMIZER, "optimizer", true, true)                                                           \
     X(PRECISION, "precision", true, true)                                                           \
-    X(GRADIENTS, "gradients", false, false) /* of parallel jobs, which are not carried out */       \
+    X(GRADIENTS, "gradients", false, false) /* of parallel jobs: not carried out */       \
     X(SEED, "seed", true, true)                                                                     \
     X(DATA, "data", true, true)                                                                     \
     X(DATA_FORMAT, "data_format", true, true)                                                       \
-    X(TOKENS, "tokens", false, false) /* overrides a guess by the vocabulary */                   \
+    X(TOKENS, "tokens", false, false) /* overrides a guess */                   \
     X(WEIGHTS_IN, "weights_in", true, false)                                                        \
     X(WEIGHTS_OUT, "weights_out", true, false)                                                      \
     X(EVALUATE, "evaluate", true, false)                                                            \
     X(KEEP, "keep", true, false)                                                                    \
-    X(PARALLEL, "parallel", false, false) /* the plan's gangs tell it */                            \
-    X(DEVICES, "devices", false, false)   /* the plan's reservations tell it */                     \
+    X(PARALLEL, "parallel", false, false) /* gangs tell it */                            \
+    X(DEVICES, "devices", false, false)   /* reservations tell it */                     \
     X(COMPRESSION, "compression", false, false) /* of parallel jobs */                              \
     X(COPIES, "count", true, true)        /* by the names */
 

@@ -1,4 +1,4 @@
-/* Open addressing, at most half full. See job_names.h. */
+/* Open addressing, at most half full. */
 #include "models/jobs/job_names.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { CELLS_LEAST = 64 };
 
-/* Returns the cell of the text, or the free cell for it. */
+/* Returns the text's cell, or a free one. */
 static struct job_name *find_cell(const struct job_names *names, const char *text)
 {
     size_t mask = names->cell_count - 1;

@@ -10,20 +10,20 @@
 #include "base/error.h"
 
 struct job_name {
-    const char *text; /* borrowed; NULL: free cell */
+    const char *text; /* borrowed; NULL: free */
     uint32_t job;
 };
 
-/* A hash table of names; zeroed, it is empty. The caller frees `cells` with free(). */
+/* A hash table, empty when zeroed. The caller frees `cells` with free(). */
 struct job_names {
     struct job_name *cells;
-    size_t count, cell_count; /* cell_count is 0 or a power of two above 2 * count */
+    size_t count, cell_count; /* cell_count: 0, or a power of two above 2 * count */
 };
 
-/* Returns the job of a name; UINT32_MAX when there is none. */
+/* Returns UINT32_MAX when there is no such job. */
 uint32_t job_names_find(const struct job_names *names, const char *text);
 
-/* Adds `text`, which must not be in the table yet and must outlive `names`. */
+/* Adds `text`, which must be new and outlive `names`. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status job_names_add(struct job_names *names, const char *text, uint32_t job, struct error *err);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * Reads jobs.json; job_write.c writes it. Each job is a draft first (models/jobs/job_draft.h).
+ * Reads jobs.json by drafts (models/jobs/job_draft.h).
  *
- * With "count", one object makes several jobs that differ in name and seed. They would all write the same file at the
- * end, so weights_out must then contain "{name}". Two jobs with the same output are an error, since the second would
- * destroy the result of the first.
+ * With "count", weights_out must contain "{name}", else all would write one file. Two jobs with the same output are an
+ * error.
  */
 #include "models/jobs/jobs_file.h"
 
@@ -27,7 +26,7 @@
 
 /* --- from draft to jobs --------------------------------------------------------------------- */
 
-/* weights_out with the job's name in place of each "{name}". */
+/* Replaces each "{name}". */
 static enum status name_output(const char *pattern, const char *name, struct arena *arena,
                                const char **out, struct error *err)
 {
@@ -47,7 +46,7 @@ static enum status name_output(const char *pattern, const char *name, struct are
     return arena_string(arena, path, out, err);
 }
 
-/* Makes "a.best.safetensors" of "a.safetensors"; appends ".best" to any other name. */
+/* Makes "a.best.safetensors" of "a.safetensors", else appends ".best". */
 static enum status name_best(const char *path, struct arena *arena, const char **out,
                              struct error *err)
 {
@@ -97,7 +96,7 @@ static enum status append(struct growing *set, const struct job_draft *draft, co
                           uint64_t seed, struct arena *arena, struct error *err)
 {
     struct job job = draft->job;
-    if (strlen(name) > JOB_NAME_MAX) /* with its number; job_draft_check_name() saw it without */
+    if (strlen(name) > JOB_NAME_MAX) /* with its number */
         return json_fail_key(draft->in, draft->object, "name", err,
                              "the job name '%s' is too long (limit is %d)", name, JOB_NAME_MAX);
     job.seed = seed;
@@ -129,8 +128,8 @@ static enum status append_all(struct growing *set, const struct job_draft *draft
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-/* Names of our keys in transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators, llm-analysis and Calculon. The
- * values have the same form. */
+/* Our keys in transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators, llm-analysis and Calculon, with
+ * values of the same form. */
 static const struct json_synonym synonyms[] = {
     {"seq_len", "sequence"},
     {"seq_length", "sequence"},
@@ -154,7 +153,6 @@ static const struct json_synonym synonyms[] = {
     {"optim", "optimizer"},
 };
 
-/* The defaults of a file's jobs, and the set that they go to. */
 struct parsing {
     struct job_draft defaults;
     const char *folder;
@@ -162,7 +160,7 @@ struct parsing {
     struct growing set;
 };
 
-/* Reports required keys that neither the job nor the defaults have. */
+/* Reports required keys that are missing. */
 static enum status close_job(struct json_object *object, const struct job_draft *draft, struct error *err)
 {
     struct json_missing missing[2];
@@ -196,8 +194,7 @@ static enum status parse_job(struct parsing *p, struct json_object *object, size
     draft.name = name;
     TRY(json_take_string(object, "name", JSON_OPTIONAL, &draft.name, err));
     TRY(job_draft_read(object, &draft, err));
-    for (size_t i = 0; i < object->asked_count; i++) assert(has_row(object->asked[i])); /* a new key has its row:
-                                                                                           job_keys.h */
+    for (size_t i = 0; i < object->asked_count; i++) assert(has_row(object->asked[i])); /* job_keys.h needs a row */
     TRY(close_job(object, &draft, err));
     TRY(job_draft_check_name(&draft, err));
     TRY(job_draft_resolve(&draft, p->folder, p->arena, err));
@@ -205,7 +202,6 @@ static enum status parse_job(struct parsing *p, struct json_object *object, size
     return append_all(&p->set, &draft, p->arena, err);
 }
 
-/* Everything but the jobs. */
 static enum status parse_head(struct parsing *p, const struct json_input *in, const json_t *value, const json_t **array,
                               struct error *err)
 {
@@ -282,7 +278,7 @@ static enum status parse_element(struct parsing *p, const struct json_stream *st
     return status;
 }
 
-/* One job at a time is parsed. */
+/* Parses one job at a time. */
 static enum status parse_stream(struct parsing *p, struct json_stream *stream, struct error *err)
 {
     const struct json_input *head = json_stream_head(stream);

@@ -1,8 +1,6 @@
 /*
- * Fills in what a job does not say: the network itself, absolute paths, and values that follow from others.
- *
- * Paths are made absolute, because a plan may be carried out from another folder. A data file is opened for its first
- * bytes only: llm.c's .bin begins with a magic number while nanoGPT's holds bare tokens.
+ * Paths are made absolute: a plan may be carried out from another folder. A .bin is opened for its first bytes:
+ * llm.c's begins with a magic number.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,13 +14,13 @@
 #include "models/network/network_t5.h"
 #include "models/network/network_traits.h"
 
-/* Returns true when the file begins with llm.c's magic; false also when it cannot be read. */
+/* False also when the file cannot be read. */
 static bool begins_as_llmc(const char *path)
 {
     enum { MAGIC_GPT2 = 20240520, MAGIC_LLAMA3 = 20240801 };
     struct stat info;
     unsigned char bytes[4] = {0};
-    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not hold us up */
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe must not block */
     if (file < 0) return false;
     bool whole = fstat(file, &info) == 0 && S_ISREG(info.st_mode) &&
                  read(file, bytes, sizeof bytes) == (ssize_t)sizeof bytes;
@@ -67,7 +65,7 @@ static enum status resize_image(struct job_draft *draft, struct arena *arena, st
     return status;
 }
 
-/* Takes "decoder_sequence". A value in "defaults" applies only to networks with an encoder. */
+/* A value in "defaults" applies only to networks with an encoder. */
 static enum status set_decoder(struct job_draft *draft, struct error *err)
 {
     struct error own = {0};

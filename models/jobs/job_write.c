@@ -1,4 +1,4 @@
-/* Writes jobs.json, by itself or in a plan. Keys that have their default are left out. */
+/* Keys with their default are left out. */
 #include <stdio.h>
 
 #include "base/files/path.h"
@@ -24,7 +24,7 @@ static void write_path(const char *folder, const char *path, struct json_out *ou
     if (path) json_out_string(out, key, folder ? path_relative(folder, path, relative) : path);
 }
 
-/* Writes a network; one that was read from a file has its path as name. */
+/* A network read from a file has its path as name. */
 static void write_network(const struct network *network, const char *folder, struct json_out *out)
 {
     struct network named = *network;

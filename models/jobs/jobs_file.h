@@ -1,6 +1,4 @@
-/*
- * Reads and writes jobs files. models/job/job.h has their keys.
- */
+/* Reads and writes jobs files (keys: models/job/job.h). */
 #ifndef SPILLWAY_MODELS_JOBS_JOBS_FILE_H
 #define SPILLWAY_MODELS_JOBS_JOBS_FILE_H
 
@@ -9,15 +7,15 @@
 
 struct json_out;
 
-/* Read jobs. The caller zeroes *out, and releases it with job_set_release() also after an error. */
+/* The caller zeroes *out, and releases it with job_set_release() also after an error. */
 MUST_CHECK enum status job_set_read(const char *path, struct job_set *out, struct error *err);
 MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *value,
                                      const char *folder, struct job_set *out, struct error *err);
 
-/* Writes jobs. Paths are relative to `folder` (base/files/path.h), or unchanged if it is NULL. */
+/* Paths are relative to `folder` (base/files/path.h), or unchanged if it is NULL. */
 void job_set_write(const struct job *jobs, uint32_t count, const char *folder, struct json_out *out, const char *key);
 
-/* Writes the keys of a job's object "optimizer"; the caller may add further keys. */
+/* The caller may add keys. */
 void optimizer_write_keys(const struct job_optimizer *optimizer, struct json_out *out);
 
 #endif
