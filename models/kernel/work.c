@@ -1,12 +1,11 @@
 /*
- * FLOPs and bytes of a kernel from its sizes: one table row per kernel class.
+ * One table row per kernel class.
  *
- * FLOPs count only products, as in MFU (PaLM, arXiv 2204.02311, appendix B). A few operations per element of a norm
- * or a GELU take less time than their memory accesses, so these kernels have bytes and no FLOPs. Causal attention
- * counts half the square of scores, since the other half is never computed. Its backward pass counts the four
- * products that make gradients (dV, dP, dQ, dK), twice the forward pass's two, without the recomputed scores.
+ * FLOPs count only products, as in MFU (PaLM, arXiv 2204.02311, appendix B); a norm or a GELU takes less time than its
+ * memory accesses. Causal attention counts half the square of scores. Its backward pass counts the four products that
+ * make gradients (dV, dP, dQ, dK), without recomputed scores.
  *
- * Bytes are the minimum that must cross the device's memory: each operand once. With e bytes per element, for example
+ * With e bytes per element, each operand crosses memory once, for example
  *
  *     matmul m,n,k      e (m k + k n + m n)
  *     norm forward      e 2 m n: in and out; with a preceding residual sum e 4 m n: two in, two out
@@ -16,8 +15,6 @@
  *                       their own class
  *     matmul of bf16    2 (m k + k n) + e m n
  *     matmul of halves  2 (m k + k n + m n); of weight gradients 2 (m k + k n) + e m n
- *
- * A row of the table gives the factor of each product of sizes, so that a new kernel class needs only a new row.
  */
 #include "models/kernel/work.h"
 
@@ -97,13 +94,13 @@ static_assert(ARRAY_COUNT(kernel_names) == KERNEL_COUNT, "a name per kernel");
 
 enum { WORK_TAPS = 9 };
 
-/* The cost of one execution, as factors of products of its sizes. */
+/* Factors of products of sizes. */
 struct kernel_formula {
-    double flops_mnk, flops_mnnk; /* FLOPs per m n k and per m n^2 k */
-    double mk, kn, mn, mnk, m;    /* elements that cross memory, `element_bytes` each */
-    double k_mn;                  /* the same, more of m n for each unit of k (a flag: 0 or 1) */
-    double state_m, stats_mn;     /* fp32 values: optimizer state, statistics of rows */
-    double tap_mk, tap_kn, tap_mn; /* elements in a ninth of these columns */
+    double flops_mnk, flops_mnnk; /* per m n k and per m n^2 k */
+    double mk, kn, mn, mnk, m;    /* elements that cross memory */
+    double k_mn;                  /* more of m n for each unit of k (0 or 1) */
+    double state_m, stats_mn;     /* fp32: optimizer state, statistics of rows */
+    double tap_mk, tap_kn, tap_mn; /* a ninth of these columns */
     double half_mk, half_kn, half_m, half_mn, half_mnk, half_k_mn; /* bf16 values */
 };
 
@@ -111,7 +108,7 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_MATMUL_FORWARD] = {.flops_mnk = 2, .mk = 1, .kn = 1, .mn = 1},
     [KERNEL_MATMUL_INPUT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .mn = 1},
     [KERNEL_MATMUL_WEIGHT] = {.flops_mnk = 2, .mk = 1, .kn = 1, .mn = 1},
-    /* q, k, v in, one out; backward: q, k, v, out, its gradient in, three gradients out */
+    /* q, k, v in, one out; backward: also out and its gradient in, three gradients out */
     [KERNEL_ATTENTION_FORWARD] = {.flops_mnnk = 2, .mnk = 4, .stats_mn = 1},
     [KERNEL_ATTENTION_BACKWARD] = {.flops_mnnk = 4, .mnk = 8, .stats_mn = 1},
     [KERNEL_ATTENTION_FULL_FORWARD] = {.flops_mnnk = 4, .mnk = 4, .stats_mn = 1},
@@ -122,7 +119,7 @@ static const struct kernel_formula formulas[] = {
     [KERNEL_GELU_BACKWARD] = {.mn = 3},
     [KERNEL_RESIDUAL] = {.mn = 3},
     [KERNEL_BIAS_BACKWARD] = {.mn = 1},
-    /* a row of each table in, their sum out; rows of bf16 are half as long */
+    /* a row of each table in, their sum out; bf16 rows are half as long */
     [KERNEL_EMBED_FORWARD] = {.mn = 3, .k_mn = -1},
     /* a row in, its table row in and out; and every table row once */
     [KERNEL_EMBED_BACKWARD] = {.mn = 3, .kn = 1},
@@ -185,7 +182,7 @@ static_assert(ARRAY_COUNT(formulas) == KERNEL_COUNT, "a formula per kernel");
 
 /* --- classes of 16 bits ---------------------------------------------------------------------------- */
 
-/* The wide class of each 16-bit class; 0 for others, which is the class of an fp32 product. */
+/* Maps 16-bit classes to wide ones; 0 for others. */
 static const uint32_t wide[KERNEL_COUNT] = {
     [KERNEL_MATMUL_HALF_INPUT] = KERNEL_MATMUL_INPUT,
     [KERNEL_MATMUL_HALF_WEIGHT] = KERNEL_MATMUL_WEIGHT,
