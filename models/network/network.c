@@ -1,11 +1,7 @@
 /*
- * Layers and their tensors.
- *
- * All families consist of an embedding, ranges of equal blocks and a head. Questions about a layer are answered from
- * the shape in constant time, and a network of a hundred thousand layers costs no more than one of twelve. One
- * function per family and kind of layer lists the tensors, in the order in which the classes of transformers define
- * them. Counting runs the same function without names. The parameter count, the memory tables and the names in a
- * safetensors file can therefore not disagree.
+ * Networks consist of an embedding, ranges of equal blocks and a head: questions about a layer take constant time. One
+ * function per family and kind of layer lists the tensors, in the order of transformers' classes; counting runs it
+ * without names, so that counts, memory tables and names in files agree.
  *
  * Worked example, gpt2 (C 768, F 3072, V 50257, P 1024):
  *     embedding  V C + P C                                          = 39 383 808
@@ -14,7 +10,7 @@
  *     head       ln_f 2C (the table is tied)                        =      1 536
  *     sum                                                           = 124 439 808
  *
- * Names are as in the files on the hub: gpt2's have no prefix "transformer.".
+ * Names are as on the hub: gpt2's have no prefix "transformer.".
  * Source: transformers, modeling_gpt2.py, modeling_llama.py, modeling_bert.py, modeling_vit.py and
  * modeling_rope_utils.py (4.57 and 5.0).
  */
@@ -66,7 +62,7 @@ enum layer_kind network_layer_kind(const struct network *network, uint64_t layer
     return layer + 1 == network->layer_count ? LAYER_HEAD : LAYER_BLOCK;
 }
 
-/* The first block of each stack has the table of its positions. */
+/* The first block of each stack has the table of positions. */
 uint64_t network_alike_begin(const struct network *network, uint64_t layer)
 {
     uint64_t encoder = network->encoder_blocks;
@@ -123,7 +119,7 @@ double rope_frequency(const struct network_rope *rope, uint64_t pair, uint64_t h
 struct network_list {
     struct tensor_spec *items;
     uint32_t count;
-    bool named; /* else names are left empty */
+    bool named; /* else without names */
     char prefix[64];
 };
 
@@ -144,7 +140,7 @@ static struct tensor_spec *tensor(struct network_list *list, const char *name, e
 {
     assert(list->count < LAYER_TENSORS_MAX);
     struct tensor_spec *spec = &list->items[list->count++];
-    spec->name[0] = '\0'; /* one by one: setting names to zero took longer than all the rest */
+    spec->name[0] = '\0'; /* setting all to zero took longer than all the rest */
     spec->rank = 0;
     spec->elements = 1;
     spec->init = init;
@@ -173,7 +169,7 @@ static void matrix(struct network_list *list, const char *name, enum tensor_init
     dimension(spec, columns);
 }
 
-/* A linear layer as torch.nn.Linear stores it, (out, in), or as GPT-2's Conv1D does, (in, out). */
+/* (out, in) as torch.nn.Linear, or (in, out) as GPT-2's Conv1D. */
 enum storage { OUT_IN, IN_OUT };
 struct network_linear {
     const char *weight, *bias; /* bias NULL: none */
@@ -232,7 +228,7 @@ static void llama_embedding(const struct network *n, struct network_list *list)
     matrix(list, "model.embed_tokens.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
-/* Lists experts in transformers 5's form: all experts' weights in one tensor. */
+/* As in transformers 5, one tensor has all experts' weights. */
 static void experts(const struct network *n, struct network_list *list)
 {
     matrix(list, "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);
@@ -290,15 +286,15 @@ static void llama_head(const struct network *n, struct network_list *list)
 
 /* --- opt, gpt_neox, gptj, phi --------------------------------------------------------------- */
 
-/* Names of tensors, without ".weight" and ".bias". `norm2` NULL: a block has one norm. */
+/* Names without ".weight" and ".bias". `norm2` NULL: one norm per block. */
 struct decoder_names {
     const char *words, *positions;
-    const char *blocks; /* prefix of a block's number */
+    const char *blocks; /* before a block's number */
     const char *norm1, *norm2;
-    const char *qkv[3]; /* only the first: q, k and v in one tensor */
+    const char *qkv[3]; /* only the first: one tensor */
     const char *proj, *fc, *fc2;
     const char *norm, *head;
-    const char *project_in, *project_out; /* from and to words of another width; NULL: they have none */
+    const char *project_in, *project_out; /* from and to words of another width; may be NULL */
 };
 
 static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
@@ -317,7 +313,7 @@ static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
                      "mlp.fc2", "model.final_layernorm", "lm_head", NULL, NULL},
 };
 
-/* Adds a tensor named `name` followed by `ending`. */
+/* The name is `name` followed by `ending`. */
 static struct tensor_spec *named_tensor(struct network_list *list, const char *name, const char *ending, enum tensor_init init,
                                         enum shape shape)
 {
@@ -489,7 +485,7 @@ static void t5_embedding(const struct network *n, struct network_list *list)
     matrix(list, "shared.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
-/* Layer `at` of a block: its prefix. */
+/* Writes the prefix of a block's layer `at`. */
 static void t5_prefix(struct network_list *list, const struct t5_place *place, uint32_t at)
 {
     prefix(list, "%s.block.%" PRIu64 ".layer.%" PRIu32 ".", place->stack, place->block, at);
@@ -576,7 +572,7 @@ static void list_layer(const struct network *network, uint64_t layer, struct net
     }
 }
 
-/* Lists a profile's layer: only the size of its parameters is known. */
+/* Only the size of a profile's parameters is known. */
 static void list_opaque(const struct network *network, uint64_t layer, struct network_list *list)
 {
     uint64_t bytes = network->profile[layer].parameter_bytes;

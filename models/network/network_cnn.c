@@ -1,8 +1,6 @@
 /*
- * ResNet-200 has the stages of its paper in ResNet-50's order of operations (norm after convolution). Its own paper
- * puts norms first, which changes work and kept activations by at most a norm. ResNet-1001 and the wide networks have
- * norms first. U-Net's convolutions are padded, so that its output is as large as its image; the paper's are not
- * padded and have the same parameters.
+ * ResNet-200 has its paper's stages in ResNet-50's order of operations (norm after convolution). ResNet-1001 and the
+ * wide networks have norms first. U-Net's convolutions are padded, unlike the paper's, which have the same parameters.
  *
  * Source: He et al., arXiv 1512.03385, table 1, and 1603.05027; Simonyan and Zisserman, arXiv 1409.1556; Krizhevsky,
  * arXiv 1404.5997 (torchvision's AlexNet); Zagoruyko and Komodakis, arXiv 1605.07146; Ronneberger et al., arXiv
@@ -29,7 +27,7 @@ static uint32_t apply_two(struct graph_builder *b, uint32_t kind, uint32_t first
     return graph_add(b, (struct graph_op){.kind = kind, .from = {first, second}});
 }
 
-/* Padded so that a stride of 1 keeps the image's size. */
+/* With a stride of 1 the image keeps its size. */
 static uint32_t convolve(struct graph_builder *b, uint32_t from, uint64_t channels, uint32_t kernel, uint32_t stride)
 {
     return graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {from}, .channels = channels,
@@ -63,7 +61,7 @@ static uint32_t connect(struct graph_builder *b, uint32_t from, uint64_t channel
     return graph_add(b, (struct graph_op){.kind = GRAPH_LINEAR, .from = {from}, .channels = channels, .bias = true});
 }
 
-/* Adds the mean of each channel, the classifier and the loss. */
+/* The mean of each channel, the classifier and the loss. */
 static void classify(struct graph_builder *b, uint64_t classes)
 {
     apply(b, GRAPH_LOSS, connect(b, mean(b, graph_newest(b), 1), classes));
@@ -104,7 +102,7 @@ void cnn_build_resnet(struct graph_builder *b, const struct resnet_shape *shape)
     classify(b, shape->classes);
 }
 
-/* Depths of four stages; a bottleneck? */
+/* shape: depths of four stages; a bottleneck? */
 static void build_imagenet(struct graph_builder *b, const uint32_t *shape)
 {
     struct resnet_shape resnet = {.stages = 4, .embedding = 64, .bottleneck = shape[4], .classes = 1000};
@@ -115,7 +113,7 @@ static void build_imagenet(struct graph_builder *b, const uint32_t *shape)
     cnn_build_resnet(b, &resnet);
 }
 
-/* Builds a block with norms and relus first. If the size changes, the shortcut begins after them. */
+/* Norms and relus come first. If the size changes, the shortcut begins after them. */
 static void wide_block(struct graph_builder *b, uint64_t width, uint64_t in_width, uint32_t stride, bool bottleneck)
 {
     uint32_t in = graph_newest(b), ready = norm_relu(b, in), shortcut = in, at = ready;
@@ -131,7 +129,7 @@ static void wide_block(struct graph_builder *b, uint64_t width, uint64_t in_widt
     apply_two(b, GRAPH_ADD, at, shortcut);
 }
 
-/* Three stages for small images: blocks of each, width of the first, a bottleneck?, classes. */
+/* shape: blocks of each of three stages, width of the first, a bottleneck?, classes. */
 static void build_wide(struct graph_builder *b, const uint32_t *shape)
 {
     uint64_t width = 16;
@@ -158,7 +156,7 @@ static void convolve_relu(struct graph_builder *b, uint64_t channels, uint32_t k
     apply(b, GRAPH_RELU, graph_newest(b));
 }
 
-/* Two hidden layers of 4096 and the classes. */
+/* Two hidden layers of 4096, and the classes. */
 static void connect_three(struct graph_builder *b)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -169,7 +167,7 @@ static void connect_three(struct graph_builder *b)
     apply(b, GRAPH_LOSS, connect(b, graph_newest(b), 1000));
 }
 
-/* Convolutions of each of five stages. */
+/* shape: convolutions of each of five stages. */
 static void build_vgg(struct graph_builder *b, const uint32_t *shape)
 {
     static const uint64_t widths[] = {64, 128, 256, 512, 512};
@@ -205,7 +203,7 @@ static void build_alexnet(struct graph_builder *b, const uint32_t *shape)
 
 enum { UNET_LEVELS = 4 };
 
-/* Width of the first level, classes. */
+/* shape: width of the first level, classes. */
 static void build_unet(struct graph_builder *b, const uint32_t *shape)
 {
     uint32_t skips[UNET_LEVELS];

@@ -1,19 +1,13 @@
 /*
- * config.json in and out.
+ * A missing key has its class's default in transformers. Keys that change neither shapes nor arithmetic are ignored;
+ * dropout rates are kept for a message (models/network/network_ignored.h). A key that would change the network (a
+ * relu, a cross attention, scores scaled by layer) is refused: a plan for the wrong network is worse than none.
  *
- * A missing key has the default of its class in transformers, so each family starts from those defaults and
- * overwrites them from the file. Keys that change neither shapes nor arithmetic are accepted and ignored
- * ("torch_dtype" in version 4, "dtype" in 5, token ids). Dropout rates are kept for a message
- * (models/network/network_ignored.h). A key that would change the network (a relu, a cross attention, scores scaled
- * by layer) is refused, since a plan for the wrong network is worse than no plan.
+ * Products of shapes are bounded only here (NETWORK_*_MAX): limits keep every product below 2^62, then the parameter
+ * count is compared with its own.
  *
- * Products of shapes are bounded only here (NETWORK_*_MAX), so that later code needs no checks: limits on each
- * dimension keep every product below 2^62, then the parameter count is compared with its own limit.
- *
- * network_write() uses the same keys, so its output is a config.json too. "name", bert's "mask_token_id", and
- * "head_dim" for heads that do not divide the width equally are our own keys.
- *
- * Each family has a file of its own; this file has the common parts.
+ * network_write()'s output is a config.json too, with our own keys "name", bert's "mask_token_id", and "head_dim" for
+ * unequal heads.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +28,7 @@ static enum status check_size(const struct json_object *o, const struct network 
     return error_set(err, STATUS_LIMIT, "%s", limit.text);
 }
 
-/* Reader and writer of each family; families with listed layers also need memory. */
+/* Families with listed layers also need memory. */
 static const struct {
     enum status (*parse)(struct json_object *o, struct network *n, struct error *err);
     enum status (*parse_listed)(struct json_object *o, struct arena *arena, struct network *n, struct error *err);
@@ -77,7 +71,7 @@ static enum status parse_family(struct json_object *o, struct arena *arena, stru
     return check_size(o, n, err);
 }
 
-/* Refuses quantized weights: neither their bytes nor their arithmetic match a precision here. */
+/* Quantized weights match no precision here in bytes or arithmetic. */
 static enum status refuse_quantized(const struct json_input *in, const json_t *value, struct error *err)
 {
     const json_t *quantized = json_object_get(value, "quantization_config");
@@ -88,7 +82,7 @@ static enum status refuse_quantized(const struct json_input *in, const json_t *v
                          "(expected the config.json of the network before quantization)", method ? " by " : "", method ? method : "");
 }
 
-/* Returns the text model of a network of text and images, which is under a separate key. */
+/* Returns the text model of a network of text and images. */
 static const json_t *text_model(const json_t *value)
 {
     const json_t *text = json_object_get(value, "text_config");
@@ -121,14 +115,13 @@ enum status network_parse(const struct json_input *in, const json_t *value, cons
         return network_parse(in, text_model(value), named, arena, out, err);
     }
     TRY(json_object_open(&object, in, value, "a network object, as config.json has it", err));
-    json_object_ignore_others(&object); /* keys of other programs; a family that knows all of its keys closes the
-                                           object */
+    json_object_ignore_others(&object); /* unless a family knows all of its keys and closes the object */
     struct network n = {0};
     TRY(read_family(&object, &n.family, err));
     TRY(json_take_string(&object, "name", JSON_OPTIONAL, &name, err));
-    if (strlen(name) >= sizeof n.name) { /* the end of a path says more than its beginning */
+    if (strlen(name) >= sizeof n.name) { /* the end of a path says more */
         name += strlen(name) - (sizeof n.name - 1);
-        while (((unsigned char)*name & 0xc0) == 0x80) name++; /* not from within a character */
+        while (((unsigned char)*name & 0xc0) == 0x80) name++; /* not within a character */
     }
     snprintf(n.name, sizeof n.name, "%s", name);
     TRY(parse_family(&object, arena, &n, err));

@@ -1,5 +1,4 @@
-/* Reads and writes networks of operations on images: "cnn" in our form, and transformers' "resnet".
- * Source: configuration_resnet.py and modeling_resnet.py of transformers 4.57. */
+/* "cnn" in our form, and transformers' "resnet" (configuration_resnet.py and modeling_resnet.py of 4.57). */
 #include "models/network/network_config_parts.h"
 
 #include <inttypes.h>
@@ -14,7 +13,7 @@ enum { IMAGE_DEFAULT = 224 };
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-/* Returns true when the operation chooses the channels of its result. */
+/* True when the operation chooses its channels. */
 static bool has_channels(uint32_t kind)
 {
     return kind == GRAPH_CONVOLUTION || kind == GRAPH_UPSAMPLE || kind == GRAPH_LINEAR;
@@ -27,7 +26,7 @@ static bool has_kernel(uint32_t kind)
 
 static bool has_stride(uint32_t kind) { return kind == GRAPH_CONVOLUTION || kind == GRAPH_MAX_POOL; }
 
-/* Takes "from", with the number of indices that the kind reads; default: the previous operation. */
+/* "from" has as many indices as the kind reads; default: the previous operation. */
 static enum status read_from(struct json_object *o, uint32_t newest, struct graph_op *op, struct error *err)
 {
     const json_t *from = NULL;
@@ -170,7 +169,7 @@ void config_write_cnn(const struct network *n, struct json_out *out)
 
 /* --- resnet ----------------------------------------------------------------------------------- */
 
-/* Takes an array and its length *count, which is untouched if the key is absent. */
+/* *count is untouched if the key is absent. */
 static enum status read_stages(struct json_object *o, const char *key, uint64_t max, uint32_t *count,
                                uint64_t out[RESNET_STAGES_MAX], struct error *err)
 {

@@ -11,7 +11,7 @@
 #include "models/network/network_config_parts.h"
 #include "models/network/network_traits.h"
 
-/* Under which keys a family says the same. */
+/* A family's names of keys. */
 struct keys {
     const char *width, *blocks, *heads, *ff, *positions, *deviation, *epsilon, *activation;
 };
@@ -28,7 +28,7 @@ static const struct keys *keys_of(uint32_t family)
     return family == NETWORK_OPT ? &opt : family == NETWORK_GPTJ ? &gptj : &std;
 }
 
-/* Parses the shape. Values in *n are the defaults; `ff_width` 0: four times the width. */
+/* *n has the defaults; `ff_width` 0: four times the width. */
 static enum status parse_shape(struct json_object *o, struct network *n, struct error *err)
 {
     const struct keys *keys = keys_of(n->family);
@@ -50,7 +50,7 @@ static enum status parse_shape(struct json_object *o, struct network *n, struct 
     return config_activation(o, keys->activation, &n->gelu_tanh, err);
 }
 
-/* Takes the rotated share of a head; transformers 5 writes it into "rope_parameters". */
+/* Takes a head's rotated share, in "rope_parameters" since transformers 5. */
 static enum status read_rotated_share(struct json_object *o, const char *key, double share, struct network *n,
                                       struct error *err)
 {

@@ -43,7 +43,7 @@ static void write_encoder(const struct network *n, struct json_out *out)
     json_out_double(out, "initializer_range", n->initializer_range);
 }
 
-/* Losses of regressions and of several labels at once are not computed. */
+/* Losses of regressions and of several labels are not computed. */
 static enum status check_problem(struct json_object *o, struct error *err)
 {
     static const char *const problems[] = {"single_label_classification"};
@@ -74,14 +74,14 @@ enum status config_parse_bert(struct json_object *o, struct network *n, struct e
                       &n->positions, err));
     TRY(json_take_u64(o, "type_vocab_size", JSON_OPTIONAL, 0, NETWORK_VOCABULARY_MAX,
                       &n->token_types, err));
-    n->has_padding = true; /* token 0, unless the file names another */
+    n->has_padding = true; /* token 0 by default */
     TRY(config_padding(o, n, err));
     n->mask_token = n->vocabulary > NETWORK_BERT_MASK ? NETWORK_BERT_MASK : n->vocabulary - 1;
     TRY(json_take_u64(o, "mask_token_id", JSON_OPTIONAL, 0, n->vocabulary - 1, &n->mask_token,
                       err));
     TRY(json_take_bool(o, "tie_word_embeddings", JSON_OPTIONAL, &n->tied_head, err));
     if (architecture == BERT_CLASSIFIER) {
-        n->tied_head = false; /* there is no head of words */
+        n->tied_head = false; /* no head of words */
         n->classes = 2;
         TRY(config_classes(o, &n->classes, err));
         TRY(check_problem(o, err));

@@ -1,6 +1,6 @@
 /*
- * config.json of llama and of families that differ from it in sizes, biases, norms of queries and keys, or in
- * experts. A sliding window ("sliding_window") is ignored: attention is counted over all tokens.
+ * config.json of llama and of families with other sizes, biases, norms of queries and keys, or experts.
+ * "sliding_window" is ignored: attention is counted over all tokens.
  *
  * Source: configuration_llama.py, _mistral.py, _gemma.py, _gemma3.py, _qwen2.py, _qwen2_moe.py, _qwen3.py,
  * _mixtral.py and _qwen3_moe.py, and modeling_rope_utils.py, of transformers 4.57 and 5.0.
@@ -21,7 +21,7 @@ static_assert(ARRAY_COUNT(rope_kinds) == ROPE_KIND_COUNT, "a name per kind of ro
 
 static const double theta_max = 1e15, rope_factor_max = 1e6;
 
-/* "rope_scaling" of transformers 4 or "rope_parameters" of 5, which has rope_theta inside. */
+/* "rope_scaling" of transformers 4 or "rope_parameters" of 5. */
 static enum status parse_rope(const struct json_input *in, const json_t *value, struct network_rope *rope,
                               struct error *err)
 {
@@ -31,7 +31,7 @@ static enum status parse_rope(const struct json_input *in, const json_t *value, 
     TRY(json_object_open(&o, in, value, "an object about rotary positions", err));
     json_object_ignore_others(&o);
     TRY(json_take_double(&o, "rope_theta", JSON_OPTIONAL, 1, theta_max, &rope->theta, err));
-    /* before "rope_type" it was called "type" */
+    /* formerly "type" */
     TRY(json_take_choice(&o, json_has(&o, "rope_type") ? "rope_type" : "type", JSON_OPTIONAL,
                          rope_kinds, ROPE_KIND_COUNT, &kind, err));
     rope->kind = (uint32_t)kind;
@@ -72,7 +72,6 @@ static enum status read_rope(struct json_object *o, double theta, struct network
     return STATUS_OK;
 }
 
-/* Defaults of a family's class. */
 struct defaults {
     uint64_t width, blocks, heads, kv_heads, ff_width, vocabulary, positions;
     uint64_t head_width; /* 0: an equal part of the width */
@@ -109,13 +108,13 @@ static bool is_qwen_moe(const struct network *n)
     return n->family == NETWORK_QWEN3_MOE || n->family == NETWORK_QWEN2_MOE;
 }
 
-/* qwen networks have "num_experts" in files of transformers 4 and, like mixtral, "num_local_experts" in files of 5. */
+/* qwen networks have "num_experts" in transformers 4, "num_local_experts" in 5, like mixtral. */
 static const char *experts_key(struct json_object *o, const struct network *n)
 {
     return is_qwen_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";
 }
 
-/* Takes the experts. Blocks of qwen networks could be of both kinds; published networks use only one. */
+/* Published qwen networks use only one kind of block. */
 static enum status read_experts(struct json_object *o, struct network *n, struct error *err)
 {
     const struct defaults *d = &defaults[n->family];
@@ -184,7 +183,7 @@ enum status config_parse_llama(struct json_object *o, struct network *n, struct 
     TRY(json_take_u64(o, "num_attention_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->heads,
                       err));
     TRY(read_llama_head_width(o, n, err));
-    /* null in a file does not mean the class's default but the number of heads */
+    /* null means the number of heads, not the default */
     bool null = json_is_null(json_object_get(o->value, "num_key_value_heads"));
     n->kv_heads = !null && d->kv_heads > 0 && n->heads % d->kv_heads == 0 ? d->kv_heads : n->heads;
     TRY(json_take_u64(o, "num_key_value_heads", JSON_OPTIONAL, 1, NETWORK_HEADS_MAX, &n->kv_heads,

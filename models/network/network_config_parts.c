@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "base/try.h"
 
-/* GELU's spellings; the first `tanh_count` are its tanh form. */
+/* The first `tanh_count` are GELU's tanh form. */
 enum { GELU_TANH_COUNT = 3 };
 static const char *const activations[] = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu"};
 

@@ -1,5 +1,4 @@
-/* Functions that the readers and writers of config.json share, family by family. Only network_config*.c includes this
- * file. */
+/* Shared by readers and writers of config.json; only for network_config*.c. */
 #ifndef SPILLWAY_MODELS_NETWORK_NETWORK_CONFIG_PARTS_H
 #define SPILLWAY_MODELS_NETWORK_NETWORK_CONFIG_PARTS_H
 
@@ -7,32 +6,30 @@
 #include "models/network/network.h"
 
 enum { CONFIG_BLOCKS_MAX = LAYERS_MAX - 2 };
-#define CONFIG_RATIO_MAX 1e6 /* epsilons, ranges: anything finite and sane */
+#define CONFIG_RATIO_MAX 1e6 /* epsilons, ranges */
 
-/* Takes an activation function: GELU in tanh form, or exact. */
+/* Takes GELU in tanh form, or exact. */
 MUST_CHECK enum status config_activation(struct json_object *object, const char *key, bool *tanh_form,
                                          struct error *err);
 
-/* Takes "pad_token_id", a token of the vocabulary; negative values count from its end, null means none. The value in
- * *n is the default. */
+/* Takes "pad_token_id", by default that of *n; negative values count from the vocabulary's end, null means none. */
 MUST_CHECK enum status config_padding(struct json_object *object, struct network *n, struct error *err);
 
-/* Takes a switch that must have this value or be absent. */
+/* The switch must have this value or be absent. */
 MUST_CHECK enum status config_fixed(struct json_object *object, const char *key, bool expected, struct error *err);
 
-/* Takes "architectures". *out is the index in `names` of the first listed architecture; if the key is absent, 0. */
+/* *out: the first of "architectures" as an index in `names`; if absent, 0. */
 MUST_CHECK enum status config_architecture(struct json_object *object, const char *const *names, size_t count,
                                            size_t *out, struct error *err);
 
-/* Takes "num_labels", or the number of labels in "id2label"; transformers writes only the latter. */
+/* Takes "num_labels", or the number of labels in "id2label". */
 MUST_CHECK enum status config_classes(struct json_object *object, uint64_t *out, struct error *err);
 
-/* Takes the width of a head; the default is an equal part of the network's width. */
+/* The default is an equal part of the network's width. */
 MUST_CHECK enum status config_head_width(struct json_object *object, const char *heads_key, const char *width_key,
                                          bool may_differ, struct network *n, struct error *err);
 
-/* Read a network of each family from the object, whose model_type and name are already taken. `arena` owns listed
- * layers. */
+/* The object's model_type and name are already taken. `arena` owns listed layers. */
 MUST_CHECK enum status config_parse_gpt2(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_llama(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_opt(struct json_object *o, struct network *n, struct error *err);

@@ -1,4 +1,4 @@
-/* Reads and writes networks known only by measured layers; equal neighbours are folded into "repeat". */
+/* Equal neighbours are folded into "repeat". */
 #include "models/network/network_config_parts.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "models/network/profile_text.h"
 
-/* "forward_ns": 1500000 or "forward": "1.5ms": two keys, so that units are never guessed. */
+/* "forward_ns": 1500000 or "forward": "1.5ms": units are never guessed. */
 static enum status read_time(struct json_object *o, const char *ns_key, const char *key,
                              uint64_t *out, struct error *err)
 {
@@ -71,7 +71,7 @@ enum status config_parse_profile(struct json_object *o, struct arena *arena, str
     uint64_t repeat;
     json_take_any(o, "name");
     TRY(json_take_u64(o, "samples", JSON_OPTIONAL, 1, NETWORK_PROFILE_SAMPLES_MAX, &n->profile_samples, err));
-    TRY(json_take_string(o, "measured_on", JSON_OPTIONAL, &device, err)); /* for those who read the file */
+    TRY(json_take_string(o, "measured_on", JSON_OPTIONAL, &device, err)); /* for readers of the file */
     TRY(json_take_string(o, "text", JSON_OPTIONAL, &text, err));
     if (text) return read_text(o, text, arena, n, err);
     TRY(json_take_array(o, "layers", JSON_REQUIRED, &layers, err));

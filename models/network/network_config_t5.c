@@ -1,8 +1,8 @@
 /*
- * config.json of t5, mt5 and umt5 (models/network/network_t5.h). ByT5 and Flan-T5 are t5.
+ * config.json of t5 (also ByT5 and Flan-T5), mt5 and umt5.
  *
- * The first files have "n_positions", which is no limit; those without are read as 512, the length of pre-training.
- * "feed_forward_proj" is "relu", or "gated-gelu" from version 1.1 on.
+ * "n_positions" is no limit; without it 512, the length of pre-training. "feed_forward_proj" is "relu", or
+ * "gated-gelu" from version 1.1 on.
  *
  * Source: configuration_t5.py, configuration_mt5.py and configuration_umt5.py of transformers 4.57.
  */
@@ -15,7 +15,6 @@
 enum { T5_POSITIONS = 512 };
 static const char *const projections[] = {"relu", "gated-gelu"};
 
-/* Defaults of each family's class. */
 static const struct {
     uint64_t blocks, heads, ff_width, vocabulary;
     bool gated, tied_head;

@@ -1,8 +1,7 @@
 /*
- * A plan for the wrong network is worse than no plan: "phi3" is one letter away from "phi" but is another network. A
- * name is therefore suggested only if case or separators differ. Well-known types that are not supported are listed
- * with the nearest family and with the difference that matters for work or memory, according to the modelling code of
- * transformers.
+ * "phi3" is one letter away from "phi" but another network: a name is suggested only if case or separators differ.
+ * Well-known unsupported types are listed with the nearest family and the difference in work or memory, by
+ * transformers' modelling code.
  */
 #include "models/network/network_foreign.h"
 
@@ -57,7 +56,7 @@ static const struct {
     {"xlm-roberta", NETWORK_BERT, "there are no segments, and positions start after the padding token"},
 };
 
-/* "GPT-NeoX" and "gpt_neox" are spelt alike. */
+/* "GPT-NeoX" and "gpt_neox". */
 static bool spelt_alike(const char *a, const char *b)
 {
     for (;; a++, b++) {

@@ -1,9 +1,6 @@
 /*
- * Builds a graph, and answers questions about it.
- *
- * Each operation is checked when it is added. Its derived fields are set then, and the derived fields of the
- * operations that it reads are updated. A graph is therefore complete at every moment and needs no final pass.
- * Questions about a layer look at its own operations; only graph_boundary() looks at all earlier ones.
+ * An added operation is checked, and derived fields of it and of the operations that it reads are set: a graph is
+ * always complete. Only graph_boundary() looks beyond a layer's own operations.
  *
  * Worked example, a bottleneck of 256 -> 64 -> 64 -> 256 channels of 56 x 56 = 3136 pixels (P), per sample:
  *
@@ -94,7 +91,7 @@ void graph_layer(struct graph_builder *b, const char *format, ...)
     b->layer_begin = b->graph.op_count;
 }
 
-/* Returns the pixels of a side after a kernel; 0 when it does not fit. */
+/* Returns 0 when the kernel does not fit. */
 static uint64_t side_behind(const struct graph_op *op, uint64_t side)
 {
     uint64_t padded = side + 2 * (uint64_t)op->padding;
@@ -133,7 +130,7 @@ static enum status check_groups(const struct graph_builder *b, const struct grap
                 channels, op->channels, op->groups);
 }
 
-/* Channels and side of the result. */
+/* Sets channels and side of the result. */
 static enum status derive_size(const struct graph_builder *b, struct graph_op *op)
 {
     const struct graph_op *in = &b->ops[op->from[0]], *second = &b->ops[op->from[1]];
@@ -176,7 +173,7 @@ static enum status derive_size(const struct graph_builder *b, struct graph_op *o
     return STATUS_OK;
 }
 
-/* Parameters of its matrix; 0: it has none. */
+/* 0: it has no matrix. */
 static uint64_t matrix_elements(const struct graph_builder *b, const struct graph_op *op)
 {
     const struct graph_op *in = &b->ops[op->from[0]];
@@ -204,7 +201,7 @@ static enum status check_size(const struct graph_builder *b, const struct graph_
     return STATUS_OK;
 }
 
-/* Return true when the backward pass reads the operation's input, or its result. */
+/* True when the backward pass reads the input, or the result. */
 static bool keeps_input(uint32_t kind)
 {
     switch ((enum graph_kind)kind) {
@@ -252,7 +249,7 @@ uint32_t graph_add(struct graph_builder *b, struct graph_op op)
     return b->graph.op_count++;
 }
 
-/* Moves the arrays from the heap to the arena. */
+/* Moves arrays from the heap to the arena. */
 static enum status keep_arrays(struct graph_builder *b, struct network_graph **out)
 {
     struct graph_op *ops;
@@ -270,13 +267,12 @@ static enum status keep_arrays(struct graph_builder *b, struct network_graph **o
     return STATUS_OK;
 }
 
-/* Limit on the different kernels of all passes together, and on the tensors of a layer: the sizes of arrays
- * elsewhere. */
+/* Limits the different kernels of all passes, and a layer's tensors: sizes of arrays elsewhere. */
 enum { GRAPH_WORK_MAX = 4 * LAYER_WORK_MAX - 8 };
 
 static enum status check_lists(struct graph_builder *b, const struct network_graph *graph)
 {
-    /* per operation two products, sums of gradients and biases, and other kernels, forward and backward */
+    /* per operation two products, sums of gradients and biases, and others, forward and backward */
     enum { EACH_MAX = 8 };
     enum { SAMPLES = 7 };
     struct tensor_spec specs[GRAPH_TENSORS_MAX];
@@ -341,7 +337,7 @@ enum status network_for_image(const struct network *network, uint64_t image, str
         for (uint32_t i = graph->begins[layer]; i < graph->begins[layer + 1]; i++) {
             const struct graph_op op = graph->ops[i];
             graph_add(&b, op);
-            /* a linear layer would have other parameters */
+            /* its parameters would change */
             const struct graph_op *was = &graph->ops[graph->ops[i].from[0]];
             if (!err->status && op.kind == GRAPH_LINEAR && b.ops[op.from[0]].side != was->side)
                 error_set(err, STATUS_BAD_INPUT, "network '%s' takes only images of %" PRIu64 " pixels a side",
@@ -362,7 +358,7 @@ uint64_t graph_elements(const struct network_graph *graph, uint32_t op, uint64_t
     return samples * o->channels * o->side * o->side;
 }
 
-/* Beside results: statistics and indexes. */
+/* Statistics and indexes. */
 static uint64_t noted_words(const struct network_graph *graph, uint32_t op, uint64_t samples)
 {
     const struct graph_op *o = &graph->ops[op];
@@ -399,7 +395,7 @@ uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint6
     return words;
 }
 
-/* Returns the operation's number among its kind in its layer, from 1. */
+/* Counts from 1 among its kind in its layer. */
 static uint32_t number_in_layer(const struct network_graph *graph, uint32_t op)
 {
     uint32_t number = 1;

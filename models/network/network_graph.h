@@ -1,9 +1,6 @@
 /*
- * Networks of operations that read results of any earlier operation, rather than a chain of equal blocks.
- *
- * Convolutional networks are a list of operations in the order of execution, cut into layers. Operation 0 is the
- * input, an image. Everything else follows from the list: sizes of results, kept activations, data that crosses from
- * a layer to later layers (including shortcuts), kernels, parameters.
+ * Networks of operations that read results of any earlier operation: a list in the order of execution, cut into
+ * layers. Operation 0 is the input, an image. All else follows from the list.
  *
  * A result has channels x side x side numbers per sample (side 1 after a linear layer). A backward pass reads
  *
@@ -12,16 +9,13 @@
  *     for a relu                                its result, which replaces its input in memory
  *     for a max pooling                         the index of the chosen pixel, one number per result
  *
- * and for all others nothing. A result that a backward pass reads is kept from the forward pass on, once, for all its
- * readers. The first layer keeps the images, and a plan does not copy them to the device. A layer passes to the next
- * layer all results of this and earlier layers that later operations read. A plan's boundary holds these results, so
- * a shortcut across a cut is copied with it.
+ * and for all others nothing. A result that a backward pass reads is kept once for all its readers. The first layer
+ * keeps the images, which a plan does not copy to the device. A layer passes on all results of this and earlier layers
+ * that later operations read: a shortcut across a cut is copied with the boundary.
  *
- * Numbers are fp32. Not modelled: dropout, running means of batch norms (which are not parameters), work space of a
- * library's convolutions.
+ * Numbers are fp32. Not modelled: dropout, running means of batch norms, work space of convolutions.
  *
- * Source: torch.nn and autograd's saved tensors of PyTorch 2, for kept results; relus work in place, as in
- * torchvision.
+ * Source: torch.nn and autograd's saved tensors of PyTorch 2, for kept results.
  */
 #ifndef SPILLWAY_MODELS_NETWORK_NETWORK_GRAPH_H
 #define SPILLWAY_MODELS_NETWORK_NETWORK_GRAPH_H
@@ -32,34 +26,34 @@
 enum graph_kind {
     GRAPH_INPUT,
     GRAPH_CONVOLUTION, /* kernel, stride, padding, groups; bias */
-    GRAPH_UPSAMPLE,    /* a transposed convolution with stride = kernel: each pixel is written once; bias */
-    GRAPH_LINEAR,      /* reads all numbers of a sample; bias */
+    GRAPH_UPSAMPLE,    /* a transposed convolution with stride = kernel; bias */
+    GRAPH_LINEAR,      /* of a sample's numbers; bias */
     GRAPH_BATCH_NORM,
     GRAPH_RELU,
     GRAPH_MAX_POOL,    /* kernel, stride, padding */
-    GRAPH_MEAN_POOL,   /* reduces any image to `kernel` pixels per side */
-    GRAPH_ADD,         /* two results of equal size */
-    GRAPH_CONCAT,      /* two results of equal side: first the channels of the first result, then of the second */
-    GRAPH_LOSS,        /* softmax and cross-entropy over the channels of each pixel */
+    GRAPH_MEAN_POOL,   /* any image becomes `kernel` pixels per side */
+    GRAPH_ADD,         /* results of equal size */
+    GRAPH_CONCAT,      /* of equal side: channels of the first result, then of the second */
+    GRAPH_LOSS,        /* softmax and cross-entropy for each pixel */
     GRAPH_KINDS
 };
 extern const char *const graph_kind_names[GRAPH_KINDS]; /* "convolution", ...; in files */
 
 enum { GRAPH_FROM_MAX = 2, GRAPH_OPS_MAX = 1 << 16, GRAPH_KERNEL_MAX = 64, GRAPH_LAYER_OPS_MAX = 64 };
-#define GRAPH_ELEMENTS_MAX (UINT64_C(1) << 36) /* of a result of one sample, and of a tensor of parameters */
+#define GRAPH_ELEMENTS_MAX (UINT64_C(1) << 36) /* of a sample's result, and of a tensor of parameters */
 
 struct graph_op {
     uint32_t kind;  /* enum graph_kind */
     uint32_t layer;
-    uint32_t from[GRAPH_FROM_MAX]; /* indices of earlier operations; graph_op_reads() gives their number */
-    uint64_t channels; /* channels of its result; derived if the operation has no choice */
+    uint32_t from[GRAPH_FROM_MAX]; /* earlier operations; graph_op_reads() of them */
+    uint64_t channels; /* of its result; derived if there is no choice */
     uint32_t kernel, stride, padding, groups;
     bool bias;
     /* derived */
     uint64_t side;
-    uint32_t readers;    /* operations that read its result */
-    uint32_t last_layer; /* last layer with a reader; its own layer if there is no reader */
-    bool kept;           /* a backward pass reads its result */
+    uint32_t readers;    /* of its result */
+    uint32_t last_layer; /* with a reader, or its own */
+    bool kept;           /* a backward pass reads it */
 };
 
 struct network_graph {
@@ -69,10 +63,10 @@ struct network_graph {
     const char *const *names;   /* (layer_count) */
 };
 
-/* Returns the number of results that an operation of this kind reads. */
+/* Counts the results that this kind reads. */
 uint32_t graph_op_reads(uint32_t kind);
 
-/* Writes all parameters of an operation, for comparing and for fingerprints. */
+/* Writes an operation's parameters, for fingerprints. */
 enum { GRAPH_CODE_WORDS = 6 };
 void graph_op_code(const struct graph_op *op, uint64_t code[GRAPH_CODE_WORDS]);
 bool graph_is_same(const struct network_graph *a, const struct network_graph *b); /* either may be NULL */
@@ -80,62 +74,59 @@ bool graph_is_same(const struct network_graph *a, const struct network_graph *b)
 /* --- making one ------------------------------------------------------------------------------- */
 
 struct graph_builder {
-    struct network_graph graph; /* growing arrays on the heap */
+    struct network_graph graph; /* on the heap */
     struct graph_op *ops;
     const char **names;
     size_t op_capacity, name_capacity;
     uint32_t layer_count, layer_begin;
     struct arena *arena;
-    struct error *err; /* error of the first call that failed; later calls do nothing */
+    struct error *err; /* first error; later calls do nothing */
 };
 
-/* Begins a graph for images of channels x side x side. The caller must call graph_end() afterwards, even after
- * errors. */
+/* Images have channels x side x side. Always call graph_end() afterwards. */
 void graph_begin(struct graph_builder *b, struct arena *arena, uint64_t channels, uint64_t side,
                  struct error *err);
 
-/* Begins a new layer; operations added later belong to it. */
+/* Operations added later belong to the new layer. */
 void graph_layer(struct graph_builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Adds an operation to the newest layer. Absent strides and groups are 1. Returns its index, for `from`. Errors, in
- * b->err: STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT. */
+/* Adds to the newest layer and returns the index for `from`. Absent strides and groups are 1. Errors, in b->err:
+ * STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT; STATUS_NO_MEMORY. */
 uint32_t graph_add(struct graph_builder *b, struct graph_op op);
 
-/* Returns the newest operation. */
 static inline uint32_t graph_newest(const struct graph_builder *b) { return b->graph.op_count - 1; }
 
-/* Sets graph, layer count, channels, image and classes of `out`. The arena owns its arrays.
- * Errors: as earlier calls; STATUS_BAD_INPUT for a graph that does not end in a loss. */
+/* Sets graph, layer count, channels, image and classes of `out`; the arena owns its arrays. Errors: as earlier
+ * calls; STATUS_BAD_INPUT for a graph that does not end in a loss. */
 MUST_CHECK enum status graph_end(struct graph_builder *b, struct network *out);
 
-/* Makes the same network for images of another size. Errors: STATUS_BAD_INPUT for a network without images, and when
- * a kernel does not fit; STATUS_LIMIT. */
+/* Adapts a network to another size of images.
+ * Errors: STATUS_BAD_INPUT for a network without images, and when a kernel does not fit; STATUS_LIMIT;
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status network_for_image(const struct network *network, uint64_t image, struct arena *arena,
                                          struct network *out, struct error *err);
 
 /* --- sizes and work for a number of samples --------------------------------------------------- */
 
-/* Returns the numbers in a result. */
+/* Counts a result's numbers. */
 uint64_t graph_elements(const struct network_graph *graph, uint32_t op, uint64_t samples);
 
 struct graph_kept {
-    uint64_t inner;  /* words that a backward pass reads of results made in the layer that no other layer reads */
-    uint64_t output; /* words of results made in the layer that other layers read */
-    uint64_t widest; /* words of the largest result that the layer makes or reads */
+    uint64_t inner;  /* words that a backward pass reads of the layer's results that no other layer reads */
+    uint64_t output; /* words of the layer's results that others read */
+    uint64_t widest; /* words of the largest result made or read */
     uint64_t logits;
 };
 struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t layer, uint64_t samples);
 
-/* Returns the words that cross the boundary after a layer: results of this and earlier layers that later layers
- * read. */
+/* Counts words of results of this and earlier layers that later layers read. */
 uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint64_t samples);
 
-/* Adds the kernels of a pass to a list; PASS_UPDATE adds none. */
+/* PASS_UPDATE adds none. */
 void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum network_pass pass, uint64_t samples,
                       struct work_list *list);
 
-/* Writes the tensors of an operation and returns their number. With `named`, names consist of the layer's name, a
- * number and the tensor's name. */
+/* Returns their number. With `named`, names consist of the layer's name, a number and the tensor's. */
 enum { GRAPH_TENSORS_MAX = 2 };
 uint32_t graph_op_tensors(const struct network_graph *graph, uint32_t op, bool named,
                           struct tensor_spec out[GRAPH_TENSORS_MAX]);

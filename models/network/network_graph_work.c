@@ -1,5 +1,5 @@
 /*
- * Kernels of a layer of a graph: each operation's forward kernels, and its backward kernels in reverse order.
+ * Each operation's forward kernels, and its backward kernels in reverse order.
  *
  *                     forward                     backward
  *     convolution     of R pixels, a class for 3 x 3 with a stride of 1; with 1 x 1 pixel it is a matrix product of
@@ -10,8 +10,8 @@
  *     concat          copied together             copied apart
  *     loss            with its gradient           nothing
  *
- * A result with r readers has r gradients, which are added up: r - 1 sums. The gradient of the network's input is not
- * computed. A pass that recomputes leaves out the loss.
+ * A result with r readers has r gradients: r - 1 sums. The input's gradient is not computed. A recomputation leaves
+ * out the loss.
  */
 #include "models/network/network_graph.h"
 
@@ -47,20 +47,20 @@ static void add(struct network_graph_work *w, uint32_t kernel, uint64_t m, uint6
     add_times(w, 1, kernel, m, n, k);
 }
 
-/* Returns the pixels of all samples. */
+/* Counts all samples. */
 static uint64_t pixels(const struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];
     return w->samples * o->side * o->side;
 }
 
-/* The product of an operation; `times` 0: none. */
+/* `times` 0: no product. */
 struct network_graph_work_product {
     uint64_t times, rows, out, in;
-    uint32_t forward, weight, input; /* enum kernel, of the three of a linear layer */
+    uint32_t forward, weight, input; /* of a linear layer */
 };
 
-/* Returns true for convolutions that need fewer multiplications than a product. */
+/* True when the convolution needs fewer multiplications than a product. */
 static bool is_minimal(const struct graph_op *o)
 {
     return o->kind == GRAPH_CONVOLUTION && o->kernel == 3 && o->stride == 1;
@@ -105,7 +105,7 @@ static struct network_graph_work_product product_of(const struct network_graph_w
     return with_kernels(p, o, taps);
 }
 
-/* Numbers that a pooling reads and writes, in rows of its channels. */
+/* Counts rows of channels. */
 static uint64_t pooled(const struct network_graph_work *w, uint32_t op)
 {
     const struct graph_op *o = &w->graph->ops[op];

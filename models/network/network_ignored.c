@@ -7,8 +7,8 @@
 #include "models/network/network.h"
 
 struct ignored_key {
-    const char *name; /* NULL past the family's last */
-    bool is_switch;   /* true or false; else a probability */
+    const char *name; /* NULL ends a family */
+    bool is_switch;   /* else a probability */
     bool of_classifier;
     double absent;    /* in a config.json without the key */
 };

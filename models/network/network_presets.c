@@ -1,14 +1,10 @@
 /*
- * Networks by name.
+ * A preset is a shape that a source states: the networks of Hydra's sensitivity study (figures 9 and 10) have no
+ * published widths and depths.
  *
- * A preset is a shape and where it was published. Only shapes that a source states are here: the
- * 100 M to 900 M networks of Hydra's sensitivity study (figures 9 and 10) are not, since their
- * widths and depths were never given.
- *
- * Hydra's ViTs have heads of 64 for every width (16 of them on a width of 1280), no biases on q, k and v, and
- * 32-pixel images in patches of 8: 17 tokens. Its BERT has a feed-forward part no wider than the network, 5000
- * positions, and a separate output table. Its "800 M" ViT of 38 blocks has 698 million parameters when counted; the
- * names are the authors'.
+ * Hydra's ViTs have heads of 64 for every width, no biases on q, k and v, and 32-pixel images in patches of 8: 17
+ * tokens. Its BERT has a feed-forward part as wide as the network, 5000 positions, and a separate output table. Its
+ * "800 M" ViT of 38 blocks has 698 million parameters; the names are the authors'.
  */
 #include <assert.h>
 #include <ctype.h>
@@ -30,7 +26,7 @@
 
 struct preset {
     const char *name, *source;
-    struct network shape; /* without name, layer count and the common values of a family */
+    struct network shape; /* without name, layer count and a family's common values */
 };
 
 #define GPT2_SOURCE "openai-community config.json; Radford et al., 2019"
@@ -63,7 +59,7 @@ struct preset {
 #define OPT(c, h, l) \
     {.family = NETWORK_OPT, .width = c, .heads = h, .blocks = l, .positions = 2048, \
      .vocabulary = 50272, .tied_head = true}
-#define NEOX(c, h, l, v, tanh) /* a quarter of each head is turned */ \
+#define NEOX(c, h, l, v, tanh) /* rotates a quarter of each head */ \
     {.family = NETWORK_GPT_NEOX, .gelu_tanh = tanh, .width = c, .heads = h, .blocks = l, .positions = 2048, \
      .vocabulary = v, .rotary_width = c / h / 4}
 #define GATED(family_, c, h, kv, l, f, v, p) \
@@ -227,7 +223,7 @@ static const struct preset presets[] = {
      GPT2(1600, 25, 48, 512)},
 };
 
-/* Ids on the hub of presets whose config.json is there. */
+/* Ids on the hub with a config.json. */
 static const struct {
     const char *id, *preset;
 } hub[] = {
@@ -307,7 +303,7 @@ static const struct {
     {"microsoft/resnet-152", "resnet-152"},
 };
 
-/* Names of presets in papers, spelled as is_spelt() reads them. */
+/* Names in papers, spelled for is_spelt(). */
 static const struct {
     const char *word, *preset;
 } papers[] = {
@@ -315,8 +311,7 @@ static const struct {
     {"vitl", "vit-large"}, {"vitl16", "vit-large"}, {"vith", "vit-huge"},    {"vith14", "vit-huge"}, {"vitg14", "vit-gigantic"},
 };
 
-/* Returns true when both have the same letters, digits and full stops in any case: "ResNet50", "GPT-3 175B",
- * "bert_large". */
+/* Compares letters, digits and full stops in any case: "ResNet50", "GPT-3 175B", "bert_large". */
 static bool is_spelt(const char *name, const char *word)
 {
     static const char between[] = "-_ ";
@@ -328,7 +323,7 @@ static bool is_spelt(const char *name, const char *word)
     }
 }
 
-/* Returns the preset of a name, or the name itself when it names none. Ids are compared as on the hub, in any case. */
+/* Returns the preset's name, or `name`. Ids are compared in any case, as on the hub. */
 static const char *preset_name_of(const char *name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(hub); i++)
@@ -368,7 +363,7 @@ const char *network_preset_source(uint32_t index)
     return cnn_preset(index - (uint32_t)ARRAY_COUNT(presets))->source;
 }
 
-/* Common values of a family's networks, as in their config.json, which may differ from the defaults of the classes. */
+/* Values of a family's config.json, perhaps not the class's defaults. */
 static const struct {
     double norm_epsilon, rope_theta;
     bool biases, gelu_tanh;
@@ -376,7 +371,7 @@ static const struct {
     [NETWORK_GPT2] = {.norm_epsilon = 1e-5, .biases = true, .gelu_tanh = true},
     [NETWORK_LLAMA] = {.norm_epsilon = 1e-5, .rope_theta = 10000},
     [NETWORK_BERT] = {.norm_epsilon = 1e-12, .biases = true},
-    [NETWORK_VIT] = {.norm_epsilon = 1e-12}, /* whether with biases is a row's */
+    [NETWORK_VIT] = {.norm_epsilon = 1e-12}, /* biases: see the row */
     [NETWORK_OPT] = {.norm_epsilon = 1e-5, .biases = true},
     [NETWORK_GPT_NEOX] = {.norm_epsilon = 1e-5, .biases = true},
     [NETWORK_GPTJ] = {.norm_epsilon = 1e-5, .gelu_tanh = true},
@@ -394,7 +389,7 @@ static const struct {
     [NETWORK_GEMMA3_TEXT] = {.norm_epsilon = 1e-6, .rope_theta = 1e6},
 };
 
-/* Returns a preset's network with the values that its table row leaves out. */
+/* Adds the values that the table row leaves out. */
 static struct network complete(const struct preset *preset)
 {
     struct network n = preset->shape;
@@ -402,7 +397,7 @@ static struct network complete(const struct preset *preset)
     n.layer_count = n.blocks + 2;
     if (n.head_width == 0) n.head_width = n.width / n.heads;
     if (n.ff_width == 0) n.ff_width = 4 * n.width;
-    if (n.encoder_blocks == 0) n.initializer_range = 0.02; /* t5's are recognised by their shapes */
+    if (n.encoder_blocks == 0) n.initializer_range = 0.02; /* t5's are known by their shapes */
     n.causal = network_traits(&n)->decoder;
     n.norm_epsilon = common[n.family].norm_epsilon;
     if (common[n.family].gelu_tanh) n.gelu_tanh = true;
@@ -422,7 +417,7 @@ bool network_is_path(const char *name_or_path)
     return false;
 }
 
-/* Reads a profile, which holds for a microbatch. */
+/* The profile holds for a microbatch. */
 static enum status read_text(const char *path, struct arena *arena, struct network *out, struct error *err)
 {
     struct profile_text text;
@@ -434,7 +429,7 @@ static enum status read_text(const char *path, struct arena *arena, struct netwo
     return STATUS_OK;
 }
 
-/* Returns the id on the hub that is nearest to a path that does not exist; NULL when none is near. */
+/* Returns the nearest id to a missing path, or NULL. */
 static const char *near_id(const char *path)
 {
     const char *ids[ARRAY_COUNT(hub)];
@@ -442,7 +437,7 @@ static const char *near_id(const char *path)
     return suggest(path, ids, ARRAY_COUNT(hub));
 }
 
-/* "owner/name": one slash, and no ending of a file. */
+/* "owner/name": one slash, no ending. */
 static bool is_hub_id(const char *text)
 {
     const char *slash = strchr(text, '/');
@@ -450,7 +445,7 @@ static bool is_hub_id(const char *text)
            !text_ends_in(text, ".json") && !text_ends_in(text, ".json.gz") && !text_ends_in(text, ".txt");
 }
 
-/* Returns true, with an error, when nothing is at `path` and its text is an ID of the hub, or close to a known ID. */
+/* Sets an error when nothing is at `path` and the text is an id or close to a known one. */
 static bool is_unknown_id(const char *text, const char *path, struct error *err)
 {
     struct stat info;
@@ -465,7 +460,7 @@ static bool is_unknown_id(const char *text, const char *path, struct error *err)
     return err->status != STATUS_OK;
 }
 
-/* Writes the path of the config.json in a folder. Returns false when the path is too long. */
+/* Returns false when the path is too long. */
 static bool config_inside(const char *folder, char inside[PATH_MAX])
 {
     bool slash = text_ends_in(folder, "/");
@@ -480,7 +475,7 @@ static bool has_config(const char *folder)
     return config_inside(folder, inside) && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* Reads a path. A folder, such as a model's repository, means its config.json. */
+/* A folder means its config.json. */
 static enum status read_path(const char *path, struct arena *arena, struct network *out,
                              struct error *err)
 {

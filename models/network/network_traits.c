@@ -32,7 +32,7 @@ static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_VIT] = {.out_bias = true, .ff_bias = true},
 };
 
-/* Traits of families whose networks may or may not have a gate. */
+/* Networks with or without a gate. */
 static const struct network_traits gated_t5 = {T5_LIKE, .gated = true};
 
 const struct network_traits *network_traits(const struct network *network)

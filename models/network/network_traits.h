@@ -1,6 +1,5 @@
 /*
- * Differences between families of networks. Sizes and work are written once, for a block of attention and a
- * feed-forward part with a few switches.
+ * Differences between families: sizes and work are written once, for a block with a few switches.
  *
  *               q, k, v  norms      feed-forward  positions      biases of                 more
  *   gpt2        one      mean       fc, fc2       a table        all
@@ -21,10 +20,8 @@
  *                                                                                     attention and its norm
  *   bert, vit   three    mean       fc, fc2       a table        all (vit: q, k, v if it says so)
  *
- * In a parallel block, attention and the feed-forward part both read the block's input, and the output is the sum of
- * both and the input: x + attention(norm1(x)) + ff(norm2(x)). A block with experts sends each token through
- * `experts_chosen` of `experts` feed-forward parts, which a router picks: all experts have parameters, only the
- * chosen ones compute.
+ * A parallel block is x + attention(norm1(x)) + ff(norm2(x)). A block with experts sends each token through
+ * `experts_chosen` of `experts` feed-forward parts, picked by a router.
  *
  * Source: modeling_*.py of transformers 4.57; Wang and Komatsuzaki, GPT-J-6B; Jiang et al., arXiv 2401.04088.
  */
@@ -34,53 +31,52 @@
 #include "models/network/network.h"
 
 struct network_traits {
-    bool decoder;      /* causal text decoder; except for opt-350m its embedding consists only of tables of rows */
+    bool decoder;      /* causal text decoder; except for opt-350m its embedding has only tables of rows */
     bool fused_qkv;
     bool no_mean;      /* root-mean-square norms, without biases */
     bool gated;
     bool rotary;
     bool parallel, one_norm;
     bool qk_norm;
-    bool outer_norms;  /* the output of each part of a block has another norm before it is added */
+    bool outer_norms;  /* before each part of a block is added */
     bool out_bias, ff_bias, head_bias;
-    uint32_t more_positions; /* unused rows of the table of positions; NO_POSITION_TABLE: there is no table */
+    uint32_t more_positions; /* unused rows of the table; or NO_POSITION_TABLE */
 };
 enum { NO_POSITION_TABLE = UINT32_MAX };
 
 const struct network_traits *network_traits(const struct network *network);
 
-/* Returns true when norms come before their sublayers. */
+/* True when norms come before their sublayers. */
 static inline bool network_norms_first(const struct network *network)
 {
     return network->family != NETWORK_BERT && !network->post_norm;
 }
 
-/* Returns true when the head classifies samples by their first tokens instead of predicting tokens. */
+/* True when the head classifies samples by their first tokens. */
 static inline bool network_classifies(const struct network *network)
 {
     return network->classes > 0;
 }
 
-/* Returns the columns of the token table. */
 static inline uint64_t network_word_width(const struct network *network)
 {
     return network->word_width > 0 ? network->word_width : network->width;
 }
 
-/* Returns true when the embedding consists only of tables of rows as wide as the network. */
+/* True when its embedding only has tables of rows as wide as the network. */
 static inline bool network_has_plain_tables(const struct network *network)
 {
     return network_traits(network)->decoder && network->word_width == 0;
 }
 
-/* Returns the norms of a block's stream. */
+/* Counts norms of a block's stream. */
 static inline uint32_t network_block_norms(const struct network *network)
 {
     const struct network_traits *traits = network_traits(network);
     return traits->one_norm ? 1 : traits->outer_norms ? 4 : 2;
 }
 
-/* Returns the feed-forward parts that a token uses: 1, or the number of chosen experts. */
+/* Returns 1, or the chosen experts. */
 static inline uint64_t network_chosen(const struct network *network)
 {
     return network->experts > 0 ? network->experts_chosen : 1;

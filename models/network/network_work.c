@@ -1,10 +1,7 @@
 /*
- * The kernels of each pass over a layer.
- *
- * A block is the same computation in every family except for a few switches (models/network/network_traits.h):
- * attention is causal or not; norms come before their sublayer (gpt2, llama, vit) or after the residual sum (bert);
- * q, k, v come from one product of width 3 H D (gpt2) or from three, which may lack biases; llama's norms have no
- * mean, its queries and keys are rotated by their positions, and its feed-forward part has a gate.
+ * A block is the same computation in every family except for switches (models/network/network_traits.h): causal
+ * attention; norms before sublayers (gpt2, llama, vit) or after the residual sum (bert); q, k, v from one product
+ * (gpt2) or three; llama has norms without mean, rotated queries and keys, and a gate.
  *
  *     forward, pre-norm                          backward, from the end
  *     norm1   = norm(x)                          d gelu   = d out . fc2        d fc2 weight, bias
@@ -16,37 +13,32 @@
  *     gelu    = gelu(fc)                         d norm1  = d qkv . qkv        d qkv weight, bias
  *     out     = middle + gelu . fc2              d x      = d middle + norm'(...)
  *
- * A block of t5's decoder has a second attention between the two halves, to the encoder's result, and its norm
- * (models/network/network_t5.h).
+ * A block of t5's decoder has a second attention between the halves, with its norm (models/network/network_t5.h).
+ * llama: q and k are rotated after their products, gradients rotated back; gate and up replace fc, silu(gate) up
+ * replaces gelu.
  *
- * llama: q and k are rotated after their products, and their gradients are rotated back; gate and up replace fc,
- * silu(gate) up replaces gelu.
+ * In the post-norm order both sums are followed by norms: no residual kernel is left over, and the matrix library adds
+ * to the residual stream.
  *
- * In the post-norm order both sums are followed by their norm, so no residual kernel is left over;
- * the two products that return to the residual stream add to it (the matrix library does that).
+ * In bf16-weights a product rounds its other operand; the backward pass rounds the result's gradient once for both
+ * products.
  *
- * In bf16-weights (models/kernel/precision.h) a product rounds the operand that it multiplies weights by. The
- * backward pass rounds the gradient of the result, once for both products.
+ * A member of a tensor group computes a network with fewer heads, narrower feed-forward parts and a smaller vocabulary
+ * (Shoeybi et al., arXiv 1909.08053, section 3). With sequence parallelism norms and sums process a share of the rows
+ * (Korthikanti et al., arXiv 2205.05198, section 4.2.2). Groups keep the logits of all rows: one sum over the group
+ * serves all.
  *
- * A member of a tensor group computes the same as a network with fewer heads, narrower feed-forward parts and a
- * smaller vocabulary. Products with split results (q, k, v, fc, the logits) have fewer columns, products with split
- * operands (proj, fc2) have a shorter inner dimension, and attention has fewer heads (Shoeybi et al., arXiv
- * 1909.08053, section 3). With sequence parallelism norms and sums process a share of the rows (Korthikanti et al.,
- * arXiv 2205.05198, section 4.2.2). Groups keep the logits of all rows: one sum over the group serves all of them.
+ * Backward lists each linear layer's products for input and weight, and column sums for the bias. The embedding's
+ * input has no gradient.
  *
- * Backward lists gradients only: each linear layer has its product for the input, its product for
- * the weight and the column sums for the bias. The embedding's input has no gradient.
+ * R rows of V logits are the largest matrix by far (R 8192, V 128256: 4.2 GB), so network_logit_rows() rows exist at a
+ * time. A piece of r rows costs the table's gradient, V C numbers, read and written: 8 bytes for every 6 r FLOPs.
+ * Processors do some 10 to 100 FLOPs per byte, so r must be several hundred: LOGIT_ROWS_MIN, or LOGIT_BYTES if that is
+ * more rows. Pieces have equal sizes.
  *
- * The logits of a head. R rows of V logits are the largest matrix by far (R 8192, V 128256: 4.2 GB), and no
- * computation needs all of them at once, so network_logit_rows() rows exist at a time. The extra cost of a piece is
- * the gradient of the table: V C numbers, read and written once per piece, which is 8 bytes for every 6 r FLOPs of a
- * piece of r rows. Processors do some 10 to 100 FLOPs of such products per byte moved, so r must be several hundred.
- * r is LOGIT_ROWS_MIN for any number of bytes, or LOGIT_BYTES if that is more rows, as for a small vocabulary. Pieces
- * have equal sizes, so that none is too small to be fast.
- *
- * Closed form for comparison (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward and backward of L
- * blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with causal attention, plus 6 B T C V for
- * the logits. A test compares this file with it.
+ * A test compares with the closed form (Narayanan et al., SC 2021, eq. 3 without its recomputation): forward and
+ * backward of L blocks are 72 B T L C^2 (1 + T / 6C) FLOPs with full attention, T / 12C with causal attention, plus 6
+ * B T C V for the logits.
  */
 #include <assert.h>
 #include <string.h>
@@ -73,14 +65,14 @@ uint32_t optimizer_moments(uint32_t optimizer)
 
 /* --- lists of work -------------------------------------------------------------------------- */
 
-/* Parts of a layer's backward pass to list. */
+/* Parts of a backward pass. */
 enum part { PART_INPUT = 1, PART_WEIGHT = 2 };
 
 struct network_work_list {
     struct work_list work;
-    bool rounded; /* bf16 products, which first round their fp32 operands */
-    bool half;    /* all numbers have 16 bits, except the fp32 ones listed in models/kernel/precision.h */
-    uint32_t parts; /* sum of enum part, of a backward pass */
+    bool rounded; /* bf16 products round fp32 operands first */
+    bool half;    /* 16 bits, with the fp32 numbers of models/kernel/precision.h */
+    uint32_t parts; /* sum of enum part */
 };
 
 static uint32_t class_of(const struct network_work_list *list, uint32_t kernel)
@@ -116,10 +108,9 @@ struct network_work_linear {
     uint64_t rows, out, in;
     bool bias;
     uint64_t times; /* how often */
-    bool loss; /* its result is what a loss is made of: fp32 among halves */
+    bool loss; /* makes a loss: fp32 among halves */
 };
 
-/* Among halves add() chooses. */
 static enum kernel product_of(const struct network_work_list *list, enum kernel kernel)
 {
     return list->rounded ? kernel - KERNEL_MATMUL_FORWARD + KERNEL_MATMUL_BF16_FORWARD : kernel;
@@ -162,12 +153,12 @@ static void linear_backward(struct network_work_list *list, struct network_work_
 
 struct network_work_sizes {
     uint64_t batch, tokens, rows; /* B, T, R */
-    uint64_t own;                 /* rows of norms and sums: R, or a share with sequence parallelism */
-    uint64_t seen;                /* tokens of an encoder's result that are attended to; 0: none is */
-    bool joins, causal;           /* it norms that result; attention is causal */
-    uint64_t logits;              /* rows of logits at a time */
-    uint64_t width, inner, shared, ff; /* C, H D, the same of keys and values, F */
-    uint64_t for_all; /* columns of the shared expert; 0: none */
+    uint64_t own;                 /* of norms and sums: R, or a share with sequence parallelism */
+    uint64_t seen;                /* of an encoder's result; 0: none */
+    bool joins, causal;           /* norms that result; attention is causal */
+    uint64_t logits;              /* at a time */
+    uint64_t width, inner, shared, ff; /* C, H D, keys' and values', F */
+    uint64_t for_all; /* of the shared expert; 0: none */
 };
 
 static struct network_work_sizes sizes_of(const struct network *n, uint64_t layer, uint64_t microbatch, uint64_t sequence)
@@ -202,14 +193,14 @@ static enum kernel norm_backward_of(const struct network *n)
 
 enum { BLOCK_LINEARS_MAX = 15 };
 
-/* Returns each expert's product of its rows; all experts get equally many rows. */
+/* Experts get equally many rows. */
 static struct network_work_linear expert_linear(const struct network *n, struct network_work_sizes s, uint64_t out, uint64_t in)
 {
     uint64_t rows = s.rows * n->experts_chosen;
     return (struct network_work_linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
 }
 
-/* Lists the linear layers of the feed-forward part: one part, or a router and experts. */
+/* One part, or a router and experts. */
 static uint32_t ff_linears(const struct network *n, struct network_work_sizes s, struct network_work_linear *out)
 {
     const struct network_traits *traits = network_traits(n);
@@ -223,7 +214,7 @@ static uint32_t ff_linears(const struct network *n, struct network_work_sizes s,
     return count;
 }
 
-/* Lists the linear layers of the shared expert and its gate, which has one number per row. */
+/* The expert has a gate with one number per row. */
 static uint32_t for_all_linears(struct network_work_sizes s, struct network_work_linear *out)
 {
     if (s.for_all == 0) return 0;
@@ -233,7 +224,7 @@ static uint32_t for_all_linears(struct network_work_sizes s, struct network_work
     return 3;
 }
 
-/* Lists the linear layers of attention to an encoder's result; keys and values have the encoder's rows. */
+/* Keys and values have the encoder's rows. */
 static uint32_t cross_linears(struct network_work_sizes s, struct network_work_linear *out)
 {
     uint64_t seen = s.batch * s.seen;
@@ -270,7 +261,7 @@ static void cross_core(const struct network *n, struct network_work_sizes s, enu
         add(list, kernel, s.batch * n->heads * squares[i].count, squares[i].side, n->head_width);
 }
 
-/* Adds attention itself: scores, their softmax, and the weighted values. */
+/* Scores, their softmax, and the weighted values. */
 static void block_core(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     add(list, s.causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
@@ -285,20 +276,20 @@ static void block_core_backward(const struct network *n, struct network_work_siz
     cross_core(n, s, KERNEL_ATTENTION_FULL_BACKWARD, list);
 }
 
-/* Adds the norm of the encoder's result, whose rows are split like a layer's own. */
+/* The encoder's rows are split like a layer's own. */
 static void joining_norm(struct network_work_sizes s, enum kernel norm, struct network_work_list *list)
 {
     if (s.joins) add(list, norm, s.batch * s.seen / (s.rows / s.own), s.width, 0);
 }
 
-/* Adds sums that no norm kernel includes: the last of a pre-norm block, both of a parallel one. */
+/* Sums outside norm kernels: the last of a pre-norm block, both of a parallel one. */
 static uint32_t lone_sums(const struct network *n)
 {
     if (!network_norms_first(n)) return 0;
     return network_traits(n)->parallel ? 2 : 1;
 }
 
-/* Adds the rotation and the norms of queries and keys; forward and backward differ only in the norm's kernel. */
+/* Forward and backward differ only in the norm's kernel. */
 static void block_positions(const struct network *n, struct network_work_sizes s, enum kernel norm,
                             struct network_work_list *list)
 {
@@ -309,7 +300,7 @@ static void block_positions(const struct network *n, struct network_work_sizes s
     if (traits->rotary) add(list, KERNEL_ROPE, s.rows, turned, 0);
 }
 
-/* Rows go to their experts, and back in the order in which they came. */
+/* Rows go to their experts and back. */
 static void block_dispatch(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     if (n->experts > 0) add_times(list, 2, KERNEL_GATHER, s.rows * n->experts_chosen, s.width, 0);
@@ -332,12 +323,11 @@ static void block_forward(const struct network *n, struct network_work_sizes s, 
     block_dispatch(n, s, list);
     add(list, traits->gated ? KERNEL_SWIGLU_FORWARD : KERNEL_GELU_FORWARD, s.rows * network_chosen(n), s.ff, 0);
     if (s.for_all > 0) add(list, KERNEL_SWIGLU_FORWARD, s.rows, s.for_all, 0);
-    if (s.for_all > 0) add(list, KERNEL_RESIDUAL, s.own, s.width, 0); /* times its gate, to what the experts make */
+    if (s.for_all > 0) add(list, KERNEL_RESIDUAL, s.own, s.width, 0); /* times its gate */
     if (network_norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
-/* Adds a block's recomputation. Pre-norm: the backward pass starts after the last product and needs nothing of its
- * result. */
+/* Pre-norm: the backward pass needs nothing of the last product. */
 static void block_recompute(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     struct network_work_linear linears[BLOCK_LINEARS_MAX];
@@ -372,7 +362,7 @@ static struct network_work_linear patch_linear(const struct network *n, struct n
                                         true, 1, false};
 }
 
-/* Returns the projection from a token table that is narrower than the network. */
+/* The token table is narrower than the network. */
 static struct network_work_linear word_projection(const struct network *n, struct network_work_sizes s)
 {
     return (struct network_work_linear){s.rows, s.width, n->word_width, false, 1, false};
@@ -402,7 +392,7 @@ static void embedding_backward(const struct network *n, struct network_work_size
     if (!(list->parts & PART_WEIGHT)) return;
     if (n->family == NETWORK_VIT) {
         struct network_work_linear patches = patch_linear(n, s);
-        add(list, KERNEL_GATHER, patches.rows, patches.in, 0); /* again: nothing is kept */
+        add(list, KERNEL_GATHER, patches.rows, patches.in, 0); /* nothing is kept */
         add(list, KERNEL_GATHER, patches.rows, patches.out, 0);
         add(list, KERNEL_BIAS_BACKWARD, s.batch, s.tokens * s.width, 0); /* the positions */
         linear_weight(list, patches);
@@ -410,7 +400,7 @@ static void embedding_backward(const struct network *n, struct network_work_size
     }
     uint64_t rows = network_table_rows(n);
     if (n->family == NETWORK_BERT) {
-        /* the norm's input and statistics are recomputed: an embedding keeps nothing */
+        /* recomputed: an embedding keeps nothing */
         embedding_forward(n, s, list);
         add(list, KERNEL_NORM_BACKWARD, s.own, s.width, 0);
         if (n->token_types > 0)
@@ -418,8 +408,8 @@ static void embedding_backward(const struct network *n, struct network_work_size
         rows -= n->token_types;
     }
     if (n->word_width > 0) {
-        add(list, KERNEL_EMBED_FORWARD, s.rows, n->word_width, list->rounded); /* again: nothing is kept */
-        list->parts |= PART_INPUT;                                             /* the gradient of its rows */
+        add(list, KERNEL_EMBED_FORWARD, s.rows, n->word_width, list->rounded); /* nothing is kept */
+        list->parts |= PART_INPUT;                                             /* of its rows */
         linear_backward(list, word_projection(n, s));
         add(list, KERNEL_EMBED_BACKWARD, s.rows, n->word_width, n->vocabulary);
         rows -= n->vocabulary;
@@ -442,7 +432,7 @@ uint64_t network_logit_rows(const struct network *network, uint64_t rows)
 
 enum { HEAD_PIECES_MAX = 2, HEAD_LINEARS_MAX = 3 + HEAD_PIECES_MAX };
 
-/* Lists the products that make logits: for all pieces but the last, and for the last. */
+/* Lists all pieces but the last, and the last. */
 static uint32_t head_words(const struct network *n, struct network_work_sizes s,
                            struct network_work_linear out[HEAD_PIECES_MAX])
 {
@@ -454,7 +444,6 @@ static uint32_t head_words(const struct network *n, struct network_work_sizes s,
     return rest > 0 ? 2 : 1;
 }
 
-/* In the order of the forward pass. */
 static uint32_t head_linears(const struct network *n, struct network_work_sizes s,
                              struct network_work_linear out[HEAD_LINEARS_MAX])
 {
@@ -487,8 +476,8 @@ static void head_loss(const struct network *n, struct network_work_sizes s, stru
         add_times(list, pieces[i].times, KERNEL_LOSS, pieces[i].rows, n->vocabulary, 0);
 }
 
-/* Returns true when a norm precedes the head's last product (with classes: a norm of first tokens). A BERT with
- * classes and networks with norms after their sums have none. */
+/* True when a norm precedes the head's last product (with classes: of first tokens), except in a BERT with classes
+ * and with norms after sums. */
 static bool has_head_norm(const struct network *n)
 {
     return n->family == NETWORK_BERT ? !network_classifies(n) : network_norms_first(n);
@@ -522,7 +511,7 @@ static void head_backward(const struct network *n, struct network_work_sizes s, 
 
 /* --- any layer ------------------------------------------------------------------------------ */
 
-/* Adds a profile's work; half of its backward pass counts for weight gradients. */
+/* Half of a profile's backward pass counts for weight gradients. */
 static void opaque_work(const struct network *network, uint64_t layer, enum network_pass pass, uint64_t microbatch,
                         struct network_work_list *list)
 {
@@ -555,8 +544,7 @@ enum kernel optimizer_kernel(struct state_format format)
     return kernels[format.moments][format.optimizer];
 }
 
-/* Adds all of a layer's parameters as one item. In bf16-weights its vectors, which are few, count as if they were
- * rounded. */
+/* All parameters are one item; vectors count as rounded. */
 static void update_work(const struct network *network, uint64_t layer, struct state_format format,
                         struct network_work_list *list)
 {
@@ -615,7 +603,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
 
 /* --- shared by a tensor group --------------------------------------------------------------- */
 
-/* Returns a member's share of the vocabulary, padded so that rows of logits are a multiple of 16 bytes. */
+/* Rows of logits are a multiple of 16 bytes. */
 static uint64_t slice_vocabulary(uint64_t words, uint32_t members)
 {
     enum { PADDED_TO = 8 };

@@ -19,7 +19,7 @@ struct profile_text_node {
     uint64_t number;
     struct profile_text_layer layer; /* cut_bytes: not yet */
     uint32_t place;           /* in the chain; UINT32_MAX: none yet */
-    uint32_t last_reader;     /* of its output, by place; its own: none */
+    uint32_t last_reader;     /* by place; its own: none */
 };
 
 struct profile_text_edge {
@@ -49,7 +49,7 @@ static enum status fail(const struct profile_text_reader *r, const char *at, con
     return error_set(r->err, STATUS_BAD_INPUT, "%s:%lu:%ld: %s", r->file, r->line, (long)(at - r->line_begin) + 1, text);
 }
 
-/* Returns the length of the text at a position, for a message. */
+/* Returns the length for a message. */
 static int found_length(const char *at)
 {
     size_t length = strcspn(at, " ,;\n\t");
@@ -87,7 +87,7 @@ static enum status parse_number(struct profile_text_reader *r, double *out)
     return STATUS_OK;
 }
 
-/* Takes a number, or the sum of a list. */
+/* Adds up a list. */
 static enum status parse_sum(struct profile_text_reader *r, uint64_t *out)
 {
     double sum = 0, one;
@@ -202,7 +202,7 @@ static enum status order_nodes(struct profile_text_reader *r)
     return STATUS_OK;
 }
 
-/* Computes the bytes cut after each layer: outputs that later layers still read. */
+/* Counts outputs that later layers still read. */
 static void find_cuts(const struct profile_text_reader *r, struct profile_text_layer *layers)
 {
     for (uint32_t i = 0; i < r->node_count; i++) {
