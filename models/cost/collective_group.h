@@ -22,7 +22,7 @@ struct collective_finder {
     uint32_t *order, *nodes, *counts; /* scratch, per device */
 };
 
-/* `hardware` is borrowed. The finder lives as long as `arena`. Errors: STATUS_NO_MEMORY. */
+/* `hardware` is borrowed. The finder lives as long as `arena`. */
 MUST_CHECK enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
                                               struct collective_finder *out, struct error *err);
 

@@ -36,7 +36,7 @@ struct hardware_detected {
 /*
  * Texts are copied. Adjacent GPUs of the same name become one device type. GPUs that all reach each other form a
  * network; if pairs do not divide into such groups, no GPU gets one, and the machine's note says so. The caller zeroes
- * *out, and releases it also after an error. Errors: STATUS_NO_MEMORY, STATUS_LIMIT.
+ * *out, and releases it also after an error. Errors: STATUS_LIMIT.
  */
 MUST_CHECK enum status hardware_from_detected(const struct hardware_detected *found, struct hardware *out, struct error *err);
 

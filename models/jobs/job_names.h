@@ -23,7 +23,7 @@ struct job_names {
 /* Returns UINT32_MAX when there is no such job. */
 uint32_t job_names_find(const struct job_names *names, const char *text);
 
-/* Adds `text`, which must be new and outlive `names`. Errors: STATUS_NO_MEMORY. */
+/* Adds `text`, which must be new and outlive `names`. */
 MUST_CHECK enum status job_names_add(struct job_names *names, const char *text, uint32_t job, struct error *err);
 
 #endif

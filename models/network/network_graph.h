@@ -91,7 +91,7 @@ void graph_begin(struct graph_builder *b, struct arena *arena, uint64_t channels
 void graph_layer(struct graph_builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Adds to the newest layer and returns the index for `from`. Absent strides and groups are 1. Errors, in b->err:
- * STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT; STATUS_NO_MEMORY. */
+ * STATUS_BAD_INPUT for an impossible operation; STATUS_LIMIT. */
 uint32_t graph_add(struct graph_builder *b, struct graph_op op);
 
 static inline uint32_t graph_newest(const struct graph_builder *b) { return b->graph.op_count - 1; }
@@ -101,8 +101,7 @@ static inline uint32_t graph_newest(const struct graph_builder *b) { return b->g
 MUST_CHECK enum status graph_end(struct graph_builder *b, struct network *out);
 
 /* Adapts a network to another size of images.
- * Errors: STATUS_BAD_INPUT for a network without images, and when a kernel does not fit; STATUS_LIMIT;
- * STATUS_NO_MEMORY. */
+ * Errors: STATUS_BAD_INPUT for a network without images, and when a kernel does not fit; STATUS_LIMIT. */
 MUST_CHECK enum status network_for_image(const struct network *network, uint64_t image, struct arena *arena,
                                          struct network *out, struct error *err);
 

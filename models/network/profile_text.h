@@ -34,13 +34,13 @@ struct profile_text {
 };
 
 /* The profile lives as long as `arena`.
- * Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT; STATUS_NO_MEMORY. */
+ * Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT. */
 MUST_CHECK enum status profile_text_read(struct arena *arena, const char *path, struct profile_text *out,
                                          struct error *err);
 MUST_CHECK enum status profile_text_parse(struct arena *arena, const char *name, const char *text,
                                           struct profile_text *out, struct error *err);
 
-/* Sets family, layers and layer count; weights are whole floats. Errors: STATUS_LIMIT; STATUS_NO_MEMORY. */
+/* Sets family, layers and layer count; weights are whole floats. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status profile_text_network(struct arena *arena, const struct profile_text *text, struct network *out,
                                             struct error *err);
 
