@@ -100,7 +100,7 @@
  * That moment is consistent, because the next unit that changes a shard is in the next minibatch. Held-out minibatches
  * and KEEPs belong to the minibatch before them, and the last of them ends it.
  *
- * Parallel jobs (models/job/parallel.h) train differently: their shards are the runs of layers, each resident on the
+ * Parallel jobs (models/job/parallel.h) train differently: their shards are chunks of layers, each resident on the
  * gang of its stage. planner/parallel/parallel_job.h describes their units.
  *
  * Each shard has a place for its optimizer. Either the BACKWARD or LOSS that has a shard's STATE on the device updates

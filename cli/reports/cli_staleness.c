@@ -10,9 +10,9 @@ static struct behind behind_of(const struct job *job)
 {
     struct behind behind = {0};
     if (!parallel_is_set(&job->parallel)) return behind;
-    for (uint32_t run = 0; run < parallel_runs(&job->parallel); run++) {
-        uint32_t updates = parallel_staleness(&job->parallel, run);
-        if (run == 0 || updates < behind.least) behind.least = updates;
+    for (uint32_t chunk = 0; chunk < parallel_chunks(&job->parallel); chunk++) {
+        uint32_t updates = parallel_staleness(&job->parallel, chunk);
+        if (chunk == 0 || updates < behind.least) behind.least = updates;
         if (updates > behind.most) behind.most = updates;
     }
     return behind;

@@ -18,7 +18,7 @@ const char *const recompute_names[RECOMPUTE_COUNT] = {
     [RECOMPUTE_STAGE] = "stage",
 };
 
-/* --- the layers of a run -------------------------------------------------------------------- */
+/* --- the layers of a chunk -------------------------------------------------------------------- */
 
 uint64_t parallel_pieces(const struct network *network)
 {
@@ -43,14 +43,14 @@ static struct parallel_layers cut_piece(const struct job *job, uint32_t piece)
     return of;
 }
 
-struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
+struct parallel_layers parallel_layers(const struct job *job, uint32_t chunk)
 {
     const struct network *network = &job->network;
     uint32_t buckets = parallel_buckets(&job->parallel);
-    struct parallel_layers of = equal_part(cut_piece(job, run / buckets), buckets, run % buckets);
+    struct parallel_layers of = equal_part(cut_piece(job, chunk / buckets), buckets, chunk % buckets);
     if (network_is_listed(network)) return of;
-    bool last = run + 1 == parallel_runs(&job->parallel);
-    uint64_t begin = run == 0 ? 0 : of.first + 1; /* layer 0 is the embedding */
+    bool last = chunk + 1 == parallel_chunks(&job->parallel);
+    uint64_t begin = chunk == 0 ? 0 : of.first + 1; /* layer 0 is the embedding */
     uint64_t end = last ? network->layer_count : of.first + of.count + 1;
     return (struct parallel_layers){begin, end - begin};
 }
@@ -58,10 +58,10 @@ struct parallel_layers parallel_layers(const struct job *job, uint32_t run)
 bool parallel_crosses(const struct job *job, uint64_t layer)
 {
     const struct parallel *p = &job->parallel;
-    for (uint32_t run = 0; run + 1 < parallel_runs(p); run++) {
-        struct parallel_layers layers = parallel_layers(job, run);
+    for (uint32_t chunk = 0; chunk + 1 < parallel_chunks(p); chunk++) {
+        struct parallel_layers layers = parallel_layers(job, chunk);
         if (layers.first + layers.count == layer + 1)
-            return parallel_place(p, run).stage != parallel_place(p, run + 1).stage;
+            return parallel_place(p, chunk).stage != parallel_place(p, chunk + 1).stage;
     }
     return false;
 }
@@ -77,10 +77,10 @@ bool parallel_compresses(const struct job *job, uint64_t layer)
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers)
 {
     const struct parallel *p = &job->parallel;
-    for (uint32_t run = 0; run < p->chosen; run++) {
-        struct parallel_layers of = parallel_layers(job, run);
+    for (uint32_t chunk = 0; chunk < p->chosen; chunk++) {
+        struct parallel_layers of = parallel_layers(job, chunk);
         if (layers.first < of.first + of.count)
-            return p->choices[run] == PARALLEL_AGAIN ? RECOMPUTE_FULL : p->recompute;
+            return p->choices[chunk] == PARALLEL_AGAIN ? RECOMPUTE_FULL : p->recompute;
     }
     return p->recompute;
 }

@@ -15,14 +15,15 @@
  * one axis per kind of group (planner/plan.h). A minibatch has job->microbatches in total, job->microbatches / data on
  * each replica.
  *
- * Stages. The blocks (a profile's layers) are cut into pipeline * chunks runs of equal length (the first longer by one
- * if they do not divide), or of given or balanced lengths. The first run also has the embedding, the last the head.
- * Chunk c of stage p is run c * pipeline + p; in a V (zb-v) chunk 1 is run 2 pipeline - 1 - p. With one stage, the
- * all-reduce of a chunk's gradients overlaps with the backward passes over earlier runs.
+ * Stages. The blocks (a profile's layers) are cut into pipeline * chunks ranges, the chunks (Megatron-LM's model
+ * chunks), of equal length (the first longer by one if they do not divide), or of given or balanced lengths. The first
+ * chunk also has the embedding, the last the head. The c-th chunk of stage p, from 0, is chunk c * pipeline + p; in a V
+ * (zb-v) the second is chunk 2 pipeline - 1 - p. With one stage, the all-reduce of a chunk's gradients overlaps with the
+ * backward passes over earlier chunks.
  *
- * Buckets. On several stages with gpipe, 1f1b, pipedream or 2bw, each stage's layers form `buckets` runs (the first
- * longer by one layer), which follow each other in every pass. After the last microbatch's backward pass over a run,
- * its gradients are exchanged while earlier runs compute. A boundary between buckets is not sent. Buckets do not
+ * Buckets. On several stages with gpipe, 1f1b, pipedream or 2bw, each stage's layers form `buckets` chunks (the first
+ * longer by one layer), which follow each other in every pass. After the last microbatch's backward pass over a chunk,
+ * its gradients are exchanged while earlier chunks compute. A boundary between buckets is not sent. Buckets do not
  * change the activations kept.
  *
  *     "pipeline": 2, "data": 4, "buckets": 5        --parallel replicas=15-1,buckets=6 --schedule pipedream
@@ -32,9 +33,9 @@
  *
  *   0  gradients are added up over the ranks once per minibatch (all-reduce)
  *   1  optimizer states are split: reduce-scatter, a step on the share, all-gather of the weights
- *   2  gradients are split too: each run's gradients are reduced to shares after its backward pass of every
+ *   2  gradients are split too: each chunk's gradients are reduced to shares after its backward pass of every
  *      microbatch
- *   3  weights are split too (FSDP): they are gathered before every pass over a run that multiplies by them, while
+ *   3  weights are split too (FSDP): they are gathered before every pass over a chunk that multiplies by them, while
  *      the previous `prefetch` passes compute, and freed after the pass
  *
  * A tied table exists twice if embedding and head are on two stages. Its gradients are added up over both once per
@@ -46,12 +47,12 @@
  * minibatch: W(t+1) = W(t) - v grad f(W(t-1)) on all stages. With "weights" and `zero` 0 hosts have all weights and
  * add up gradients themselves (KARMA).
  *
- * Swapping. With `swap`, activations of the first runs go to the host after their forward passes and return for the
- * backward pass; those of the last runs stay, as far as memory allows (planner/parallel/parallel_job_layout.h). This
- * needs one stage without tensor groups, with offloaded weights. With `choose`, the planner selects runs that keep
+ * Swapping. With `swap`, activations of the first chunks go to the host after their forward passes and return for the
+ * backward pass; those of the last chunks stay, as far as memory allows (planner/parallel/parallel_job_layout.h). This
+ * needs one stage without tensor groups, with offloaded weights. With `choose`, the planner selects chunks that keep
  * only their inputs and are recomputed (planner/parallel/parallel_job_recompute.h); others swap the activations kept
- * by `recompute`. The choice, made or given, has one letter per run: r for recomputed; s for swapped, or staying while
- * memory is left.
+ * by `recompute`. The choice, made or given, has one letter per chunk: r for recomputed; s for swapped, or staying
+ * while memory is left.
  *
  *     "swap": true, "choose": true        "swap": true, "choices": "srsrs"        --parallel ...,swap,choose
  *
@@ -143,7 +144,7 @@ enum parallel_recompute {
     RECOMPUTE_NONE,      /* all */
     RECOMPUTE_SELECTIVE, /* all except those inside attention */
     RECOMPUTE_FULL,      /* only the layer's input */
-    RECOMPUTE_STAGE,     /* nothing: all is recomputed from the run's input */
+    RECOMPUTE_STAGE,     /* nothing: all is recomputed from the chunk's input */
     RECOMPUTE_COUNT
 };
 
@@ -155,13 +156,13 @@ static inline bool recompute_repeats(uint32_t recompute)
 
 extern const char *const recompute_names[RECOMPUTE_COUNT];
 
-/* A run's choice, if each has its own. */
+/* A chunk's choice, if each has its own. */
 enum { PARALLEL_SWAPPED = 's', PARALLEL_AGAIN = 'r' };
 
-/* How the layers are cut into runs. */
+/* How the layers are cut into chunks. */
 enum parallel_partition {
-    PARALLEL_EQUAL,    /* runs of equal length */
-    PARALLEL_BALANCED, /* least slowest run (planner/parallel/parallel_job_cut.h) */
+    PARALLEL_EQUAL,    /* chunks of equal length */
+    PARALLEL_BALANCED, /* least slowest chunk (planner/parallel/parallel_job_cut.h) */
     PARALLEL_PIPEDREAM, /* PipeDream's dynamic program: divides one stage's replicas among stages (likewise) */
     PARALLEL_RANNC,    /* also chooses stages, replicas and microbatches (planner/parallel/parallel_job_rannc.h) */
     PARALLEL_PARTITION_COUNT
@@ -195,21 +196,21 @@ struct parallel {
     uint32_t zero;                   /* enum zero_level */
     uint32_t first_device;
     uint32_t prefetch;               /* how many passes ahead weights are gathered at zero level 3; default 1.
-                                        Memory holds `prefetch` + 1 runs */
+                                        Memory holds `prefetch` + 1 chunks */
     uint32_t collective;             /* enum parallel_algorithm */
     uint32_t slices;                 /* of terapipe; 0: the planner's choice, or none */
     uint32_t slice_tokens[PARALLEL_SLICES_MAX]; /* their sum is the job's sequence */
     uint32_t partition;              /* enum parallel_partition */
-    uint32_t cuts;                   /* runs with given lengths: all, or 0: see `partition` */
-    uint32_t cut_lengths[PARALLEL_CUTS_MAX]; /* blocks (or layers) of each run */
+    uint32_t cuts;                   /* chunks with given lengths: all, or 0: see `partition` */
+    uint32_t cut_lengths[PARALLEL_CUTS_MAX]; /* blocks (or layers) of each chunk */
     uint32_t offload;                /* enum parallel_offload */
     bool storage;                    /* for offloaded state; gradients are on the host */
     bool delayed;                    /* the host updates during the next minibatch */
     uint32_t replicated;             /* stages with given replicas: all (then `data` is 1), or 0: `data` each */
     uint32_t replicas[PARALLEL_REPLICAS_MAX];
-    bool swap;                       /* first runs' activations go to the host */
+    bool swap;                       /* first chunks' activations go to the host */
     bool choose;                     /* or are recomputed, by the planner's decision */
-    uint32_t chosen;                 /* runs that `choices` decides: all, or 0 */
+    uint32_t chosen;                 /* chunks that `choices` decides: all, or 0 */
     char choices[PARALLEL_CUTS_MAX]; /* PARALLEL_SWAPPED or PARALLEL_AGAIN; not terminated */
     bool exposed;                    /* passes wait for collectives of tensor groups */
     bool blocking;                   /* no computation during a fetch */
@@ -269,35 +270,35 @@ static inline uint32_t parallel_turns(const struct parallel *parallel, uint32_t 
     return parallel->replicated > 0 ? parallel->replicas[stage] : 1;
 }
 
-/* Counts a stage's runs whose gradients are exchanged separately. */
+/* Counts a stage's chunks whose gradients are exchanged separately. */
 static inline uint32_t parallel_buckets(const struct parallel *parallel)
 {
     return parallel->buckets > 0 ? parallel->buckets : 1;
 }
 
-/* Counts pieces of `partition` or `cut`: runs, or with buckets groups of runs. */
+/* Counts pieces of `partition` or `cut`: chunks, or with buckets groups of chunks. */
 static inline uint32_t parallel_cut_count(const struct parallel *parallel)
 {
     return parallel->pipeline * parallel->chunks;
 }
 
 /* Returns pipeline * chunks * buckets. */
-static inline uint32_t parallel_runs(const struct parallel *parallel)
+static inline uint32_t parallel_chunks(const struct parallel *parallel)
 {
     return parallel_cut_count(parallel) * parallel_buckets(parallel);
 }
 
-/* A run's stage, and its chunk or bucket there. */
+/* A chunk's stage, and its chunk or bucket there. */
 struct parallel_place {
-    uint32_t stage, chunk;
+    uint32_t stage, on_stage;
 };
-static inline struct parallel_place parallel_place(const struct parallel *parallel, uint32_t run)
+static inline struct parallel_place parallel_place(const struct parallel *parallel, uint32_t chunk)
 {
     if (parallel_buckets(parallel) > 1)
-        return (struct parallel_place){run / parallel->buckets, run % parallel->buckets};
-    uint32_t chunk = run / parallel->pipeline, stage = run % parallel->pipeline;
-    bool back = parallel->schedule == PIPELINE_ZB_V && chunk % 2 == 1;
-    return (struct parallel_place){back ? parallel->pipeline - 1 - stage : stage, chunk};
+        return (struct parallel_place){chunk / parallel->buckets, chunk % parallel->buckets};
+    uint32_t on_stage = chunk / parallel->pipeline, stage = chunk % parallel->pipeline;
+    bool back = parallel->schedule == PIPELINE_ZB_V && on_stage % 2 == 1;
+    return (struct parallel_place){back ? parallel->pipeline - 1 - stage : stage, on_stage};
 }
 
 /* Counts a stage's passes over a microbatch in each direction. */
@@ -348,14 +349,14 @@ static inline uint32_t parallel_depth(const struct parallel *parallel, uint32_t 
 }
 
 /*
- * Returns the updates by which a run's weights are stale: microbatches of update u use the version after max(u -
+ * Returns the updates by which a chunk's weights are stale: microbatches of update u use the version after max(u -
  * staleness, 0) updates, so staleness + 1 versions exist. pipedream is stale by the microbatches in flight, 2bw and
  * delayed updates by 1.
  */
-static inline uint32_t parallel_staleness(const struct parallel *parallel, uint32_t run)
+static inline uint32_t parallel_staleness(const struct parallel *parallel, uint32_t chunk)
 {
     if (parallel->schedule == PIPELINE_2BW || parallel->delayed) return 1;
-    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, parallel_place(parallel, run).stage) - 1 : 0;
+    return parallel->schedule == PIPELINE_PIPEDREAM ? parallel_depth(parallel, parallel_place(parallel, chunk).stage) - 1 : 0;
 }
 
 /* Return the microbatches that a replica adds up for an update, and the training's updates. `turn` selects one of
@@ -378,7 +379,7 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
  * - offload: offloaded state is split (models/job/parallel_offload.h);
  * - compression: compressed data is sent. Boundaries need several stages and undivided backward passes; gradients
  *   need several replicas and `zero` 0 or 1;
- * - there are layers for every run; `data` divides the microbatches; `tensor` divides heads, widths and, with
+ * - there are layers for every chunk; `data` divides the microbatches; `tensor` divides heads, widths and, with
  *   `sequence`, tokens; networks known only by a profile have no tensor parallelism;
  * - the job needs nothing that plans of parallel jobs lack: clipping, evaluations;
  * - scatter: tensor groups have whole boundaries. `zero` works with all other schedules.
@@ -396,7 +397,8 @@ bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 /* True when a group of `tensor` devices may divide the rows of norms and sums ("sequence"). */
 bool parallel_divides_tokens(const struct job *job, uint32_t tensor);
 
-/* True when the layer's output is sent to another stage: not inside a run, nor between a stage's chunks or buckets. */
+/* True when the layer's output is sent to another stage: not inside a chunk, nor between a stage's chunks or buckets.
+ * */
 bool parallel_crosses(const struct job *job, uint64_t layer);
 
 /* True when the layer's output is sent and compressed. */
@@ -405,13 +407,13 @@ bool parallel_compresses(const struct job *job, uint64_t layer);
 /* Counts blocks, or listed layers. */
 uint64_t parallel_pieces(const struct network *network);
 
-/* The layers of a run: [first, first + count). */
+/* The layers of a chunk: [first, first + count). */
 struct parallel_layers {
     uint64_t first, count;
 };
-struct parallel_layers parallel_layers(const struct job *job, uint32_t run);
+struct parallel_layers parallel_layers(const struct job *job, uint32_t chunk);
 
-/* Returns enum parallel_recompute for a run or a part of it. */
+/* Returns enum parallel_recompute for a chunk or a part of it. */
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers);
 
 /* Absent keys leave *out untouched. */

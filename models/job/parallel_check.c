@@ -201,7 +201,7 @@ static enum status check_cuts(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT,
                          "'partition' 'pipedream' without 'replicas' (expected their total number, such as [16])");
     if (p->partition == PARALLEL_BALANCED && p->cuts == 0 && parallel_cut_count(p) > PARALLEL_CUTS_MAX)
-        return error_set(err, STATUS_LIMIT, "%" PRIu32 " runs of layers to balance (limit is %d)", parallel_cut_count(p),
+        return error_set(err, STATUS_LIMIT, "%" PRIu32 " chunks of layers to balance (limit is %d)", parallel_cut_count(p),
                          PARALLEL_CUTS_MAX);
     if (p->partition == PARALLEL_RANNC && parallel_buckets(p) > 1)
         return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with %" PRIu32 " buckets (expected 1)", p->buckets);
@@ -213,7 +213,7 @@ static enum status check_cuts(const struct job *job, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "'partition' 'rannc' with 'replicas' (expected none: it chooses them)");
     if (p->cuts == 0) return STATUS_OK;
     if (p->cuts != parallel_cut_count(p))
-        return error_set(err, STATUS_BAD_INPUT, "'cut' into %" PRIu32 " runs of layers (expected %" PRIu32
+        return error_set(err, STATUS_BAD_INPUT, "'cut' into %" PRIu32 " chunks of layers (expected %" PRIu32
                          ": stages times chunks)", p->cuts, parallel_cut_count(p));
     for (uint32_t r = 0; r < p->cuts; r++) sum += p->cut_lengths[r];
     if (sum == parallel_pieces(&job->network)) return STATUS_OK;

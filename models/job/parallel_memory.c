@@ -13,7 +13,7 @@
 #include "models/network/network_graph.h"
 #include "models/network/network_traits.h"
 
-/* --- runs ------------------------------------------------------------------------------------- */
+/* --- chunks ------------------------------------------------------------------------------------- */
 
 static bool is_listed(const struct job *job)
 {
@@ -21,7 +21,7 @@ static bool is_listed(const struct job *job)
 }
 
 /* Returns the next different layer below `end`. */
-static uint64_t run_end(const struct network *network, uint64_t layer, uint64_t end)
+static uint64_t chunk_end(const struct network *network, uint64_t layer, uint64_t end)
 {
     uint64_t next = network_alike_end(network, layer);
     return end < next ? end : next;
@@ -34,7 +34,7 @@ static bool has_two_tables(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
     if (is_listed(job) || !job->network.tied_head) return false;
-    return parallel_place(p, 0).stage != parallel_place(p, parallel_runs(p) - 1).stage;
+    return parallel_place(p, 0).stage != parallel_place(p, parallel_chunks(p) - 1).stage;
 }
 
 /* Counts one device's; 0 when there is none. */
@@ -49,7 +49,7 @@ uint64_t parallel_parameters(const struct job *job, struct parallel_layers layer
     struct network slice = network_slice(&job->network, job->parallel.tensor);
     uint64_t sum = 0, end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
-        next = run_end(&slice, layer, end);
+        next = chunk_end(&slice, layer, end);
         sum += (next - layer) * network_layer_parameters(&slice, layer);
     }
     return end == slice.layer_count ? sum + tied_parameters(job) : sum;
@@ -126,9 +126,9 @@ struct rank_state parallel_state(const struct job *job, struct parallel_layers l
 struct rank_state parallel_stage_state(const struct job *job, uint32_t stage)
 {
     struct rank_state sum = {0};
-    for (uint32_t run = 0; run < parallel_runs(&job->parallel); run++) {
-        if (parallel_place(&job->parallel, run).stage != stage) continue;
-        struct rank_state of = parallel_state(job, parallel_layers(job, run));
+    for (uint32_t chunk = 0; chunk < parallel_chunks(&job->parallel); chunk++) {
+        if (parallel_place(&job->parallel, chunk).stage != stage) continue;
+        struct rank_state of = parallel_state(job, parallel_layers(job, chunk));
         sum.weight_bytes += of.weight_bytes;
         sum.gradient_bytes += of.gradient_bytes;
         sum.state_bytes += of.state_bytes;
@@ -322,7 +322,7 @@ static uint64_t kept_so(const struct job *job, struct parallel_layers layers, ui
     if (recompute == RECOMPUTE_STAGE) return 0;
     if (is_listed(job)) return listed_kept(job, layers, recompute);
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
-        next = run_end(&job->network, layer, end);
+        next = chunk_end(&job->network, layer, end);
         struct numbers s = numbers_of(job, layer);
         uint64_t outputs = next - layer - (next == end); /* the last one's is the boundary */
         sum += outputs * s.element_bytes * (s.own + (s.joins ? s.seen_own : 0));

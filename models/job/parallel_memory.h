@@ -1,15 +1,15 @@
 /*
  * Memory of parallel jobs on one device, in bytes.
  *
- *   per run of layers        weights, gradients, optimizer states; ZeRO splits them over `data`
- *   per run and microbatch   activations kept between its passes, the boundary to the next run
+ *   per chunk of layers        weights, gradients, optimizer states; ZeRO splits them over `data`
+ *   per chunk and microbatch   activations kept between its passes, the boundary to the next chunk
  *   once                     a workspace
  *
  * Only tensors of rows are counted, as in the sources: no statistics of norms, log-sums of attention, alignment.
  * Attention keeps its weights, B H T T numbers per block, unless they are recomputed.
  *
  * Letters are as in models/kernel/work.h; t is the number of devices in the tensor group; e is 2 bytes in jobs of
- * precision "bf16", 4 in others. Layers are a run or a part of one.
+ * precision "bf16", 4 in others. Layers are a chunk or a part of one.
  *
  * Sources: ZeRO, arXiv 1910.02054, sections 3 and 5; Korthikanti et al., arXiv 2205.05198, sections 4 and 5;
  * recomputation of stages: GPipe, arXiv 1811.06965, section 2.3.
@@ -40,10 +40,10 @@ uint64_t parallel_joined_bytes(const struct job *job);
  * form one group; each rank contributes its stage's sum divided by the number of members that have it. */
 uint32_t parallel_joined_groups(const struct parallel *parallel);
 
-/* True when the run has a gradient that is summed this way. */
-static inline bool parallel_joins_run(const struct job *job, uint32_t run)
+/* True when the chunk has a gradient that is summed this way. */
+static inline bool parallel_joins_chunk(const struct job *job, uint32_t chunk)
 {
-    return (run == 0 || run + 1 == parallel_runs(&job->parallel)) && parallel_joined_bytes(job) > 0;
+    return (chunk == 0 || chunk + 1 == parallel_chunks(&job->parallel)) && parallel_joined_bytes(job) > 0;
 }
 
 /* Bytes per parameter. */
@@ -72,7 +72,7 @@ uint64_t parallel_updated_parameters(const struct job *job, struct parallel_laye
 struct rank_state parallel_state(const struct job *job, struct parallel_layers layers);
 struct rank_state parallel_whole_state(const struct job *job, struct parallel_layers layers);
 
-/* Sums parallel_state() over a stage's runs: what each device keeps between minibatches. */
+/* Sums parallel_state() over a stage's chunks: what each device keeps between minibatches. */
 struct rank_state parallel_stage_state(const struct job *job, uint32_t stage);
 
 /* Counts gradients as data-parallel ranks reduce them; fewer bytes with compression. */

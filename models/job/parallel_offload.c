@@ -30,7 +30,7 @@ uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_lay
                                       : parallel_host_state(job, layers).gradient_bytes;
 }
 
-/* As `what` requires, each replica makes one pass over each run per minibatch. */
+/* As `what` requires, each replica makes one pass over each chunk per minibatch. */
 static enum status check_once(const struct job *job, const char *what, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -60,14 +60,14 @@ static enum status check_choices(const struct parallel *p, struct error *err)
     if (!p->choose && p->chosen == 0) return STATUS_OK;
     if (recompute_repeats(p->recompute))
         return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' with recomputation of all runs (expected none or selective: recomputed activations are not swapped)",
+                         "'%s' with recomputation of all chunks (expected none or selective: recomputed activations are not swapped)",
                          p->choose ? "choose" : "choices");
-    if (parallel_runs(p) > PARALLEL_CUTS_MAX)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' for %" PRIu32 " runs (expected at most %d)",
-                         p->choose ? "choose" : "choices", parallel_runs(p), PARALLEL_CUTS_MAX);
-    if (p->chosen == 0 || p->chosen == parallel_runs(p)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "'choices' of %" PRIu32 " runs (expected one for each run, %" PRIu32 ")",
-                     p->chosen, parallel_runs(p));
+    if (parallel_chunks(p) > PARALLEL_CUTS_MAX)
+        return error_set(err, STATUS_BAD_INPUT, "'%s' for %" PRIu32 " chunks (expected at most %d)",
+                         p->choose ? "choose" : "choices", parallel_chunks(p), PARALLEL_CUTS_MAX);
+    if (p->chosen == 0 || p->chosen == parallel_chunks(p)) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "'choices' of %" PRIu32 " chunks (expected one for each chunk, %" PRIu32 ")",
+                     p->chosen, parallel_chunks(p));
 }
 
 static enum status check_swap(const struct job *job, struct error *err)

@@ -1,8 +1,8 @@
 /*
  * Parallel jobs whose optimizer states are not on the devices: ZeRO-Offload and ZeRO-Infinity.
  *
- * Each of d data-parallel ranks has a share of states, gradients and, with `zero` 3, weights: ceil(P / d) of a run's P
- * parameters. With "bf16" and AdamW a parameter takes 2 + 12 bytes, and 2 of gradient:
+ * Each of d data-parallel ranks has a share of states, gradients and, with `zero` 3, weights: ceil(P / d) of a chunk's
+ * P parameters. With "bf16" and AdamW a parameter takes 2 + 12 bytes, and 2 of gradient:
  *
  *                      on the device                              on the host (or storage)
  *   nothing            shares, as `zero` says                     -
@@ -10,7 +10,7 @@
  *   offload "weights"  room for the weights of prefetch + 1       the same
  *                      passes
  *
- * Host memory also holds the share's gradient; the device stores no sums. Each run's gradient of a microbatch is made
+ * Host memory also holds the share's gradient; the device stores no sums. Each chunk's gradient of a microbatch is made
  * in one of two buffers, reduced to shares, and copied to the host. If a replica has several microbatches per
  * minibatch, the host's processor adds gradients to an fp32 sum (4 more bytes per parameter of the share), which is 0
  * before the first.
@@ -20,7 +20,7 @@
  * each step. The processor is assumed to read them as fast as fp32.
  *
  * With `zero` 0 (KARMA's data parallelism) every rank has all state on its host. Weights and gradients cross whole,
- * and hosts add up gradients, run by run, before each host makes the step. Their all-reduce takes as long as one
+ * and hosts add up gradients, chunk by chunk, before each host makes the step. Their all-reduce takes as long as one
  * between the devices (models/cost/collective.h): exact if every device is a node with its own NIC, an approximation
  * if a node's devices have faster links to each other. Each replica must have one microbatch.
  *

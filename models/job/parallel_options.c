@@ -60,7 +60,7 @@ static enum status parse_lengths(struct json_object *o, const char *key, uint32_
     return STATUS_OK;
 }
 
-/* One letter per run. */
+/* One letter per chunk. */
 static bool read_letters(const char *letters, size_t length, struct parallel *out)
 {
     if (length == 0 || length > PARALLEL_CUTS_MAX) return false;
@@ -77,7 +77,7 @@ static enum status parse_choices(struct json_object *o, struct parallel *out, st
     TRY(json_take_string(o, "choices", JSON_OPTIONAL, &letters, err));
     if (!letters || read_letters(letters, strlen(letters), out)) return STATUS_OK;
     return json_fail_key(o->input, o->value, "choices", err,
-                         "'choices' is '%.64s' (expected a letter for each of at most %d runs: s, swapped, or r, "
+                         "'choices' is '%.64s' (expected a letter for each of at most %d chunks: s, swapped, or r, "
                          "computed again)", letters, PARALLEL_CUTS_MAX);
 }
 

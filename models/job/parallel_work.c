@@ -21,7 +21,7 @@
 #include "models/kernel/work_list.h"
 #include "models/network/network_traits.h"
 
-/* --- runs of layers --------------------------------------------------------------------------- */
+/* --- chunks of layers --------------------------------------------------------------------------- */
 
 /* Returns the next different layer below `end`. Layers of a profile all differ. */
 static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_t end)

@@ -1,6 +1,6 @@
 /*
  * Work of one device in a parallel job, and communication of its tensor group: kernels and collectives of each pass
- * over a run (or a part) for one microbatch.
+ * over a chunk (or a part) for one microbatch.
  *
  * A profile has durations and no collectives.
  *
@@ -16,7 +16,7 @@
 enum parallel_pass {
     PARALLEL_FORWARD,
     PARALLEL_BACKWARD, /* INPUT and WEIGHT */
-    PARALLEL_INPUT,    /* recomputation, then the gradient for the earlier run */
+    PARALLEL_INPUT,    /* recomputation, then the gradient for the earlier chunk */
     PARALLEL_WEIGHT,   /* added to the sums of earlier microbatches */
     PARALLEL_UPDATE,   /* once per minibatch */
     PARALLEL_SUM,      /* a microbatch's share of the gradient is added (models/job/parallel_offload.h) */

@@ -22,7 +22,7 @@ static struct feasibility_way way_of_blocks(const struct feasibility_way *way, u
 {
     struct feasibility_way own = *way;
     struct parallel *p = &own.parallel;
-    if (!parallel_is_set(p) || parallel_runs(p) <= blocks) return own;
+    if (!parallel_is_set(p) || parallel_chunks(p) <= blocks) return own;
     p->chunks = (uint32_t)(blocks / p->pipeline);
     if (p->chunks == 0) p->chunks = 1;
     return own;

@@ -1,7 +1,7 @@
 /*
- * Each of a few hundred ways has up to some hundred runs of layers, and seconds of kernels are expensive. So runs with
- * equal numbers of layers of each kind are computed once: with or without the embedding and the head, blocks of an
- * encoder and of a decoder, with or without the first of these. Networks with listed layers have no such runs.
+ * Each of a few hundred ways has up to some hundred chunks of layers, and seconds of kernels are expensive. So chunks
+ * with equal numbers of layers of each kind are computed once: with or without the embedding and the head, blocks of an
+ * encoder and of a decoder, with or without the first of these. Networks with listed layers have no such chunks.
  */
 #include "planner/capacity/what_if_floor.h"
 
@@ -24,17 +24,17 @@ struct what_if_floor_kernels {
 };
 
 /* The same with collectives of tensor groups and exchanges of data-parallel ranks. */
-struct what_if_floor_run {
+struct what_if_floor_chunk {
     double forward_s, back_s; /* on the compute stream, per microbatch */
-    double chain_s;           /* until the gradient for the previous run is ready */
+    double chain_s;           /* until the gradient for the previous chunk is ready */
     double ahead_s;           /* seconds by which the gradient of the weights is ready earlier */
     double update_s;
     double reduce_s, gather_s, publish_s; /* on the data group's stream: its gradient; its weights for a pass; its
                                              new weights */
-    double send_s;            /* of its boundary to the next run */
+    double send_s;            /* of its boundary to the next chunk */
 };
 
-/* Values shared by runs of equal kernels. */
+/* Values shared by chunks of equal kernels. */
 struct what_if_floor_known {
     uint64_t count, encoder_count; /* layers; those of them up to the end of an encoder */
     uint64_t first, last;          /* position of the first layer like its first and like its last layer */
@@ -49,7 +49,7 @@ struct what_if_floor_view {
     struct collective_finder finder;
     struct collective_group *groups; /* scratch */
     uint32_t *devices;               /* likewise */
-    struct what_if_floor_run *runs;
+    struct what_if_floor_chunk *chunks;
     struct what_if_floor_known known[KNOWN_MAX];
     uint32_t known_count;
 };
@@ -60,7 +60,7 @@ static uint32_t device_of(const struct what_if_floor_view *v, uint32_t stage, ui
     return tensor + p->tensor * (data + p->data * stage);
 }
 
-/* --- a run's passes --------------------------------------------------------------------------- */
+/* --- a chunk's passes --------------------------------------------------------------------------- */
 
 static double work_s(const struct what_if_floor_view *v, uint32_t device, struct parallel_layers layers,
                      enum parallel_pass pass)
@@ -108,7 +108,7 @@ static struct pass_exchanges tensor_s(const struct what_if_floor_view *v, const 
 
 /* Adds passes in the compute-stream order of planner/parallel/parallel_job_units.c. */
 static void add_passes(const struct what_if_floor_view *v, const struct what_if_floor_kernels *k,
-                       const struct collective_group *group, struct parallel_layers layers, struct what_if_floor_run *out)
+                       const struct collective_group *group, struct parallel_layers layers, struct what_if_floor_chunk *out)
 {
     struct pass_exchanges forward = tensor_s(v, group, layers, PARALLEL_FORWARD),
                           input = tensor_s(v, group, layers, PARALLEL_INPUT),
@@ -128,7 +128,7 @@ static void add_passes(const struct what_if_floor_view *v, const struct what_if_
 }
 
 static void add_exchange(const struct what_if_floor_view *v, const struct collective_group *group,
-                         struct parallel_layers layers, struct what_if_floor_run *out)
+                         struct parallel_layers layers, struct what_if_floor_chunk *out)
 {
     const struct parallel *p = v->parallel;
     struct rank_state whole = parallel_whole_state(v->job, layers);
@@ -158,20 +158,20 @@ static bool find_group(const struct what_if_floor_view *v, uint32_t stage, bool 
 }
 
 /* Returns false if devices that exchange data do not reach each other. */
-static bool find_runs(struct what_if_floor_view *v, uint32_t stage)
+static bool find_chunks(struct what_if_floor_view *v, uint32_t stage)
 {
     struct collective_group tensor_group, data_group;
-    uint32_t runs = parallel_runs(v->parallel), device = device_of(v, stage, 0, 0);
+    uint32_t chunks = parallel_chunks(v->parallel), device = device_of(v, stage, 0, 0);
     if (!find_group(v, stage, true, &tensor_group) || !find_group(v, stage, false, &data_group)) return false;
-    for (uint32_t r = stage; r < runs; r += v->parallel->pipeline) {
+    for (uint32_t r = stage; r < chunks; r += v->parallel->pipeline) {
         struct parallel_layers layers = parallel_layers(v->job, r);
         struct what_if_floor_kernels kernels = kernels_of(v, device, layers);
-        uint32_t next = r + 1 < runs ? device_of(v, (r + 1) % v->parallel->pipeline, 0, 0) : device;
-        add_passes(v, &kernels, &tensor_group, layers, &v->runs[r]);
-        add_exchange(v, &data_group, layers, &v->runs[r]);
+        uint32_t next = r + 1 < chunks ? device_of(v, (r + 1) % v->parallel->pipeline, 0, 0) : device;
+        add_passes(v, &kernels, &tensor_group, layers, &v->chunks[r]);
+        add_exchange(v, &data_group, layers, &v->chunks[r]);
         if (next == device) continue;
         if (!hardware_reaches(v->hardware, device, next) || !hardware_reaches(v->hardware, next, device)) return false;
-        v->runs[r].send_s = cost_p2p_s(v->hardware, device, next,
+        v->chunks[r].send_s = cost_p2p_s(v->hardware, device, next,
                                        parallel_sent_bytes(v->job, layers.first + layers.count - 1));
     }
     return true;
@@ -188,31 +188,31 @@ static struct what_if_floor_load load_of(const struct what_if_floor_view *v, uin
     struct what_if_floor_load sum = {0};
     double m = (double)(v->job->microbatches / v->parallel->data);
     bool each = parallel_splits(v->parallel, ZERO_GRADIENTS); /* each microbatch's gradients are reduced */
-    for (uint32_t r = stage; r < parallel_runs(v->parallel); r += v->parallel->pipeline) {
-        const struct what_if_floor_run *run = &v->runs[r];
-        sum.passes_s += m * (run->forward_s + run->back_s);
-        sum.chain_s += m * (run->forward_s + run->chain_s);
-        sum.update_s += run->update_s;
-        sum.reduce_s += run->reduce_s;
-        sum.publish_s += run->publish_s;
-        sum.shares_s += (each ? m : 1) * run->reduce_s + 2 * m * run->gather_s + run->publish_s;
+    for (uint32_t r = stage; r < parallel_chunks(v->parallel); r += v->parallel->pipeline) {
+        const struct what_if_floor_chunk *chunk = &v->chunks[r];
+        sum.passes_s += m * (chunk->forward_s + chunk->back_s);
+        sum.chain_s += m * (chunk->forward_s + chunk->chain_s);
+        sum.update_s += chunk->update_s;
+        sum.reduce_s += chunk->reduce_s;
+        sum.publish_s += chunk->publish_s;
+        sum.shares_s += (each ? m : 1) * chunk->reduce_s + 2 * m * chunk->gather_s + chunk->publish_s;
     }
     return sum;
 }
 
-/* Returns the seconds from the last backward pass over run 0 to the next minibatch. */
+/* Returns the seconds from the last backward pass over chunk 0 to the next minibatch. */
 static double ending_s(const struct what_if_floor_view *v, const struct what_if_floor_load *first)
 {
-    const struct what_if_floor_run *run = &v->runs[0];
-    return max_s(max_s(0, run->reduce_s - run->ahead_s) + run->update_s + run->publish_s, first->update_s);
+    const struct what_if_floor_chunk *chunk = &v->chunks[0];
+    return max_s(max_s(0, chunk->reduce_s - chunk->ahead_s) + chunk->update_s + chunk->publish_s, first->update_s);
 }
 
-/* For one stage with gradients that are reduced once: reductions follow each other from the last run on, and so do
+/* For one stage with gradients that are reduced once: reductions follow each other from the last chunk on, and so do
  * copies of weights. */
 static double reductions_s(const struct what_if_floor_view *v, const struct what_if_floor_load *load)
 {
-    double begin_s = load->passes_s - v->runs[parallel_runs(v->parallel) - 1].ahead_s;
-    for (uint32_t r = 0; r + 1 < parallel_runs(v->parallel); r++) begin_s -= v->runs[r].back_s;
+    double begin_s = load->passes_s - v->chunks[parallel_chunks(v->parallel) - 1].ahead_s;
+    for (uint32_t r = 0; r + 1 < parallel_chunks(v->parallel); r++) begin_s -= v->chunks[r].back_s;
     return begin_s + load->reduce_s + load->publish_s;
 }
 
@@ -225,8 +225,8 @@ static double minibatch_s(const struct what_if_floor_view *v)
         struct what_if_floor_load load = stage == 0 ? first : load_of(v, stage);
         longest_s = max_s(longest_s, before_s + load.chain_s + behind_s + ends_s);
         longest_s = max_s(longest_s, max_s(load.passes_s + load.update_s, load.shares_s));
-        before_s += v->runs[stage].forward_s + v->runs[stage].send_s;
-        behind_s += v->runs[stage].chain_s + v->runs[stage].send_s;
+        before_s += v->chunks[stage].forward_s + v->chunks[stage].send_s;
+        behind_s += v->chunks[stage].chain_s + v->chunks[stage].send_s;
     }
     if (p->pipeline == 1 && p->schedule != PIPELINE_ZB_H1 && !parallel_splits(p, ZERO_GRADIENTS))
         longest_s = max_s(longest_s, reductions_s(v, &first));
@@ -234,7 +234,7 @@ static double minibatch_s(const struct what_if_floor_view *v)
 }
 /* --- offloaded states -------------------------------------------------------------------------- */
 
-/* The work of a rank for a run: on the host's processor, and on its link both ways. */
+/* The work of a rank for a chunk: on the host's processor, and on its link both ways. */
 struct offloaded {
     double sum_s, update_s, up_s, down_s;
 };
@@ -261,19 +261,19 @@ static double offloaded_minibatch_s(const struct what_if_floor_view *v)
 {
     const struct parallel *p = v->parallel;
     bool weights = p->offload == OFFLOAD_WEIGHTS;
-    uint32_t runs = parallel_runs(p);
+    uint32_t chunks = parallel_chunks(p);
     uint32_t ranks = hardware_most_on_host(v->hardware, device_of(v, 0, 0, 0), p->tensor * p->data);
     double m = (double)(v->job->microbatches / p->data), host_s = 0, up_s = 0, down_s = 0, reduce_s = 0;
     struct what_if_floor_load load = load_of(v, 0);
     struct offloaded first = offloaded_of(v, 0);
-    for (uint32_t r = 0; r < runs; r++) {
-        struct offloaded run = r == 0 ? first : offloaded_of(v, r);
-        bool turns = r == 0 || r + 1 == runs; /* its weights may stay for the backward pass, or for the next forward
+    for (uint32_t r = 0; r < chunks; r++) {
+        struct offloaded chunk = r == 0 ? first : offloaded_of(v, r);
+        bool turns = r == 0 || r + 1 == chunks; /* its weights may stay for the backward pass, or for the next forward
                                                  pass */
-        host_s += ranks * (m * run.sum_s + run.update_s);
-        up_s += weights ? (turns ? 0 : 2 * m * run.up_s) : run.up_s;
-        down_s += m * run.down_s;
-        if (parallel_splits(p, ZERO_GRADIENTS)) reduce_s += m * v->runs[r].reduce_s;
+        host_s += ranks * (m * chunk.sum_s + chunk.update_s);
+        up_s += weights ? (turns ? 0 : 2 * m * chunk.up_s) : chunk.up_s;
+        down_s += m * chunk.down_s;
+        if (parallel_splits(p, ZERO_GRADIENTS)) reduce_s += m * v->chunks[r].reduce_s;
     }
     double chain_s = load.passes_s + first.down_s + first.update_s + (weights ? 0 : first.up_s);
     return max_s(max_s(chain_s, host_s), max_s(max_s(up_s, down_s), reduce_s));
@@ -281,7 +281,7 @@ static double offloaded_minibatch_s(const struct what_if_floor_view *v)
 
 /* --- memory ----------------------------------------------------------------------------------- */
 
-/* Returns the number of microbatches whose activations a run has at once. */
+/* Returns the number of microbatches whose activations a chunk has at once. */
 static uint64_t kept_at_once(const struct what_if_floor_view *v, uint32_t stage)
 {
     const struct parallel *p = v->parallel;
@@ -292,7 +292,7 @@ static uint64_t kept_at_once(const struct what_if_floor_view *v, uint32_t stage)
 static uint64_t stage_bytes(const struct what_if_floor_view *v, uint32_t stage)
 {
     uint64_t sum = 0, workspace = 0;
-    for (uint32_t r = stage; r < parallel_runs(v->parallel); r += v->parallel->pipeline) {
+    for (uint32_t r = stage; r < parallel_chunks(v->parallel); r += v->parallel->pipeline) {
         struct parallel_layers layers = parallel_layers(v->job, r);
         struct rank_state state = parallel_state(v->job, layers);
         sum += state.weight_bytes + state.state_bytes + state.gradient_bytes +
@@ -329,7 +329,7 @@ static bool is_known(const struct parallel *p)
 static enum status allocate(struct what_if_floor_view *v, struct arena *scratch, struct error *err)
 {
     uint64_t devices = parallel_devices(v->parallel);
-    TRY(ARENA_NEW(scratch, parallel_runs(v->parallel), v->runs, err));
+    TRY(ARENA_NEW(scratch, parallel_chunks(v->parallel), v->chunks, err));
     TRY(ARENA_NEW(scratch, devices, v->devices, err));
     TRY(ARENA_NEW(scratch, devices, v->groups, err));
     return collective_finder_init(scratch, v->hardware, &v->finder, err);
@@ -347,7 +347,7 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
     find_memory(&v, out);
     if (out->device_bytes > out->have_bytes) return STATUS_OK;
     enum status status = allocate(&v, &scratch, err);
-    for (uint32_t stage = 0; !status && linked && stage < v.parallel->pipeline; stage++) linked = find_runs(&v, stage);
+    for (uint32_t stage = 0; !status && linked && stage < v.parallel->pipeline; stage++) linked = find_chunks(&v, stage);
     if (!status && linked) out->run_s = (double)job->minibatches * (offloads ? offloaded_minibatch_s : minibatch_s)(&v);
     arena_release(&scratch);
     return status;

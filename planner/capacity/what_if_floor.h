@@ -4,23 +4,23 @@
  * that cannot be the fastest without planning them.
  *
  * Parallel jobs. The bound looks at the first device of each stage, whose kernels and collectives follow each other on
- * its stream of computations. f and b are seconds of a run's passes over a microbatch with the collectives on that
+ * its stream of computations. f and b are seconds of a chunk's passes over a microbatch with the collectives on that
  * stream, m microbatches of a replica, sends where stages meet:
  *
- *     stage p    sum of f over earlier runs     before its first pass
- *                m (f + b) of its own runs      on its stream
- *                sum of b over earlier runs     after the last backward pass over its first run
- *     run 0      its gradient's reduction (which may begin during the collectives of the last pass), its update, the
+ *     stage p    sum of f over earlier chunks   before its first pass
+ *                m (f + b) of its own chunks    on its stream
+ *                sum of b over earlier chunks   after the last backward pass over its first chunk
+ *     chunk 0    its gradient's reduction (which may begin during the collectives of the last pass), its update, the
  *                all-gather of the updated weights
  *
  * These add up: the first microbatch at a stage is also the first one at the first stage, and the last backward pass
- * over a stage's first run needs all earlier passes of the stage. The largest sum over the stages is a minibatch's
- * floor: the next one begins with weights of run 0 (asynchronous schedules: no floor). Where backward passes are split
- * in two, only the first part precedes the passes of other stages. Also, no stage ends before its streams have done all
- * their work: passes and updates; the exchange of data-parallel ranks.
+ * over a stage's first chunk needs all earlier passes of the stage. The largest sum over the stages is a minibatch's
+ * floor: the next one begins with weights of chunk 0 (asynchronous schedules: no floor). Where backward passes are
+ * split in two, only the first part precedes the passes of other stages. Also, no stage ends before its streams have
+ * done all their work: passes and updates; the exchange of data-parallel ranks.
  *
  * Offloaded, over replicas. The first device has its passes, then the time to the next minibatch's first pass: the
- * gradient of run 0 down, its update, its weights up where they stay on devices. A minibatch does not end before the
+ * gradient of chunk 0 down, its update, its weights up where they stay on devices. A minibatch does not end before the
  * host's processor has added up and updated all ranks' shares, the link has carried all data both ways (weights that
  * come up for each pass may stay where a backward pass follows its own forward pass), and ranks have exchanged all
  * gradients.

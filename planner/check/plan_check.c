@@ -126,9 +126,9 @@ static enum status check_shards(struct checker *c, uint32_t job)
     struct error own = {0};
     if (parallel_check(about, &own) != STATUS_OK)
         return check_fail(c, CHECK_RULE_FORM, "%s: %s", about->name, own.text);
-    if (parallel && end - first != parallel_runs(&about->parallel))
-        return check_fail(c, CHECK_RULE_LAYERS, "%s has %u shards (expected %u runs of layers)", about->name,
-                          end - first, parallel_runs(&about->parallel));
+    if (parallel && end - first != parallel_chunks(&about->parallel))
+        return check_fail(c, CHECK_RULE_LAYERS, "%s has %u shards (expected %u chunks of layers)", about->name,
+                          end - first, parallel_chunks(&about->parallel));
     for (uint32_t s = first; s < end; s++) {
         const struct plan_shard *shard = &plan->shards[s];
         if (shard->job != job)
@@ -143,10 +143,10 @@ static enum status check_shards(struct checker *c, uint32_t job)
                               "%s shard %u has %" PRIu64 " layers (expected 1 to %" PRIu64 ")",
                               about->name, s - first, shard->layer_count, layers - layer);
         if (parallel) {
-            struct parallel_layers run = parallel_layers(about, s - first);
-            if (run.first != layer || run.count != shard->layer_count || shard->inputs_only)
+            struct parallel_layers chunk = parallel_layers(about, s - first);
+            if (chunk.first != layer || chunk.count != shard->layer_count || shard->inputs_only)
                 return check_fail(c, CHECK_RULE_LAYERS, "%s shard %u has %" PRIu64 " layers (expected %" PRIu64 ")",
-                                  about->name, s - first, shard->layer_count, run.count);
+                                  about->name, s - first, shard->layer_count, chunk.count);
             layer += shard->layer_count;
             continue;
         }

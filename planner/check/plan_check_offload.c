@@ -26,7 +26,7 @@
 struct plan_check_offload_shares {
     const struct job *job;
     const struct parallel *parallel;
-    uint32_t run, global;
+    uint32_t chunk, global;
     struct rank_state host, whole; /* of each rank there; of all together */
     uint64_t step_bytes;           /* of the gradient, or sum of gradients, that a rank steps by */
 };
@@ -37,7 +37,7 @@ static struct plan_check_offload_shares shares_of(const struct checker *c, uint3
     struct parallel_layers layers = parallel_layers(of, shard);
     return (struct plan_check_offload_shares){.job = of,
                                               .parallel = &of->parallel,
-                                              .run = shard,
+                                              .chunk = shard,
                                               .global = c->plan->job_first_shard[job] + shard,
                                               .host = parallel_host_state(of, layers),
                                               .whole = parallel_whole_state(of, layers),
@@ -98,7 +98,7 @@ static enum status check_step_access(struct checker *c, const struct plan_check_
     uint64_t wanted;
     char text[PLAN_TEXT_BYTES];
     *state = b->kind == home;
-    if (b->on_device || b->shard != s->run || access->offset_bytes != 0 || (!*state && b->kind != BUFFER_GRADIENT))
+    if (b->on_device || b->shard != s->chunk || access->offset_bytes != 0 || (!*state && b->kind != BUFFER_GRADIENT))
         return check_fail(c, CHECK_RULE_FORM, "has no use for the %s", check_access_text(c, access, text));
     if (!*state && b->variant != 0)
         return check_fail(c, CHECK_RULE_FORM, "steps by the %s", check_access_text(c, access, text));
@@ -158,7 +158,7 @@ static enum status check_sum(struct checker *c, const struct plan_check_offload_
         char text[PLAN_TEXT_BYTES];
         uint32_t flags = access->flags & (ACCESS_READ | ACCESS_WRITE);
         uint64_t bytes = b->variant == 0 ? s->step_bytes : s->host.gradient_bytes;
-        if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant > 1 ||
+        if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->chunk || b->variant > 1 ||
             access->offset_bytes != 0 || found[b->variant] ||
             flags != (b->variant == 0 ? (uint32_t)(ACCESS_READ | ACCESS_WRITE) : (uint32_t)ACCESS_READ))
             return check_fail(c, CHECK_RULE_FORM, "adds up the %s", check_access_text(c, access, text));
@@ -207,7 +207,7 @@ static enum status check_exchange(struct checker *c, const struct plan_check_off
     if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
         return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
                           op->axes, op->access_count, plan_stream_names[op->stream]);
-    if (b->kind != kind || !b->on_device || b->shard != s->run || access->offset_bytes != 0 ||
+    if (b->kind != kind || !b->on_device || b->shard != s->chunk || access->offset_bytes != 0 ||
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE) ||
         (reduces && b->variant == 0))
         return check_fail(c, CHECK_RULE_FORM, "a collective on the %s", check_access_text(c, access, text));
@@ -234,7 +234,7 @@ static enum status check_join(struct checker *c, const struct plan_check_offload
     if (op->axes != 1u << AXIS_DATA || op->stream != STREAM_DATA || op->rounds != 1 || op->access_count != 1)
         return check_fail(c, CHECK_RULE_FORM, "%u collectives over axes 0x%x on %u buffers, on the %s stream", op->rounds,
                           op->axes, op->access_count, plan_stream_names[op->stream]);
-    if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->run || b->variant != 0 ||
+    if (b->kind != BUFFER_GRADIENT || b->on_device || b->shard != s->chunk || b->variant != 0 ||
         access->offset_bytes != 0 ||
         (access->flags & (ACCESS_READ | ACCESS_WRITE)) != (ACCESS_READ | ACCESS_WRITE))
         return check_fail(c, CHECK_RULE_FORM, "a collective on the %s", check_access_text(c, access, text));

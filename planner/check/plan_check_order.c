@@ -142,7 +142,7 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
-/* Returns true for units that end a minibatch: the last update of a run; if stages update independently, the
+/* Returns true for units that end a minibatch: the last update of a chunk; if stages update independently, the
  * backward pass over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {

@@ -2,9 +2,9 @@
  * Parallel jobs (planner/parallel/parallel_job.h): the claims and the work of each operation of their units.
  *
  * A row of a table has the contents that a pass must find and leave. Versions are by plan_checker.h's clocks: the n-th
- * pass over a run is about microbatch n of the whole training, and finds weights that were updated n / m times, with m
- * microbatches to a minibatch on each replica. So the checker finds a schedule that uses weights too early or too late,
- * and one that leaves a microbatch out of a gradient.
+ * pass over a chunk is about microbatch n of the whole training, and finds weights that were updated n / m times, with
+ * m microbatches to a minibatch on each replica. So the checker finds a schedule that uses weights too early or too
+ * late, and one that leaves a microbatch out of a gradient.
  *
  *     gradient, m = 4       passes add   1 2 3 4     reduced 4     update finds 4, leaves 4
  *                                        5 6 7 8     reduced 8     ...
@@ -153,7 +153,7 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         if (v->op->pass == PLAN_REDUCE && !found)
             return (struct meaning){check_shard_thing(own, CHECK_THING_ENCODED_GRADIENT), CHECK_CLOCK_SUM};
         bool reduced = v->scatters || (update && found && v->ranks > 1);
-        if (update && found && parallel_joins_run(v->job, v->run))
+        if (update && found && parallel_joins_chunk(v->job, v->chunk))
             return (struct meaning){check_shard_thing(own, CHECK_THING_JOINED_GRADIENT), CHECK_CLOCK_SUM};
         return (struct meaning){
             check_shard_thing(own, reduced ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT), CHECK_CLOCK_SUM};
@@ -208,7 +208,7 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
 
 /* --- computations --------------------------------------------------------------------------- */
 
-/* The right work depends on the run of layers and the pass only, except for slices and for the third of three
+/* The right work depends on the chunk of layers and the pass only, except for slices and for the third of three
  * computations, which has no work. So it is computed once. */
 static bool is_right_work(const struct checker *c, const struct check_parallel_view *v)
 {
@@ -257,7 +257,7 @@ static enum status check_pass(struct checker *c, const struct check_parallel_vie
         return check_fail(c, CHECK_RULE_FORM, "a %s in a unit that is about %s", plan_pass_names[pass],
                           plan_pass_names[own]);
     if (v->op->row_count != 0 || v->op->first_row != 0)
-        return check_fail(c, CHECK_RULE_FORM, "a slice of a run of layers");
+        return check_fail(c, CHECK_RULE_FORM, "a slice of a chunk of layers");
     if (v->op->slice >= (passes(v) ? parallel_slices(&v->job->parallel) : 1) ||
         v->op->slice != check_parallel_slice_of(c->plan, v->unit))
         return check_fail(c, CHECK_RULE_FORM, "slice %u in a unit that is about slice %u of %u", v->op->slice,
@@ -391,7 +391,7 @@ static enum status check_moved(struct checker *c, const struct check_parallel_vi
     return claim_moved(c, v, ends, from, to);
 }
 
-/* Checks a collective of the first and the last stage over the gradients of their runs with the shared table. */
+/* Checks a collective of the first and the last stage over the gradients of their chunks with the shared table. */
 static enum status check_ends(struct checker *c, const struct check_parallel_view *v)
 {
     const struct plan_op *op = v->op;
@@ -401,10 +401,10 @@ static enum status check_ends(struct checker *c, const struct check_parallel_vie
         return check_fail(c, CHECK_RULE_FORM, "a collective over the ends on %u buffers, in a %s on the %s stream",
                           op->access_count, plan_pass_names[v->unit->pass], plan_stream_names[op->stream]);
     for (uint32_t end = 0; end < 2; end++) {
-        uint32_t run = end == 0 ? 0 : v->runs - 1, global = v->global - v->run + run;
+        uint32_t chunk = end == 0 ? 0 : v->chunks - 1, global = v->global - v->chunk + chunk;
         const struct plan_buffer *b = check_buffer_of(c, &accesses[end]);
-        uint64_t bytes = parallel_state(v->job, parallel_layers(v->job, run)).gradient_bytes;
-        if (accesses[end].flags != (ACCESS_READ | ACCESS_WRITE) || b->kind != BUFFER_GRADIENT || b->shard != run ||
+        uint64_t bytes = parallel_state(v->job, parallel_layers(v->job, chunk)).gradient_bytes;
+        if (accesses[end].flags != (ACCESS_READ | ACCESS_WRITE) || b->kind != BUFFER_GRADIENT || b->shard != chunk ||
             b->variant != 0 || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
             return check_fail(c, CHECK_RULE_FORM, "a collective over the ends on the %s",
                               check_access_text(c, &accesses[end], text));

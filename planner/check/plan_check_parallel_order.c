@@ -35,12 +35,12 @@ static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index,
     return false;
 }
 
-/* Does the same for the run's stage. Stages have few gangs and many instances, so results are remembered. */
-static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t run, bool passes)
+/* Does the same for the chunk's stage. Stages have few gangs and many instances, so results are remembered. */
+static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t chunk, bool passes)
 {
-    uint32_t *right = &c->shards[c->plan->job_first_shard[job] + run].right_gang[passes];
+    uint32_t *right = &c->shards[c->plan->job_first_shard[job] + chunk].right_gang[passes];
     if (*right == gang_index + 1) return true;
-    uint32_t stage = parallel_place(&c->plan->jobs.jobs[job].parallel, run).stage;
+    uint32_t stage = parallel_place(&c->plan->jobs.jobs[job].parallel, chunk).stage;
     if (!is_stage(c, job, gang_index, stage, passes)) return false;
     *right = gang_index + 1;
     return true;
@@ -84,18 +84,18 @@ struct check_rank check_parallel_rank(const struct plan *plan, const struct plan
     const struct plan_unit *unit = &plan->units[instance->unit];
     const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
     uint32_t replica = place / p->tensor, first = parallel_replicas(p, 0);
-    struct check_rank rank = {.run = unit->shard};
+    struct check_rank rank = {.chunk = unit->shard};
     if (unit->pass == PLAN_JOIN && replica >= first) {
-        rank.run = parallel_runs(p) - 1;
+        rank.chunk = parallel_chunks(p) - 1;
         replica -= first;
     }
     if (is_pass(unit->pass)) rank.turn = check_parallel_turn(plan, instance);
-    else if (parallel_turns(p, parallel_place(p, rank.run).stage) > 1) rank.turn = replica;
+    else if (parallel_turns(p, parallel_place(p, rank.chunk).stage) > 1) rank.turn = replica;
     return rank;
 }
 
-/* Returns the run that the unit fetches from; PLAN_NONE: it fetches nothing. */
-static uint32_t peer_run(const struct checker *c, const struct plan_unit *unit)
+/* Returns the chunk that the unit fetches from; PLAN_NONE: it fetches nothing. */
+static uint32_t peer_chunk(const struct checker *c, const struct plan_unit *unit)
 {
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
         if (c->plan->ops[o].stream == STREAM_P2P)
@@ -108,7 +108,7 @@ enum status check_parallel_place(struct checker *c, const struct plan_instance *
     const struct plan_unit *unit = &c->plan->units[instance->unit];
     const struct job *job = &c->plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
-    uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_run(c, unit);
+    uint32_t stage = parallel_place(p, unit->shard).stage, from = peer_chunk(c, unit);
     if (unit->pass == PLAN_JOIN) {
         if (instance->gang != PLAN_NONE && instance->peer == PLAN_NONE && is_ends(c, unit->job, instance->gang))
             return STATUS_OK;
@@ -123,7 +123,7 @@ enum status check_parallel_place(struct checker *c, const struct plan_instance *
                           from == PLAN_NONE ? "has a peer, but its unit copies nothing between devices"
                                             : "copies between devices and has no peer");
     if (from == PLAN_NONE) return STATUS_OK;
-    if (from >= parallel_runs(p) || !is_on_stage_of(c, unit->job, instance->peer, from, true))
+    if (from >= parallel_chunks(p) || !is_on_stage_of(c, unit->job, instance->peer, from, true))
         return check_fail(c, CHECK_RULE_FORM, "instance %u of %s shard %u copies from devices that are not of the %s stage",
                           index, job->name, unit->shard, unit->pass == PLAN_FORWARD ? "previous" : "next");
     return STATUS_OK;
@@ -134,7 +134,7 @@ enum status check_parallel_place(struct checker *c, const struct plan_instance *
 /* Returns the microbatch of a pass that follows n passes on this replica, m to a minibatch. */
 static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uint32_t pass, uint64_t n, uint64_t m)
 {
-    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;
+    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.chunk).stage;
     uint32_t turns = parallel_turns(&job->parallel, stage);
     n = n - n % slices + parallel_slice_of_pass(&job->parallel, n, pass != PLAN_FORWARD);
     if (turns == 1) return n;
@@ -145,9 +145,9 @@ static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uin
 struct check_versions check_parallel_versions(const struct job *job, struct check_rank rank,
                                               const struct check_parallel_progress *progress, uint32_t pass)
 {
-    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.run).stage;
+    uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.chunk).stage;
     uint64_t m = parallel_microbatches_in_turn(job, stage, rank.turn) * slices;
-    uint64_t stale = parallel_staleness(&job->parallel, rank.run);
+    uint64_t stale = parallel_staleness(&job->parallel, rank.chunk);
     uint64_t n = pass == PLAN_FORWARD           ? progress->forward
                  : pass == PLAN_BACKWARD_WEIGHT ? progress->weight
                                                 : progress->backward;
@@ -187,18 +187,18 @@ enum status check_parallel_slice(struct checker *c, const struct job *job, const
 enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
                                 const struct check_parallel_progress *progress)
 {
-    uint32_t run = rank.run, stage = parallel_place(&job->parallel, run).stage;
+    uint32_t chunk = rank.chunk, stage = parallel_place(&job->parallel, chunk).stage;
     uint64_t updates = parallel_updates(job, stage);
     uint64_t wanted = updates * parallel_microbatches_in_turn(job, stage, rank.turn) * parallel_slices(&job->parallel);
-    struct rank_state whole = parallel_whole_state(job, parallel_layers(job, run));
+    struct rank_state whole = parallel_whole_state(job, parallel_layers(job, chunk));
     bool gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0;
     if (progress->forward != wanted || progress->backward != wanted || progress->weight != wanted ||
         progress->updates != updates)
         return check_fail(c, CHECK_RULE_TRAINING,
                           "%s shard %u has %" PRIu64 " forward and %" PRIu64 " backward passes and %" PRIu64
                           " updates (expected %" PRIu64 ", %" PRIu64 ", %" PRIu64 ")",
-                          job->name, run, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
+                          job->name, chunk, progress->forward, progress->weight, progress->updates, wanted, wanted, updates);
     if (progress->gathered == (gathers ? 2 * wanted : 0)) return STATUS_OK;
     return check_fail(c, CHECK_RULE_TRAINING, "the weights of %s shard %u are gathered %" PRIu64 " times (expected %" PRIu64
-                      ")", job->name, run, progress->gathered, gathers ? 2 * wanted : 0);
+                      ")", job->name, chunk, progress->gathered, gathers ? 2 * wanted : 0);
 }

@@ -50,9 +50,9 @@ static enum status check_fetched(struct checker *c, const struct check_parallel_
     bool forward = v->unit->pass == PLAN_FORWARD;
     bool back = v->unit->pass == PLAN_BACKWARD || v->unit->pass == PLAN_BACKWARD_INPUT;
     enum check_operand operand = forward ? CHECK_OPERAND_INPUT : CHECK_OPERAND_OUTPUT_GRADIENT;
-    uint32_t from = forward ? v->run - 1 : v->run + 1;
+    uint32_t from = forward ? v->chunk - 1 : v->chunk + 1;
     if ((!forward && !back) || !check_operand_exists(v, operand)) return STATUS_OK;
-    if (parallel_place(p, from).stage == parallel_place(p, v->run).stage) return STATUS_OK;
+    if (parallel_place(p, from).stage == parallel_place(p, v->chunk).stage) return STATUS_OK;
     uint64_t whole = check_operand_bytes(c, v, operand), part = whole / (p->scatter ? p->tensor : 1);
     for (uint32_t o = 0; o < v->unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
@@ -126,7 +126,7 @@ enum status check_parallel_unit(struct checker *c)
         want(&data, COLLECTIVE_ALL_GATHER, shares && !v.gathers, v.whole.weight_bytes);
         break;
     case PLAN_JOIN:
-        want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_run(v.job, v.run) && v.run == 0, parallel_joined_bytes(v.job));
+        want(&ends, COLLECTIVE_ALL_REDUCE, parallel_joins_chunk(v.job, v.chunk) && v.chunk == 0, parallel_joined_bytes(v.job));
         break;
     case PLAN_LOAD:
     case PLAN_STORE: break;

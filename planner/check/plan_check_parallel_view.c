@@ -39,8 +39,8 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .job = job,
         .slice = parallel_slice_in(job, slice_of(c), room),
         .layers = layers,
-        .run = c->unit->shard,
-        .runs = parallel_runs(&job->parallel),
+        .chunk = c->unit->shard,
+        .chunks = parallel_chunks(&job->parallel),
         .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
         .whole = whole,
@@ -66,15 +66,15 @@ bool check_holds_place(const struct checker *c, uint32_t index)
 
 bool check_operand_exists(const struct check_parallel_view *v, enum check_operand operand)
 {
-    if (operand == CHECK_OPERAND_INPUT || operand == CHECK_OPERAND_INPUT_GRADIENT) return v->run > 0;
-    if (operand == CHECK_OPERAND_OUTPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT) return v->run + 1 < v->runs;
+    if (operand == CHECK_OPERAND_INPUT || operand == CHECK_OPERAND_INPUT_GRADIENT) return v->chunk > 0;
+    if (operand == CHECK_OPERAND_OUTPUT || operand == CHECK_OPERAND_OUTPUT_GRADIENT) return v->chunk + 1 < v->chunks;
     if (operand == CHECK_OPERAND_GRADIENT) return !v->drains;
     return true;
 }
 
 enum check_operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b)
 {
-    bool own = b->shard == v->run, next = b->shard == v->run + 1;
+    bool own = b->shard == v->chunk, next = b->shard == v->chunk + 1;
     switch (b->kind) {
     case BUFFER_STATE: return own ? CHECK_OPERAND_STATE : CHECK_OPERANDS;
     case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_WEIGHTS : CHECK_OPERANDS;
@@ -89,7 +89,7 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
     }
 }
 
-/* The boundaries before the first run and after the last have no bytes. */
+/* The boundaries before the first chunk and after the last have no bytes. */
 static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[CHECK_OPERANDS])
 {
     struct rank_state state = parallel_state(v->job, v->layers);
@@ -101,9 +101,9 @@ static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[CHECK
     bytes[CHECK_OPERAND_WHOLE_GRADIENT] = v->whole.gradient_bytes;
     bytes[CHECK_OPERAND_ACTIVATIONS] = parallel_kept_bytes(v->slice, v->layers, false);
     bytes[CHECK_OPERAND_WORKSPACE] = parallel_workspace_bytes(v->slice, v->layers);
-    if (v->run > 0)
+    if (v->chunk > 0)
         bytes[CHECK_OPERAND_INPUT] = bytes[CHECK_OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
-    if (v->run + 1 < v->runs)
+    if (v->chunk + 1 < v->chunks)
         bytes[CHECK_OPERAND_OUTPUT] = bytes[CHECK_OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
 }
 

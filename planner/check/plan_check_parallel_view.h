@@ -10,10 +10,10 @@
 enum check_operand {
     CHECK_OPERAND_STATE,
     CHECK_OPERAND_GRADIENT,
-    CHECK_OPERAND_INPUT,      /* boundary of the run of layers */
-    CHECK_OPERAND_OUTPUT,     /* boundary of the next run */
+    CHECK_OPERAND_INPUT,      /* boundary of the chunk of layers */
+    CHECK_OPERAND_OUTPUT,     /* boundary of the next chunk */
     CHECK_OPERAND_ACTIVATIONS,
-    CHECK_OPERAND_OUTPUT_GRADIENT, /* gradient of the next run's boundary */
+    CHECK_OPERAND_OUTPUT_GRADIENT, /* gradient of the next chunk's boundary */
     CHECK_OPERAND_INPUT_GRADIENT,
     CHECK_OPERAND_WORKSPACE,
     CHECK_OPERAND_WEIGHTS,    /* whole weights, where ranks have shares: in place of the state ... */
@@ -30,7 +30,7 @@ struct check_parallel_view {
     const struct job *job;
     const struct job *slice;  /* the slice of the job that passes compute, or the job */
     struct parallel_layers layers;
-    uint32_t run, runs, global;
+    uint32_t chunk, chunks, global;
     uint32_t ranks;           /* ranks whose gradients are summed */
     struct rank_state whole;  /* state of all data-parallel ranks together */
     bool gathers, scatters;   /* passes find weights that were fetched for them; passes leave gradients apart from
@@ -47,7 +47,7 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
  * the place of the data that the next operation fetches (`blocking`). Neither operation needs an earlier check. */
 bool check_holds_place(const struct checker *c, uint32_t index);
 
-/* Returns whether the run has the operand. Returns the operand that a buffer is, or CHECK_OPERANDS. Returns its
+/* Returns whether the chunk has the operand. Returns the operand that a buffer is, or CHECK_OPERANDS. Returns its
  * least bytes; 0: no fixed size. */
 bool check_operand_exists(const struct check_parallel_view *v, enum check_operand operand);
 enum check_operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b);

@@ -223,13 +223,13 @@ static struct growth next_growth(const struct check_repeats *repeats, size_t *at
 /* Checks a shard of a parallel job, or one of its replicas that take turns: a repetition has whole minibatches, so
  * that versions that are counted by them (check_parallel_versions()) grow evenly, too, from the first update on that
  * counts. */
-static bool turn_grows_evenly(const struct job *job, uint32_t run, uint32_t turn, uint64_t minibatches,
+static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t turn, uint64_t minibatches,
                               const struct check_repeats *repeats, size_t *at)
 {
     const struct parallel *p = &job->parallel;
-    uint32_t stage = parallel_place(p, run).stage;
+    uint32_t stage = parallel_place(p, chunk).stage;
     uint64_t m = parallel_microbatches_in_turn(job, stage, turn) * parallel_slices(p);
-    uint64_t stale = parallel_staleness(p, run);
+    uint64_t stale = parallel_staleness(p, chunk);
     bool even = m > 0;
     for (uint32_t i = 0; i < 3; i++) { /* forward, backward, weight */
         struct growth passes = next_growth(repeats, at);

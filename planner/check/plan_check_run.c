@@ -63,7 +63,7 @@ static void find_versions(struct check_walk *r)
     const struct checker *c = r->c;
     if (r->versions_position == c->position + 1 && r->versions_rank == r->rank) return;
     struct check_rank rank = check_parallel_rank(r->plan, r->instance, r->rank);
-    const struct check_parallel_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.run, rank.turn);
+    const struct check_parallel_progress *passed = check_progress(r, c->jobs[c->unit->job].first_shard + rank.chunk, rank.turn);
     r->versions = check_parallel_versions(&r->plan->jobs.jobs[c->unit->job], rank, passed, c->unit->pass);
     r->versions_position = c->position + 1;
     r->versions_rank = r->rank;
@@ -417,8 +417,8 @@ static enum status count_turns(struct check_walk *r)
     if (!r->first_turn) return check_no_memory(r);
     for (uint32_t s = 0; s < plan->shard_count; s++) {
         const struct parallel *p = &plan->jobs.jobs[plan->shards[s].job].parallel;
-        uint32_t run = s - r->c->jobs[plan->shards[s].job].first_shard;
-        uint32_t turns = parallel_is_set(p) ? parallel_turns(p, parallel_place(p, run).stage) : 1;
+        uint32_t chunk = s - r->c->jobs[plan->shards[s].job].first_shard;
+        uint32_t turns = parallel_is_set(p) ? parallel_turns(p, parallel_place(p, chunk).stage) : 1;
         r->first_turn[s + 1] = r->first_turn[s] + turns;
     }
     r->parallel = alloc_zeroed(r->first_turn[plan->shard_count], sizeof *r->parallel);

@@ -183,10 +183,10 @@ MUST_CHECK enum status check_offload_op(struct checker *c);
 /* Returns the replica that passes over its microbatch in the instance, of the stage's replicas that take turns; 0 where
  * none take turns, or for an instance of all of them. */
 uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance);
-/* The progress that a place of the instance's gang shares: of the run, and of a replica, numbered among its stage's
+/* The progress that a place of the instance's gang shares: of the chunk, and of a replica, numbered among its stage's
  * replicas that take turns; 0 where none do. */
 struct check_rank {
-    uint32_t run, turn;
+    uint32_t chunk, turn;
 };
 struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
 /* The versions of a unit's claims at present, by enum check_claim_clock; valid where `counts` is set. A claim's

@@ -2,11 +2,11 @@
  * Emits one minibatch of each job, and repeats it.
  *
  * The order of the passes comes from planner/parallel/pipeline/pipeline.h, the order of slices from
- * planner/parallel/parallel_job_slices.h. After each pass over a run, its stage has
+ * planner/parallel/parallel_job_slices.h. After each pass over a chunk, its stage has
  *
  *     the gather for the pass `prefetch` + 1 ahead, into the slot that this pass has freed
  *     the reduction of the gradient that the pass made; or of the minibatch's gradient, after the last pass
- *     the updates of all runs after the stage's last pass, in the order in which their gradients were complete
+ *     the updates of all chunks after the stage's last pass, in the order in which their gradients were complete
  *
  * Streams run operations in this order. A gather placed before a reduction does not wait for it; an update placed
  * before a pass would make the pass wait for a reduction. So
@@ -14,10 +14,10 @@
  *     compute  B3 ------ B2 ------ B1 ------ B0 ------        U3 U2 U1 U0
  *     data        G1 R3 --- G0 R2 ---     R1 ---    R0 ---                  (ZeRO-3: G gathers, R reduces)
  *
- * Offloaded states (models/job/parallel_offload.h): a run's gradient is copied down after each backward pass, and its
+ * Offloaded states (models/job/parallel_offload.h): a chunk's gradient is copied down after each backward pass, and its
  * update on the host's processor follows the last copy at once. Its weights are copied up after the stage's last pass,
  * because on the stream of the data group they would otherwise come before reductions. With `delayed` they are copied
- * up a minibatch later, after the run's last backward pass, when no pass needs the old weights any more:
+ * up a minibatch later, after the chunk's last backward pass, when no pass needs the old weights any more:
  *
  *     compute  F B3 B2 B1 B0         F B3 B2 B1 B0 ...       compute  F B3 B2 B1 B0 F B3 B2 B1 B0 ...
  *     down         G3 G2 G1 G0             G3 ...            down         G3 G2 G1 G0   G3 ...
@@ -61,7 +61,7 @@ static void begin_minibatch(struct parallel_job *s)
 {
     s->completed_count = 0;
     s->ends_left = s->joined_bytes > 0 ? 2 : 0;
-    for (uint32_t r = 0; r < s->runs; r++) {
+    for (uint32_t r = 0; r < s->chunks; r++) {
         s->of[r].passes_left = s->microbatches;
         s->of[r].updated = false;
     }
@@ -76,32 +76,32 @@ static void begin_minibatch(struct parallel_job *s)
     }
 }
 
-/* Runs after each pass that makes a gradient of run r. */
+/* Chunks after each pass that makes a gradient of chunk r. */
 static void follow_gradient(struct parallel_job *s, uint32_t r)
 {
-    struct parallel_job_run *run = &s->of[r];
-    bool complete = --run->passes_left == 0;
-    if (run->scatters || (complete && run->joins)) parallel_job_emit_reduce(s, r);
+    struct parallel_job_chunk *chunk = &s->of[r];
+    bool complete = --chunk->passes_left == 0;
+    if (chunk->scatters || (complete && chunk->joins)) parallel_job_emit_reduce(s, r);
     if (!complete) return;
     s->completed[s->completed_count++] = r;
-    if (run->tied && --s->ends_left == 0) parallel_job_emit_join(s);
+    if (chunk->tied && --s->ends_left == 0) parallel_job_emit_join(s);
     if (!parallel_offloads(s->parallel)) return;
     if (s->refreshes) parallel_job_emit_refresh(s, r);
-    parallel_job_emit_update(s, r, s->completed_count == s->runs);
+    parallel_job_emit_update(s, r, s->completed_count == s->chunks);
 }
 
-/* Runs after the last pass of a stage: emits updates, or copies up the weights that the host has updated. */
-static void finish_run(struct parallel_job *s, uint32_t r, bool ends_minibatch)
+/* Chunks after the last pass of a stage: emits updates, or copies up the weights that the host has updated. */
+static void finish_chunk(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
     else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) parallel_job_emit_refresh(s, r);
 }
 
-/* Returns true if the run's stage has done its last pass and the gradient for the update is complete. */
+/* Returns true if the chunk's stage has done its last pass and the gradient for the update is complete. */
 static bool may_finish(const struct parallel_job *s, uint32_t r)
 {
-    const struct parallel_job_run *run = &s->of[r];
-    return !run->updated && s->stages[run->stage].steps_left == 0 && !(run->tied && s->ends_left > 0);
+    const struct parallel_job_chunk *chunk = &s->of[r];
+    return !chunk->updated && s->stages[chunk->stage].steps_left == 0 && !(chunk->tied && s->ends_left > 0);
 }
 
 static void emit_minibatch(struct parallel_job *s)
@@ -110,18 +110,18 @@ static void emit_minibatch(struct parallel_job *s)
     begin_minibatch(s);
     for (uint64_t i = 0; i < s->order.count; i++) {
         const struct pipeline_step *step = &s->order.steps[i];
-        struct parallel_job_run *run = &s->of[step->run];
-        struct parallel_job_stage *stage = &s->stages[run->stage];
+        struct parallel_job_chunk *chunk = &s->of[step->chunk];
+        struct parallel_job_stage *stage = &s->stages[chunk->stage];
         parallel_job_acquire(s, step);
         parallel_job_emit_pass(s, step);
         parallel_job_release(s, step);
-        if (run->gathers && parallel_job_uses_weights(step->pass)) gather_next(s, stage);
-        if (parallel_job_makes_gradient(step->pass)) follow_gradient(s, step->run);
+        if (chunk->gathers && parallel_job_uses_weights(step->pass)) gather_next(s, stage);
+        if (parallel_job_makes_gradient(step->pass)) follow_gradient(s, step->chunk);
         if (--stage->steps_left > 0) continue;
         for (uint32_t c = 0; c < s->completed_count; c++) {
             if (!may_finish(s, s->completed[c])) continue;
             s->of[s->completed[c]].updated = true;
-            finish_run(s, s->completed[c], ++updates == s->runs);
+            finish_chunk(s, s->completed[c], ++updates == s->chunks);
         }
     }
 }
@@ -183,11 +183,11 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
 {
     s->job = job;
     s->parallel = &s->job->parallel;
-    s->runs = parallel_runs(s->parallel);
+    s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
-    enum status status = ARENA_NEW(arena, s->runs, s->of, err);
+    enum status status = ARENA_NEW(arena, s->chunks, s->of, err);
     if (!status) status = ARENA_NEW(arena, s->parallel->pipeline, s->stages, err);
-    if (!status) status = ARENA_NEW(arena, s->runs, s->completed, err);
+    if (!status) status = ARENA_NEW(arena, s->chunks, s->completed, err);
     if (status) return status;
     s->joined_bytes = parallel_joined_bytes(s->job);
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
@@ -201,10 +201,10 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     if (!status) status = plan_charges_first_stage(arena, &s->plan->hardware, s->job, &s->in_s, &s->out_s, err);
     if (!status && sliced) status = parallel_job_slices_order(s, arena, err);
     if (!status && !asynchronous && !sliced)
-        status = pipeline_order(arena, s->parallel, s->microbatches, s->times.runs, &s->order, err);
+        status = pipeline_order(arena, s->parallel, s->microbatches, s->times.chunks, &s->order, err);
     if (!status) status = parallel_job_size(s, arena, err);
     if (status) return status;
-    for (uint32_t r = 0; r < s->runs; r++)
+    for (uint32_t r = 0; r < s->chunks; r++)
         plan_builder_shard(s->builder, s->index, s->of[r].layers.first, s->of[r].layers.count, false);
     return parallel_job_lay_out(s, err);
 }
@@ -267,8 +267,8 @@ static void stack_jobs(struct parallel_job *all, uint32_t index)
 }
 
 /*
- * Estimates a minibatch. If states or weights are on hosts, passes, copies and steps of different runs overlap and wait
- * for each other, depending on memory and links. The longest of them is a lower bound, and is what this returns.
+ * Estimates a minibatch. If states or weights are on hosts, passes, copies and steps of different chunks overlap and
+ * wait for each other, depending on memory and links. The longest of them is a lower bound, and is what this returns.
  */
 static double minibatch_s(const struct parallel_job *s)
 {
@@ -290,8 +290,8 @@ static void estimate_end(struct parallel_job *all, uint32_t index)
 /* Copies up the weights of a delayed last update, and ends the lives of states and gradients. */
 static void end_job(struct parallel_job *s)
 {
-    for (uint32_t r = s->runs; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r);
-    for (uint32_t r = 0; r < s->runs; r++) parallel_job_emit_resident(s, r, false);
+    for (uint32_t r = s->chunks; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r);
+    for (uint32_t r = 0; r < s->chunks; r++) parallel_job_emit_resident(s, r, false);
 }
 
 static enum status describe(struct plan *plan, const struct parallel_job *all, uint32_t count, struct error *err)
@@ -340,7 +340,7 @@ enum status parallel_job_plan(struct plan_builder *builder, struct error *err)
     }
     if (!status) {
         for (uint32_t j = 0; j < count; j++)
-            for (uint32_t r = 0; r < all[j].runs; r++) parallel_job_emit_resident(&all[j], r, true);
+            for (uint32_t r = 0; r < all[j].chunks; r++) parallel_job_emit_resident(&all[j], r, true);
         plan_builder_segment(builder, 1);
         emit_minibatches(all, count, builder);
         for (uint32_t j = 0; j < count; j++)

@@ -1,6 +1,6 @@
 /*
- * Plans of parallel jobs (models/job/parallel.h). The runs of layers are the shards, each resident on the gang of its
- * stage. For every run and microbatch, on every device of the gang:
+ * Plans of parallel jobs (models/job/parallel.h). The chunks of layers are the shards, each resident on the gang of its
+ * stage. For every chunk and microbatch, on every device of the gang:
  *
  *   FORWARD           [P2P boundary, or a part of it and all-gather; if stages block, after a computation without work
  *                     that acquires its place] forward pass [collectives of the tensor group]
@@ -8,12 +8,12 @@
  *                     BACKWARD_INPUT, the collectives during BACKWARD_WEIGHT, and a BACKWARD without
  *                     work, after which the gradient is complete
  *   BACKWARD_INPUT, BACKWARD_WEIGHT   the same in two units, in zero-bubble schedules
- * for every run and minibatch
+ * for every chunk and minibatch
  *   UPDATE            [all-reduce of tensors that every rank of a tensor group has whole] the optimizer's step,
  *                     on the rank's share if states are split [then the all-gather of the weights, if each rank
  *                     has them whole]. Offloaded states: on the host, [read] step [write]
  *   REFRESH           with offloaded states and resident weights: [read] up [all-gather]
- * and between data-parallel ranks, during passes of other runs, by the level `zero` (models/job/parallel.h):
+ * and between data-parallel ranks, during passes of other chunks, by the level `zero` (models/job/parallel.h):
  *   REDUCE            levels 0 and 1: all-reduce (reduce-scatter) of the gradient after the last microbatch's
  *                     backward pass; 2 and 3: reduce-scatter of each microbatch's gradient, added to the share.
  *                     Offloaded states (models/job/parallel_offload.h): for each microbatch, [reduce-scatter], down to
@@ -32,7 +32,7 @@
  *   state               aw      r        r        r                rw     rx       r
  *   gradient            aw               rw                rw      rw     rx               rw
  *   boundary s                  r        rx       r        rx                 (s > 0)
- *   boundary s + 1              aw                                            (not after the last run)
+ *   boundary s + 1              aw                                            (not after the last chunk)
  *   activations                 aw       rx       r        rx
  *   gradient of s + 1                    rx       r        rx                 (likewise)
  *   gradient of s                        aw       aw                          (s > 0)

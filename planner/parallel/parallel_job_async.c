@@ -31,13 +31,13 @@
  * An update joins all replicas of a stage. Replicas with earlier microbatches of its round wait for replicas with later
  * ones. The wait is hidden while the later stages still have microbatches.
  *
- * Updates. After the last backward pass of a minibatch over a run (with pipedream, after each), the gradients of
+ * Updates. After the last backward pass of a minibatch over a chunk (with pipedream, after each), the gradients of
  * data-parallel ranks are summed, the gradients of a stage's buckets during the backward passes over earlier buckets.
  * The update comes as late as possible: before the stage's next backward pass, which adds to the gradient again; with
  * pipedream before the next forward pass, which needs the new version. So with 2bw a forward pass hides a part of the
  * exchange.
  *
- * Buckets. A stage passes over its runs one after the other, in the same tick.
+ * Buckets. A stage passes over its chunks one after the other, in the same tick.
  *
  * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0). The update reads
  * version u and makes version u + 1, in the slot that the round has just left, or in place if there is only one slot. A
@@ -80,8 +80,8 @@ static uint64_t round_of(const struct parallel_job *s, uint32_t stage)
     return parallel_microbatches(s->job, stage) * s->stages[stage].turns;
 }
 
-/* Returns the first run of a stage, whose runs are [first_run(stage), first_run(stage + 1)). */
-static uint32_t first_run(const struct parallel_job *s, uint32_t stage)
+/* Returns the first chunk of a stage, whose chunks are [first_chunk(stage), first_chunk(stage + 1)). */
+static uint32_t first_chunk(const struct parallel_job *s, uint32_t stage)
 {
     return stage * parallel_buckets(s->parallel);
 }
@@ -105,35 +105,35 @@ static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uin
 
 static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool backward)
 {
-    struct parallel_job_run *run = &t->s->of[r];
-    uint64_t size = round_of(t->s, run->stage), round = microbatch / size, staleness = run->versions - 1, last;
-    run->version = round > staleness ? round - staleness : 0;
-    bool ends_round = backward && microbatch % size >= size - t->s->stages[run->stage].turns; /* of this replica */
-    run->version_ends = ends_round && last_reader(t, r, run->version, &last) && last == round && run->version < round;
+    struct parallel_job_chunk *chunk = &t->s->of[r];
+    uint64_t size = round_of(t->s, chunk->stage), round = microbatch / size, staleness = chunk->versions - 1, last;
+    chunk->version = round > staleness ? round - staleness : 0;
+    bool ends_round = backward && microbatch % size >= size - t->s->stages[chunk->stage].turns; /* of this replica */
+    chunk->version_ends = ends_round && last_reader(t, r, chunk->version, &last) && last == round && chunk->version < round;
 }
 
 /* A minibatch ends with the first stage's update or, if stages have their own number of microbatches per update,
  * with the first stage's last pass. */
 static void update(struct ticks *t, uint32_t r, uint64_t round)
 {
-    struct parallel_job_run *run = &t->s->of[r];
+    struct parallel_job_chunk *chunk = &t->s->of[r];
     uint64_t last;
-    run->version = round;
-    run->version_ends = run->versions > 1 && (!last_reader(t, r, round, &last) || last == round);
+    chunk->version = round;
+    chunk->version_ends = chunk->versions > 1 && (!last_reader(t, r, round, &last) || last == round);
     parallel_job_emit_update(t->s, r, r == 0 && !parallel_has_own_pace(t->s->parallel));
 }
 
-/* Updates the stage's runs in the order in which their gradients were completed. */
+/* Updates the stage's chunks in the order in which their gradients were completed. */
 static void update_stage(struct ticks *t, uint32_t stage, uint64_t round)
 {
-    for (uint32_t r = first_run(t->s, stage + 1); r-- > first_run(t->s, stage);) update(t, r, round);
+    for (uint32_t r = first_chunk(t->s, stage + 1); r-- > first_chunk(t->s, stage);) update(t, r, round);
 }
 
 /* --- ticks ---------------------------------------------------------------------------------- */
 
 static struct pipeline_step step_of(const struct ticks *t, uint32_t pass, uint32_t r, uint64_t microbatch)
 {
-    return (struct pipeline_step){.pass = pass, .run = r, .microbatch = (uint32_t)(microbatch % t->s->microbatches)};
+    return (struct pipeline_step){.pass = pass, .chunk = r, .microbatch = (uint32_t)(microbatch % t->s->microbatches)};
 }
 
 static void forward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
@@ -143,7 +143,7 @@ static void forward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
     s->microbatch = microbatch;
     read_for_pass(t, r, microbatch, false);
     parallel_job_assign_place(s, r, PARALLEL_JOB_ACTIVATIONS, step.microbatch);
-    if (r + 1 < s->runs) parallel_job_assign_place(s, r + 1, PARALLEL_JOB_BOUNDARY, step.microbatch);
+    if (r + 1 < s->chunks) parallel_job_assign_place(s, r + 1, PARALLEL_JOB_BOUNDARY, step.microbatch);
     parallel_job_emit_pass(s, &step);
 }
 
@@ -159,7 +159,7 @@ static void backward_over(struct ticks *t, uint32_t r, uint64_t microbatch)
 
 static void forward(struct ticks *t, uint32_t stage, uint64_t microbatch)
 {
-    for (uint32_t r = first_run(t->s, stage); r < first_run(t->s, stage + 1); r++) forward_over(t, r, microbatch);
+    for (uint32_t r = first_chunk(t->s, stage); r < first_chunk(t->s, stage + 1); r++) forward_over(t, r, microbatch);
 }
 
 static void backward(struct ticks *t, uint32_t stage, uint64_t microbatch)
@@ -168,7 +168,7 @@ static void backward(struct ticks *t, uint32_t stage, uint64_t microbatch)
     uint64_t size = round_of(s, stage), round = microbatch / size;
     bool lagging = s->parallel->schedule == PIPELINE_2BW, complete = microbatch % size == size - 1;
     if (lagging && microbatch % size == 0 && round > 0) update_stage(t, stage, round - 1);
-    for (uint32_t r = first_run(s, stage + 1); r-- > first_run(s, stage);) {
+    for (uint32_t r = first_chunk(s, stage + 1); r-- > first_chunk(s, stage);) {
         backward_over(t, r, microbatch);
         if (complete && s->of[r].joins) parallel_job_emit_reduce(s, r);
     }
@@ -206,7 +206,7 @@ static uint64_t common_multiple(uint64_t a, uint64_t b, uint64_t most)
 static uint64_t period_of(const struct parallel_job *s, uint64_t most)
 {
     uint64_t period = s->parallel->schedule == PIPELINE_2BW ? 2 * round_of(s, 0) : 1;
-    for (uint32_t r = 0; r < s->runs; r++)
+    for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t i = 0; i < PARALLEL_JOB_THINGS; i++) {
             const struct parallel_job_pool *pool = &s->of[r].pools[i];
             if (pool->made > 0)
@@ -224,7 +224,7 @@ void parallel_job_async_emit(struct parallel_job *s)
      * round stays outside, because its versions end early. */
     for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
         const struct parallel_job_stage *stage = &s->stages[p];
-        uint64_t size = round_of(s, p), stale = parallel_staleness(s->parallel, first_run(s, p));
+        uint64_t size = round_of(s, p), stale = parallel_staleness(s->parallel, first_chunk(s, p));
         fill = max_u64(fill, stale * size + stage->start + stage->lag + 1);
         tail = max_u64(tail, size);
     }
@@ -241,7 +241,7 @@ void parallel_job_async_emit(struct parallel_job *s)
     }
     emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->stages[0].lag);
     plan_builder_segment(s->builder, 1);
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* the version
+    for (uint32_t r = 0; r < s->chunks; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* the version
                                                                                                         that is
                                                                                                         stored */
 }
@@ -252,8 +252,8 @@ static double held_s(const struct parallel_job *s, uint32_t stage)
 {
     double seconds = 0;
     if (!s->parallel->blocking) return 0;
-    if (stage > 0) seconds += s->times.runs[first_run(s, stage) - 1].send_s;
-    if (stage + 1 < s->parallel->pipeline) seconds += s->times.runs[first_run(s, stage + 1) - 1].send_s;
+    if (stage > 0) seconds += s->times.chunks[first_chunk(s, stage) - 1].send_s;
+    if (stage + 1 < s->parallel->pipeline) seconds += s->times.chunks[first_chunk(s, stage + 1) - 1].send_s;
     return seconds;
 }
 
@@ -262,8 +262,8 @@ double parallel_job_async_estimate_s(const struct parallel_job *s)
     double fill_s = 0, slowest_s = 0;
     for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
         double stage_s = 0;
-        for (uint32_t r = first_run(s, p); r < first_run(s, p + 1); r++) {
-            const struct pipeline_times *times = &s->times.runs[r];
+        for (uint32_t r = first_chunk(s, p); r < first_chunk(s, p + 1); r++) {
+            const struct pipeline_times *times = &s->times.chunks[r];
             stage_s += times->pass_s[PIPELINE_FORWARD] + times->pass_s[PIPELINE_BACKWARD];
             fill_s += 2 * times->send_s;
         }

@@ -1,27 +1,27 @@
 /*
- * For each run and pass there is a table with an entry per microbatch: the last instance with these variants, or with
+ * For each chunk and pass there is a table with an entry per microbatch: the last instance with these variants, or with
  * others that share the entry. For the step of a trillion-parameter network on 3072 devices, 61 of 100 passes are found
  * here; 66 of 100 were emitted before. All others are emitted, and plan_build.c finds equal units.
  */
 #include "planner/parallel/parallel_job_cache.h"
 
 /* Has the pass nothing that goes by turns: whole weights or gradients in rings, versions, slices, replicas? */
-static bool is_told_by_variants(const struct parallel_job *s, const struct parallel_job_run *run)
+static bool is_told_by_variants(const struct parallel_job *s, const struct parallel_job_chunk *chunk)
 {
-    return !run->gathers && !run->scatters && run->versions == 0 && s->parallel->slices <= 1 &&
+    return !chunk->gathers && !chunk->scatters && chunk->versions == 0 && s->parallel->slices <= 1 &&
            s->parallel->replicated == 0;
 }
 
 static uint32_t variant_of(const struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t microbatch)
 {
-    bool none = r == s->runs || (r == 0 && thing != PARALLEL_JOB_ACTIVATIONS);
+    bool none = r == s->chunks || (r == 0 && thing != PARALLEL_JOB_ACTIVATIONS);
     return none ? 0 : s->of[r].pools[thing].variant_of[microbatch];
 }
 
 static struct parallel_job_pass_variants variants_of(const struct parallel_job *s, const struct pipeline_step *step)
 {
     bool forward = step->pass == PIPELINE_FORWARD;
-    uint32_t r = step->run, n = step->microbatch;
+    uint32_t r = step->chunk, n = step->microbatch;
     return (struct parallel_job_pass_variants){
         .activations = variant_of(s, r, PARALLEL_JOB_ACTIVATIONS, n),
         .boundary = variant_of(s, r, PARALLEL_JOB_BOUNDARY, n),
@@ -34,11 +34,11 @@ static struct parallel_job_pass_variants variants_of(const struct parallel_job *
 static struct parallel_job_cached_pass *place_of(const struct parallel_job *s, const struct pipeline_step *step,
                                        const struct parallel_job_pass_variants *with)
 {
-    const struct parallel_job_run *run = &s->of[step->run];
-    if (!is_told_by_variants(s, run)) return NULL;
+    const struct parallel_job_chunk *chunk = &s->of[step->chunk];
+    if (!is_told_by_variants(s, chunk)) return NULL;
     uint64_t mixed = with->activations + UINT64_C(67) * with->boundary + UINT64_C(131) * with->behind +
                      UINT64_C(257) * with->gradient;
-    return &run->emitted[(size_t)step->pass * s->microbatches + mixed % s->microbatches];
+    return &chunk->emitted[(size_t)step->pass * s->microbatches + mixed % s->microbatches];
 }
 
 bool parallel_job_repeat_pass(struct parallel_job *s, const struct pipeline_step *step)

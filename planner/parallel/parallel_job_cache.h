@@ -2,9 +2,9 @@
  * Pass cache: reuses passes that a parallel job has emitted before. Only planner/parallel/parallel_job_units.c includes
  * this.
  *
- * A pass over a run depends only on the variants of the buffers that it accesses, if the run's weights and gradients
- * have one place and all replicas are equal. There are few combinations of variants and thousands of microbatches: a
- * pass with a known combination repeats the earlier instance.
+ * A pass over a chunk depends only on the variants of the buffers that it accesses, if the chunk's weights and
+ * gradients have one place and all replicas are equal. There are few combinations of variants and thousands of
+ * microbatches: a pass with a known combination repeats the earlier instance.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CACHE_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CACHE_H

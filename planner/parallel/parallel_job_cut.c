@@ -1,11 +1,11 @@
 /*
- * The dynamic programs of planner/parallel/pipeline/stage_partition.h. Their layers are the units that runs consist of:
- * blocks, the first with the embedding and the last with the head, or layers of a profile.
+ * The dynamic programs of planner/parallel/pipeline/stage_partition.h. Their layers are the units that chunks consist
+ * of: blocks, the first with the embedding and the last with the head, or layers of a profile.
  *
- * Balanced: a worker for each run. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches. With
+ * Balanced: a worker for each chunk. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches. With
  * other schedules planner/parallel/parallel_job_layout.h may later refuse the cut for lack of memory. On a machine with
- * several types of devices each run has its stage's times and memory: for each layer the slowest device, and the least
- * memory.
+ * several types of devices each chunk has its stage's times and memory: for each layer the slowest device, and the
+ * least memory.
  *
  * PipeDream: the workers are all replicas that the job asks for, a tensor group counting as one, over the levels of the
  * machine: the devices of a node and the nodes, if all nodes have the same number of workers; else one level. Rates are
@@ -115,7 +115,7 @@ static bool differ(const struct hardware *hardware, uint32_t first, uint64_t end
     return false;
 }
 
-/* Gives each run its own times and memory if the devices differ. */
+/* Gives each chunk its own times and memory if the devices differ. */
 static enum status tell_apart(struct arena *arena, const struct hardware *hardware, const struct job *job,
                               struct stage_request *request, struct error *err)
 {
@@ -123,16 +123,16 @@ static enum status tell_apart(struct arena *arena, const struct hardware *hardwa
     uint64_t end = p->first_device + parallel_devices(p);
     if (end > hardware->device_count || !differ(hardware, p->first_device, end)) return STATUS_OK;
     struct kinds k = {.hardware = hardware, .job = job, .arena = arena};
-    uint32_t runs = parallel_runs(p);
+    uint32_t chunks = parallel_chunks(p);
     TRY(ARENA_NEW(arena, hardware->type_count, k.of_type, err));
-    const struct stage_chain **chain_of_run;
-    TRY(ARENA_NEW(arena, runs, chain_of_run, err));
-    uint64_t *memory_of_run;
-    TRY(ARENA_NEW(arena, runs, memory_of_run, err));
-    for (uint32_t r = 0; r < runs; r++)
-        TRY(enter_stage(&k, parallel_place(p, r).stage, &chain_of_run[r], &memory_of_run[r], err));
-    request->chain_of_stage = chain_of_run;
-    if (request->memory_bytes > 0) request->memory_of_stage = memory_of_run;
+    const struct stage_chain **chain_of_chunk;
+    TRY(ARENA_NEW(arena, chunks, chain_of_chunk, err));
+    uint64_t *memory_of_chunk;
+    TRY(ARENA_NEW(arena, chunks, memory_of_chunk, err));
+    for (uint32_t r = 0; r < chunks; r++)
+        TRY(enter_stage(&k, parallel_place(p, r).stage, &chain_of_chunk[r], &memory_of_chunk[r], err));
+    request->chain_of_stage = chain_of_chunk;
+    if (request->memory_bytes > 0) request->memory_of_stage = memory_of_chunk;
     return STATUS_OK;
 }
 
@@ -216,8 +216,8 @@ static enum status choose(struct arena *arena, const struct hardware *hardware, 
     struct parallel *p = &job->parallel;
     struct stage_chain chain;
     struct stage_partition found;
-    struct stage_request request = {.method = STAGE_BALANCED, .levels = {{parallel_runs(p), 1}}, .level_count = 1,
-                                    .stages = parallel_runs(p), .microbatches = 1};
+    struct stage_request request = {.method = STAGE_BALANCED, .levels = {{parallel_chunks(p), 1}}, .level_count = 1,
+                                    .stages = parallel_chunks(p), .microbatches = 1};
     if (p->partition == PARALLEL_PIPEDREAM) {
         request = (struct stage_request){.method = STAGE_PIPEDREAM, .microbatches = 1};
         TRY(find_levels(arena, hardware, job, &request, err));

@@ -23,37 +23,37 @@ enum { GRADIENT_SLOTS = 2, STAGED_SLOTS = 2 };
 /* --- sizes ---------------------------------------------------------------------------------- */
 
 /* The variants of a slice have room for the largest slice. */
-static void size_run(struct parallel_job *s, uint32_t r)
+static void size_chunk(struct parallel_job *s, uint32_t r)
 {
-    struct parallel_job_run *run = &s->of[r];
-    run->layers = parallel_layers(s->job, r);
-    run->stage = parallel_place(s->parallel, r).stage;
-    struct rank_state state = parallel_state(s->job, run->layers);
-    struct rank_state whole = parallel_whole_state(s->job, run->layers);
-    run->state_bytes = state.weight_bytes + state.state_bytes;
-    run->gradient_bytes = state.gradient_bytes;
-    run->whole_weight_bytes = whole.weight_bytes;
-    run->whole_gradient_bytes = whole.gradient_bytes;
-    run->host = parallel_host_state(s->job, run->layers);
-    run->gathers = parallel_fetches_weights(s->parallel) && whole.weight_bytes > 0;
-    run->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_offloads(s->parallel)) &&
+    struct parallel_job_chunk *chunk = &s->of[r];
+    chunk->layers = parallel_layers(s->job, r);
+    chunk->stage = parallel_place(s->parallel, r).stage;
+    struct rank_state state = parallel_state(s->job, chunk->layers);
+    struct rank_state whole = parallel_whole_state(s->job, chunk->layers);
+    chunk->state_bytes = state.weight_bytes + state.state_bytes;
+    chunk->gradient_bytes = state.gradient_bytes;
+    chunk->whole_weight_bytes = whole.weight_bytes;
+    chunk->whole_gradient_bytes = whole.gradient_bytes;
+    chunk->host = parallel_host_state(s->job, chunk->layers);
+    chunk->gathers = parallel_fetches_weights(s->parallel) && whole.weight_bytes > 0;
+    chunk->scatters = (parallel_splits(s->parallel, ZERO_GRADIENTS) || parallel_offloads(s->parallel)) &&
                     whole.gradient_bytes > 0;
-    run->tied = parallel_joins_run(s->job, r);
-    run->joins = parallel_replicas(s->parallel, run->stage) > 1 && whole.gradient_bytes > 0;
+    chunk->tied = parallel_joins_chunk(s->job, r);
+    chunk->joins = parallel_replicas(s->parallel, chunk->stage) > 1 && whole.gradient_bytes > 0;
     if (pipeline_is_asynchronous(s->parallel->schedule)) {
-        run->versions = parallel_staleness(s->parallel, r) + 1;
-        run->version_bytes = state.weight_bytes;
-        run->state_bytes = state.state_bytes;
+        chunk->versions = parallel_staleness(s->parallel, r) + 1;
+        chunk->version_bytes = state.weight_bytes;
+        chunk->state_bytes = state.state_bytes;
     }
     for (uint32_t slice = 0; slice < parallel_slices(s->parallel); slice++) {
         struct job job = parallel_slice(s->job, slice);
-        run->workspace_bytes = max_u64(run->workspace_bytes, parallel_workspace_bytes(&job, run->layers));
-        uint64_t kept = parallel_kept_bytes(&job, run->layers, false);
-        run->pools[PARALLEL_JOB_ACTIVATIONS].bytes = max_u64(run->pools[PARALLEL_JOB_ACTIVATIONS].bytes, kept);
+        chunk->workspace_bytes = max_u64(chunk->workspace_bytes, parallel_workspace_bytes(&job, chunk->layers));
+        uint64_t kept = parallel_kept_bytes(&job, chunk->layers, false);
+        chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes = max_u64(chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes, kept);
         if (r == 0) continue;
-        uint64_t boundary = parallel_boundary_bytes(&job, run->layers.first - 1);
-        run->pools[PARALLEL_JOB_BOUNDARY].bytes = max_u64(run->pools[PARALLEL_JOB_BOUNDARY].bytes, boundary);
-        run->pools[PARALLEL_JOB_GRADIENT].bytes = run->pools[PARALLEL_JOB_BOUNDARY].bytes;
+        uint64_t boundary = parallel_boundary_bytes(&job, chunk->layers.first - 1);
+        chunk->pools[PARALLEL_JOB_BOUNDARY].bytes = max_u64(chunk->pools[PARALLEL_JOB_BOUNDARY].bytes, boundary);
+        chunk->pools[PARALLEL_JOB_GRADIENT].bytes = chunk->pools[PARALLEL_JOB_BOUNDARY].bytes;
     }
 }
 
@@ -62,7 +62,7 @@ uint64_t parallel_job_range_bytes(uint64_t bytes)
     return size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT);
 }
 
-/* Adds a slot to a ring for one more pass over a run with these bytes, up to `most` slots. */
+/* Adds a slot to a ring for one more pass over a chunk with these bytes, up to `most` slots. */
 static void widen(struct parallel_job_ring *ring, uint64_t bytes, uint32_t most)
 {
     if (parallel_job_range_bytes(bytes) > ring->bytes) ring->bytes = parallel_job_range_bytes(bytes);
@@ -77,14 +77,14 @@ static enum status size_rings(struct parallel_job *s, struct arena *arena, struc
     for (uint32_t stage = 0; stage < s->parallel->pipeline; stage++) s->stages[stage].first_gathering = none;
     for (uint64_t i = s->order.count; i-- > 0;) {
         const struct pipeline_step *step = &s->order.steps[i];
-        const struct parallel_job_run *run = &s->of[step->run];
-        struct parallel_job_stage *stage = &s->stages[run->stage];
+        const struct parallel_job_chunk *chunk = &s->of[step->chunk];
+        struct parallel_job_stage *stage = &s->stages[chunk->stage];
         stage->steps++;
         s->gathering_behind[i] = stage->first_gathering;
-        if (run->scatters && parallel_job_makes_gradient(step->pass))
-            widen(&stage->gradients, run->whole_gradient_bytes, GRADIENT_SLOTS);
-        if (!run->gathers || !parallel_job_uses_weights(step->pass)) continue;
-        widen(&stage->weights, run->whole_weight_bytes, s->parallel->prefetch + 1);
+        if (chunk->scatters && parallel_job_makes_gradient(step->pass))
+            widen(&stage->gradients, chunk->whole_gradient_bytes, GRADIENT_SLOTS);
+        if (!chunk->gathers || !parallel_job_uses_weights(step->pass)) continue;
+        widen(&stage->weights, chunk->whole_weight_bytes, s->parallel->prefetch + 1);
         stage->first_gathering = i;
     }
     return STATUS_OK;
@@ -92,16 +92,16 @@ static enum status size_rings(struct parallel_job *s, struct arena *arena, struc
 
 static enum status make_pools(struct parallel_job *s, struct arena *arena, struct error *err)
 {
-    size_t cells = (size_t)s->runs * PARALLEL_JOB_THINGS * s->microbatches;
+    size_t cells = (size_t)s->chunks * PARALLEL_JOB_THINGS * s->microbatches;
     size_t passes = (size_t)PIPELINE_PASSES * s->microbatches;
     uint32_t *next;
     struct parallel_job_variant *variants;
     struct parallel_job_cached_pass *emitted;
     TRY(ARENA_NEW(arena, 2 * cells, next, err));
     TRY(ARENA_NEW(arena, cells, variants, err));
-    TRY(ARENA_NEW(arena, s->runs * passes, emitted, err));
-    for (uint32_t r = 0; r < s->runs; r++) s->of[r].emitted = emitted + r * passes;
-    for (uint32_t r = 0; r < s->runs; r++)
+    TRY(ARENA_NEW(arena, s->chunks * passes, emitted, err));
+    for (uint32_t r = 0; r < s->chunks; r++) s->of[r].emitted = emitted + r * passes;
+    for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++, next += 2 * s->microbatches, variants += s->microbatches) {
             struct parallel_job_pool *pool = &s->of[r].pools[t];
             pool->variant_of = next;
@@ -114,7 +114,7 @@ static enum status make_pools(struct parallel_job *s, struct arena *arena, struc
 
 enum status parallel_job_size(struct parallel_job *s, struct arena *arena, struct error *err)
 {
-    for (uint32_t r = 0; r < s->runs; r++) size_run(s, r);
+    for (uint32_t r = 0; r < s->chunks; r++) size_chunk(s, r);
     enum status status = make_pools(s, arena, err);
     return status ? status : size_rings(s, arena, err);
 }
@@ -161,11 +161,11 @@ static void acquire(struct parallel_job *s, uint32_t r, enum parallel_job_thing 
 
 void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *step)
 {
-    uint32_t r = step->run, n = step->microbatch;
+    uint32_t r = step->chunk, n = step->microbatch;
     s->microbatch = n;
     if (step->pass == PIPELINE_FORWARD) {
         acquire(s, r, PARALLEL_JOB_ACTIVATIONS, n);
-        if (r + 1 < s->runs) acquire(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
+        if (r + 1 < s->chunks) acquire(s, r + 1, PARALLEL_JOB_BOUNDARY, n);
     } else if (step->pass != PIPELINE_WEIGHT && r > 0) {
         acquire(s, r, PARALLEL_JOB_GRADIENT, n);
     }
@@ -173,11 +173,11 @@ void parallel_job_acquire(struct parallel_job *s, const struct pipeline_step *st
 
 void parallel_job_release(struct parallel_job *s, const struct pipeline_step *step)
 {
-    uint32_t r = step->run, n = step->microbatch;
+    uint32_t r = step->chunk, n = step->microbatch;
     if (!parallel_job_makes_gradient(step->pass) || s->parallel->replicated > 0) return;
     give_variant_back(&s->of[r].pools[PARALLEL_JOB_ACTIVATIONS], n);
     if (r > 0) give_variant_back(&s->of[r].pools[PARALLEL_JOB_BOUNDARY], n);
-    if (r + 1 < s->runs) give_variant_back(&s->of[r + 1].pools[PARALLEL_JOB_GRADIENT], n);
+    if (r + 1 < s->chunks) give_variant_back(&s->of[r + 1].pools[PARALLEL_JOB_GRADIENT], n);
 }
 
 static void count_variants(struct parallel_job *s)
@@ -186,11 +186,11 @@ static void count_variants(struct parallel_job *s)
         parallel_job_acquire(s, &s->order.steps[i]);
         parallel_job_release(s, &s->order.steps[i]);
     }
-    for (uint32_t r = 0; r < s->runs; r++)
+    for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) assert(s->of[r].pools[t].free_count == s->of[r].pools[t].made);
 }
 
-/* Returns true if the run and the previous run are on the same stage. */
+/* Returns true if the chunk and the previous chunk are on the same stage. */
 static bool stays_on_stage(const struct parallel_job *s, uint32_t r)
 {
     return r > 0 && s->of[r - 1].stage == s->of[r].stage;
@@ -220,7 +220,7 @@ static void count_passed_on(const struct parallel_job *s, uint32_t r, enum paral
  */
 static void count_under_way(struct parallel_job *s)
 {
-    for (uint32_t r = 0; r < s->runs; r++) {
+    for (uint32_t r = 0; r < s->chunks; r++) {
         uint32_t stage = s->of[r].stage, kept = parallel_depth(s->parallel, stage);
         const struct parallel_job_stage *own = &s->stages[stage], *front = own - 1;
         s->of[r].pools[PARALLEL_JOB_ACTIVATIONS].made = kept;
@@ -240,7 +240,7 @@ static void count_under_way(struct parallel_job *s)
 /* The passes that begin and end the life of each kind of data. */
 static const struct {
     uint32_t made_by, used_by;     /* enum pipeline_pass */
-    uint32_t made_ahead, used_ahead; /* 1: on the previous run */
+    uint32_t made_ahead, used_ahead; /* 1: on the previous chunk */
 } lives[PARALLEL_JOB_THINGS] = {
     [PARALLEL_JOB_ACTIVATIONS] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 0, 0},
     [PARALLEL_JOB_BOUNDARY] = {PIPELINE_FORWARD, PIPELINE_BACKWARD, 1, 0},
@@ -259,9 +259,9 @@ static uint32_t count_places(const struct parallel_job *s, uint32_t r, enum para
     for (uint64_t i = 0; i < s->order.count; i++) {
         const struct pipeline_step *step = &s->order.steps[i];
         uint32_t n = step->microbatch, d = n % turns;
-        if (step->pass == lives[thing].made_by && step->run == r - lives[thing].made_ahead && n >= oldest[d])
+        if (step->pass == lives[thing].made_by && step->chunk == r - lives[thing].made_ahead && n >= oldest[d])
             most = max_u32(most, (n - oldest[d]) / turns + 1);
-        if (step->pass != lives[thing].used_by || step->run != r - lives[thing].used_ahead) continue;
+        if (step->pass != lives[thing].used_by || step->chunk != r - lives[thing].used_ahead) continue;
         used[n] = 1;
         while (oldest[d] < s->microbatches && used[oldest[d]]) oldest[d] += turns;
     }
@@ -271,7 +271,7 @@ static uint32_t count_places(const struct parallel_job *s, uint32_t r, enum para
 /* Counts places for synchronous schedules whose stages take turns. */
 static void count_in_turn(struct parallel_job *s)
 {
-    for (uint32_t r = 0; r < s->runs; r++)
+    for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
             struct parallel_job_pool *pool = &s->of[r].pools[t]; /* the pool's tables are not in use yet */
             if (r == 0 && t != PARALLEL_JOB_ACTIVATIONS) continue;
@@ -314,7 +314,7 @@ static void place_staged(struct parallel_job *s, uint32_t index)
     struct parallel_job_ring *weights = &stage->staged_weights, *states = &stage->staged_states;
     stage->staged_end = s->staged_base_bytes;
     if (!s->parallel->storage) return;
-    for (uint32_t r = 0; r < s->runs; r++) {
+    for (uint32_t r = 0; r < s->chunks; r++) {
         const struct rank_state *host = &s->of[r].host;
         if (s->of[r].stage != index) continue;
         weights->bytes = max_u64(weights->bytes, parallel_job_range_bytes(host->weight_bytes));
@@ -326,13 +326,13 @@ static void place_staged(struct parallel_job *s, uint32_t index)
     stage->staged_end = states->offset + states->slots * states->bytes;
 }
 
-/* Lists the runs that share places for activations: those that keep activations and are not recomputed. The last run
- * is left out if the head makes it larger than all others; it then stays on the device. */
+/* Lists the chunks that share places for activations: those that keep activations and are not recomputed. The last
+ * chunk is left out if the head makes it larger than all others; it then stays on the device. */
 static uint32_t find_turns(struct parallel_job *s, uint32_t *turns, uint64_t *each)
 {
-    uint32_t count = 0, last = s->runs - 1;
+    uint32_t count = 0, last = s->chunks - 1;
     *each = 1;
-    for (uint32_t r = 0; r < s->runs; r++) {
+    for (uint32_t r = 0; r < s->chunks; r++) {
         uint64_t bytes = s->of[r].pools[PARALLEL_JOB_ACTIVATIONS].bytes, range = parallel_job_range_bytes(bytes);
         bool again = s->parallel->chosen > 0 && s->parallel->choices[r] == PARALLEL_AGAIN;
         if (bytes == 0 || again || (r == last && range > *each)) continue;
@@ -349,7 +349,7 @@ static void place_swapped(struct parallel_job *s, struct parallel_job_stage *sta
     uint32_t *turns = s->completed;
     uint64_t each, have = least_memory(s, stage);
     uint32_t count = find_turns(s, turns, &each), least = min_u32(count, s->parallel->prefetch + 1), t = 0;
-    for (uint32_t r = 0; r < s->runs; r++) {
+    for (uint32_t r = 0; r < s->chunks; r++) {
         struct parallel_job_pool *pool = &s->of[r].pools[PARALLEL_JOB_ACTIVATIONS];
         if (t < count && turns[t] == r) t++;
         else pool->offset[0] = reserve(stage, parallel_job_range_bytes(pool->bytes));
@@ -366,8 +366,8 @@ static void place_swapped(struct parallel_job *s, struct parallel_job_stage *sta
 /*
  * Returns true if the gradients of all boundaries on a stage can alternate between two places, because each is made by
  * the pass that uses up the gradient of the next boundary. That holds if backward passes over a microbatch follow each
- * other run by run, as over buckets. If gradients have to wait, as with split backward passes, each run has places of
- * its own.
+ * other chunk by chunk, as over buckets. If gradients have to wait, as with split backward passes, each chunk has
+ * places of its own.
  */
 static bool gradients_alternate(const struct parallel_job *s)
 {
@@ -376,9 +376,9 @@ static bool gradients_alternate(const struct parallel_job *s)
     if (s->parallel->pipeline > 1) return false;
     for (uint64_t i = 0; i < s->order.count; i++) {
         const struct pipeline_step *step = &s->order.steps[i];
-        uint32_t r = step->run;
+        uint32_t r = step->chunk;
         if (step->pass != PIPELINE_FORWARD && step->pass != PIPELINE_WEIGHT && r > 0 && live[r % 2]++ > 0) return false;
-        if (parallel_job_makes_gradient(step->pass) && r + 1 < s->runs) live[(r + 1) % 2]--;
+        if (parallel_job_makes_gradient(step->pass) && r + 1 < s->chunks) live[(r + 1) % 2]--;
     }
     return true;
 }
@@ -387,13 +387,13 @@ static void place_alternating(struct parallel_job *s, uint32_t index)
 {
     uint64_t each = 0;
     uint32_t places = 0;
-    for (uint32_t r = 1; r < s->runs; r++) {
+    for (uint32_t r = 1; r < s->chunks; r++) {
         if (s->of[r].stage != index || !stays_on_stage(s, r)) continue;
         each = max_u64(each, parallel_job_range_bytes(s->of[r].pools[PARALLEL_JOB_GRADIENT].bytes));
         places = min_u32(places + 1, 2);
     }
     uint64_t offset = reserve(&s->stages[index], places * each);
-    for (uint32_t r = 1; r < s->runs; r++)
+    for (uint32_t r = 1; r < s->chunks; r++)
         if (s->of[r].stage == index && stays_on_stage(s, r))
             s->of[r].pools[PARALLEL_JOB_GRADIENT].offset[0] = offset + r % places * each;
 }
@@ -404,18 +404,18 @@ static void place_stage(struct parallel_job *s, uint32_t index)
     struct parallel_job_stage *stage = &s->stages[index];
     uint64_t workspace = 0;
     stage->end = s->base_bytes;
-    for (uint32_t r = 0; r < s->runs; r++) {
-        struct parallel_job_run *run = &s->of[r];
-        if (run->stage != index) continue;
-        run->state_offset = reserve(stage, parallel_job_range_bytes(run->state_bytes));
-        run->gradient_offset = reserve(stage, parallel_job_range_bytes(run->gradient_bytes));
-        run->version_offset = reserve(stage, run->versions * parallel_job_range_bytes(run->version_bytes));
-        if (run->workspace_bytes > workspace) workspace = run->workspace_bytes;
+    for (uint32_t r = 0; r < s->chunks; r++) {
+        struct parallel_job_chunk *chunk = &s->of[r];
+        if (chunk->stage != index) continue;
+        chunk->state_offset = reserve(stage, parallel_job_range_bytes(chunk->state_bytes));
+        chunk->gradient_offset = reserve(stage, parallel_job_range_bytes(chunk->gradient_bytes));
+        chunk->version_offset = reserve(stage, chunk->versions * parallel_job_range_bytes(chunk->version_bytes));
+        if (chunk->workspace_bytes > workspace) workspace = chunk->workspace_bytes;
     }
     stage->workspace_offset = reserve(stage, parallel_job_range_bytes(workspace));
     place_ring(stage, &stage->weights);
     place_ring(stage, &stage->gradients);
-    for (uint32_t r = 0; r < s->runs; r++)
+    for (uint32_t r = 0; r < s->chunks; r++)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) {
             struct parallel_job_pool *pool = &s->of[r].pools[t];
             uint64_t each = parallel_job_range_bytes(pool->bytes);
@@ -449,10 +449,10 @@ static enum status check_memory(const struct parallel_job *s, uint32_t index, st
 
 static enum status check_swapped(const struct parallel_job *s, struct error *err)
 {
-    for (uint32_t r = 0; r < s->runs; r++)
+    for (uint32_t r = 0; r < s->chunks; r++)
         if (s->of[r].swaps && !s->of[r].gathers)
             return error_set(err, STATUS_BAD_INPUT,
-                             "job '%s' swaps the activations of run %" PRIu32
+                             "job '%s' swaps the activations of chunk %" PRIu32
                              ", which has no weights (expected some: they come back together)",
                              s->job->name, r);
     return STATUS_OK;

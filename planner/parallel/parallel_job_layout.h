@@ -2,11 +2,11 @@
  * The memory layout of a parallel job: what each device of its stages holds, how much of it at once, and where. Only
  * planner/parallel/parallel_job.c and the files it is divided into include this.
  *
- * A pass that makes activations, a boundary or a gradient takes the lowest free variant of that kind and run. The last
- * pass that uses it frees the variant. So the number of variants is the largest number alive at once in the order of
- * the passes. Where ranks keep shares, whole weights and gradients of several runs use the same memory in turn: they
- * lie in *rings*, a few slots, each as large as the largest run of the stage. Every variant has a place of its own in
- * the memory of the stage's devices, the same on all of them:
+ * A pass that makes activations, a boundary or a gradient takes the lowest free variant of that kind and chunk. The
+ * last pass that uses it frees the variant. So the number of variants is the largest number alive at once in the order
+ * of the passes. Where ranks keep shares, whole weights and gradients of several chunks use the same memory in turn:
+ * they lie in *rings*, a few slots, each as large as the largest chunk of the stage. Every variant has a place of its
+ * own in the memory of the stage's devices, the same on all of them:
  *
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
@@ -14,16 +14,17 @@
  * On one stage, and between the buckets of a stage, gradients of boundaries alternate between two places, because each
  * is made by the pass that uses up the gradient of the next boundary.
  *
- * Swapped activations of all runs share n places of the largest run's size, n being the number that fits: run r has
- * place r mod n (the last run has its own place if it is larger). The last n runs stay on the device. Run r + n takes
- * the place of run r when run r's copy to the host has ended. Run r comes back when the backward pass of run r + n has
- * freed the place. Earlier jobs of the file take all places they can use; later jobs on the same devices get the rest.
+ * Swapped activations of all chunks share n places of the largest chunk's size, n being the number that fits: chunk r
+ * has place r mod n (the last chunk has its own place if it is larger). The last n chunks stay on the device. Chunk r +
+ * n takes the place of chunk r when chunk r's copy to the host has ended. Chunk r comes back when the backward pass of
+ * chunk r + n has freed the place. Earlier jobs of the file take all places they can use; later jobs on the same
+ * devices get the rest.
  *
- * Runs that are recomputed (planner/parallel/parallel_job_recompute.h) do not share these places: the little that they
- * keep has a place of its own, and stays.
+ * Chunks that are recomputed (planner/parallel/parallel_job_recompute.h) do not share these places: the little that
+ * they keep has a place of its own, and stays.
  *
- *     n = 3   forward   0 1 2 0 1 2 0 1      runs 0 to 4 leave; 5, 6, 7 stay
- *             backward  1 0 2 1 0 2 1 0      4 comes back after run 7, 3 after run 6, ...
+ *     n = 3   forward   0 1 2 0 1 2 0 1      chunks 0 to 4 leave; 5, 6, 7 stay
+ *             backward  1 0 2 1 0 2 1 0      4 comes back after chunk 7, 3 after chunk 6, ...
  *
  * Asynchronous schedules do not end with a minibatch, so their microbatches use n places in turn: microbatch m of a
  * replica has place m mod n. If stages take turns by themselves (parallel_turns()), the boundary between two stages has
@@ -32,7 +33,7 @@
  * as well. Synchronous schedules whose stages take turns by themselves do the same within each minibatch, with the
  * number of places that their order needs.
  *
- * A boundary has a place on both stages that it connects. The runs of a stage share a workspace, because their passes
+ * A boundary has a place on both stages that it connects. The chunks of a stage share a workspace, because their passes
  * follow each other.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
@@ -50,10 +51,10 @@ enum parallel_job_thing { PARALLEL_JOB_ACTIVATIONS, PARALLEL_JOB_BOUNDARY, PARAL
 /* A variant in the plan: indexes + 1, once they are known. */
 struct parallel_job_variant {
     uint32_t buffer;
-    uint32_t slots[2]; /* on the run's own stage, and on the previous stage */
+    uint32_t slots[2]; /* on the chunk's own stage, and on the previous stage */
 };
 
-/* The variants of one kind of data of one run. */
+/* The variants of one kind of data of one chunk. */
 struct parallel_job_pool {
     uint32_t *variant_of;                  /* [microbatch] */
     struct parallel_job_variant *variants; /* the first variant_room variants */
@@ -62,12 +63,12 @@ struct parallel_job_pool {
     uint32_t free_count, made;
     uint32_t front; /* number of places on the previous stage if it differs; 0: equal to `made` */
     uint64_t bytes;
-    uint64_t offset[2];   /* of variant 0 on the run's own stage, and on the previous stage */
+    uint64_t offset[2];   /* of variant 0 on the chunk's own stage, and on the previous stage */
 };
 
-/* An emitted pass over a run, and its variants (planner/parallel/parallel_job_cache.h). */
+/* An emitted pass over a chunk, and its variants (planner/parallel/parallel_job_cache.h). */
 struct parallel_job_pass_variants {
-    uint32_t activations, boundary, behind, gradient; /* `behind`: the boundary between this run and the next */
+    uint32_t activations, boundary, behind, gradient; /* `behind`: the boundary between this chunk and the next */
 };
 struct parallel_job_cached_pass {
     bool some;
@@ -82,7 +83,7 @@ struct parallel_job_ring {
     uint64_t offset, bytes; /* of slot 0; of each */
 };
 
-/* The work of a pass over a run, the same for every microbatch. */
+/* The work of a pass over a chunk, the same for every microbatch. */
 struct parallel_job_work {
     bool known;
     uint32_t work; /* PLAN_NONE: nothing */
@@ -95,7 +96,7 @@ struct parallel_job_exchange {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
 };
 
-struct parallel_job_run {
+struct parallel_job_chunk {
     struct parallel_layers layers;
     struct parallel_job_work works[PARALLEL_PASS_COUNT];
     struct parallel_job_exchange exchanges[PARALLEL_PASS_COUNT];
@@ -140,18 +141,18 @@ struct parallel_job {
     struct job sliced;       /* the job with the slice of the current pass */
     const struct parallel *parallel;
     uint32_t index;          /* of the job */
-    uint32_t runs, microbatches;
-    struct parallel_job_run *of;   /* per run */
+    uint32_t chunks, microbatches;
+    struct parallel_job_chunk *of;   /* per chunk */
     struct parallel_job_stage *stages;
     uint64_t microbatch;        /* index of the current pass's microbatch, if stages take turns */
     uint64_t *gathering_behind; /* per step: the next step of its stage that multiplies by gathered weights */
-    uint32_t *completed;        /* runs whose gradients of this minibatch are complete, in that order */
+    uint32_t *completed;        /* chunks whose gradients of this minibatch are complete, in that order */
     uint32_t completed_count;
     struct parallel_job_times times;
     struct pipeline_order order;
     uint32_t ends_gang;      /* gang of first and last stage, if they sum a tied table's gradients */
     uint64_t joined_bytes;   /* of such a gradient; 0: they do not sum one */
-    uint32_t ends_left;      /* of this minibatch: runs with such a gradient that is not complete */
+    uint32_t ends_left;      /* of this minibatch: chunks with such a gradient that is not complete */
     uint64_t base_bytes;     /* where other jobs' memory on these devices ends ... */
     uint64_t staged_base_bytes; /* ... and what their ranks stage */
     bool refreshes;          /* an update was delayed: its weights are copied up in this minibatch */
@@ -159,9 +160,9 @@ struct parallel_job {
     double estimated_end_s;
 };
 
-static inline const struct parallel_job_stage *parallel_job_stage_of(const struct parallel_job *s, uint32_t run)
+static inline const struct parallel_job_stage *parallel_job_stage_of(const struct parallel_job *s, uint32_t chunk)
 {
-    return &s->stages[s->of[run].stage];
+    return &s->stages[s->of[chunk].stage];
 }
 
 /* Return true for passes that multiply by weights, and for passes that make gradients of them. */
@@ -177,10 +178,10 @@ static inline bool parallel_job_makes_gradient(uint32_t pass)
 /* Returns the size of a range of its own for `bytes`, which may be 0. */
 uint64_t parallel_job_range_bytes(uint64_t bytes);
 
-/* Bytes of all runs' things; tables for variants. When runs, stages and order are there. */
+/* Bytes of all chunks' things; tables for variants. When chunks, stages and order are there. */
 MUST_CHECK enum status parallel_job_size(struct parallel_job *s, struct arena *arena, struct error *err);
 
-/* The places of a thing of run r of the microbatch whose turn it is, into its table. */
+/* The places of a thing of chunk r of the microbatch whose turn it is, into its table. */
 void parallel_job_assign_place(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table);
 
 /* Take the variants that a step makes, and free the variants that it uses for the last time. */
@@ -189,7 +190,7 @@ void parallel_job_release(struct parallel_job *s, const struct pipeline_step *st
 
 /* Lays out the places of each kind, in the number that one minibatch needs at once.
  * Errors: STATUS_INFEASIBLE, naming job, stage and bytes missing; STATUS_BAD_INPUT for activations that are swapped of
- * a run without weights. */
+ * a chunk without weights. */
 MUST_CHECK enum status parallel_job_lay_out(struct parallel_job *s, struct error *err);
 
 #endif

@@ -72,16 +72,16 @@ static uint64_t missing_bytes(const struct hardware *hardware, const struct job 
 /* --- time ----------------------------------------------------------------------------------- */
 
 /* Returns the end of the last update. The ends of a pipeline with a tied table first sum the table's gradients. */
-static double end_of_updates(const struct pipeline_order *order, const struct parallel_job_times *times, uint32_t runs)
+static double end_of_updates(const struct pipeline_order *order, const struct parallel_job_times *times, uint32_t chunks)
 {
     double end_s = 0, ends_s = 0;
     for (uint64_t i = 0; i < order->count; i++) {
         const struct pipeline_step *step = &order->steps[i];
-        end_s = max_s(end_s, step->end_s + times->updates_s[step->run]);
-        if (step->run == 0 || step->run + 1 == runs) ends_s = max_s(ends_s, step->end_s);
+        end_s = max_s(end_s, step->end_s + times->updates_s[step->chunk]);
+        if (step->chunk == 0 || step->chunk + 1 == chunks) ends_s = max_s(ends_s, step->end_s);
     }
     if (times->joined_s == 0) return end_s;
-    return max_s(end_s, ends_s + times->joined_s + max_s(times->updates_s[0], times->updates_s[runs - 1]));
+    return max_s(end_s, ends_s + times->joined_s + max_s(times->updates_s[0], times->updates_s[chunks - 1]));
 }
 
 static enum status clock_minibatch(const struct hardware *hardware, struct parallel_job_rannc_choice *c, struct error *err)
@@ -92,9 +92,9 @@ static enum status clock_minibatch(const struct hardware *hardware, struct paral
     const struct parallel *p = &c->job.parallel;
     uint32_t microbatches = (uint32_t)(c->job.microbatches / p->data);
     enum status status = parallel_job_times_make(&scratch, hardware, &c->job, &times, err);
-    if (!status) status = pipeline_order(&scratch, p, microbatches, times.runs, &order, err);
+    if (!status) status = pipeline_order(&scratch, p, microbatches, times.chunks, &order, err);
     if (!status && p->offload != OFFLOAD_NOTHING) c->minibatch_s = max_s(order.end_s, times.exchange_s) + times.update_s;
-    else if (!status) c->minibatch_s = max_s(end_of_updates(&order, &times, parallel_runs(p)), times.exchange_s);
+    else if (!status) c->minibatch_s = max_s(end_of_updates(&order, &times, parallel_chunks(p)), times.exchange_s);
     arena_release(&scratch);
     return status;
 }

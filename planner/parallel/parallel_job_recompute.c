@@ -8,20 +8,21 @@
 #include "base/try.h"
 #include "models/cost/cost.h"
 
-enum { GRADIENT_SLOTS = 2, RUNS_MAX = PARALLEL_CUTS_MAX, STEPS_MAX = 2 * RUNS_MAX };
+enum { GRADIENT_SLOTS = 2, CHUNKS_MAX = PARALLEL_CUTS_MAX, STEPS_MAX = 2 * CHUNKS_MAX };
 
 static bool is_again(const char *choices, uint32_t r) { return choices[r] == PARALLEL_AGAIN; }
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* The runs that share places for activations, in order, and the number of places. */
+/* The chunks that share places for activations, in order, and the number of places. */
 struct parallel_job_recompute_turns {
-    uint32_t of[RUNS_MAX]; /* index of a run among them; RUNS_MAX: it does not share */
-    uint32_t runs[RUNS_MAX];
+    uint32_t of[CHUNKS_MAX]; /* index of a chunk among them; CHUNKS_MAX: it does not share */
+    uint32_t chunks[CHUNKS_MAX];
     uint32_t count, places;
 };
 
-/* As in planner/parallel/parallel_job_layout.c, the last run has a place of its own if it is larger than all others. */
+/* As in planner/parallel/parallel_job_layout.c, the last chunk has a place of its own if it is larger than all others.
+ * */
 static bool find_places(const struct parallel_job_choice_problem *p, const char *choices,
                         struct parallel_job_recompute_turns *out)
 {
@@ -29,16 +30,16 @@ static bool find_places(const struct parallel_job_choice_problem *p, const char 
     out->count = 0;
     for (uint32_t r = 0; r < p->count; r++) {
         bool again = is_again(choices, r);
-        uint64_t kept = p->runs[r].kept_bytes[again], range = parallel_job_range_bytes(kept);
-        work = max_u64(work, p->runs[r].work_bytes[again]);
-        out->of[r] = RUNS_MAX;
+        uint64_t kept = p->chunks[r].kept_bytes[again], range = parallel_job_range_bytes(kept);
+        work = max_u64(work, p->chunks[r].work_bytes[again]);
+        out->of[r] = CHUNKS_MAX;
         if (kept == 0 || again || (r + 1 == p->count && range > each)) {
             own += range;
             continue;
         }
         each = max_u64(each, range);
         out->of[r] = out->count;
-        out->runs[out->count++] = r;
+        out->chunks[out->count++] = r;
     }
     uint64_t taken = own + parallel_job_range_bytes(work), fit = p->have_bytes > taken ? (p->have_bytes - taken) / each : 0;
     out->places = fit < out->count ? (uint32_t)fit : out->count;
@@ -53,12 +54,12 @@ struct parallel_job_recompute_clock {
     struct parallel_job_recompute_turns turns;
     double compute_s, up_s, down_s;            /* when each stream is free */
     double passed_s[STEPS_MAX], ready_s[STEPS_MAX]; /* of each step: end of its computation; arrival of its data */
-    double out_s[RUNS_MAX], back_s[RUNS_MAX];  /* of each run: end of the copy out; end of its backward pass */
-    double drained_s[RUNS_MAX];                /* of each backward pass in order: its gradient is on the host */
+    double out_s[CHUNKS_MAX], back_s[CHUNKS_MAX];  /* of each chunk: end of the copy out; end of its backward pass */
+    double drained_s[CHUNKS_MAX];                /* of each backward pass in order: its gradient is on the host */
     uint32_t fetching[STEPS_MAX], fetching_count, fetched; /* steps with weights, in order; number already begun */
 };
 
-static uint32_t run_of(const struct parallel_job_recompute_clock *c, uint32_t step)
+static uint32_t chunk_of(const struct parallel_job_recompute_clock *c, uint32_t step)
 {
     uint32_t count = c->problem->count;
     return step < count ? step : 2 * count - 1 - step;
@@ -69,57 +70,57 @@ static bool leaves(const struct parallel_job_recompute_clock *c, uint32_t r)
     return c->turns.of[r] < c->turns.count && c->turns.of[r] + c->turns.places < c->turns.count;
 }
 
-/* Fetches weights for the next step that has some, and the swapped activations of its run. */
+/* Fetches weights for the next step that has some, and the swapped activations of its chunk. */
 static void fetch_next(struct parallel_job_recompute_clock *c)
 {
     if (c->fetched == c->fetching_count) return;
-    uint32_t at = c->fetched++, step = c->fetching[at], r = run_of(c, step);
-    const struct parallel_job_choice_run *run = &c->problem->runs[r];
+    uint32_t at = c->fetched++, step = c->fetching[at], r = chunk_of(c, step);
+    const struct parallel_job_choice_chunk *chunk = &c->problem->chunks[r];
     if (at >= c->problem->slots) c->up_s = fmax(c->up_s, c->passed_s[c->fetching[at - c->problem->slots]]);
-    c->up_s += run->weights_s;
+    c->up_s += chunk->weights_s;
     if (step >= c->problem->count && leaves(c, r)) {
-        uint32_t user = c->turns.runs[c->turns.of[r] + c->turns.places]; /* of the place, before the run comes back */
-        c->up_s = fmax(c->up_s, fmax(c->out_s[r], c->back_s[user])) + run->copy_s[COPY_H2D];
+        uint32_t user = c->turns.chunks[c->turns.of[r] + c->turns.places]; /* of the place, before the chunk comes back */
+        c->up_s = fmax(c->up_s, fmax(c->out_s[r], c->back_s[user])) + chunk->copy_s[COPY_H2D];
     }
     c->ready_s[step] = c->up_s;
 }
 
 static void pass_forward(struct parallel_job_recompute_clock *c, uint32_t step)
 {
-    const struct parallel_job_choice_run *run = &c->problem->runs[step];
+    const struct parallel_job_choice_chunk *chunk = &c->problem->chunks[step];
     uint32_t turn = c->turns.of[step];
     double begin_s = fmax(c->compute_s, c->ready_s[step]);
     if (turn < c->turns.count && turn >= c->turns.places)
-        begin_s = fmax(begin_s, c->out_s[c->turns.runs[turn - c->turns.places]]);
-    c->compute_s = c->passed_s[step] = begin_s + run->forward_s;
-    if (leaves(c, step)) c->out_s[step] = c->down_s = fmax(c->down_s, c->compute_s) + run->copy_s[COPY_D2H];
+        begin_s = fmax(begin_s, c->out_s[c->turns.chunks[turn - c->turns.places]]);
+    c->compute_s = c->passed_s[step] = begin_s + chunk->forward_s;
+    if (leaves(c, step)) c->out_s[step] = c->down_s = fmax(c->down_s, c->compute_s) + chunk->copy_s[COPY_D2H];
 }
 
 static void pass_back(struct parallel_job_recompute_clock *c, uint32_t step)
 {
-    uint32_t r = run_of(c, step), at = step - c->problem->count;
-    const struct parallel_job_choice_run *run = &c->problem->runs[r];
+    uint32_t r = chunk_of(c, step), at = step - c->problem->count;
+    const struct parallel_job_choice_chunk *chunk = &c->problem->chunks[r];
     double begin_s = fmax(c->compute_s, c->ready_s[step]);
     if (at >= GRADIENT_SLOTS) begin_s = fmax(begin_s, c->drained_s[at - GRADIENT_SLOTS]);
-    c->compute_s = c->passed_s[step] = c->back_s[r] = begin_s + run->backward_s[is_again(c->choices, r)];
-    c->down_s = c->drained_s[at] = fmax(c->down_s, c->compute_s) + run->down_s;
+    c->compute_s = c->passed_s[step] = c->back_s[r] = begin_s + chunk->backward_s[is_again(c->choices, r)];
+    c->down_s = c->drained_s[at] = fmax(c->down_s, c->compute_s) + chunk->down_s;
 }
 
 double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *problem, const char *choices, bool *fits)
 {
     struct parallel_job_recompute_clock c = {.problem = problem, .choices = choices};
     uint32_t steps = 2 * problem->count;
-    assert(problem->count <= RUNS_MAX && problem->slots > 0);
+    assert(problem->count <= CHUNKS_MAX && problem->slots > 0);
     *fits = find_places(problem, choices, &c.turns);
-    for (uint32_t r = 0; r < problem->count && *fits; r++) *fits = problem->runs[r].gathers || !leaves(&c, r);
+    for (uint32_t r = 0; r < problem->count && *fits; r++) *fits = problem->chunks[r].gathers || !leaves(&c, r);
     if (!*fits) return 0;
     for (uint32_t step = 0; step < steps; step++)
-        if (problem->runs[run_of(&c, step)].gathers) c.fetching[c.fetching_count++] = step;
+        if (problem->chunks[chunk_of(&c, step)].gathers) c.fetching[c.fetching_count++] = step;
     for (uint32_t slot = 0; slot < problem->slots; slot++) fetch_next(&c);
     for (uint32_t step = 0; step < steps; step++) {
         if (step < problem->count) pass_forward(&c, step);
         else pass_back(&c, step);
-        if (problem->runs[run_of(&c, step)].gathers) fetch_next(&c);
+        if (problem->chunks[chunk_of(&c, step)].gathers) fetch_next(&c);
     }
     return fmax(c.compute_s, c.down_s);
 }
@@ -128,8 +129,8 @@ double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *pro
 
 struct parallel_job_recompute_search {
     const struct parallel_job_choice_problem *problem;
-    uint32_t may[RUNS_MAX], may_count; /* runs that can be recomputed */
-    char best[RUNS_MAX];
+    uint32_t may[CHUNKS_MAX], may_count; /* chunks that can be recomputed */
+    char best[CHUNKS_MAX];
     double best_s;
     bool any;
 };
@@ -147,7 +148,7 @@ static bool try_choices(struct parallel_job_recompute_search *s, const char *cho
 
 static void try_all(struct parallel_job_recompute_search *s)
 {
-    char choices[RUNS_MAX];
+    char choices[CHUNKS_MAX];
     memset(choices, PARALLEL_SWAPPED, sizeof choices);
     for (uint32_t set = 0; set < UINT32_C(1) << s->may_count; set++) {
         for (uint32_t i = 0; i < s->may_count; i++)
@@ -156,12 +157,12 @@ static void try_all(struct parallel_job_recompute_search *s)
     }
 }
 
-/* Tries the first k, the last k, every k-th, and all but every k-th of the runs that can be recomputed. */
+/* Tries the first k, the last k, every k-th, and all but every k-th of the chunks that can be recomputed. */
 enum { FAMILIES = 4 };
 static void try_family(struct parallel_job_recompute_search *s, uint32_t family)
 {
     for (uint32_t k = 0; k <= s->may_count; k++) {
-        char choices[RUNS_MAX];
+        char choices[CHUNKS_MAX];
         memset(choices, PARALLEL_SWAPPED, sizeof choices);
         for (uint32_t i = 0; i < s->may_count; i++) {
             bool kth = k > 0 && i % k == 0;
@@ -177,10 +178,10 @@ static void change(char *choice)
     *choice = *choice == PARALLEL_AGAIN ? PARALLEL_SWAPPED : PARALLEL_AGAIN;
 }
 
-/* Changes one run, or two with `pairs`, and keeps the first improvement. */
+/* Changes one chunk, or two with `pairs`, and keeps the first improvement. */
 static bool better(struct parallel_job_recompute_search *s, bool pairs)
 {
-    char choices[RUNS_MAX];
+    char choices[CHUNKS_MAX];
     memcpy(choices, s->best, sizeof choices);
     for (uint32_t i = 0; i < s->may_count; i++) {
         change(&choices[s->may[i]]);
@@ -210,7 +211,7 @@ bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem,
 {
     struct parallel_job_recompute_search s = {.problem = problem};
     for (uint32_t r = 0; r < problem->count; r++)
-        if (problem->runs[r].kept_bytes[1] < problem->runs[r].kept_bytes[0]) s.may[s.may_count++] = r;
+        if (problem->chunks[r].kept_bytes[1] < problem->chunks[r].kept_bytes[0]) s.may[s.may_count++] = r;
     *exact = s.may_count <= PARALLEL_JOB_CHOICE_EXACT;
     if (*exact) try_all(&s);
     else search_all(&s);
@@ -240,7 +241,7 @@ static double shared_copy_s(const struct parallel_job *s, enum copy_direction di
     return cost_copy_s(hardware, first, direction, bytes) + (double)bytes * (1 / rate - 1 / alone);
 }
 
-/* Sizes, times and lays out the job with one choice for all runs. */
+/* Sizes, times and lays out the job with one choice for all chunks. */
 static enum status measure(const struct parallel_job *s, struct job *job, uint32_t choice, struct arena *arena,
                            struct parallel_job *out, struct error *err)
 {
@@ -248,14 +249,14 @@ static enum status measure(const struct parallel_job *s, struct job *job, uint32
     *out = *s;
     out->job = job;
     out->parallel = &job->parallel;
-    memset(job->parallel.choices, (int)choice, s->runs);
-    job->parallel.chosen = s->runs;
-    TRY(ARENA_NEW(arena, s->runs, out->of, err));
+    memset(job->parallel.choices, (int)choice, s->chunks);
+    job->parallel.chosen = s->chunks;
+    TRY(ARENA_NEW(arena, s->chunks, out->of, err));
     TRY(ARENA_NEW(arena, 1, out->stages, err));
-    TRY(ARENA_NEW(arena, s->runs, out->completed, err));
+    TRY(ARENA_NEW(arena, s->chunks, out->completed, err));
     out->stages[0] = s->stages[0];
     TRY(parallel_job_times_make(arena, &s->plan->hardware, job, &out->times, err));
-    TRY(pipeline_order(arena, &job->parallel, out->microbatches, out->times.runs, &out->order, err));
+    TRY(pipeline_order(arena, &job->parallel, out->microbatches, out->times.chunks, &out->order, err));
     TRY(parallel_job_size(out, arena, err));
     enum status placed = parallel_job_lay_out(out, &unfit); /* an error does not matter here: the clock decides which
                                                                choices fit */
@@ -263,32 +264,33 @@ static enum status measure(const struct parallel_job *s, struct job *job, uint32
     return STATUS_OK;
 }
 
-/* Returns the memory besides activations and workspace. `again`: all runs are recomputed, so each has its own place. */
+/* Returns the memory besides activations and workspace. `again`: all chunks are recomputed, so each has its own place.
+ * */
 static uint64_t fixed_bytes(const struct parallel_job *again)
 {
     uint64_t bytes = again->stages[0].end, work = 0;
-    for (uint32_t r = 0; r < again->runs; r++) {
+    for (uint32_t r = 0; r < again->chunks; r++) {
         bytes -= parallel_job_range_bytes(again->of[r].pools[PARALLEL_JOB_ACTIVATIONS].bytes);
         work = max_u64(work, again->of[r].workspace_bytes);
     }
     return bytes - parallel_job_range_bytes(work);
 }
 
-static struct parallel_job_choice_run run_like(const struct parallel_job *s, const struct parallel_job *const of[2], uint32_t r)
+static struct parallel_job_choice_chunk chunk_like(const struct parallel_job *s, const struct parallel_job *const of[2], uint32_t r)
 {
-    struct parallel_job_choice_run run = {.forward_s = of[0]->times.runs[r].pass_s[PIPELINE_FORWARD],
+    struct parallel_job_choice_chunk chunk = {.forward_s = of[0]->times.chunks[r].pass_s[PIPELINE_FORWARD],
                                           .gathers = of[0]->of[r].gathers};
     for (int again = 0; again < 2; again++) {
-        const struct parallel_job_run *like = &of[again]->of[r];
-        run.backward_s[again] = of[again]->times.runs[r].pass_s[PIPELINE_BACKWARD];
-        run.kept_bytes[again] = like->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
-        run.work_bytes[again] = like->workspace_bytes;
+        const struct parallel_job_chunk *like = &of[again]->of[r];
+        chunk.backward_s[again] = of[again]->times.chunks[r].pass_s[PIPELINE_BACKWARD];
+        chunk.kept_bytes[again] = like->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
+        chunk.work_bytes[again] = like->workspace_bytes;
     }
-    run.weights_s = shared_copy_s(s, COPY_H2D, of[0]->of[r].host.weight_bytes);
-    run.down_s = shared_copy_s(s, COPY_D2H, of[0]->of[r].host.gradient_bytes);
-    run.copy_s[COPY_H2D] = shared_copy_s(s, COPY_H2D, run.kept_bytes[0]);
-    run.copy_s[COPY_D2H] = shared_copy_s(s, COPY_D2H, run.kept_bytes[0]);
-    return run;
+    chunk.weights_s = shared_copy_s(s, COPY_H2D, of[0]->of[r].host.weight_bytes);
+    chunk.down_s = shared_copy_s(s, COPY_D2H, of[0]->of[r].host.gradient_bytes);
+    chunk.copy_s[COPY_H2D] = shared_copy_s(s, COPY_H2D, chunk.kept_bytes[0]);
+    chunk.copy_s[COPY_D2H] = shared_copy_s(s, COPY_D2H, chunk.kept_bytes[0]);
+    return chunk;
 }
 
 static enum status choose(struct parallel_job *s, struct job *job, struct arena *arena, struct error *err)
@@ -301,14 +303,14 @@ static enum status choose(struct parallel_job *s, struct job *job, struct arena 
     TRY(measure(s, &alike[1], PARALLEL_AGAIN, arena, &of[1], err));
     uint64_t have = hardware_least_memory(&s->plan->hardware, s->parallel->first_device, parallel_devices(s->parallel));
     uint64_t fixed = fixed_bytes(&of[1]);
-    struct parallel_job_choice_problem problem = {.count = s->runs, .slots = s->parallel->prefetch + 1,
+    struct parallel_job_choice_problem problem = {.count = s->chunks, .slots = s->parallel->prefetch + 1,
                                                   .have_bytes = have > fixed ? have - fixed : 0};
-    TRY(ARENA_NEW(arena, s->runs, problem.runs, err));
-    for (uint32_t r = 0; r < s->runs; r++)
-        problem.runs[r] = run_like(s, (const struct parallel_job *const[]){&of[0], &of[1]}, r);
+    TRY(ARENA_NEW(arena, s->chunks, problem.chunks, err));
+    for (uint32_t r = 0; r < s->chunks; r++)
+        problem.chunks[r] = chunk_like(s, (const struct parallel_job *const[]){&of[0], &of[1]}, r);
     if (!parallel_job_choice_best(&problem, job->parallel.choices, &best_s, &exact))
-        memset(job->parallel.choices, PARALLEL_SWAPPED, s->runs);
-    job->parallel.chosen = s->runs;
+        memset(job->parallel.choices, PARALLEL_SWAPPED, s->chunks);
+    job->parallel.chosen = s->chunks;
     return STATUS_OK;
 }
 

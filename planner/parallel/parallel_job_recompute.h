@@ -1,12 +1,12 @@
 /*
- * Chooses, run by run, whether a job that swaps activations recomputes them instead: KARMA's interleaved recomputation
- * over devices. Only planner/parallel/parallel_job.c and tests include this.
+ * Chooses, chunk by chunk, whether a job that swaps activations recomputes them instead: KARMA's interleaved
+ * recomputation over devices. Only planner/parallel/parallel_job.c and tests include this.
  *
  * All ranks do the same at the same time, so one device and its link to the host represent all of them; a link that the
- * ranks of a node share is divided among them. A minibatch of one microbatch goes forward over the runs and back. The
+ * ranks of a node share is divided among them. A minibatch of one microbatch goes forward over the chunks and back. The
  * streams of a device carry
  *
- *     compute   F0 F1 F2 ... B2 B1 B0       a recomputed run repeats its forward pass before its backward pass
+ *     compute   F0 F1 F2 ... B2 B1 B0       a recomputed chunk repeats its forward pass before its backward pass
  *     up        W0 W1 W2 ... W2+A2 W1+A1    weights for each pass, into `prefetch` + 1 slots; swapped activations
  *     down      A0 A1 ... G2 G1 G0          activations after forward passes, gradients after backward ones, two slots
  *
@@ -14,13 +14,13 @@
  * recomputation. The clock below simulates this; tests compare it with the simulator. Sums and steps on the
  * host do not depend on the choices and are left out, and so is storage.
  *
- * If at most PARALLEL_JOB_CHOICE_EXACT runs have something to recompute, all choices are tried, and the result is the
- * optimum by that clock. With more runs the choices are searched: starting from the first k runs, the last k, every
- * k-th, and all but every k-th, each with its best k, one run and then two at a time are changed while the minibatch
+ * If at most PARALLEL_JOB_CHOICE_EXACT chunks have something to recompute, all choices are tried, and the result is the
+ * optimum by that clock. With more chunks the choices are searched: starting from the first k chunks, the last k, every
+ * k-th, and all but every k-th, each with its best k, one chunk and then two at a time are changed while the minibatch
  * gets shorter. (The chain of planner/chain/chain.h, which decides this for one device, has no weights or gradients on
  * the link; here they are most of the traffic.)
  *
- * Memory: as in planner/parallel/parallel_job_layout.h. A recomputed run keeps the tensors between its layers in a
+ * Memory: as in planner/parallel/parallel_job_layout.h. A recomputed chunk keeps the tensors between its layers in a
  * place of its own, and the workspace has room for the recomputed activations.
  *
  * Source: KARMA, arXiv 2008.11421, section III-F (what to recompute), and its pipeline over several devices.
@@ -32,8 +32,9 @@
 
 enum { PARALLEL_JOB_CHOICE_EXACT = 14 };
 
-/* A run: seconds of passes and copies, and bytes. Index 1 applies if the run is recomputed, index 0 if it is not. */
-struct parallel_job_choice_run {
+/* A chunk: seconds of passes and copies, and bytes. Index 1 applies if the chunk is recomputed, index 0 if it is not.
+ * */
+struct parallel_job_choice_chunk {
     double forward_s, backward_s[2];
     double weights_s, down_s;           /* copy of its weights up, for each pass; of its gradient down */
     double copy_s[2];                   /* copy of all its activations: down, up */
@@ -42,13 +43,13 @@ struct parallel_job_choice_run {
 };
 
 struct parallel_job_choice_problem {
-    struct parallel_job_choice_run *runs; /* (count); at most PARALLEL_CUTS_MAX */
+    struct parallel_job_choice_chunk *chunks; /* (count); at most PARALLEL_CUTS_MAX */
     uint32_t count, slots;   /* of weights */
     uint64_t have_bytes;     /* for activations and workspace */
 };
 
-/* Returns the seconds until the last gradient is on the host. *fits is false, and the result has no meaning, if
- * there are places for fewer than `slots` runs (or for fewer than all runs, if these are fewer), or if a run without
+/* Returns the seconds until the last gradient is on the host. *fits is false, and the result has no meaning, if there
+ * are places for fewer than `slots` chunks (or for fewer than all chunks, if these are fewer), or if a chunk without
  * weights would be swapped. */
 double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *problem, const char *choices, bool *fits);
 
@@ -57,7 +58,7 @@ double parallel_job_choice_clock_s(const struct parallel_job_choice_problem *pro
 bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem, char *choices, double *best_s, bool *exact);
 
 /* Sets the choices in job->parallel, where job is s->job. The gangs must exist; *s is otherwise unchanged. If no
- * choice fits, all runs are swapped, so that planner/parallel/parallel_job_layout.h reports the missing bytes.
+ * choice fits, all chunks are swapped, so that planner/parallel/parallel_job_layout.h reports the missing bytes.
  * Errors: as parallel_job_times_make(). */
 MUST_CHECK enum status parallel_job_choose_recompute(struct parallel_job *s, struct job *job, struct error *err);
 

@@ -75,7 +75,7 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
     struct parallel_job_slices_costs *c = context;
     struct parallel *p = &c->job.parallel;
     uint32_t last = p->pipeline - 1, middle = p->pipeline > 2 ? 1 : 0;
-    const uint32_t runs[] = {0, middle, last};
+    const uint32_t chunks[] = {0, middle, last};
     uint32_t tokens = (uint32_t)c->job.sequence, parts = 0, own;
     if (begin > 0) p->slice_tokens[parts++] = begin;
     own = parts;
@@ -85,7 +85,7 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
     struct job slice = parallel_slice(&c->job, own);
     double most_s = 1e-12; /* positive, as slice_seconds requires */
     for (uint32_t i = 0; i < 3; i++) {
-        struct parallel_layers layers = parallel_layers(&slice, runs[i]);
+        struct parallel_layers layers = parallel_layers(&slice, chunks[i]);
         double one_s = both_s(c, &slice, layers);
         if (one_s > most_s) most_s = one_s;
     }
@@ -165,29 +165,29 @@ enum status parallel_job_slices_order(struct parallel_job *s, struct arena *aren
 {
     uint32_t slices = parallel_slices(s->parallel), count = 0;
     double slowest_s = 0, sent_s = 0;
-    struct pipeline_order order = {.count = 2 * (uint64_t)s->runs * s->microbatches};
+    struct pipeline_order order = {.count = 2 * (uint64_t)s->chunks * s->microbatches};
     if (order.count > PIPELINE_STEPS_MAX)
         return error_set(err, STATUS_LIMIT, "too many passes of slices (limit is %d)", PIPELINE_STEPS_MAX);
     TRY(ARENA_NEW(arena, order.count, order.steps, err));
     for (uint32_t n = 0; n < s->microbatches; n++)
-        for (uint32_t r = 0; r < s->runs; r++)
-            order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_FORWARD, .run = r, .microbatch = n};
-    for (uint64_t wave = 0; wave < s->microbatches + (uint64_t)slices * (s->runs - 1); wave++)
-        for (uint32_t r = s->runs; r-- > 0;) {
-            uint64_t behind = (uint64_t)slices * (s->runs - 1 - r);
+        for (uint32_t r = 0; r < s->chunks; r++)
+            order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_FORWARD, .chunk = r, .microbatch = n};
+    for (uint64_t wave = 0; wave < s->microbatches + (uint64_t)slices * (s->chunks - 1); wave++)
+        for (uint32_t r = s->chunks; r-- > 0;) {
+            uint64_t behind = (uint64_t)slices * (s->chunks - 1 - r);
             if (wave < behind || wave - behind >= s->microbatches) continue;
             uint32_t n = (uint32_t)(wave - behind);
-            order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_BACKWARD, .run = r,
+            order.steps[count++] = (struct pipeline_step){.pass = PIPELINE_BACKWARD, .chunk = r,
                                                           .microbatch = n - n % slices + slices - 1 - n % slices};
         }
-    for (uint32_t r = 0; r < s->runs; r++) {
-        double one_s = s->times.runs[r].pass_s[PIPELINE_FORWARD] + s->times.runs[r].pass_s[PIPELINE_BACKWARD];
+    for (uint32_t r = 0; r < s->chunks; r++) {
+        double one_s = s->times.chunks[r].pass_s[PIPELINE_FORWARD] + s->times.chunks[r].pass_s[PIPELINE_BACKWARD];
         slowest_s = max_s(slowest_s, one_s);
-        sent_s = max_s(sent_s, 2 * s->times.runs[r].send_s);
+        sent_s = max_s(sent_s, 2 * s->times.chunks[r].send_s);
     }
     /* a blocking stage waits for the sends of every slice; other stages wait for the K - 1 hops */
-    order.end_s = (s->microbatches + s->runs - 1) * slowest_s +
-                  ((s->parallel->blocking ? s->microbatches - 1 : 0) + s->runs - 1) * sent_s;
+    order.end_s = (s->microbatches + s->chunks - 1) * slowest_s +
+                  ((s->parallel->blocking ? s->microbatches - 1 : 0) + s->chunks - 1) * sent_s;
     s->order = order;
     return STATUS_OK;
 }

@@ -127,7 +127,7 @@ static double pass_s(const struct parallel_job_times_view *v, struct parallel_la
     return work_s(v, layers, pass) + tensor_s(v, layers, pass, hidden_behind_s);
 }
 
-/* Returns the seconds to copy a run's weights up once. */
+/* Returns the seconds to copy a chunk's weights up once. */
 static double gather_from_host_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, parallel_host_state(v->job, layers).weight_bytes);
@@ -195,20 +195,20 @@ static enum status check_turns(const struct parallel_job_times_view *v, uint32_t
     return STATUS_OK;
 }
 
-static enum status run_times(const struct parallel_job_times_view *v, uint32_t run, struct pipeline_times *out,
+static enum status chunk_times(const struct parallel_job_times_view *v, uint32_t chunk, struct pipeline_times *out,
                              struct error *err)
 {
     const struct job *job = v->job;
-    uint32_t stage = parallel_place(v->parallel, run).stage;
-    struct parallel_layers layers = parallel_layers(job, run);
+    uint32_t stage = parallel_place(v->parallel, chunk).stage;
+    struct parallel_layers layers = parallel_layers(job, chunk);
     double weight_s = work_s(v, layers, PARALLEL_WEIGHT);
     out->pass_s[PIPELINE_FORWARD] = pass_s(v, layers, PARALLEL_FORWARD, 0);
     out->pass_s[PIPELINE_INPUT] = pass_s(v, layers, PARALLEL_INPUT, weight_s);
     out->pass_s[PIPELINE_WEIGHT] = pass_s(v, layers, PARALLEL_WEIGHT, weight_s);
     out->pass_s[PIPELINE_BACKWARD] = out->pass_s[PIPELINE_INPUT] + out->pass_s[PIPELINE_WEIGHT];
     for (uint32_t pass = 0; pass < PIPELINE_PASSES; pass++) out->pass_s[pass] /= parallel_slices(v->parallel);
-    if (run + 1 == parallel_runs(v->parallel)) return STATUS_OK;
-    uint32_t next = parallel_place(v->parallel, run + 1).stage;
+    if (chunk + 1 == parallel_chunks(v->parallel)) return STATUS_OK;
+    uint32_t next = parallel_place(v->parallel, chunk + 1).stage;
     if (next == stage) return STATUS_OK;
     uint32_t from = device_of(v, stage, 0, 0), to = device_of(v, next, 0, 0);
     TRY(check_turns(v, stage, next, err));
@@ -226,11 +226,11 @@ static enum status stage_times(const struct parallel_job_times_view *v, uint32_t
     double compute_s = 0, shares_s = 0, up_s = 0, host_s = 0, minibatches = (double)v->job->minibatches;
     double updates = (double)parallel_updates(v->job, stage) / minibatches; /* per minibatch, as are the sums below */
     double microbatches = updates * (double)parallel_microbatches(v->job, stage);
-    for (uint32_t run = 0; run < parallel_runs(v->parallel); run++) {
-        if (parallel_place(v->parallel, run).stage != stage) continue;
-        struct parallel_layers layers = parallel_layers(v->job, run);
-        TRY(run_times(v, run, &out->runs[run], err));
-        double one_s = out->updates_s[run] = update_s(v, stage, layers);
+    for (uint32_t chunk = 0; chunk < parallel_chunks(v->parallel); chunk++) {
+        if (parallel_place(v->parallel, chunk).stage != stage) continue;
+        struct parallel_layers layers = parallel_layers(v->job, chunk);
+        TRY(chunk_times(v, chunk, &out->chunks[chunk], err));
+        double one_s = out->updates_s[chunk] = update_s(v, stage, layers);
         if (parallel_offloads(v->parallel)) out->update_s += one_s;
         else if (one_s > out->update_s) out->update_s = one_s;
         shares_s += microbatches * exchange_s(v, stage, layers);
@@ -287,8 +287,8 @@ enum status parallel_job_times_make(struct arena *arena, const struct hardware *
     struct parallel_job_times_view v = {.hardware = hardware, .job = job, .parallel = &job->parallel};
     struct arena scratch = {0};
     *out = (struct parallel_job_times){0};
-    enum status status = ARENA_NEW(arena, parallel_runs(v.parallel), out->runs, err);
-    if (!status) status = ARENA_NEW(arena, parallel_runs(v.parallel), out->updates_s, err);
+    enum status status = ARENA_NEW(arena, parallel_chunks(v.parallel), out->chunks, err);
+    if (!status) status = ARENA_NEW(arena, parallel_chunks(v.parallel), out->updates_s, err);
     if (!status) status = collective_finder_init(&scratch, hardware, &v.finder, err);
     if (!status) status = ARENA_NEW(&scratch, hardware->type_count, v.kinds, err);
     for (uint32_t stage = 0; stage < v.parallel->pipeline && !status; stage++) {

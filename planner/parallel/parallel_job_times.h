@@ -7,8 +7,8 @@
 #include "planner/parallel/pipeline/pipeline.h"
 
 struct parallel_job_times {
-    struct pipeline_times *runs; /* parallel_runs() entries; passes of slices: the mean */
-    double *updates_s;           /* parallel_runs() entries: the update of each run ... */
+    struct pipeline_times *chunks; /* parallel_chunks() entries; passes of slices: the mean */
+    double *updates_s;           /* parallel_chunks() entries: the update of each chunk ... */
     double update_s;             /* ... and the longest, with the data-parallel collectives for it and
                                     `joined_s` */
     double joined_s;             /* the sum of a tied table's gradients, between the ends of a pipeline */

@@ -23,12 +23,12 @@ enum {
 
 struct parallel_job_unit {
     struct parallel_job *s;
-    struct parallel_job_run *run;
+    struct parallel_job_chunk *chunk;
     struct parallel_job_stage *stage;
     const struct job *job; /* the job, or a slice of it ... */
     uint32_t slice;        /* ... and the index of the slice */
     enum plan_pass pass;
-    uint32_t r, gang;      /* the run; its gang */
+    uint32_t r, gang;      /* the chunk; its gang */
     uint32_t peer;         /* the gang it fetches from, or PLAN_NONE */
     uint32_t slots[16];
     uint32_t slot_count;
@@ -43,7 +43,7 @@ static struct parallel_job_unit begin_unit(struct parallel_job *s, uint32_t r, e
 {
     plan_builder_unit_begin(s->builder, s->index, r, pass, ends_minibatch);
     struct parallel_job_stage *stage = &s->stages[s->of[r].stage];
-    return (struct parallel_job_unit){.s = s, .run = &s->of[r], .stage = stage, .job = s->job, .pass = pass, .r = r,
+    return (struct parallel_job_unit){.s = s, .chunk = &s->of[r], .stage = stage, .job = s->job, .pass = pass, .r = r,
                                       .gang = stage->gang, .peer = PLAN_NONE};
 }
 
@@ -73,9 +73,9 @@ static void end_unit(struct parallel_job_unit *u)
 
 /* --- accesses ------------------------------------------------------------------------------- */
 
-static uint32_t buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_t run, uint32_t variant, uint64_t bytes)
+static uint32_t buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_t chunk, uint32_t variant, uint64_t bytes)
 {
-    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = run, .variant = variant, .on_device = true,
+    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = chunk, .variant = variant, .on_device = true,
                             .bytes = bytes};
     return plan_builder_buffer(u->s->builder, &b);
 }
@@ -110,17 +110,17 @@ static void add_placed(struct parallel_job_unit *u, struct accesses *a, uint32_t
 
 static void access_state(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
-    uint64_t bytes = u->run->state_bytes;
-    add_placed(u, a, buffer(u, BUFFER_STATE, u->r, 0, bytes), flags, u->run->state_offset, bytes);
+    uint64_t bytes = u->chunk->state_bytes;
+    add_placed(u, a, buffer(u, BUFFER_STATE, u->r, 0, bytes), flags, u->chunk->state_offset, bytes);
 }
 
 static void access_gradient(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
-    uint64_t bytes = u->run->gradient_bytes;
-    add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->run->gradient_offset, bytes);
+    uint64_t bytes = u->chunk->gradient_bytes;
+    add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->chunk->gradient_offset, bytes);
 }
 
-/* Accesses a run's whole weights or gradient in slot `turn` of a ring. */
+/* Accesses a chunk's whole weights or gradient in slot `turn` of a ring. */
 static void access_ring(struct parallel_job_unit *u, struct accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
                         uint32_t turn, uint64_t bytes, uint32_t flags)
 {
@@ -130,20 +130,20 @@ static void access_ring(struct parallel_job_unit *u, struct accesses *a, uint32_
 
 static void access_version(struct parallel_job_unit *u, struct accesses *a, uint64_t version, uint32_t flags)
 {
-    const struct parallel_job_run *run = u->run;
-    uint32_t slot = (uint32_t)(version % run->versions);
-    uint64_t offset = run->version_offset + slot * parallel_job_range_bytes(run->version_bytes);
-    add_placed(u, a, buffer(u, BUFFER_PARAMETERS, u->r, slot, run->version_bytes), flags, offset, run->version_bytes);
+    const struct parallel_job_chunk *chunk = u->chunk;
+    uint32_t slot = (uint32_t)(version % chunk->versions);
+    uint64_t offset = chunk->version_offset + slot * parallel_job_range_bytes(chunk->version_bytes);
+    add_placed(u, a, buffer(u, BUFFER_PARAMETERS, u->r, slot, chunk->version_bytes), flags, offset, chunk->version_bytes);
 }
 
 /* Accesses the weights that a pass multiplies by, during the pass. */
 static void access_weights(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->weights;
-    if (u->run->versions > 0)
-        access_version(u, a, u->run->version, ACCESS_READ | (u->run->version_ends ? ACCESS_RELEASE : 0));
-    else if (u->run->gathers)
-        access_ring(u, a, BUFFER_PARAMETERS, ring, ring->given++, u->run->whole_weight_bytes, LAST);
+    if (u->chunk->versions > 0)
+        access_version(u, a, u->chunk->version, ACCESS_READ | (u->chunk->version_ends ? ACCESS_RELEASE : 0));
+    else if (u->chunk->gathers)
+        access_ring(u, a, BUFFER_PARAMETERS, ring, ring->given++, u->chunk->whole_weight_bytes, LAST);
     else
         access_state(u, a, ACCESS_READ);
 }
@@ -152,8 +152,8 @@ static void access_weights(struct parallel_job_unit *u, struct accesses *a)
 static void access_sum(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->gradients;
-    if (u->run->scatters)
-        access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->run->whole_gradient_bytes, MAKE);
+    if (u->chunk->scatters)
+        access_ring(u, a, BUFFER_GRADIENT, ring, ring->taken++, u->chunk->whole_gradient_bytes, MAKE);
     else if (!parallel_offloads(u->s->parallel))
         access_gradient(u, a, CHANGE);
 }
@@ -161,7 +161,7 @@ static void access_sum(struct parallel_job_unit *u, struct accesses *a)
 /* Returns the buffer of the rank's share of weights and states. */
 static uint32_t shares(const struct parallel_job_unit *u)
 {
-    const struct rank_state *host = &u->run->host;
+    const struct rank_state *host = &u->chunk->host;
     return host_buffer(u, u->s->parallel->storage ? BUFFER_STORED : BUFFER_STATE, 0,
                        host->weight_bytes + host->state_bytes);
 }
@@ -177,19 +177,19 @@ static void access_staged(struct parallel_job_unit *u, struct accesses *a, struc
 
 static void access_workspace(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
-    uint64_t bytes = u->run->workspace_bytes;
+    uint64_t bytes = u->chunk->workspace_bytes;
     add_placed(u, a, buffer(u, BUFFER_WORKSPACE, u->r, 0, bytes), flags, u->stage->workspace_offset, bytes);
 }
 
-/* Accesses data of run r. Does nothing at the ends: no boundary enters run 0 or leaves the last run. */
+/* Accesses data of chunk r. Does nothing at the ends: no boundary enters chunk 0 or leaves the last chunk. */
 static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum parallel_job_thing thing, uint32_t r,
                          uint32_t microbatch, uint32_t flags)
 {
     struct parallel_job *s = u->s;
-    if (r == s->runs || (r == 0 && thing != PARALLEL_JOB_ACTIVATIONS)) return;
+    if (r == s->chunks || (r == 0 && thing != PARALLEL_JOB_ACTIVATIONS)) return;
     struct parallel_job_pool *pool = &s->of[r].pools[thing];
     uint32_t variant = pool->variant_of[microbatch], place = variant;
-    bool in_front = s->of[r].stage != u->run->stage;
+    bool in_front = s->of[r].stage != u->chunk->stage;
     struct parallel_job_variant unknown = {0}, *known = variant < pool->variant_room ? &pool->variants[variant] : &unknown;
     if (known->buffer == 0) known->buffer = 1 + buffer(u, thing_buffers[thing], r, variant, pool->bytes);
     add_access(a, known->buffer - 1, flags);
@@ -220,11 +220,11 @@ static void add_compute(struct parallel_job_unit *u, enum plan_pass pass, uint32
 
 static uint32_t work_of(const struct parallel_job_unit *u, enum parallel_pass pass)
 {
-    struct parallel_job_work *known = &u->run->works[pass];
+    struct parallel_job_work *known = &u->chunk->works[pass];
     bool sliced = u->s->parallel->slices > 1;
     if (known->known && !sliced) return known->work;
     struct work_item items[PARALLEL_WORK_MAX];
-    uint32_t count = parallel_work(u->job, u->run->layers, pass, items);
+    uint32_t count = parallel_work(u->job, u->chunk->layers, pass, items);
     *known = (struct parallel_job_work){true, count > 0 ? plan_builder_work(u->s->builder, items, count) : PLAN_NONE};
     return known->work;
 }
@@ -244,9 +244,9 @@ static void add_in_data_group(struct parallel_job_unit *u, enum collective_kind 
 
 static const struct parallel_job_exchange *exchange_of(const struct parallel_job_unit *u, enum parallel_pass pass)
 {
-    struct parallel_job_exchange *known = &u->run->exchanges[pass];
+    struct parallel_job_exchange *known = &u->chunk->exchanges[pass];
     bool sliced = u->s->parallel->slices > 1;
-    if (!known->known || sliced) known->count = parallel_collectives(u->job, u->run->layers, pass, known->list);
+    if (!known->known || sliced) known->count = parallel_collectives(u->job, u->chunk->layers, pass, known->list);
     known->known = true;
     return known;
 }
@@ -274,14 +274,14 @@ static void hold_place(struct parallel_job_unit *u, enum parallel_job_thing thin
     add_compute(u, u->pass, PLAN_NONE, &held);
 }
 
-/* Fetches data that run `from` has made on another stage. If each rank receives a part, gathers the parts. */
+/* Fetches data that chunk `from` has made on another stage. If each rank receives a part, gathers the parts. */
 static void add_fetch(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch,
                       uint32_t from)
 {
     struct accesses a = {0};
     const struct parallel_job *s = u->s;
     bool blocking = s->parallel->blocking;
-    if (from >= s->runs || s->of[from].stage == u->run->stage) return;
+    if (from >= s->chunks || s->of[from].stage == u->chunk->stage) return;
     if (blocking) hold_place(u, thing, r, microbatch);
     access_thing(u, &a, thing, r, microbatch, LAST);
     access_thing(u, &a, thing, r, microbatch, blocking ? ACCESS_WRITE : MAKE);
@@ -316,7 +316,7 @@ static void add_read(struct parallel_job_unit *u, struct parallel_job_ring *ring
 /* Accesses the source of a copy of the rank's weights to its device. */
 static void access_raised(struct parallel_job_unit *u, struct accesses *a)
 {
-    uint64_t bytes = u->run->host.weight_bytes;
+    uint64_t bytes = u->chunk->host.weight_bytes;
     if (!u->s->parallel->storage) {
         add_access(a, shares(u), ACCESS_READ);
         return;
@@ -331,8 +331,8 @@ static void access_raised(struct parallel_job_unit *u, struct accesses *a)
 static void add_swap_out(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
-    uint64_t bytes = u->run->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
-    if (!u->run->swaps) return;
+    uint64_t bytes = u->chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
+    if (!u->chunk->swaps) return;
     access_thing(u, &a, PARALLEL_JOB_ACTIVATIONS, u->r, n, LAST);
     add_access(&a, host_buffer(u, BUFFER_ACTIVATIONS, 0, bytes), ACCESS_WRITE);
     add_copy(u, STREAM_D2H, bytes, &a);
@@ -341,8 +341,8 @@ static void add_swap_out(struct parallel_job_unit *u, uint32_t n)
 static void add_swap_in(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
-    uint64_t bytes = u->run->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
-    if (!u->run->swaps) return;
+    uint64_t bytes = u->chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes;
+    if (!u->chunk->swaps) return;
     add_access(&a, host_buffer(u, BUFFER_ACTIVATIONS, 0, bytes), ACCESS_READ);
     access_thing(u, &a, PARALLEL_JOB_ACTIVATIONS, u->r, n, MAKE);
     add_copy(u, STREAM_H2D, bytes, &a);
@@ -377,11 +377,11 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
 }
 
-/* Runs collectives during the second computation. */
+/* Chunks collectives during the second computation. */
 static void emit_backward_in_three(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses input = {0}, weight = {0}, output = {0};
-    uint32_t scratch = buffer(u, BUFFER_WORKSPACE, u->r, 0, u->run->workspace_bytes);
+    uint32_t scratch = buffer(u, BUFFER_WORKSPACE, u->r, 0, u->chunk->workspace_bytes);
     access_weights(u, &input);
     access_inputs(u, &input, n, 0);
     access_workspace(u, &input, MAKE);
@@ -447,7 +447,7 @@ void parallel_job_emit_pass(struct parallel_job *s, const struct pipeline_step *
         [PIPELINE_WEIGHT] = emit_weight,
     };
     if (parallel_job_repeat_pass(s, step)) return;
-    emits[step->pass](s, step->run, step->microbatch);
+    emits[step->pass](s, step->chunk, step->microbatch);
     parallel_job_cache_pass(s, step);
 }
 
@@ -456,14 +456,14 @@ void parallel_job_emit_pass(struct parallel_job *s, const struct pipeline_step *
 /* Copies weights up from the host. If each rank copies only its share, gathers them. */
 static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
 {
-    struct parallel_job_unit u = begin_unit(s, step->run, PLAN_GATHER, false);
+    struct parallel_job_unit u = begin_unit(s, step->chunk, PLAN_GATHER, false);
     struct accesses up = {0}, whole = {0};
     struct parallel_job_ring *ring = &u.stage->weights;
     uint32_t turn = ring->taken++;
-    uint64_t bytes = u.run->whole_weight_bytes;
+    uint64_t bytes = u.chunk->whole_weight_bytes;
     access_raised(&u, &up);
     access_ring(&u, &up, BUFFER_PARAMETERS, ring, turn, bytes, MAKE);
-    add_copy(&u, STREAM_H2D, u.run->host.weight_bytes, &up);
+    add_copy(&u, STREAM_H2D, u.chunk->host.weight_bytes, &up);
     access_ring(&u, &whole, BUFFER_PARAMETERS, ring, turn, bytes, CHANGE);
     if (parallel_splits(s->parallel, ZERO_WEIGHTS)) add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &whole);
     if (step->pass != PIPELINE_FORWARD) add_swap_in(&u, step->microbatch);
@@ -476,9 +476,9 @@ void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step
         emit_raise(s, step);
         return;
     }
-    struct parallel_job_unit u = begin_unit(s, step->run, PLAN_GATHER, false);
+    struct parallel_job_unit u = begin_unit(s, step->chunk, PLAN_GATHER, false);
     struct accesses a = {0};
-    uint64_t bytes = u.run->whole_weight_bytes;
+    uint64_t bytes = u.chunk->whole_weight_bytes;
     access_state(&u, &a, ACCESS_READ);
     access_ring(&u, &a, BUFFER_PARAMETERS, &u.stage->weights, u.stage->weights.taken++, bytes, MAKE);
     add_in_data_group(&u, COLLECTIVE_ALL_GATHER, bytes, &a);
@@ -500,15 +500,15 @@ static void emit_drain(struct parallel_job *s, uint32_t r)
     struct parallel_job_ring *ring = &u.stage->gradients;
     uint32_t turn = ring->given++;
     bool sums = parallel_sums_on_host(s->job);
-    uint64_t bytes = u.run->whole_gradient_bytes, share = u.run->host.gradient_bytes;
+    uint64_t bytes = u.chunk->whole_gradient_bytes, share = u.chunk->host.gradient_bytes;
     access_ring(&u, &reduced, BUFFER_GRADIENT, ring, turn, bytes, CHANGE);
-    if (u.run->joins && parallel_splits(s->parallel, ZERO_GRADIENTS))
+    if (u.chunk->joins && parallel_splits(s->parallel, ZERO_GRADIENTS))
         add_in_data_group(&u, COLLECTIVE_REDUCE_SCATTER, bytes, &reduced);
     access_ring(&u, &down, BUFFER_GRADIENT, ring, turn, bytes, LAST);
     add_access(&down, host_buffer(&u, BUFFER_GRADIENT, sums, share), ACCESS_WRITE);
     add_copy(&u, STREAM_D2H, share, &down);
     if (sums) {
-        uint64_t sum_bytes = parallel_host_sum_bytes(s->job, u.run->layers);
+        uint64_t sum_bytes = parallel_host_sum_bytes(s->job, u.chunk->layers);
         add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 0, sum_bytes), CHANGE);
         add_access(&sum, host_buffer(&u, BUFFER_GRADIENT, 1, share), ACCESS_READ);
         add_step(&u, PLAN_REDUCE, PARALLEL_SUM, &sum);
@@ -525,13 +525,13 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
     struct parallel_job_unit u = begin_unit(s, r, PLAN_REDUCE, false);
     struct accesses a = {0};
     struct parallel_job_ring *ring = &u.stage->gradients;
-    uint64_t bytes = u.run->whole_gradient_bytes;
-    if (u.run->scatters) access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, LAST);
+    uint64_t bytes = u.chunk->whole_gradient_bytes;
+    if (u.chunk->scatters) access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, LAST);
     access_gradient(&u, &a, CHANGE);
     bool shares = parallel_splits(s->parallel, ZERO_STATES);
     if (compression_is_set(&s->job->compression[COMPRESSED_GRADIENTS])) {
         add_compute(&u, PLAN_REDUCE, work_of(&u, PARALLEL_ENCODE), &a);
-        bytes = parallel_reduced_bytes(s->job, u.run->layers);
+        bytes = parallel_reduced_bytes(s->job, u.chunk->layers);
     }
     add_in_data_group(&u, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, bytes, &a);
     end_unit(&u);
@@ -541,7 +541,7 @@ void parallel_job_emit_join(struct parallel_job *s)
 {
     struct parallel_job_unit u = begin_unit(s, 0, PLAN_JOIN, false);
     struct accesses a = {0};
-    uint32_t last = s->runs - 1;
+    uint32_t last = s->chunks - 1;
     u.gang = s->ends_gang;
     add_access(&a, buffer(&u, BUFFER_GRADIENT, 0, 0, s->of[0].gradient_bytes), CHANGE);
     add_access(&a, buffer(&u, BUFFER_GRADIENT, last, 0, s->of[last].gradient_bytes), CHANGE);
@@ -555,13 +555,13 @@ static void emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minib
 {
     struct parallel_job_unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
     struct accesses step = {0}, back = {0}, joined = {0};
-    const struct rank_state *host = &u.run->host;
+    const struct rank_state *host = &u.chunk->host;
     struct parallel_job_ring *ring = &u.stage->staged_states;
     uint64_t bytes = host->weight_bytes + host->state_bytes;
-    uint32_t gradient = host_buffer(&u, BUFFER_GRADIENT, 0, parallel_host_gradient_bytes(s->job, u.run->layers));
+    uint32_t gradient = host_buffer(&u, BUFFER_GRADIENT, 0, parallel_host_gradient_bytes(s->job, u.chunk->layers));
     bool stored = s->parallel->storage;
     add_access(&joined, gradient, CHANGE);
-    if (u.run->joins && parallel_joins_on_hosts(s->parallel))
+    if (u.chunk->joins && parallel_joins_on_hosts(s->parallel))
         add_in_data_group(&u, COLLECTIVE_ALL_REDUCE, host->gradient_bytes, &joined);
     if (stored) {
         add_read(&u, ring, 1, bytes);
@@ -586,10 +586,10 @@ void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
     struct accesses up = {0}, whole = {0};
     access_raised(&u, &up);
     access_state(&u, &up, ACCESS_WRITE);
-    add_copy(&u, STREAM_H2D, u.run->host.weight_bytes, &up);
+    add_copy(&u, STREAM_H2D, u.chunk->host.weight_bytes, &up);
     access_state(&u, &whole, CHANGE);
-    if (u.run->joins && !u.run->gathers)
-        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.run->whole_weight_bytes, &whole);
+    if (u.chunk->joins && !u.chunk->gathers)
+        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.chunk->whole_weight_bytes, &whole);
     end_unit(&u);
 }
 
@@ -604,18 +604,18 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
     struct accesses a = {0}, state = {0};
     access_state(&u, &a, CHANGE);
     access_gradient(&u, &a, CHANGE);
-    if (u.run->versions == 1) {
-        access_version(&u, &a, u.run->version, CHANGE);
-    } else if (u.run->versions > 1) {
-        access_version(&u, &a, u.run->version, ACCESS_READ | (u.run->version_ends ? ACCESS_RELEASE : 0));
-        access_version(&u, &a, u.run->version + 1, MAKE);
+    if (u.chunk->versions == 1) {
+        access_version(&u, &a, u.chunk->version, CHANGE);
+    } else if (u.chunk->versions > 1) {
+        access_version(&u, &a, u.chunk->version, ACCESS_READ | (u.chunk->version_ends ? ACCESS_RELEASE : 0));
+        access_version(&u, &a, u.chunk->version + 1, MAKE);
     }
     add_tensor_collectives(&u, PARALLEL_UPDATE, false, STREAM_COMPUTE, a.of[1].buffer);
     add_tensor_collectives(&u, PARALLEL_UPDATE, true, STREAM_COMPUTE, a.of[1].buffer);
     add_compute(&u, PLAN_UPDATE, work_of(&u, PARALLEL_UPDATE), &a);
     access_state(&u, &state, CHANGE);
-    if (parallel_splits(s->parallel, ZERO_STATES) && !u.run->gathers && u.run->whole_weight_bytes > 0)
-        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.run->whole_weight_bytes, &state);
+    if (parallel_splits(s->parallel, ZERO_STATES) && !u.chunk->gathers && u.chunk->whole_weight_bytes > 0)
+        add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.chunk->whole_weight_bytes, &state);
     end_unit(&u);
 }
 
@@ -625,7 +625,7 @@ void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
     struct accesses a = {0};
     access_state(&u, &a, load ? MAKE : LAST);
     if (!parallel_offloads(s->parallel)) access_gradient(&u, &a, load ? MAKE : LAST);
-    if (u.run->versions > 0) access_version(&u, &a, u.run->version, load ? MAKE : LAST);
+    if (u.chunk->versions > 0) access_version(&u, &a, u.chunk->version, load ? MAKE : LAST);
     add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
     end_unit(&u);
 }

@@ -14,7 +14,7 @@ void parallel_job_emit_pass(struct parallel_job *s, const struct pipeline_step *
 /* Emits the gathering of a step's weights into the next slot of its stage, and the copy of its swapped activations. */
 void parallel_job_emit_gather(struct parallel_job *s, const struct pipeline_step *step);
 
-/* Emits the reduction of run r's gradient over the data-parallel ranks: of the last pass that made one, or of a
+/* Emits the reduction of chunk r's gradient over the data-parallel ranks: of the last pass that made one, or of a
  * minibatch. */
 void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r);
 

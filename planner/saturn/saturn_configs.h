@@ -3,7 +3,7 @@
  *
  *     way         devices   parallelism                                kept activations
  *     one device     1      resident                                   all; where that does not fit, inputs
- *     data           k      replicas, gradients in runs of a block     likewise
+ *     data           k      replicas, gradients in chunks of a block     likewise
  *     fsdp           k      the same, weights, gradients and states split (ZeRO-3)
  *     pipeline       k      one forward, one backward (1F1B)
  *     tensor         k      Megatron's, with sequence parallelism where tokens divide

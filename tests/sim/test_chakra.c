@@ -305,7 +305,7 @@ static void parallel_plans(void **state)
         uint64_t key = random_u64(seed, c);
         struct parallel shape = shapes[c % ARRAY_COUNT(shapes)];
         test_parallel_machine(&hardware, shape.tensor * shape.pipeline * shape.data, 5e9, 1e-6);
-        test_profile_jobs(&jobs, 1, parallel_runs(&shape), 2, some_layer, &key);
+        test_profile_jobs(&jobs, 1, parallel_chunks(&shape), 2, some_layer, &key);
         jobs.jobs[0].microbatches = 3 * shape.pipeline * shape.data;
         jobs.jobs[0].parallel = shape;
         test_parallel_plan(&hardware, &jobs, &plan);

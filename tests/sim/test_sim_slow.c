@@ -91,7 +91,7 @@ static void parallel_plan_of(struct parallel parallel, uint32_t microbatches, ui
     struct hardware hardware;
     struct job_set jobs;
     test_parallel_machine(&hardware, parallel.pipeline * parallel.data, bytes > 0 ? 1e9 : 1e12, bytes > 0 ? 1e-6 : 0);
-    test_profile_jobs(&jobs, 1, parallel_runs(&parallel), 1, layer_of, bytes > 0 ? &bytes : NULL);
+    test_profile_jobs(&jobs, 1, parallel_chunks(&parallel), 1, layer_of, bytes > 0 ? &bytes : NULL);
     jobs.jobs[0].microbatches = microbatches;
     jobs.jobs[0].parallel = parallel;
     test_parallel_plan(&hardware, &jobs, plan);

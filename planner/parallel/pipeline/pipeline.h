@@ -12,8 +12,8 @@
  * A single stage never waits. Except with zero-bubble schedules, each microbatch then goes forward through all chunks
  * and back, one microbatch after the other.
  *
- * The passes of a run go through its microbatches in order. All these schedules are synchronous: every microbatch of a
- * minibatch is computed with the weights that the previous minibatch left. Other headers have asynchronous schedules
+ * The passes of a chunk go through its microbatches in order. All these schedules are synchronous: every microbatch of
+ * a minibatch is computed with the weights that the previous minibatch left. Other headers have asynchronous schedules
  * (planner/parallel/parallel_job_async.h), slices of sequences (planner/parallel/parallel_job_slices.h), replicas that
  * take turns (planner/parallel/pipeline/pipeline_turns.h), and buckets, which a stage passes over one after the other
  * (planner/parallel/pipeline/pipeline_buckets.h).
@@ -33,9 +33,9 @@ enum pipeline_pass { PIPELINE_FORWARD, PIPELINE_BACKWARD, PIPELINE_INPUT, PIPELI
 bool pipeline_splits(const struct parallel *parallel);
 
 /*
- * Seconds of the passes over a run, by enum pipeline_pass, and of sending its boundary to the next run. The gradient of
- * the boundary takes the same time on its way back. If stages block (models/job/parallel.h), sending is part of the
- * pass that needs the boundary.
+ * Seconds of the passes over a chunk, by enum pipeline_pass, and of sending its boundary to the next chunk. The
+ * gradient of the boundary takes the same time on its way back. If stages block (models/job/parallel.h), sending is
+ * part of the pass that needs the boundary.
  */
 struct pipeline_times {
     double pass_s[PIPELINE_PASSES];
@@ -44,7 +44,7 @@ struct pipeline_times {
 
 struct pipeline_step {
     uint32_t pass; /* enum pipeline_pass */
-    uint32_t run;
+    uint32_t chunk;
     uint32_t microbatch; /* of the minibatch */
     double start_s, end_s; /* by these times; if stages block, fetching its input comes before start_s */
 };
@@ -57,7 +57,7 @@ struct pipeline_order {
 
 /*
  * Makes the order of one minibatch of `microbatches` on each replica, or in all if replicas take turns. `times` has
- * parallel_runs() entries. The order lives as long as `arena`. Errors: STATUS_LIMIT for more than PIPELINE_STEPS_MAX
+ * parallel_chunks() entries. The order lives as long as `arena`. Errors: STATUS_LIMIT for more than PIPELINE_STEPS_MAX
  * steps.
  */
 enum { PIPELINE_STEPS_MAX = 1 << 26 };

@@ -4,29 +4,29 @@
 
 #include "base/try.h"
 
-/* Makes the times of each stage: the passes over all its runs, and the send of the last run. */
-static enum status stage_times(struct arena *arena, const struct parallel *parallel, const struct pipeline_times *runs,
+/* Makes the times of each stage: the passes over all its chunks, and the send of the last chunk. */
+static enum status stage_times(struct arena *arena, const struct parallel *parallel, const struct pipeline_times *chunks,
                                struct pipeline_times **out, struct error *err)
 {
     uint32_t buckets = parallel_buckets(parallel);
     TRY(ARENA_NEW(arena, parallel->pipeline, *out, err));
-    for (uint32_t r = 0; r < parallel_runs(parallel); r++) {
+    for (uint32_t r = 0; r < parallel_chunks(parallel); r++) {
         struct pipeline_times *stage = &(*out)[r / buckets];
-        for (uint32_t pass = 0; pass < PIPELINE_PASSES; pass++) stage->pass_s[pass] += runs[r].pass_s[pass];
-        stage->send_s = runs[r].send_s;
+        for (uint32_t pass = 0; pass < PIPELINE_PASSES; pass++) stage->pass_s[pass] += chunks[r].pass_s[pass];
+        stage->send_s = chunks[r].send_s;
     }
     return STATUS_OK;
 }
 
-/* Divides a pass over a stage into passes over its runs. */
-static void divide(const struct pipeline_step *whole, uint32_t buckets, const struct pipeline_times *runs,
+/* Divides a pass over a stage into passes over its chunks. */
+static void divide(const struct pipeline_step *whole, uint32_t buckets, const struct pipeline_times *chunks,
                    struct pipeline_step *out)
 {
     double at_s = whole->start_s;
     for (uint32_t b = 0; b < buckets; b++) {
-        uint32_t run = whole->run * buckets + (whole->pass == PIPELINE_FORWARD ? b : buckets - 1 - b);
-        double end_s = b + 1 == buckets ? whole->end_s : at_s + runs[run].pass_s[whole->pass];
-        out[b] = (struct pipeline_step){whole->pass, run, whole->microbatch, at_s, end_s};
+        uint32_t chunk = whole->chunk * buckets + (whole->pass == PIPELINE_FORWARD ? b : buckets - 1 - b);
+        double end_s = b + 1 == buckets ? whole->end_s : at_s + chunks[chunk].pass_s[whole->pass];
+        out[b] = (struct pipeline_step){whole->pass, chunk, whole->microbatch, at_s, end_s};
         at_s = end_s;
     }
 }

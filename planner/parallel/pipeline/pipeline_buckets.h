@@ -1,6 +1,6 @@
 /*
  * The order of gpipe and 1f1b if stages have several buckets (models/job/parallel.h): the order of whole stages, with
- * each pass of a stage replaced by passes over its runs, forward from the first run, backward from the last.
+ * each pass of a stage replaced by passes over its chunks, forward from the first chunk, backward from the last.
  *
  *     2 buckets   stage 0  F0 F2 B0 F4 ...     becomes   F0' F0" F2' F2" B0" B0' F4' F4" ...
  *

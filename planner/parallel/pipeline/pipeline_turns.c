@@ -92,7 +92,7 @@ static struct replica *replica_of(const struct pipeline_turns_clock *c, uint32_t
     return &c->replicas[c->first_of[stage] + microbatch % parallel_turns(c->parallel, stage)];
 }
 
-static void run_pass(struct pipeline_turns_clock *c, struct replica *r, struct pipeline_step *out)
+static void chunk_pass(struct pipeline_turns_clock *c, struct replica *r, struct pipeline_step *out)
 {
     struct pipeline_turn turn = next_turn(c, r);
     double end_s = r->next_s + c->times[r->stage].pass_s[turn.pass];
@@ -105,7 +105,7 @@ static void run_pass(struct pipeline_turns_clock *c, struct replica *r, struct p
     if (r->stage + 1 < c->parallel->pipeline) choose(c, replica_of(c, r->stage + 1, turn.microbatch));
 }
 
-static void run_clock(struct pipeline_turns_clock *c, struct pipeline_order *out)
+static void chunk_clock(struct pipeline_turns_clock *c, struct pipeline_order *out)
 {
     for (uint32_t i = 0; i < c->count; i++) choose(c, &c->replicas[i]);
     for (uint64_t i = 0; i < out->count; i++) {
@@ -113,7 +113,7 @@ static void run_clock(struct pipeline_turns_clock *c, struct pipeline_order *out
         for (struct replica *r = c->replicas + 1; r < c->replicas + c->count; r++)
             if (r->next_s < best->next_s) best = r;
         assert(best->next_s < INFINITY);
-        run_pass(c, best, &out->steps[i]);
+        chunk_pass(c, best, &out->steps[i]);
         out->end_s = max_s(out->end_s, out->steps[i].end_s);
     }
 }
@@ -160,7 +160,7 @@ enum status pipeline_turns_order(struct arena *arena, const struct parallel *par
         return error_set(err, STATUS_LIMIT, "too many passes of microbatches (limit is %d)", PIPELINE_STEPS_MAX);
     enum status status = ARENA_NEW(arena, out->count, out->steps, err);
     if (!status) status = prepare(&c, &scratch, err);
-    if (!status) run_clock(&c, out);
+    if (!status) chunk_clock(&c, out);
     arena_release(&scratch);
     return status;
 }

@@ -6,7 +6,7 @@
  *   1f1b    a replica begins with parallel_depth() - 1 forward passes, then alternates one forward, one backward. The
  *           number of microbatches in flight is PipeDream's; with equal replicas it is the plain pipeline's
  *
- * The passes of a run go through the microbatches of each replica in order. A step of one replica can come before
+ * The passes of a chunk go through the microbatches of each replica in order. A step of one replica can come before
  * another replica's step with an earlier microbatch.
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, section 3.2 (1F1B-RR); arXiv 2006.09503 (the flush).

@@ -1,5 +1,5 @@
 /*
- * models/job/parallel_memory.h: parameters and bytes by hand, and sums over runs. The figures of papers are in
+ * models/job/parallel_memory.h: parameters and bytes by hand, and sums over chunks. The figures of papers are in
  * test_models_parallel_papers.c.
  */
 #include <setjmp.h>
@@ -74,8 +74,8 @@ static void groups_have_norms_and_tables_several_times(void **state)
             struct support_gpt g = support_gpts[shape];
             struct job job = support_parallel_job(support_gpt(g), 1, 8, pipeline);
             uint64_t sum = 0, h = g.width, l = g.blocks;
-            for (uint32_t run = 0; run < parallel_runs(&job.parallel); run++)
-                sum += 8 * parallel_parameters(&job, parallel_layers(&job, run));
+            for (uint32_t chunk = 0; chunk < parallel_chunks(&job.parallel); chunk++)
+                sum += 8 * parallel_parameters(&job, parallel_layers(&job, chunk));
             uint64_t once = 12 * l * h * h + 13 * l * h + (51200 + 2048) * h + 2 * h;
             uint64_t table = pipeline > 1 ? 51200 * h : 0;
             assert_int_equal(sum, once + 7 * (6 * l * h + 2 * h + 2048 * h) + table);
@@ -83,7 +83,7 @@ static void groups_have_norms_and_tables_several_times(void **state)
         }
 }
 
-/* In a V the last run is on the first stage, which has the table. */
+/* In a V the last chunk is on the first stage, which has the table. */
 static void a_table_is_copied_to_another_stage_only(void **state)
 {
     (void)state;
@@ -268,9 +268,9 @@ static struct job random_job(struct dice *dice)
     return job;
 }
 
-/* Runs and the boundaries between them hold what the whole does; less is kept when more is computed
+/* Chunks and the boundaries between them hold what the whole does; less is kept when more is computed
  * again, and where more devices share. */
-static void runs_add_up(void **state)
+static void chunks_add_up(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("models_parallel_memory");
@@ -279,11 +279,11 @@ static void runs_add_up(void **state)
         struct job job = random_job(&dice);
         struct parallel *p = &job.parallel;
         uint64_t kept = 0, parameters = 0;
-        for (uint32_t run = 0; run < parallel_runs(p); run++) {
-            struct parallel_layers layers = parallel_layers(&job, run);
+        for (uint32_t chunk = 0; chunk < parallel_chunks(p); chunk++) {
+            struct parallel_layers layers = parallel_layers(&job, chunk);
             kept += parallel_kept_bytes(&job, layers, true);
             parameters += parallel_parameters(&job, layers);
-            if (run > 0) kept += parallel_boundary_bytes(&job, layers.first - 1);
+            if (chunk > 0) kept += parallel_boundary_bytes(&job, layers.first - 1);
         }
         assert_int_equal(kept, parallel_kept_bytes(&job, support_all_layers(&job), true));
         if (p->tensor == 1)
@@ -322,7 +322,7 @@ int main(void)
         cmocka_unit_test(workspaces_by_hand),
         cmocka_unit_test(stages_are_made_again_whole),
         cmocka_unit_test(profiles_keep_what_they_say),
-        cmocka_unit_test(runs_add_up),
+        cmocka_unit_test(chunks_add_up),
     };
     return cmocka_run_group_tests_name("models/parallel_memory", tests, NULL, NULL);
 }

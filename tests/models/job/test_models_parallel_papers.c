@@ -118,10 +118,10 @@ static void parameters_are_those_of_megatron(void **state)
 static double step_flops(const struct job *job)
 {
     double sum = 0;
-    for (uint32_t run = 0; run < parallel_runs(&job->parallel); run++)
+    for (uint32_t chunk = 0; chunk < parallel_chunks(&job->parallel); chunk++)
         for (int pass = PARALLEL_FORWARD; pass <= PARALLEL_BACKWARD; pass++) {
             struct work_item items[PARALLEL_WORK_MAX];
-            uint32_t count = parallel_work(job, parallel_layers(job, run), pass, items);
+            uint32_t count = parallel_work(job, parallel_layers(job, chunk), pass, items);
             sum += job->parallel.tensor * work_flops(items, count);
         }
     return sum;

@@ -1,5 +1,5 @@
 /*
- * models/job/parallel_work.h: kernels and collectives by hand, and that passes, devices and runs add up to the
+ * models/job/parallel_work.h: kernels and collectives by hand, and that passes, devices and chunks add up to the
  * whole. The figures of papers are in test_models_parallel_papers.c.
  */
 #include <setjmp.h>
@@ -370,7 +370,7 @@ static void add_work(struct work_list *list, const struct job *job, struct paral
     for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], 1);
 }
 
-/* The two halves of a backward pass are it; runs are the network; and collectives likewise. */
+/* The two halves of a backward pass are it; chunks are the network; and collectives likewise. */
 static void parts_add_up(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ static void parts_add_up(void **state)
         struct job job = random_job(&dice);
         struct work_item items[3][ALL_WORK_MAX];
         struct work_list whole = {items[0], 0, ALL_WORK_MAX}, parts = {items[1], 0, ALL_WORK_MAX},
-                         runs = {items[2], 0, ALL_WORK_MAX};
+                         chunks = {items[2], 0, ALL_WORK_MAX};
         struct parallel_layers all = support_all_layers(&job);
         add_work(&whole, &job, all, PARALLEL_BACKWARD);
         add_work(&parts, &job, all, PARALLEL_INPUT);
@@ -391,15 +391,15 @@ static void parts_add_up(void **state)
             for (uint32_t i = 0; i < count; i++)
                 bytes[pass == PARALLEL_BACKWARD] += list[i].count * list[i].bytes;
         }
-        for (uint32_t run = 0; run < parallel_runs(&job.parallel); run++) {
+        for (uint32_t chunk = 0; chunk < parallel_chunks(&job.parallel); chunk++) {
             struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];
-            struct parallel_layers layers = parallel_layers(&job, run);
+            struct parallel_layers layers = parallel_layers(&job, chunk);
             uint32_t count = parallel_collectives(&job, layers, PARALLEL_BACKWARD, list);
             for (uint32_t i = 0; i < count; i++) bytes[2] += list[i].count * list[i].bytes;
-            add_work(&runs, &job, layers, PARALLEL_BACKWARD);
+            add_work(&chunks, &job, layers, PARALLEL_BACKWARD);
         }
         check_same(&whole, &parts);
-        check_same(&whole, &runs);
+        check_same(&whole, &chunks);
         assert_true(bytes[0] == bytes[1] && bytes[1] == bytes[2]);
         assert_true((bytes[0] > 0) == (job.parallel.tensor > 1));
     }
@@ -417,7 +417,7 @@ static void stages_go_forward_again(void **state)
         uint64_t bytes[2] = {0};
         job.parallel.recompute = RECOMPUTE_NONE;
         again.parallel.recompute = RECOMPUTE_STAGE;
-        struct parallel_layers layers = parallel_layers(&job, (uint32_t)roll(&dice, parallel_runs(&job.parallel)));
+        struct parallel_layers layers = parallel_layers(&job, (uint32_t)roll(&dice, parallel_chunks(&job.parallel)));
         add_work(&twice, &again, layers, PARALLEL_BACKWARD);
         add_work(&both, &job, layers, PARALLEL_FORWARD);
         add_work(&both, &job, layers, PARALLEL_BACKWARD);

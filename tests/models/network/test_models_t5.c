@@ -512,8 +512,8 @@ static void t5_is_planned(void **state)
 static uint64_t all_parameters(const struct job *job)
 {
     uint64_t sum = 0;
-    for (uint32_t run = 0; run < parallel_runs(&job->parallel); run++)
-        sum += parallel_parameters(job, parallel_layers(job, run));
+    for (uint32_t chunk = 0; chunk < parallel_chunks(&job->parallel); chunk++)
+        sum += parallel_parameters(job, parallel_layers(job, chunk));
     return sum;
 }
 
@@ -535,11 +535,11 @@ static void stages_are_the_network(void **state)
         snprintf(text, sizeof text, "pp=%" PRIu32, stages);
         if (parallel_parse_text(text, &job->parallel, &err) || parallel_check(job, &err)) fail_msg("%s", err.text);
         assert_int_equal(all_parameters(job), network_parameters(&job->network) + copies);
-        for (uint32_t run = 0; run < stages; run++) {
+        for (uint32_t chunk = 0; chunk < stages; chunk++) {
             struct work_item items[PARALLEL_WORK_MAX];
-            struct parallel_layers layers = parallel_layers(job, run);
+            struct parallel_layers layers = parallel_layers(job, chunk);
             flops += work_flops(items, parallel_work(job, layers, PARALLEL_FORWARD, items));
-            if (run + 1 < stages)
+            if (chunk + 1 < stages)
                 assert_int_equal(parallel_boundary_bytes(job, layers.first + layers.count - 1), boundary);
         }
         assert_near(flops, whole);

@@ -39,7 +39,7 @@ static double pipeline_s(struct parallel parallel, uint32_t microbatches, uint64
     struct job_set jobs;
     struct plan plan = {0};
     test_parallel_machine(&hardware, parallel.pipeline, 1e12, 0);
-    test_profile_jobs(&jobs, 1, parallel_runs(&parallel), minibatches, uniform_layer, NULL);
+    test_profile_jobs(&jobs, 1, parallel_chunks(&parallel), minibatches, uniform_layer, NULL);
     jobs.jobs[0].microbatches = microbatches;
     jobs.jobs[0].parallel = parallel;
     test_parallel_plan(&hardware, &jobs, &plan);
@@ -122,10 +122,10 @@ static uint32_t random_job(uint64_t key, struct job_set *jobs)
     if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2 + (uint32_t)random_below(key, 6, 2);
     if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
     p.sequence = p.tensor > 1 && random_below(key, 7, 2) && p.schedule != PIPELINE_TERAPIPE;
-    uint64_t blocks = parallel_runs(&p) + random_below(key, 8, 5);
+    uint64_t blocks = parallel_chunks(&p) + random_below(key, 8, 5);
     if (random_below(key, 15, 3) == 0) p.partition = PARALLEL_BALANCED;
-    if (random_below(key, 16, 4) == 0) { /* the first run gets the remaining layers */
-        p.cuts = parallel_runs(&p);
+    if (random_below(key, 16, 4) == 0) { /* the first chunk gets the remaining layers */
+        p.cuts = parallel_chunks(&p);
         for (uint32_t r = 0; r < p.cuts; r++) p.cut_lengths[r] = r > 0 ? 1 : (uint32_t)(blocks - p.cuts + 1);
     }
     test_gpt_jobs(jobs, 1, (uint32_t)blocks, 64, 256, 1 + random_below(key, 9, 3));
@@ -384,7 +384,7 @@ static bool same_group(const struct plan_gang *gang, uint32_t axes, uint32_t a, 
     return true;
 }
 
-static double run_literally(struct literal *l, const struct plan_instance *instance)
+static double chunk_literally(struct literal *l, const struct plan_instance *instance)
 {
     const struct plan *plan = l->plan;
     const struct plan_gang *gang = &plan->gangs[instance->gang];
@@ -437,7 +437,7 @@ static double literal_makespan_s(const struct plan *plan)
     for (uint32_t s = 0; s < plan->segment_count; s++)
         for (uint32_t repeat = 0; repeat < plan->segments[s].repeat_count; repeat++)
             for (uint32_t i = 0; i < plan->segments[s].instance_count; i++)
-                makespan_s = fmax(makespan_s, run_literally(&l, &plan->instances[plan->segments[s].first_instance + i]));
+                makespan_s = fmax(makespan_s, chunk_literally(&l, &plan->instances[plan->segments[s].first_instance + i]));
     free(l.cells);
     free(l.ranges);
     free(l.range_counts);

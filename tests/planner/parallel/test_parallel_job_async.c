@@ -300,9 +300,9 @@ static void whole_plan(struct plan *out, uint32_t schedule)
 }
 
 /* The version that the unit's computation reads becomes another. */
-static void shift_version(struct plan *p, uint32_t pass, uint32_t run, uint32_t n, uint32_t by)
+static void shift_version(struct plan *p, uint32_t pass, uint32_t chunk, uint32_t n, uint32_t by)
 {
-    const struct plan_unit *unit = &p->units[test_parallel_instance(p, pass, run, n)->unit];
+    const struct plan_unit *unit = &p->units[test_parallel_instance(p, pass, chunk, n)->unit];
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &p->ops[unit->first_op + o];
         for (uint32_t a = 0; op->kind == OP_COMPUTE && a < op->access_count; a++) {
@@ -310,7 +310,7 @@ static void shift_version(struct plan *p, uint32_t pass, uint32_t run, uint32_t 
             const struct plan_buffer *b = &p->buffers[access->buffer];
             if (b->kind != BUFFER_PARAMETERS || !(access->flags & ACCESS_READ)) continue;
             for (uint32_t k = 0; k < p->buffer_count; k++)
-                if (p->buffers[k].kind == BUFFER_PARAMETERS && p->buffers[k].shard == run &&
+                if (p->buffers[k].kind == BUFFER_PARAMETERS && p->buffers[k].shard == chunk &&
                     p->buffers[k].variant == (b->variant + by) % 3) {
                     access->buffer = k;
                     return;

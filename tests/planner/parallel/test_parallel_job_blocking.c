@@ -37,7 +37,7 @@ static void make_plan(struct stages *stages, const struct parallel *parallel, ui
     struct job_set jobs;
     *out = (struct plan){0};
     test_parallel_machine(&hardware, (uint32_t)parallel_devices(parallel), wire, 0);
-    test_profile_jobs(&jobs, 1, parallel_runs(parallel), minibatches, layer_of, stages);
+    test_profile_jobs(&jobs, 1, parallel_chunks(parallel), minibatches, layer_of, stages);
     jobs.jobs[0].microbatches = microbatches;
     jobs.jobs[0].parallel = *parallel;
     test_parallel_plan(&hardware, &jobs, out);

@@ -256,7 +256,7 @@ static void written_and_read(void **state)
     json_out_destroy(json);
     assert_true(plan_fingerprint(&plan) == plan_fingerprint(&again));
     assert_int_equal(again.jobs.jobs[0].parallel.buckets, 2);
-    assert_int_equal(parallel_runs(&again.jobs.jobs[0].parallel), 4);
+    assert_int_equal(parallel_chunks(&again.jobs.jobs[0].parallel), 4);
     assert_true(test_parallel_simulate(&plan, false).makespan_s == test_parallel_simulate(&again, true).makespan_s);
     plan_release(&again);
     plan_release(&plan);

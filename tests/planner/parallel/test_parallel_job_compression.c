@@ -53,9 +53,9 @@ static void make_stages(const struct stages *s, bool spelled, struct plan *out)
     struct hardware hardware;
     struct job_set jobs;
     struct layers layers = {s, spelled};
-    uint32_t runs = s->pipeline * s->chunks;
+    uint32_t chunks = s->pipeline * s->chunks;
     test_parallel_machine(&hardware, s->pipeline, wire, 0);
-    test_profile_jobs(&jobs, 1, runs, s->minibatches, layer_of, &layers);
+    test_profile_jobs(&jobs, 1, chunks, s->minibatches, layer_of, &layers);
     jobs.jobs[0].microbatches = s->microbatches;
     if (!spelled)
         jobs.jobs[0].compression[COMPRESSED_BOUNDARIES] =
@@ -156,22 +156,22 @@ static struct test_layer gradient_layer(void *context, uint32_t job, uint32_t la
                                .parameter_bytes = 12000000};
 }
 
-static void make_gradients(struct plan *out, uint32_t replicas, uint32_t runs, uint32_t microbatches, uint32_t zero,
+static void make_gradients(struct plan *out, uint32_t replicas, uint32_t chunks, uint32_t microbatches, uint32_t zero,
                            const struct compression *compression)
 {
     struct hardware hardware;
     struct job_set jobs;
     test_parallel_machine(&hardware, replicas, wire, 0);
-    test_profile_jobs(&jobs, 1, runs, 1, gradient_layer, NULL);
+    test_profile_jobs(&jobs, 1, chunks, 1, gradient_layer, NULL);
     jobs.jobs[0].microbatches = microbatches * replicas;
     if (compression) jobs.jobs[0].compression[COMPRESSED_GRADIENTS] = *compression;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = replicas, .chunks = runs, .zero = zero,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = replicas, .chunks = chunks, .zero = zero,
                                               .schedule = PIPELINE_1F1B, .prefetch = 1};
     *out = (struct plan){0};
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-/* v runs: after its last backward pass each is encoded (e) and reduced in a seconds during the next; updates decode
+/* v chunks: after its last backward pass each is encoded (e) and reduced in a seconds during the next; updates decode
  * (d), all but the last during the last reduction:
  *     (m - 1) v (f + b) + v (f + b + e) + max(a, (v - 1) d) + d
  */

@@ -1,5 +1,5 @@
 /*
- * Runs of layers of unequal length (label: fast): balanced ones are the best of all cuts and simulate so, given ones
+ * Chunks of layers of unequal length (label: fast): balanced ones are the best of all cuts and simulate so, given ones
  * are what plans have, memory decides, wrong ones are refused.
  */
 #include <setjmp.h>
@@ -30,7 +30,7 @@ static uint64_t time_of(const struct test_layer *layer)
     return layer->forward_ns + layer->backward_ns;
 }
 
-/* The slowest of `stages` runs of layers from `first` on, at best. */
+/* The slowest of `stages` chunks of layers from `first` on, at best. */
 static uint64_t best_ns(const struct test_layer layers[LAYERS], uint32_t first, uint32_t stages)
 {
     uint64_t best = UINT64_MAX, own = 0;
@@ -66,7 +66,7 @@ static double makespan_s(struct test_layer *layers, uint32_t stages, uint32_t pa
 }
 
 /* Without a flush only the slowest stage counts in the long run: 200 minibatches more take 200 times the best
- * slowest run of all cuts. */
+ * slowest chunk of all cuts. */
 static void balanced_is_best(void **state)
 {
     (void)state;
@@ -90,7 +90,8 @@ static void balanced_is_best(void **state)
     assert_true(faster > 2);
 }
 
-/* One heavy layer after three light ones: equal runs of 1F1B do not fit, the balanced ones by time do not, some do. */
+/* One heavy layer after three light ones: equal chunks of 1F1B do not fit, the balanced ones by time do not, some do.
+ * */
 static void within_memory(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void refused(void **state)
         uint32_t cuts, lengths[3];
         const char *message;
     } cases[] = {
-        {3, {1, 1, 2}, "'cut' into 3 runs of layers (expected 2: stages times chunks)"},
+        {3, {1, 1, 2}, "'cut' into 3 chunks of layers (expected 2: stages times chunks)"},
         {2, {1, 2, 0}, "'cut' of 3 blocks in all (expected 4)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

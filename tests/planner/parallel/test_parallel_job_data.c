@@ -1,6 +1,6 @@
 /*
- * The data that data-parallel ranks exchange, and when (label: fast): makespans of uniform runs by closed forms, bytes
- * by ZeRO's paper, memory of a rank by its table, and broken plans of each level.
+ * The data that data-parallel ranks exchange, and when (label: fast): makespans of uniform chunks by closed forms,
+ * bytes by ZeRO's paper, memory of a rank by its table, and broken plans of each level.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +24,9 @@ static struct test_layer layer_like(void *context, uint32_t job, uint32_t layer)
 }
 
 struct uniform {
-    uint32_t replicas, runs, microbatches; /* these on each replica */
+    uint32_t replicas, chunks, microbatches; /* these on each replica */
     uint32_t minibatches, zero, prefetch;
-    double forward_s, backward_s, steps_s; /* steps_s: of a reduce-scatter or an all-gather of a run */
+    double forward_s, backward_s, steps_s; /* steps_s: of a reduce-scatter or an all-gather of a chunk */
 };
 
 /* fp32 throughout, so that weights and gradients have the same bytes; a profile's own step takes no time. */
@@ -41,9 +41,9 @@ static void make_uniform(const struct uniform *u, struct plan *out)
     /* d - 1 steps of b / d bytes */
     layer.parameter_bytes = (uint64_t)llround(u->steps_s * rate * d / (d - 1));
     test_parallel_machine(&hardware, d, rate, 0);
-    test_profile_jobs(&jobs, 1, u->runs, u->minibatches, layer_like, &layer);
+    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, layer_like, &layer);
     jobs.jobs[0].microbatches = u->microbatches * d;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = d, .chunks = u->runs,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = d, .chunks = u->chunks,
                                               .schedule = PIPELINE_1F1B, .zero = u->zero, .prefetch = u->prefetch};
     *out = (struct plan){0};
     test_parallel_plan(&hardware, &jobs, out);
@@ -53,12 +53,12 @@ static double uniform_s(const struct uniform *u)
 {
     struct plan plan;
     make_uniform(u, &plan);
-    double makespan_s = test_parallel_simulate(&plan, u->runs % 2).makespan_s;
+    double makespan_s = test_parallel_simulate(&plan, u->chunks % 2).makespan_s;
     plan_release(&plan);
     return makespan_s;
 }
 
-/* v runs, each reduced in a seconds as soon as the last microbatch has gone back over it. The first such pass ends
+/* v chunks, each reduced in a seconds as soon as the last microbatch has gone back over it. The first such pass ends
  * b after the last forward pass; from then on the slower of the two sets the pace:
  *     (m - 1) v (f + b) + v f + max(v b + a, b + v a)
  * An all-reduce has twice the steps of a reduce-scatter; with shares of states the other half comes after the
@@ -70,7 +70,7 @@ static void overlap(void **state)
     for (uint32_t v = 1; v <= 5; v++)
         for (uint32_t m = 1; m <= 3; m++)
             for (size_t e = 0; e < ARRAY_COUNT(exchanges_s); e++) {
-                struct uniform u = {.replicas = 2 + (v + m) % 3, .runs = v, .microbatches = m, .minibatches = 1,
+                struct uniform u = {.replicas = 2 + (v + m) % 3, .chunks = v, .microbatches = m, .minibatches = 1,
                                     .forward_s = 2e-3, .backward_s = 5e-3, .steps_s = exchanges_s[e]};
                 double f = u.forward_s, b = u.backward_s, s = u.steps_s, a = 2 * s;
                 double passes_s = (m - 1) * v * (f + b) + v * f;
@@ -87,7 +87,7 @@ static void shares_of_gradients(void **state)
     (void)state;
     for (uint32_t v = 1; v <= 4; v++)
         for (uint32_t m = 1; m <= 3; m++) {
-            struct uniform u = {.replicas = 4, .runs = v, .microbatches = m, .minibatches = 1, .zero = 2,
+            struct uniform u = {.replicas = 4, .chunks = v, .microbatches = m, .minibatches = 1, .zero = 2,
                                 .forward_s = 2e-3, .backward_s = 5e-3, .steps_s = 1.5e-3};
             test_parallel_near(uniform_s(&u), m * v * (u.forward_s + u.backward_s) + u.steps_s + v * u.steps_s);
         }
@@ -104,7 +104,7 @@ static void shares_of_weights(void **state)
     (void)state;
     for (uint32_t v = 2; v <= 5; v++)
         for (uint32_t m = 1; m <= 3; m++) {
-            struct uniform u = {.replicas = 2 + v % 3, .runs = v, .microbatches = m, .minibatches = 1, .zero = 3,
+            struct uniform u = {.replicas = 2 + v % 3, .chunks = v, .microbatches = m, .minibatches = 1, .zero = 3,
                                 .prefetch = 1, .forward_s = 4e-3, .backward_s = 6e-3, .steps_s = 0.9e-3};
             double f = u.forward_s, b = u.backward_s, g = u.steps_s;
             test_parallel_near(uniform_s(&u), m * v * (f + b) + 2 * g);
@@ -190,9 +190,9 @@ static uint64_t rounded(uint64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* The memory of v runs of P parameters with d ranks and Adam, in bytes, is 16 P v. A level leaves a share of the 8
+/* The memory of v chunks of P parameters with d ranks and Adam, in bytes, is 16 P v. A level leaves a share of the 8
  * of moments, the 4 of gradients, the 4 of weights; arXiv 1910.02054, table 1, in fp32. Where gradients are split,
- * two whole gradients of a run are on their way; where weights are split, the weights of prefetch + 1 runs. */
+ * two whole gradients of a chunk are on their way; where weights are split, the weights of prefetch + 1 chunks. */
 static void memory_of_a_rank(void **state)
 {
     (void)state;
@@ -216,9 +216,9 @@ static void memory_of_a_rank(void **state)
             if (zero >= 2) expected += 2 * weight;
             if (zero >= 3) expected += (prefetch + 1) * weight;
             expected += 64;                      /* a workspace that nothing is in */
-            expected += v * 128;                 /* activations of all runs at once */
+            expected += v * 128;                 /* activations of all chunks at once */
             expected += (v - 1) * 192;           /* what enters all but the first */
-            expected += 2 * 192;                 /* and its gradient: runs take turns */
+            expected += 2 * 192;                 /* and its gradient: chunks take turns */
             for (uint32_t device = 0; device < d; device++)
                 assert_int_equal(plan_device_bytes(&plan, device), expected);
             assert_true(test_parallel_simulate(&plan, false).peak_bytes <= expected);
@@ -226,7 +226,7 @@ static void memory_of_a_rank(void **state)
         }
 }
 
-/* Each level needs less than the one before; a ring has places for the largest run of the stage. */
+/* Each level needs less than the one before; a ring has places for the largest chunk of the stage. */
 static void less_than_whole(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void less_than_whole(void **state)
 
 /* --- broken plans ---------------------------------------------------------------------------- */
 
-/* Six runs on one stage of two ranks; two microbatches each; variant: ZeRO's level. */
+/* Six chunks on one stage of two ranks; two microbatches each; variant: ZeRO's level. */
 static void whole_plan(struct plan *out, uint32_t zero)
 {
     make_gpt(out, (struct parallel){.tensor = 1, .pipeline = 1, .data = 2, .chunks = 6, .schedule = PIPELINE_1F1B,

@@ -17,9 +17,9 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 
-/* Seconds of a pass over a run, of a copy of its activations as they are, of encoding and decoding these. */
-struct runs {
-    uint32_t replicas, runs, slots, minibatches; /* slots: places for activations; 0: all stay */
+/* Seconds of a pass over a chunk, of a copy of its activations as they are, of encoding and decoding these. */
+struct chunks {
+    uint32_t replicas, chunks, slots, minibatches; /* slots: places for activations; 0: all stay */
     double forward_s, backward_s, copy_s, encode_s, decode_s, ratio;
 };
 static const double link_rate = 1e9;
@@ -31,7 +31,7 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
 }
 
 /* spelled: codecs in the layers' times, and few activations; no compression is asked for. */
-static void make_runs(const struct runs *s, bool spelled, struct plan *out)
+static void make_chunks(const struct chunks *s, bool spelled, struct plan *out)
 {
     struct hardware hardware;
     struct job_set jobs;
@@ -45,28 +45,28 @@ static void make_runs(const struct runs *s, bool spelled, struct plan *out)
     for (uint32_t d = 0; d < s->replicas; d++) hardware.links[d].bandwidth.value = link_rate;
     for (uint32_t d = 0; d < s->replicas && s->slots > 0; d++)
         hardware.devices[d].memory_bytes = s->slots * (uint64_t)kept + (spelled ? 0 : (uint64_t)bytes) + 50000;
-    test_profile_jobs(&jobs, 1, s->runs, s->minibatches, layer_of, &layer);
+    test_profile_jobs(&jobs, 1, s->chunks, s->minibatches, layer_of, &layer);
     jobs.jobs[0].microbatches = s->replicas;
     if (!spelled)
         jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS] = (struct compression){s->ratio, bytes / s->encode_s,
                                                                                 bytes / s->decode_s, 0};
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = s->replicas, .chunks = s->runs,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = s->replicas, .chunks = s->chunks,
                                               .schedule = PIPELINE_1F1B, .prefetch = 1,
                                               .offload = OFFLOAD_WEIGHTS, .swap = s->slots > 0};
     *out = (struct plan){0};
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-static double runs_s(const struct runs *s, bool spelled)
+static double chunks_s(const struct chunks *s, bool spelled)
 {
     struct plan plan;
-    make_runs(s, spelled, &plan);
+    make_chunks(s, spelled, &plan);
     double makespan_s = test_parallel_simulate(&plan, true).makespan_s;
     plan_release(&plan);
     return makespan_s;
 }
 
-static const struct runs usual = {.replicas = 1, .minibatches = 2, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 4e-3,
+static const struct chunks usual = {.replicas = 1, .minibatches = 2, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 4e-3,
                                   .encode_s = 3e-4, .decode_s = 7e-4, .ratio = 8};
 
 static void near_to(double found, double expected)
@@ -74,15 +74,15 @@ static void near_to(double found, double expected)
     if (!(fabs(found - expected) <= 1e-4 * expected)) fail_msg("%.9g (expected %.9g)", found, expected);
 }
 
-/* Where all stay: each run encodes once and decodes once. */
+/* Where all stay: each chunk encodes once and decodes once. */
 static void kept(void **state)
 {
     (void)state;
     for (uint32_t v = 1; v <= 4; v++) {
-        struct runs s = usual;
-        s.runs = v;
-        double run_s = s.forward_s + s.encode_s + s.decode_s + s.backward_s;
-        near_to(runs_s(&s, false), s.minibatches * v * run_s);
+        struct chunks s = usual;
+        s.chunks = v;
+        double chunk_s = s.forward_s + s.encode_s + s.decode_s + s.backward_s;
+        near_to(chunks_s(&s, false), s.minibatches * v * chunk_s);
     }
 }
 
@@ -94,12 +94,12 @@ static void two_roads(void **state)
     for (uint32_t d = 1; d <= 2; d++)
         for (uint32_t slots = 2; slots <= 4; slots++)
             for (size_t c = 0; c < ARRAY_COUNT(copies_s); c++) {
-                struct runs s = usual;
+                struct chunks s = usual;
                 s.replicas = d;
-                s.runs = 7;
+                s.chunks = 7;
                 s.slots = slots;
                 s.copy_s = copies_s[c];
-                test_parallel_near(runs_s(&s, false), runs_s(&s, true));
+                test_parallel_near(chunks_s(&s, false), chunks_s(&s, true));
             }
 }
 
@@ -107,18 +107,18 @@ static void two_roads(void **state)
 static void worth(void **state)
 {
     (void)state;
-    struct runs s = usual, plain = usual;
-    s.runs = plain.runs = 8;
+    struct chunks s = usual, plain = usual;
+    s.chunks = plain.chunks = 8;
     s.slots = plain.slots = 2;
     s.copy_s = plain.copy_s = 20e-3;
     plain.ratio = 1;
     plain.encode_s = plain.decode_s = 1e-12;
-    assert_true(runs_s(&s, false) < 0.5 * runs_s(&plain, false));
+    assert_true(chunks_s(&s, false) < 0.5 * chunks_s(&plain, false));
     s.copy_s = plain.copy_s = 1e-4;
-    assert_true(runs_s(&s, false) > runs_s(&plain, false));
+    assert_true(chunks_s(&s, false) > chunks_s(&plain, false));
 }
 
-/* Between the passes of a run a third of its activations, rounded up, stays; during a pass all of them as well. */
+/* Between the passes of a chunk a third of its activations, rounded up, stays; during a pass all of them as well. */
 static void bytes(void **state)
 {
     (void)state;
@@ -143,11 +143,11 @@ static void bytes(void **state)
 
 static void whole_plan(struct plan *out, uint32_t variant)
 {
-    struct runs s = usual;
+    struct chunks s = usual;
     (void)variant;
-    s.runs = 5;
+    s.chunks = 5;
     s.slots = 2;
-    make_runs(&s, false, out);
+    make_chunks(&s, false, out);
 }
 
 static struct compression *of(struct plan *p) { return &p->jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS]; }

@@ -18,7 +18,7 @@
 
 enum { BLOCKS = 4 };
 
-/* Runs with this parallelism, on the number of devices that it needs: by the planner's clock and simulated. */
+/* Chunks with this parallelism, on the number of devices that it needs: by the planner's clock and simulated. */
 static void plan_and_simulate(struct parallel parallel, uint64_t microbatches, uint64_t minibatches, double *clock_s,
                               double *simulated_s)
 {

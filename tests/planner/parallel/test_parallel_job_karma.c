@@ -1,7 +1,7 @@
 /*
  * KARMA over several devices (label: fast): weights and states of every rank on its host, gradients that hosts add up
- * run by run, activations that leave and come back. Makespans by closed forms, memory by tables, broken plans, refused
- * jobs.
+ * chunk by chunk, activations that leave and come back. Makespans by closed forms, memory by tables, broken plans,
+ * refused jobs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,9 +30,9 @@ static void make_machine(struct hardware *out, uint32_t devices, double link, do
 }
 
 struct uniform {
-    uint32_t replicas, runs, minibatches, prefetch, zero;
+    uint32_t replicas, chunks, minibatches, prefetch, zero;
     double forward_s, backward_s;
-    double weights_s, activations_s; /* of a run, over a device's link */
+    double weights_s, activations_s; /* of a chunk, over a device's link */
     double nic;
     uint32_t slots;                  /* places for activations; 0: they are not swapped */
 };
@@ -56,9 +56,9 @@ static void make_uniform(const struct uniform *u, struct plan *out)
     make_machine(&hardware, u->replicas, link_rate, u->nic, 1e10);
     for (uint32_t d = 0; d < u->replicas && u->slots > 0; d++)
         hardware.devices[d].memory_bytes = u->slots * layer.activation_bytes + 100000;
-    test_profile_jobs(&jobs, 1, u->runs, u->minibatches, layer_like, &layer);
+    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, layer_like, &layer);
     jobs.jobs[0].microbatches = u->replicas;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = u->replicas, .chunks = u->runs,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = u->replicas, .chunks = u->chunks,
                                               .schedule = PIPELINE_1F1B, .zero = u->zero, .prefetch = u->prefetch,
                                               .offload = OFFLOAD_WEIGHTS, .swap = u->slots > 0};
     *out = (struct plan){0};
@@ -82,11 +82,11 @@ static void near_to(double found, double expected, double tolerance)
 /* --- phases ----------------------------------------------------------------------------------- */
 
 /*
- * v runs: their weights (w) come up in time but the first; after its backward pass each run's gradient goes down
- * (g = w), and hosts add it up (a = 2 (d - 1) / d of its bytes over their NIC), one run after the other. These sums are
- * hidden but for the last where a < b, else the NIC never stops from the first on:
+ * v chunks: their weights (w) come up in time but the first; after its backward pass each chunk's gradient goes down
+ * (g = w), and hosts add it up (a = 2 (d - 1) / d of its bytes over their NIC), one chunk after the other. These sums
+ * are hidden but for the last where a < b, else the NIC never stops from the first on:
  *     w + v f + b + g + max((v - 1) b + a, v a)
- * The first run's gradient is the last to be added up, and the next minibatch begins with its weights.
+ * The first chunk's gradient is the last to be added up, and the next minibatch begins with its weights.
  */
 static void phases(void **state)
 {
@@ -96,7 +96,7 @@ static void phases(void **state)
     for (uint32_t d = 2; d <= 4; d++)
         for (uint32_t v = 1; v <= 5; v++)
             for (size_t n = 0; n < ARRAY_COUNT(nics); n++) {
-                struct uniform u = {.replicas = d, .runs = v, .minibatches = 1, .prefetch = 1, .forward_s = 2e-3,
+                struct uniform u = {.replicas = d, .chunks = v, .minibatches = 1, .prefetch = 1, .forward_s = 2e-3,
                                     .backward_s = 5e-3, .weights_s = 1.9e-3, .nic = nics[n]};
                 double f = u.forward_s, b = u.backward_s, w = u.weights_s, a = 2 * (d - 1) * w * link_rate / d / u.nic;
                 double minibatch_s = w + v * f + b + w + fmax((v - 1) * b + a, v * a);
@@ -112,7 +112,7 @@ static void phases(void **state)
 static void alone(void **state)
 {
     (void)state;
-    struct uniform u = {.replicas = 1, .runs = 4, .minibatches = 2, .prefetch = 1, .forward_s = 2e-3, .backward_s = 5e-3,
+    struct uniform u = {.replicas = 1, .chunks = 4, .minibatches = 2, .prefetch = 1, .forward_s = 2e-3, .backward_s = 5e-3,
                         .weights_s = 3e-3, .nic = 1e9};
     double whole_s = uniform_s(&u);
     u.zero = ZERO_WEIGHTS;
@@ -152,7 +152,7 @@ static void slow_host(void **state)
                 steps_s += d * cost_work_s(&plan.hardware, hardware_cpu(&plan.hardware), items,
                                            parallel_work(job, layers, PARALLEL_UPDATE, items), NULL);
             }
-            /* the last run's weights come up once more for its backward pass */
+            /* the last chunk's weights come up once more for its backward pass */
             ready_s = fmax(ready_s, begin_s + up_s + (double)last.weight_bytes / 1e10);
             ready_s += cost_work_s(&plan.hardware, 0, items,
                                    parallel_work(job, parallel_layers(job, 5), PARALLEL_BACKWARD, items), NULL);
@@ -181,7 +181,7 @@ static double sent_bytes(const struct plan *plan)
 }
 
 /*
- * R runs in n places of memory, whose weights are next to nothing. Where a copy (c) is shorter than a pass, no pass
+ * R chunks in n places of memory, whose weights are next to nothing. Where a copy (c) is shorter than a pass, no pass
  * waits: R (f + b). Where it is longer than n - 1 of them the link never stops between the first forward pass and the
  * last, R - n copies, and likewise on the way back: 2 f + 2 b + 2 (R - n) c.
  */
@@ -190,16 +190,16 @@ static void swapped(void **state)
     (void)state;
     for (uint32_t d = 1; d <= 3; d += 2)
         for (uint32_t n = 2; n <= 4; n++)
-            for (uint32_t runs = n; runs <= 9; runs += 2)
+            for (uint32_t chunks = n; chunks <= 9; chunks += 2)
                 for (uint32_t slow = 0; slow < 2; slow++) {
-                    struct uniform u = {.replicas = d, .runs = runs, .minibatches = 1 + runs % 2, .prefetch = n - 1,
+                    struct uniform u = {.replicas = d, .chunks = chunks, .minibatches = 1 + chunks % 2, .prefetch = n - 1,
                                         .forward_s = 3e-3, .backward_s = 5e-3, .weights_s = 4e-9, .slots = n,
                                         .activations_s = slow ? 16e-3 : 2.9e-3, .nic = 1e10};
                     struct plan plan;
                     make_uniform(&u, &plan);
-                    uint32_t out = runs - n;
+                    uint32_t out = chunks - n;
                     double one_s = slow && out > 0 ? 2 * (u.forward_s + u.backward_s + out * u.activations_s)
-                                                   : runs * (u.forward_s + u.backward_s);
+                                                   : chunks * (u.forward_s + u.backward_s);
                     struct test_parallel_outcome found = test_parallel_simulate(&plan, false);
                     near_to(found.makespan_s, u.minibatches * one_s, 1e-5);
                     near_to(1 + sent_bytes(&plan), 1 + u.minibatches * d * out * (64 + u.activations_s * link_rate), 1e-12);
@@ -212,7 +212,7 @@ static void swapped(void **state)
 static void ahead(void **state)
 {
     (void)state;
-    struct uniform u = {.replicas = 2, .runs = 8, .minibatches = 1, .prefetch = 1, .forward_s = 3e-3, .backward_s = 5e-3,
+    struct uniform u = {.replicas = 2, .chunks = 8, .minibatches = 1, .prefetch = 1, .forward_s = 3e-3, .backward_s = 5e-3,
                         .weights_s = 4e-9, .activations_s = 2e-3, .slots = 3, .nic = 1e10};
     near_to(uniform_s(&u), 8 * (u.forward_s + u.backward_s), 1e-5);
     u.prefetch = 0; /* five are waited for */
@@ -245,7 +245,7 @@ static void make_gpt(struct plan *out, uint32_t ranks, uint32_t zero, uint64_t m
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-/* Without room for the activations of three runs, of which some keep a little more than others. */
+/* Without room for the activations of three chunks, of which some keep a little more than others. */
 static void make_tight(struct plan *out, uint32_t ranks, uint32_t zero, bool storage)
 {
     struct plan whole;
@@ -276,7 +276,7 @@ static void memory(void **state)
             make_tight(&tight, d, zero, false);
             assert_true(plan_device_bytes(&tight, 0) <= device - 3 * kept + 16384);
             double sent = sent_bytes(&tight);
-            assert_true(sent >= (double)(3 * 3 * d * kept)); /* three minibatches, three runs at least */
+            assert_true(sent >= (double)(3 * 3 * d * kept)); /* three minibatches, three chunks at least */
             assert_int_equal(plan_host_bytes(&tight), d * host + (uint64_t)sent / 3);
             assert_true(test_parallel_simulate(&tight, true).makespan_s >=
                         test_parallel_simulate(&whole, true).makespan_s * (1 - 1e-9));
@@ -434,7 +434,7 @@ static void refused(void **state)
                         "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
 }
 
-/* Too little memory for what must be there, and runs that have nothing to come back with. */
+/* Too little memory for what must be there, and chunks that have nothing to come back with. */
 static void refused_machines(void **state)
 {
     (void)state;
@@ -443,7 +443,7 @@ static void refused_machines(void **state)
         const char *message;
     } cases[] = {
         {1500000, 4096, "job 'job-0' needs"},
-        {2500000, 0, "job 'job-0' swaps the activations of run 0, which has no weights (expected some: they come back "
+        {2500000, 0, "job 'job-0' swaps the activations of chunk 0, which has no weights (expected some: they come back "
                      "together)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

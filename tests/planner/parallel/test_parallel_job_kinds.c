@@ -100,7 +100,7 @@ static double pass_s(const struct plan *plan, uint32_t device, struct parallel_l
     return cost_work_s(&plan->hardware, device, items, count, NULL);
 }
 
-/* Returns the times of a run's passes on a device. */
+/* Returns the times of a chunk's passes on a device. */
 static struct test_parallel_stage stage_of(const struct plan *plan, uint32_t device, struct parallel_layers layers)
 {
     return (struct test_parallel_stage){pass_s(plan, device, layers, PARALLEL_FORWARD),

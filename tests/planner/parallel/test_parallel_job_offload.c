@@ -36,10 +36,10 @@ static void make_machine(struct hardware *out, uint32_t devices, double link, do
 }
 
 struct uniform {
-    uint32_t replicas, runs, microbatches, minibatches; /* microbatches: of each replica */
+    uint32_t replicas, chunks, microbatches, minibatches; /* microbatches: of each replica */
     uint32_t zero, offload, prefetch;
     bool delayed;
-    double forward_s, backward_s, copy_s; /* copy_s: of a run's whole weights over a device's link */
+    double forward_s, backward_s, copy_s; /* copy_s: of a chunk's whole weights over a device's link */
     double p2p;                           /* bytes/s */
     double stored;                        /* bytes/s; 0: not on storage */
 };
@@ -51,7 +51,7 @@ static struct test_layer layer_like(void *context, uint32_t job, uint32_t layer)
     return *(const struct test_layer *)context;
 }
 
-/* fp32 and plain SGD, so that weights, gradients and a run's whole state have the same bytes; a profile's step takes
+/* fp32 and plain SGD, so that weights, gradients and a chunk's whole state have the same bytes; a profile's step takes
  * no time. */
 static void make_uniform(const struct uniform *u, struct plan *out)
 {
@@ -61,9 +61,9 @@ static void make_uniform(const struct uniform *u, struct plan *out)
                                .backward_ns = (uint64_t)llround(1e9 * u->backward_s), .activation_bytes = 64,
                                .parameter_bytes = (uint64_t)llround(u->copy_s * link_rate)};
     make_machine(&hardware, u->replicas, link_rate, u->p2p > 0 ? u->p2p : 1e9, 1e10, u->stored);
-    test_profile_jobs(&jobs, 1, u->runs, u->minibatches, layer_like, &layer);
+    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, layer_like, &layer);
     jobs.jobs[0].microbatches = u->microbatches * u->replicas;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = u->replicas, .chunks = u->runs,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = u->replicas, .chunks = u->chunks,
                                               .schedule = PIPELINE_1F1B, .zero = u->zero, .prefetch = u->prefetch,
                                               .offload = u->offload, .delayed = u->delayed, .storage = u->stored > 0};
     *out = (struct plan){0};
@@ -81,7 +81,7 @@ static double uniform_s(const struct uniform *u)
 
 /* --- ZeRO-Offload ---------------------------------------------------------------------------- */
 
-/* One replica. Gradients of v runs go down, g each, while the next are made in the other of two places, and the last
+/* One replica. Gradients of v chunks go down, g each, while the next are made in the other of two places, and the last
  * comes up again: the passes and 2 g, or the first gradient and then the link without a break,
  *     v f + max(v b + g, b + v g) + g
  */
@@ -91,7 +91,7 @@ static void drains(void **state)
     static const double copies_s[] = {1e-3, 4.6e-3, 5.3e-3, 9e-3};
     for (uint32_t v = 1; v <= 5; v++)
         for (size_t c = 0; c < ARRAY_COUNT(copies_s); c++) {
-            struct uniform u = {.replicas = 1, .runs = v, .microbatches = 1, .minibatches = 1, .zero = 2,
+            struct uniform u = {.replicas = 1, .chunks = v, .microbatches = 1, .minibatches = 1, .zero = 2,
                                 .offload = OFFLOAD_STATES, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = copies_s[c]};
             double f = u.forward_s, b = u.backward_s, g = u.copy_s;
             test_parallel_near(uniform_s(&u), v * f + fmax(v * b + g, b + v * g) + g);
@@ -107,7 +107,7 @@ static void sums(void **state)
     (void)state;
     for (uint32_t v = 1; v <= 4; v++)
         for (uint32_t m = 2; m <= 4; m++) {
-            struct uniform u = {.replicas = 1, .runs = v, .microbatches = m, .minibatches = 1, .zero = 2,
+            struct uniform u = {.replicas = 1, .chunks = v, .microbatches = m, .minibatches = 1, .zero = 2,
                                 .offload = OFFLOAD_STATES, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 4.5e-3};
             double f = u.forward_s, b = u.backward_s;
             test_parallel_near(uniform_s(&u), m * v * (f + b) + 2 * u.copy_s);
@@ -117,14 +117,14 @@ static void sums(void **state)
 }
 
 /* d ranks: each brings a share g / d down and up over its own link. A reduce-scatter (s) comes before that copy, and
- * an all-gather of the same length after it; the collectives of the earlier runs are over, or under way, when the
+ * an all-gather of the same length after it; the collectives of the earlier chunks are over, or under way, when the
  * last share has come up. */
 static void ranks(void **state)
 {
     (void)state;
     for (uint32_t d = 2; d <= 4; d++)
         for (uint32_t v = 1; v <= 5; v++) {
-            struct uniform u = {.replicas = d, .runs = v, .microbatches = 1, .minibatches = 1, .zero = 2,
+            struct uniform u = {.replicas = d, .chunks = v, .microbatches = 1, .minibatches = 1, .zero = 2,
                                 .offload = OFFLOAD_STATES, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 6e-3,
                                 .p2p = 4e9};
             double share_s = u.copy_s / d, s = (d - 1) * u.copy_s * link_rate / d / u.p2p;
@@ -133,14 +133,14 @@ static void ranks(void **state)
 }
 
 /* Delayed by one, k minibatches: gradients and weights move during the passes, except that from the third minibatch
- * on the next forward pass waits for the weights of the first run, which came up after its backward pass. At the end
- * these weights and the last gradient move at once, and then come the weights of all v runs. */
+ * on the next forward pass waits for the weights of the first chunk, which came up after its backward pass. At the end
+ * these weights and the last gradient move at once, and then come the weights of all v chunks. */
 static void delayed_copies(void **state)
 {
     (void)state;
     for (uint32_t k = 2; k <= 6; k++)
         for (uint32_t v = 2; v <= 4; v++) {
-            struct uniform u = {.replicas = 1, .runs = v, .microbatches = 1, .minibatches = k, .zero = 2,
+            struct uniform u = {.replicas = 1, .chunks = v, .microbatches = 1, .minibatches = k, .zero = 2,
                                 .delayed = true, .offload = OFFLOAD_STATES, .forward_s = 2e-3, .backward_s = 5e-3,
                                 .copy_s = 3e-3};
             double g = u.copy_s;
@@ -163,17 +163,17 @@ static void make_gpt(struct plan *out, struct parallel parallel, uint64_t microb
     test_parallel_plan(&hardware, &jobs, out);
 }
 
-static double pass_s(const struct plan *plan, uint32_t run, enum parallel_pass pass, uint32_t device)
+static double pass_s(const struct plan *plan, uint32_t chunk, enum parallel_pass pass, uint32_t device)
 {
     struct work_item items[PARALLEL_WORK_MAX];
     const struct job *job = &plan->jobs.jobs[0];
-    uint32_t count = parallel_work(job, parallel_layers(job, run), pass, items);
+    uint32_t count = parallel_work(job, parallel_layers(job, chunk), pass, items);
     return cost_work_s(&plan->hardware, device, items, count, NULL);
 }
 
-/* The host steps for each rank in turn. Its first step begins when the last run's gradient is there; synchronously the
- * weights of the first run have to come up before the next minibatch begins: k (t + U + up); delayed by one the host
- * never stops: t + k U + up. With two microbatches it adds these up, which is in U then. */
+/* The host steps for each rank in turn. Its first step begins when the last chunk's gradient is there; synchronously
+ * the weights of the first chunk have to come up before the next minibatch begins: k (t + U + up); delayed by one the
+ * host never stops: t + k U + up. With two microbatches it adds these up, which is in U then. */
 static void slow_host(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static void fetched_weights(void **state)
     (void)state;
     for (uint32_t d = 1; d <= 4; d++)
         for (uint32_t v = 1; v <= 4; v++) {
-            struct uniform u = {.replicas = d, .runs = v, .microbatches = 1, .minibatches = 1, .zero = 3,
+            struct uniform u = {.replicas = d, .chunks = v, .microbatches = 1, .minibatches = 1, .zero = 3,
                                 .offload = OFFLOAD_WEIGHTS, .forward_s = 2e-3, .backward_s = 5e-3, .copy_s = 6e-3,
                                 .p2p = 1e10};
             double f = u.forward_s, b = u.backward_s, w = u.copy_s / d;
@@ -235,11 +235,11 @@ static void efficiency(void **state)
     const double peak = 70e12;
     for (uint32_t d = 1; d <= 4; d++)
         for (uint32_t n = 1; n <= 8; n++) {
-            struct uniform u = {.replicas = d, .runs = 12, .microbatches = 4, .minibatches = 1, .zero = 3,
+            struct uniform u = {.replicas = d, .chunks = 12, .microbatches = 4, .minibatches = 1, .zero = 3,
                                 .offload = OFFLOAD_WEIGHTS, .forward_s = 1e-3 * n, .backward_s = 3e-3 * n,
                                 .copy_s = 4.8e-3, .p2p = 1e21};
-            double passes_s = u.runs * u.microbatches * (u.forward_s + u.backward_s), bw = d * link_rate;
-            double bytes = 2.0 * u.runs * u.microbatches * u.copy_s * link_rate;
+            double passes_s = u.chunks * u.microbatches * (u.forward_s + u.backward_s), bw = d * link_rate;
+            double bytes = 2.0 * u.chunks * u.microbatches * u.copy_s * link_rate;
             double ait = passes_s * peak / bytes, last_s = u.copy_s / d; /* a sum of gradients goes down at the end */
             double found = passes_s / (uniform_s(&u) - last_s);
             test_parallel_near(found, ait * bw / (ait * bw + peak));
@@ -313,13 +313,13 @@ static void slow_storage(void **state)
     (void)state;
     for (uint32_t d = 1; d <= 3; d++)
         for (uint32_t v = 2; v <= 5; v++) {
-            struct uniform u = {.replicas = d, .runs = v, .microbatches = 1, .minibatches = 1, .zero = 3,
+            struct uniform u = {.replicas = d, .chunks = v, .microbatches = 1, .minibatches = 1, .zero = 3,
                                 .offload = OFFLOAD_WEIGHTS, .forward_s = 1e-5, .backward_s = 2e-5, .copy_s = 6e-6,
                                 .p2p = 1e15, .stored = 1e6};
             double read_s = u.copy_s * link_rate / u.stored, found = uniform_s(&u);
             /* the last rank's state comes last, and goes back */
             double expected = 3 * v * read_s + read_s / d;
-            if (!(fabs(found - expected) < 1e-2 * expected)) fail_msg("%u ranks, %u runs: %g, %g", d, v, found, expected);
+            if (!(fabs(found - expected) < 1e-2 * expected)) fail_msg("%u ranks, %u chunks: %g, %g", d, v, found, expected);
             assert_true(found >= 3 * v * read_s);
         }
 }
@@ -366,7 +366,7 @@ static uint64_t rounded(uint64_t bytes)
 }
 
 /* On storage weights and states, 14 bytes a parameter; on the host the gradient, and, for each rank and each kind
- * that is read, two places of the size of the largest run. */
+ * that is read, two places of the size of the largest chunk. */
 static void memory_of_storage(void **state)
 {
     (void)state;

@@ -35,19 +35,19 @@ static double draw_unit(struct draws *d) { return random_unit(d->key, d->count++
 static const double link_rate = 1e9;
 enum { ACTIVATION_BYTES = 4000000, LARGEST_WEIGHTS = 1700000, LARGEST = 8 };
 
-/* Runs that keep alike, and differ in all else. */
+/* Chunks that keep alike, and differ in all else. */
 struct mixed {
-    uint32_t runs, replicas, prefetch, places;
+    uint32_t chunks, replicas, prefetch, places;
     struct test_layer layers[LARGEST];
 };
 
 static void make_mixed(struct draws *random, struct mixed *out)
 {
-    out->runs = 2 + (uint32_t)draw(random, LARGEST - 1);
+    out->chunks = 2 + (uint32_t)draw(random, LARGEST - 1);
     out->replicas = 1 + (uint32_t)draw(random, 2);
     out->prefetch = (uint32_t)draw(random, 3);
     out->places = out->prefetch + 1 + (uint32_t)draw(random, 2);
-    for (uint32_t r = 0; r < out->runs; r++)
+    for (uint32_t r = 0; r < out->chunks; r++)
         out->layers[r] = (struct test_layer){.forward_ns = 500000 + draw(random, 5000000),
                                              .backward_ns = 500000 + draw(random, 9000000),
                                              .activation_bytes = ACTIVATION_BYTES, .boundary_bytes = 64,
@@ -72,14 +72,14 @@ static void plan_mixed(struct mixed *m, const char *choices, struct plan *out)
         hardware.links[d].bandwidth.value = link_rate;
         hardware.devices[d].memory_bytes = (m->prefetch + 3) * LARGEST_WEIGHTS + (m->places + 1) * (uint64_t)ACTIVATION_BYTES;
     }
-    test_profile_jobs(&jobs, 1, m->runs, 1, layer_of, m);
+    test_profile_jobs(&jobs, 1, m->chunks, 1, layer_of, m);
     jobs.jobs[0].microbatches = m->replicas;
     struct parallel *p = &jobs.jobs[0].parallel;
-    *p = (struct parallel){.tensor = 1, .pipeline = 1, .data = m->replicas, .chunks = m->runs, .schedule = PIPELINE_1F1B,
+    *p = (struct parallel){.tensor = 1, .pipeline = 1, .data = m->replicas, .chunks = m->chunks, .schedule = PIPELINE_1F1B,
                            .prefetch = m->prefetch, .offload = OFFLOAD_WEIGHTS, .swap = true, .choose = !choices};
     if (choices) {
-        p->chosen = m->runs;
-        memcpy(p->choices, choices, m->runs);
+        p->chosen = m->chunks;
+        memcpy(p->choices, choices, m->chunks);
     }
     *out = (struct plan){0};
     test_parallel_plan(&hardware, &jobs, out);
@@ -96,21 +96,21 @@ static double makespan_s(struct mixed *m, const char *choices)
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
-/* As the plan has it: places are told by how many runs leave. */
-static void describe(const struct mixed *m, const struct plan *plan, struct parallel_job_choice_run *runs,
+/* As the plan has it: places are told by how many chunks leave. */
+static void describe(const struct mixed *m, const struct plan *plan, struct parallel_job_choice_chunk *chunks,
                      struct parallel_job_choice_problem *out)
 {
     const struct job *job = &plan->jobs.jobs[0];
     uint64_t own = 0, work = 0, each = parallel_job_range_bytes(ACTIVATION_BYTES);
     uint32_t swapped = 0, turns = 0;
-    for (uint32_t r = 0; r < m->runs; r++) {
+    for (uint32_t r = 0; r < m->chunks; r++) {
         bool again = job->parallel.choices[r] == PARALLEL_AGAIN;
         struct parallel_layers layers = parallel_layers(job, r);
         const struct test_layer *l = &m->layers[r];
         double forward_s = 1e-9 * (double)l->forward_ns, backward_s = 1e-9 * (double)l->backward_ns;
         double weights_s = (double)l->parameter_bytes / link_rate, copy_s = ACTIVATION_BYTES / link_rate;
         uint64_t kept = parallel_kept_bytes(job, layers, false), needs = parallel_workspace_bytes(job, layers);
-        runs[r] = (struct parallel_job_choice_run){.forward_s = forward_s,
+        chunks[r] = (struct parallel_job_choice_chunk){.forward_s = forward_s,
                                                    .backward_s = {backward_s, backward_s + forward_s},
                                                    .weights_s = weights_s,
                                                    .down_s = weights_s,
@@ -119,13 +119,13 @@ static void describe(const struct mixed *m, const struct plan *plan, struct para
                                                    .work_bytes = {needs, needs},
                                                    .gathers = true};
         assert_int_equal(kept, again ? 0 : ACTIVATION_BYTES);
-        bool alone = again || (r + 1 == m->runs && turns == 0);
+        bool alone = again || (r + 1 == m->chunks && turns == 0);
         if (alone) own += parallel_job_range_bytes(kept);
         else turns++;
         work = work > needs ? work : needs;
     }
     swapped = plan_swapped_shards(plan, 0);
-    *out = (struct parallel_job_choice_problem){.runs = runs, .count = m->runs, .slots = m->prefetch + 1,
+    *out = (struct parallel_job_choice_problem){.chunks = chunks, .count = m->chunks, .slots = m->prefetch + 1,
                                                 .have_bytes = own + parallel_job_range_bytes(work) + (turns - swapped) * each};
 }
 
@@ -138,15 +138,15 @@ static void clock_and_simulator(void **state)
     for (uint32_t i = 0; i < 120; i++) {
         struct mixed m;
         struct plan plan;
-        struct parallel_job_choice_run runs[LARGEST];
+        struct parallel_job_choice_chunk chunks[LARGEST];
         struct parallel_job_choice_problem problem;
         char choices[LARGEST];
         bool fits;
         make_mixed(&random, &m);
         m.replicas = 1; /* nothing to add up */
-        for (uint32_t r = 0; r < m.runs; r++) choices[r] = draw(&random, 3) == 0 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
+        for (uint32_t r = 0; r < m.chunks; r++) choices[r] = draw(&random, 3) == 0 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
         plan_mixed(&m, choices, &plan);
-        describe(&m, &plan, runs, &problem);
+        describe(&m, &plan, chunks, &problem);
         double clock_s = parallel_job_choice_clock_s(&problem, plan.jobs.jobs[0].parallel.choices, &fits);
         assert_true(fits);
         left += plan_swapped_shards(&plan, 0) > 0;
@@ -169,24 +169,24 @@ static void best_of_all(void **state)
         struct plan plan;
         char choices[LARGEST];
         make_mixed(&random, &m);
-        m.runs = m.runs > 5 ? 5 : m.runs;
+        m.chunks = m.chunks > 5 ? 5 : m.chunks;
         plan_mixed(&m, NULL, &plan);
         const struct parallel *p = &plan.jobs.jobs[0].parallel;
         double found_s = test_parallel_simulate(&plan, false).makespan_s;
-        assert_int_equal(p->chosen, m.runs);
-        mixtures += memchr(p->choices, PARALLEL_AGAIN, m.runs) && memchr(p->choices, PARALLEL_SWAPPED, m.runs);
-        for (uint32_t set = 0; set < UINT32_C(1) << m.runs; set++) {
-            for (uint32_t r = 0; r < m.runs; r++) choices[r] = set >> r & 1 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
+        assert_int_equal(p->chosen, m.chunks);
+        mixtures += memchr(p->choices, PARALLEL_AGAIN, m.chunks) && memchr(p->choices, PARALLEL_SWAPPED, m.chunks);
+        for (uint32_t set = 0; set < UINT32_C(1) << m.chunks; set++) {
+            for (uint32_t r = 0; r < m.chunks; r++) choices[r] = set >> r & 1 ? PARALLEL_AGAIN : PARALLEL_SWAPPED;
             double other_s = makespan_s(&m, choices);
             if (found_s > other_s * (1 + 1e-9))
-                fail_msg("%.*s takes %.9g, %.*s %.9g", (int)m.runs, p->choices, found_s, (int)m.runs, choices, other_s);
+                fail_msg("%.*s takes %.9g, %.*s %.9g", (int)m.chunks, p->choices, found_s, (int)m.chunks, choices, other_s);
         }
         plan_release(&plan);
     }
-    print_message("%" PRIu32 " of 12 jobs swap some runs and compute others again\n", mixtures);
+    print_message("%" PRIu32 " of 12 jobs swap some chunks and compute others again\n", mixtures);
 }
 
-/* More runs than are tried: against trying them all, less than 1 % on average and 3 % at most. */
+/* More chunks than are tried: against trying them all, less than 1 % on average and 3 % at most. */
 static void search(void **state)
 {
     (void)state;
@@ -194,18 +194,18 @@ static void search(void **state)
     enum { RUNS = PARALLEL_JOB_CHOICE_EXACT + 1, TIMES = 4 };
     struct draws random = {support_seed("parallel_job_choose_recompute: search"), 0};
     for (uint32_t i = 0; i < TIMES; i++) {
-        struct parallel_job_choice_run runs[RUNS];
-        struct parallel_job_choice_problem problem = {.runs = runs, .count = RUNS, .slots = 2, .have_bytes = 4200 * (2 + i)};
+        struct parallel_job_choice_chunk chunks[RUNS];
+        struct parallel_job_choice_problem problem = {.chunks = chunks, .count = RUNS, .slots = 2, .have_bytes = 4200 * (2 + i)};
         char choices[RUNS];
         double found_s, best_s = INFINITY;
         bool exact, fits;
         for (uint32_t r = 0; r < RUNS; r++)
-            runs[r] = (struct parallel_job_choice_run){.forward_s = 1 + draw_unit(&random), .weights_s = draw_unit(&random),
+            chunks[r] = (struct parallel_job_choice_chunk){.forward_s = 1 + draw_unit(&random), .weights_s = draw_unit(&random),
                                                        .down_s = draw_unit(&random), .kept_bytes = {4096, 0}, .gathers = true,
                                                        .copy_s = {2 + draw_unit(&random), 2 + draw_unit(&random)}};
         for (uint32_t r = 0; r < RUNS; r++) {
-            runs[r].backward_s[0] = 2 * runs[r].forward_s;
-            runs[r].backward_s[1] = 3 * runs[r].forward_s;
+            chunks[r].backward_s[0] = 2 * chunks[r].forward_s;
+            chunks[r].backward_s[1] = 3 * chunks[r].forward_s;
         }
         assert_true(parallel_job_choice_best(&problem, choices, &found_s, &exact));
         assert_false(exact);
@@ -218,18 +218,18 @@ static void search(void **state)
         sum += found_s / best_s - 1;
         most = fmax(most, found_s / best_s - 1);
     }
-    print_message("search over %d runs: %.3f %% above the best, at most %.3f %%\n", (int)RUNS, 100 * sum / TIMES, 100 * most);
+    print_message("search over %d chunks: %.3f %% above the best, at most %.3f %%\n", (int)RUNS, 100 * sum / TIMES, 100 * most);
     assert_true(sum / TIMES < 0.01 && most < 0.03);
 }
 
-/* No place for a single run's activations: nothing fits. */
+/* No place for a single chunk's activations: nothing fits. */
 static void nothing_fits(void **state)
 {
     (void)state;
-    struct parallel_job_choice_run runs[2] =
+    struct parallel_job_choice_chunk chunks[2] =
         {{.forward_s = 1, .backward_s = {2, 3}, .kept_bytes = {4096, 4096}, .work_bytes = {512, 512}},
          {.forward_s = 1, .backward_s = {2, 3}, .kept_bytes = {4096, 4096}, .work_bytes = {512, 512}}};
-    struct parallel_job_choice_problem problem = {.runs = runs, .count = 2, .slots = 1, .have_bytes = 4096};
+    struct parallel_job_choice_problem problem = {.chunks = chunks, .count = 2, .slots = 1, .have_bytes = 4096};
     char choices[2];
     double seconds;
     bool exact;
@@ -241,7 +241,7 @@ static void nothing_fits(void **state)
 
 /* --- refused jobs ----------------------------------------------------------------------------- */
 
-/* A recomputed run must be one, by its work and by its kept bytes. */
+/* A recomputed chunk must be one, by its work and by its kept bytes. */
 static void broken(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void broken(void **state)
         struct error err = {0};
         char choices[LARGEST + 1] = "srsssss";
         do make_mixed(&random, &m);
-        while (m.runs < 3);
+        while (m.chunks < 3);
         plan_mixed(&m, choices, &plan);
         char *choice = &plan.jobs.jobs[0].parallel.choices[r];
         *choice = *choice == PARALLEL_AGAIN ? PARALLEL_SWAPPED : PARALLEL_AGAIN;
@@ -272,13 +272,13 @@ static void refused(void **state)
         {false, true, 0, RECOMPUTE_NONE, "'choose' without 'swap' (expected it: activations leave or are computed again)"},
         {false, false, 3, RECOMPUTE_NONE, "'choices' without 'swap' (expected it: activations leave or are computed again)"},
         {true, true, 0, RECOMPUTE_FULL,
-         "'choose' with recomputation of all runs (expected none or selective: recomputed activations are not swapped)"},
-        {true, false, 2, RECOMPUTE_NONE, "'choices' of 2 runs (expected one for each run, 3)"},
+         "'choose' with recomputation of all chunks (expected none or selective: recomputed activations are not swapped)"},
+        {true, false, 2, RECOMPUTE_NONE, "'choices' of 2 chunks (expected one for each chunk, 3)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct job_set jobs;
         struct error err = {0};
-        struct mixed m = {.runs = 3};
+        struct mixed m = {.chunks = 3};
         for (uint32_t r = 0; r < 3; r++) m.layers[r] = (struct test_layer){.forward_ns = 1000, .backward_ns = 1000};
         test_profile_jobs(&jobs, 1, 3, 1, layer_of, &m);
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 1, .chunks = 3, .prefetch = 1,
@@ -310,7 +310,7 @@ static void texts(void **state)
     job_set_release(&jobs);
     snprintf(given, sizeof given, job, "rsx");
     assert_int_equal(support_jobs(given, "/no/such/folder", &jobs, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "test:3:12: 'choices' is 'rsx' (expected a letter for each of at most 128 runs: s, swapped, or r, "
+    assert_string_equal(err.text, "test:3:12: 'choices' is 'rsx' (expected a letter for each of at most 128 chunks: s, swapped, or r, "
                                   "computed again)");
     err = (struct error){0};
     assert_int_equal(parallel_parse_text("v=3,offload=weights,swap,choose", &p, &err), STATUS_OK);

@@ -67,7 +67,7 @@ static uint32_t own_of(const struct shape *shape, uint32_t p, uint32_t d, uint32
     return count;
 }
 
-/* A run of the network for each stage. */
+/* A chunk of the network for each stage. */
 static void make_plan(struct layers *layers, struct parallel parallel, uint32_t microbatches, uint64_t minibatches,
                       double rate, struct plan *out)
 {

@@ -23,13 +23,13 @@ static struct pipeline_order make(struct arena *arena, struct parallel p, uint32
     return order;
 }
 
-static struct pipeline_times *uniform(struct arena *arena, uint32_t runs, double forward_s, double input_s,
+static struct pipeline_times *uniform(struct arena *arena, uint32_t chunks, double forward_s, double input_s,
                                       double weight_s, double send_s)
 {
     struct error err = {0};
     struct pipeline_times *times;
-    assert_int_equal(ARENA_NEW(arena, runs, times, &err), STATUS_OK);
-    for (uint32_t r = 0; r < runs; r++)
+    assert_int_equal(ARENA_NEW(arena, chunks, times, &err), STATUS_OK);
+    for (uint32_t r = 0; r < chunks; r++)
         times[r] = (struct pipeline_times){{forward_s, input_s + weight_s, input_s, weight_s}, send_s};
     return times;
 }
@@ -42,7 +42,7 @@ static double worst_bubble(const struct pipeline_order *order, struct parallel p
         double first_s = INFINITY, last_s = 0, busy_s = 0;
         for (uint64_t i = 0; i < order->count; i++) {
             const struct pipeline_step *s = &order->steps[i];
-            if (parallel_place(&p, s->run).stage != stage) continue;
+            if (parallel_place(&p, s->chunk).stage != stage) continue;
             if (s->start_s < first_s) first_s = s->start_s;
             if (s->end_s > last_s) last_s = s->end_s;
             busy_s += s->end_s - s->start_s;
@@ -123,17 +123,17 @@ static void one_stage(void **state)
                 bool forward = at < chunks;
                 assert_int_equal(order.steps[i].microbatch, i / (2 * chunks));
                 assert_int_equal(order.steps[i].pass, forward ? PIPELINE_FORWARD : PIPELINE_BACKWARD);
-                assert_int_equal(order.steps[i].run, forward ? at : 2 * chunks - 1 - at);
+                assert_int_equal(order.steps[i].chunk, forward ? at : 2 * chunks - 1 - at);
             }
             assert_near(order.end_s, m * chunks * (1.25 + 1.5 + 1.75));
             arena_release(&arena);
         }
 }
 
-static double end_of(const struct pipeline_order *order, uint32_t pass, uint32_t run, uint32_t microbatch)
+static double end_of(const struct pipeline_order *order, uint32_t pass, uint32_t chunk, uint32_t microbatch)
 {
     for (uint64_t i = 0; i < order->count; i++)
-        if (order->steps[i].pass == pass && order->steps[i].run == run && order->steps[i].microbatch == microbatch)
+        if (order->steps[i].pass == pass && order->steps[i].chunk == chunk && order->steps[i].microbatch == microbatch)
             return order->steps[i].end_s;
     return INFINITY;
 }
@@ -141,31 +141,31 @@ static double end_of(const struct pipeline_order *order, uint32_t pass, uint32_t
 static void check_order(const struct pipeline_order *order, struct parallel p, uint32_t m,
                         const struct pipeline_times *t)
 {
-    uint32_t runs = parallel_runs(&p), back = pipeline_splits(&p) ? PIPELINE_INPUT : PIPELINE_BACKWARD;
+    uint32_t chunks = parallel_chunks(&p), back = pipeline_splits(&p) ? PIPELINE_INPUT : PIPELINE_BACKWARD;
     double free_s[8] = {0}, before_s = 0;
     uint32_t kept[8] = {0}, most[8] = {0};
-    assert_int_equal(order->count, (uint64_t)runs * m * (pipeline_splits(&p) ? 3 : 2));
+    assert_int_equal(order->count, (uint64_t)chunks * m * (pipeline_splits(&p) ? 3 : 2));
     for (uint64_t i = 0; i < order->count; i++) {
         const struct pipeline_step *s = &order->steps[i];
-        uint32_t stage = parallel_place(&p, s->run).stage;
+        uint32_t stage = parallel_place(&p, s->chunk).stage;
         double needs_s = free_s[stage];
         assert_true(s->start_s >= before_s);
         before_s = s->start_s;
-        if (s->pass == PIPELINE_FORWARD && s->run > 0) {
-            bool sent = parallel_place(&p, s->run - 1).stage != stage;
-            needs_s = fmax(needs_s, end_of(order, PIPELINE_FORWARD, s->run - 1, s->microbatch) +
-                                        (sent ? t[s->run - 1].send_s : 0));
+        if (s->pass == PIPELINE_FORWARD && s->chunk > 0) {
+            bool sent = parallel_place(&p, s->chunk - 1).stage != stage;
+            needs_s = fmax(needs_s, end_of(order, PIPELINE_FORWARD, s->chunk - 1, s->microbatch) +
+                                        (sent ? t[s->chunk - 1].send_s : 0));
         }
         if (s->pass == back) {
-            needs_s = fmax(needs_s, end_of(order, PIPELINE_FORWARD, s->run, s->microbatch));
-            bool sent = s->run + 1 < runs && parallel_place(&p, s->run + 1).stage != stage;
-            if (s->run + 1 < runs)
-                needs_s = fmax(needs_s, end_of(order, back, s->run + 1, s->microbatch) + (sent ? t[s->run].send_s : 0));
+            needs_s = fmax(needs_s, end_of(order, PIPELINE_FORWARD, s->chunk, s->microbatch));
+            bool sent = s->chunk + 1 < chunks && parallel_place(&p, s->chunk + 1).stage != stage;
+            if (s->chunk + 1 < chunks)
+                needs_s = fmax(needs_s, end_of(order, back, s->chunk + 1, s->microbatch) + (sent ? t[s->chunk].send_s : 0));
         }
         if (s->pass == PIPELINE_WEIGHT)
-            needs_s = fmax(needs_s, end_of(order, PIPELINE_INPUT, s->run, s->microbatch));
+            needs_s = fmax(needs_s, end_of(order, PIPELINE_INPUT, s->chunk, s->microbatch));
         assert_near(s->start_s, needs_s);
-        assert_near(s->end_s, s->start_s + t[s->run].pass_s[s->pass]);
+        assert_near(s->end_s, s->start_s + t[s->chunk].pass_s[s->pass]);
         free_s[stage] = s->end_s;
         if (s->pass == PIPELINE_FORWARD && ++kept[stage] > most[stage]) most[stage] = kept[stage];
         if (s->pass == PIPELINE_BACKWARD || s->pass == PIPELINE_WEIGHT) kept[stage]--;
@@ -196,10 +196,10 @@ static void steps_are_legal(void **state)
         if (p.pipeline == 1 && !pipeline_splits(&p)) p.chunks = 1 + (uint32_t)random_below(key, 4, 3);
         if (p.schedule == PIPELINE_INTERLEAVED) p.chunks = 2 + (uint32_t)random_below(key, 1, 3);
         if (p.schedule == PIPELINE_ZB_V) p.chunks = 2;
-        uint32_t m = 1 + (uint32_t)random_below(key, 2, 20), runs = parallel_runs(&p);
+        uint32_t m = 1 + (uint32_t)random_below(key, 2, 20), chunks = parallel_chunks(&p);
         if (p.schedule == PIPELINE_INTERLEAVED) m *= p.pipeline;
-        struct pipeline_times *t = uniform(&arena, runs, 0, 0, 0, 0);
-        for (uint32_t r = 0; r < runs; r++)
+        struct pipeline_times *t = uniform(&arena, chunks, 0, 0, 0, 0);
+        for (uint32_t r = 0; r < chunks; r++)
             for (uint32_t k = 0; k < PIPELINE_PASSES; k++) {
                 t[r].pass_s[k] = 1 + (double)random_below(key, 100 + r * 10 + k, 9);
                 t[r].send_s = (double)random_below(key, 5 + r, 3);

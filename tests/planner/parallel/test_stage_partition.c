@@ -302,7 +302,7 @@ static void branches(void **state)
     arena_release(&arena);
 }
 
-/* A job's layers are what its run of all layers is, times by the cost model added up. */
+/* A job's layers are what its chunk of all layers is, times by the cost model added up. */
 static void of_a_job(void **state)
 {
     (void)state;

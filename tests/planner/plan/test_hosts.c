@@ -84,9 +84,9 @@ static double steps_s(const struct plan *plan, uint32_t stage, uint32_t ranks)
     const struct job *job = &plan->jobs.jobs[0];
     struct work_item items[PARALLEL_WORK_MAX];
     double bytes = 0;
-    for (uint32_t run = 0; run < parallel_runs(&job->parallel); run++) {
-        if (parallel_place(&job->parallel, run).stage != stage) continue;
-        uint32_t count = parallel_work(job, parallel_layers(job, run), PARALLEL_UPDATE, items);
+    for (uint32_t chunk = 0; chunk < parallel_chunks(&job->parallel); chunk++) {
+        if (parallel_place(&job->parallel, chunk).stage != stage) continue;
+        uint32_t count = parallel_work(job, parallel_layers(job, chunk), PARALLEL_UPDATE, items);
         for (uint32_t i = 0; i < count; i++) bytes += work_item_bytes(&items[i], 4);
     }
     double rate = plan->hardware.host_bandwidth.value / 2 * hardware_default_memory_efficiency.value;

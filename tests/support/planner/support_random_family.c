@@ -175,7 +175,7 @@ static bool parallel_profile(uint64_t key, struct parallel *p, struct plan *out)
     if (p->schedule == PIPELINE_ZB_V) p->chunks = 2;
     if (draw(key, 12, 0, 3) == 0) p->partition = PARALLEL_BALANCED;
     bool stale = pipeline_is_asynchronous(p->schedule);
-    profile_jobs(key, 1, parallel_runs(p) + draw(key, 13, 0, 2), stale ? 6 : 2, &jobs);
+    profile_jobs(key, 1, parallel_chunks(p) + draw(key, 13, 0, 2), stale ? 6 : 2, &jobs);
     minibatches_of(key, p, &jobs.jobs[0]);
     bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
     if (!in_two && draw(key, 14, 0, 3) == 0)
