@@ -64,7 +64,7 @@ static enum status search_jobs(const struct job_set *jobs, struct what_if_answer
     return STATUS_OK;
 }
 
-/* --- figures from plans -------------------------------------------------------------------------- */
+/* --- values from plans -------------------------------------------------------------------------- */
 
 static void note_memory(const struct plan *plan, struct what_if_answer *a)
 {
@@ -203,7 +203,7 @@ static enum status try_all_together(const struct cli_source *from, const struct 
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* Finds the effects of figures; jobs of equal cost are simulated once. */
+/* Finds the effects of values; jobs of equal cost are simulated once. */
 static enum status find_effects(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
     what_if_effects_begin(a);

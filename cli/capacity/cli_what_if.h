@@ -22,11 +22,11 @@ enum { WHAT_IF_TEXT_BYTES = 256 };
 /* Jobs with more minibatches in total than this are not simulated together. */
 enum { WHAT_IF_TOGETHER_MAX = 2000 };
 
-/* The effect on the time of changing one figure in all places of the machine that have it. */
+/* The effect on the time of changing one value in all places of the machine that have it. */
 struct what_if_effect {
-    double spread;            /* the largest relative spread of the figure; 0: no spread is known */
+    double spread;            /* the largest relative spread of the value; 0: no spread is known */
     uint32_t kind;            /* enum source_kind of the entry with that spread */
-    double better_s, worse_s; /* time of the jobs with the figure at 5 % and at 95 % of its distribution */
+    double better_s, worse_s; /* time of the jobs with the value at 5 % and at 95 % of its distribution */
 };
 
 /* The price of a machine per hour; usd_per_h 0: unknown. */
@@ -93,7 +93,7 @@ void what_if_answer_release(struct what_if_answer *answer);
 
 /* --- the interval ---------------------------------------------------------------------------------- */
 
-/* Resets the effects: sets which figures have spreads, and all seconds to 0. */
+/* Resets the effects: sets which values have spreads, and all seconds to 0. */
 void what_if_effects_begin(struct what_if_answer *answer);
 /* Adds the effects of a plan that stands for `run_s` seconds of the jobs. Errors: as sim_run(). */
 MUST_CHECK enum status what_if_effects_add(const struct plan *plan, double run_s, struct what_if_answer *answer,

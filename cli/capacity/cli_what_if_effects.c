@@ -1,11 +1,11 @@
 /*
- * The interval of an answer. Each figure of the machine with a spread is moved to 5 % and to 95 % of its error
+ * The interval of an answer. Each value of the machine with a spread is moved to 5 % and to 95 % of its error
  * distribution (sim/uncertainty/machine_draw.h), in all places that have it, and the jobs' plans are simulated again.
- * Errors of figures are independent factors, so squared logarithms are added. The result covers 90 % of the spreads'
- * distribution if times depend smoothly on figures.
+ * Errors of values are independent factors, so squared logarithms are added. The result covers 90 % of the spreads'
+ * distribution if times depend smoothly on values.
  *
  * Long jobs are simulated with a plan of two minibatches, so that thirty simulations take seconds; the relative effect
- * of a figure on two minibatches is used for all.
+ * of a value on two minibatches is used for all.
  */
 #include <math.h>
 #include <stdio.h>
@@ -20,9 +20,9 @@ enum { MINIBATCHES = 2 };
 
 static const double low_share = 0.05, high_share = 0.95;
 
-/* --- figures with spreads --------------------------------------------------------------------------- */
+/* --- values with spreads --------------------------------------------------------------------------- */
 
-/* Notes the largest spread of all places of a figure. */
+/* Notes the largest spread of all places of a value. */
 static void note_spread(void *context, const struct machine_place *place)
 {
     struct what_if_answer *a = context;

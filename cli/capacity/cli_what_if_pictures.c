@@ -35,6 +35,6 @@ void what_if_pictures(struct cli *cli, const struct what_if_report *report)
         struct plot_effect effects[WHAT_IF_BARS_MAX];
         const struct what_if_answer *a = &report->answers[i];
         if (a->fits && collect_effects(a, effects) > 0)
-            cli_document_draw(cli, "Each figure of the machine at 5 % and at 95 % of its error", draw, a);
+            cli_document_draw(cli, "Each property of the machine at 5 % and at 95 % of its error", draw, a);
     }
 }

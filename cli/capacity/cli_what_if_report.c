@@ -1,7 +1,7 @@
 /*
  * The report of `whatif`: machines side by side as columns or, if the catalogue was searched, as rows.
  *
- * Each figure that depends on the time is followed by its interval. All cells of the text come from what_if_cell(), so
+ * Each value that depends on the time is followed by its interval. All cells of the text come from what_if_cell(), so
  * that text and Markdown are equal; CSV and JSON have the numbers.
  */
 #include <inttypes.h>
@@ -301,24 +301,24 @@ static void print_refused(FILE *out, const struct what_if_report *report)
         if (!report->answers[i].fits) fprintf(out, "%s: %s\n", report->answers[i].name, report->answers[i].reason);
 }
 
-/* Prints how many figures with spreads there are of each kind. */
+/* Prints how many values with spreads there are of each kind. */
 static void print_kinds(FILE *out, const struct what_if_answer *a)
 {
     uint32_t counts[SOURCE_KIND_COUNT] = {0};
     const char *separator = "";
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) counts[a->effects[f].kind] += a->effects[f].spread > 0;
-    fprintf(out, "confidence: %s, figures with a known spread: ", a->name);
+    fprintf(out, "confidence: %s, values with a known spread: ", a->name);
     for (uint32_t k = 0; k < SOURCE_KIND_COUNT; k++) {
         if (counts[k] == 0) continue;
         fprintf(out, "%s%" PRIu32 " %s", separator, counts[k], source_kind_names[k]);
         separator = ", ";
     }
     if (!*separator) fputs("none", out);
-    if (counts[SOURCE_ASSUMED] > 0) fputs(": 'spillway measure' on that machine replaces assumed figures", out);
+    if (counts[SOURCE_ASSUMED] > 0) fputs(": 'spillway measure' on that machine replaces assumed values", out);
     fputc('\n', out);
 }
 
-/* Returns true if the figure's effect on the time is large enough to be shown. */
+/* Returns true if the value's effect on the time is large enough to be shown. */
 static bool matters(const struct what_if_answer *a, const struct what_if_effect *e)
 {
     return e->spread > 0 && fmax(fabs(e->better_s / a->run_s - 1), fabs(e->worse_s / a->run_s - 1)) >= shown_least;
@@ -329,7 +329,7 @@ static enum status print_effects(FILE *out, const struct what_if_report *report,
     struct cli_table table;
     char percent[CLI_PERCENT_BYTES];
     bool some = false;
-    cli_table_begin(&table, (const char *const[]){"FIGURE THAT MOVES THE TIME", "OF", "KIND", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
+    cli_table_begin(&table, (const char *const[]){"PROPERTY THAT MOVES THE TIME", "OF", "KIND", ">SPREAD", ">AT BEST", ">AT WORST", NULL});
     for (uint32_t i = 0; i < report->count; i++) {
         const struct what_if_answer *a = &report->answers[i];
         for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
@@ -386,7 +386,7 @@ static enum status print_lines(FILE *out, const struct what_if_report *report, s
 {
     print_refused(out, report);
     if (!report->search) TRY(print_confidence(out, report, err));
-    fputs("assumptions: intervals cover 90 % of the figures' spreads, with each figure moved to 5 % and 95 % of its error,\n"
+    fputs("assumptions: intervals cover 90 % of the values' spreads, with each value moved to 5 % and 95 % of its error,\n"
           "    independently; MFU is FLOPs of forward and backward passes over time and dense peaks of all devices, sums in fp32;\n"
           "    energy is the power of all boards at their limit times the time, without the host; minibatches are as in the jobs,\n"
           "    for any parallelism\n"

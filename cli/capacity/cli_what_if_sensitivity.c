@@ -13,7 +13,7 @@
 
 enum { NAME_BYTES = 64, LABEL_BYTES = 128 };
 
-/* With "all", figures with a smaller relative effect on the time are not shown. */
+/* With "all", values with a smaller relative effect on the time are not shown. */
 static const double shown_least = 0.001;
 static const double price_spread = 0.1;
 
@@ -70,9 +70,9 @@ static enum status unknown(const char *name, struct error *err)
     names[count++] = price_name;
     for (uint32_t g = 0; g < WHAT_IF_GROUPS; g++) names[count++] = group_names[g];
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) names[count++] = machine_value_names[f];
-    return error_set(err, STATUS_BAD_INPUT, "option '--sensitivity': unknown figure '%.40s'%s", name,
+    return error_set(err, STATUS_BAD_INPUT, "option '--sensitivity': unknown property '%.40s'%s", name,
                      suggest_ending_or(name, names, count,
-                                       " (expected all, price, bw, mfu, or figures such as link or matmul_efficiency)", ending));
+                                       " (expected all, price, bw, mfu, or properties such as link or matmul_efficiency)", ending));
 }
 
 static enum status parse_name(const char *name, struct what_if_wanted *out, struct error *err)
@@ -104,7 +104,7 @@ enum status what_if_wanted_read(const char *list, struct what_if_wanted *out, st
 
 /* --- bars ----------------------------------------------------------------------------------------- */
 
-/* Returns the logarithms of a figure's effects on the time; 0 if it has no spread or the effect is negative. */
+/* Returns the logarithms of a value's effects on the time; 0 if it has no spread or the effect is negative. */
 static double gain_of(const struct what_if_answer *a, uint32_t figure)
 {
     const struct what_if_effect *effect = &a->effects[figure];
@@ -226,7 +226,7 @@ enum status what_if_bars_text(FILE *out, const struct what_if_wanted *wanted, co
                               struct error *err)
 {
     bool priced = any_price(report), some = false;
-    const char *headings[] = {"FIGURE", "OF", "KIND", ">SPREAD", ">TIME AT BEST", ">AT WORST",
+    const char *headings[] = {"PROPERTY", "OF", "KIND", ">SPREAD", ">TIME AT BEST", ">AT WORST",
                               priced ? ">USD AT BEST" : NULL, ">AT WORST", NULL};
     struct cli_table table;
     cli_table_begin(&table, headings);

@@ -1,8 +1,8 @@
 /*
- * `whatif --sensitivity`: the figures that move time and cost, and by how much, as bars of a tornado plot.
+ * `whatif --sensitivity`: the values that move time and cost, and by how much, as bars of a tornado plot.
  *
- * A bar is a figure of a machine that has a spread, at 5 % and 95 % of its distribution (cli_what_if_effects.c). A bar
- * may also be a group of figures with independent errors; their squared logarithms are added:
+ * A bar is a value of a machine that has a spread, at 5 % and 95 % of its distribution (cli_what_if_effects.c). A bar
+ * may also be a group of values with independent errors; their squared logarithms are added:
  *
  *     bw      bandwidths: memory, links, host, storage, measured copies, and the efficiency of memory accesses
  *     mfu     speed of kernels: peaks, efficiencies of products, measured kernels
@@ -17,7 +17,7 @@ enum what_if_group { WHAT_IF_BANDWIDTH, WHAT_IF_MFU, WHAT_IF_GROUPS };
 
 /* The requested bars. */
 struct what_if_wanted {
-    bool all;                    /* every figure with an effect, and the price */
+    bool all;                    /* every value with an effect, and the price */
     bool price;
     bool groups[WHAT_IF_GROUPS];
     bool figures[MACHINE_VALUES];

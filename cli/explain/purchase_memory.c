@@ -2,10 +2,12 @@
  * The planner takes jobs and machine over, so each plan reads the file again. The present plan may have been made with
  * options that it does not store. So both compared plans are made with default options, and differ only in memory.
  */
+#include "cli/explain/purchase.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "cli/explain/purchase.h"
+#include "base/size.h"
 #include "planner/check/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/reservation.h"
@@ -15,8 +17,11 @@
 /* Resident jobs have the devices of the plan, as if the file had named them. */
 static bool has_devices(const struct plan *plan)
 {
-    static const char before[] = "leases"; /* what plans of version 0.1.0 call it */
-    return plan->reservation_count > 0 && (strcmp(plan->policy, reservation_policy) == 0 || strcmp(plan->policy, before) == 0);
+    static const char *const before[] = {"leases", "settled"}; /* the names in plans of earlier versions */
+    if (plan->reservation_count == 0) return false;
+    for (size_t i = 0; i < ARRAY_COUNT(before); i++)
+        if (strcmp(plan->policy, before[i]) == 0) return true;
+    return strcmp(plan->policy, reservation_policy) == 0;
 }
 
 static bool can_plan(const struct plan *plan)

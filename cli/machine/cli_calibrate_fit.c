@@ -1,9 +1,9 @@
 /*
- * Figures are fitted as logarithms, so that none becomes negative. A figure with an upper limit is fitted as log(value
+ * Figures are fitted as logarithms, so that none becomes negative. A value with an upper limit is fitted as log(value
  * / (limit - value)), so that it stays below.
  *
  * Machines are built once for each number of nodes, and jobs once for each run. Per step GSL computes all residuals
- * once, and once more for each figure, for the derivatives.
+ * once, and once more for each value, for the derivatives.
  */
 #include "cli/machine/cli_calibrate_fit.h"
 
@@ -107,7 +107,7 @@ static double value_of(const struct fit *fit, uint32_t figure, double moved)
 {
     double start = fit->start[figure], most = fit->most[figure];
     if (most <= 0) return start * exp(moved);
-    if (most <= start) return start; /* a figure at its limit stays there */
+    if (most <= start) return start; /* a value at its limit stays there */
     return most / (1 + (most - start) / start * exp(-moved));
 }
 
@@ -129,7 +129,7 @@ static double residual(const struct fit_run *run, double seconds_log)
     return run->weight_root * soften(seconds_log - log(run->run->seconds));
 }
 
-/* Computes the closed form with the machines' present figures. */
+/* Computes the closed form with the machines' present values. */
 static enum status closed_form(const struct fit *fit, const struct fit_run *run, double *out_log, struct error *err)
 {
     struct what_if_floor floor;
@@ -167,7 +167,7 @@ static int evaluate(const gsl_vector *moved, void *context, gsl_vector *out)
 
 /* --- rounds ------------------------------------------------------------------------------------- */
 
-/* Simulates all runs with the moved figures: sets factors, and returns the sum. */
+/* Simulates all runs with the moved values: sets factors, and returns the sum. */
 static enum status simulate(struct fit *fit, const gsl_vector *moved, double *out_sum, struct error *err)
 {
     double values[FIT_VALUES], closed_log, seconds;
@@ -258,7 +258,7 @@ enum status calibration_fit(const struct calibration_problem *problem, const str
     prepare(&fit, values);
     enum status status = add_runs(&fit, split, err);
     if (status == STATUS_OK && (fit.free_count == 0 || fit.run_count < 2 * fit.free_count))
-        status = error_set(err, STATUS_BAD_INPUT, "%" PRIu32 " measured runs are too few for %" PRIu32 " figures", fit.run_count,
+        status = error_set(err, STATUS_BAD_INPUT, "%" PRIu32 " measured runs are too few for %" PRIu32 " values", fit.run_count,
                            fit.free_count);
     if (status == STATUS_OK) {
         gsl_error_handler_t *handler = gsl_set_error_handler_off();

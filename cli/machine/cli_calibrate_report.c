@@ -29,7 +29,7 @@ static enum status figures_text(struct cli *cli, const struct calibration_outcom
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
-    cli_table_begin(&table, (const char *const[]){"FIGURE", ">START", ">END", NULL});
+    cli_table_begin(&table, (const char *const[]){"PROPERTY", ">START", ">END", NULL});
     for (uint32_t f = 0; f < FIT_VALUES; f++) {
         if (outcome->start[f] <= 0) continue;
         cli_table_cell(&table, "%s", calibration_value_names[f]);

@@ -30,7 +30,7 @@ struct calibration_outcome {
     struct calibration_folds folds;
     struct calibration_error (*fold_errors)[CALIBRATION_SETS_MAX]; /* (folds.count): errors of the runs that each fold
                                                                       holds out */
-    double start[FIT_VALUES], end[FIT_VALUES]; /* equal with folds, because each fold ends with its own figures */
+    double start[FIT_VALUES], end[FIT_VALUES]; /* equal with folds, because each fold ends with its own values */
 };
 
 MUST_CHECK enum status calibration_report_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err);

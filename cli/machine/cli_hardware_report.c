@@ -109,7 +109,7 @@ static enum status print_values(struct cli *cli, const struct hardware *hardware
                                 struct error *err)
 {
     struct cli_table table;
-    cli_table_begin(&table, (const char *const[]){"OF", "FIGURE", ">VALUE", ">SPREAD", "KIND",
+    cli_table_begin(&table, (const char *const[]){"OF", "PROPERTY", ">VALUE", ">SPREAD", "KIND",
                                                   "AS OF", "SOURCE", NULL});
     value_cells(&table, "host",
                 &(struct value_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
@@ -193,7 +193,7 @@ enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
     if (hardware->host_cores > 0 && hosts == 1) fprintf(out, "%u cores on the host\n", hardware->host_cores);
     if (hardware->host_cores > 0 && hosts > 1)
         fprintf(out,
-                "%u cores on %u hosts, one for each node: figures of the host are totals, in equal shares\n",
+                "%u cores on %u hosts, one for each node: values of the host are totals, in equal shares\n",
                 hardware->host_cores, hosts);
     if (hardware->note) fprintf(out, "note: %s\n", hardware->note);
     fputc('\n', out);

@@ -1,4 +1,4 @@
-/* A machine's topology, as `lstopo --of xml` writes it, added to a machine whose other figures are known. */
+/* A machine's topology, as `lstopo --of xml` writes it, added to a machine whose other values are known. */
 #ifndef SPILLWAY_CLI_MACHINE_CLI_IMPORT_HWLOC_H
 #define SPILLWAY_CLI_MACHINE_CLI_IMPORT_HWLOC_H
 

@@ -1,8 +1,8 @@
 /*
- * `calibrate`: fits a machine's figures to measured training runs, and reports the error on runs that were held out.
+ * `calibrate`: fits a machine's values to measured training runs, and reports the error on runs that were held out.
  *
- * Fitted runs decide the figures, held-out runs judge them (cli/machine/cli_calibrate_split.h). `--half none` fits
- * nothing and reports the error of the machine's present figures. `--folds` makes a fit for each fold, keeps none of
+ * Fitted runs decide the values, held-out runs judge them (cli/machine/cli_calibrate_split.h). `--half none` fits
+ * nothing and reports the error of the machine's present values. `--folds` makes a fit for each fold, keeps none of
  * them, and reports the error on held-out runs.
  */
 #include <inttypes.h>
@@ -24,7 +24,7 @@ struct calibrate_request {
 
 /* --- the command line --------------------------------------------------------------------------- */
 
-/* Reads "FIGURE" or "FIGURE=VALUE", with spaces or dashes between words: kept unchanged, or fixed at the value. */
+/* Reads "PROPERTY" or "PROPERTY=VALUE", with spaces or dashes between words: kept unchanged, or fixed at the value. */
 static enum status keep_figure(const char *text, struct calibration_outcome *outcome, struct calibration_problem *problem,
                                struct error *err)
 {
@@ -36,7 +36,7 @@ static enum status keep_figure(const char *text, struct calibration_outcome *out
         if (*c == '-' || *c == '_') *c = ' ';
     while (figure < FIT_VALUES && strcmp(name, calibration_value_names[figure]) != 0) figure++;
     if (figure == FIT_VALUES || outcome->start[figure] <= 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a figure of %s, such as '%s')", text,
+        return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a property of %s, such as '%s')", text,
                          outcome->machine, calibration_value_names[FIT_MATMUL_EFFICIENCY]);
     problem->keep[figure] = true;
     if (!sign) return STATUS_OK;
@@ -179,7 +179,7 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
     return STATUS_OK;
 }
 
-/* Returns the fitted figures; 0 for figures that were kept, which keep their kind in the file. */
+/* Returns the fitted values; 0 for values that were kept, which keep their kind in the file. */
 static enum status fitted_figures(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
                                   double out[FIT_VALUES], struct error *err)
 {
@@ -243,14 +243,14 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
     struct calibration_outcome outcome = {.set_count = 0};
     const struct option_spec specs[] = {
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_HARDWARE, &outcome.output,
-                      "hardware file to write, with the fitted figures"),
+                      "hardware file to write, with the fitted values"),
         OPTION_STRING("half", 0, "WHICH", &request.half,
                       "runs to fit: all, even, odd, none, or a random half's seed (default all)"),
         OPTION_LIST("hold-out", 0, "COLUMN=VALUE", &request.held, "runs to judge the fit by, not to fit"),
         OPTION_STRING("folds", 0, "N|COLUMN", &request.folds,
                       "cross-validate in N folds, or with one fold per value of a column"),
         OPTION_LIST("weight", 0, "FILE=WEIGHT", &request.weights, "weight of a file in the fit (default 1)"),
-        OPTION_LIST("keep", 0, "FIGURE[=VALUE]", &request.keep, "figure to leave as it is, or to fix at VALUE"),
+        OPTION_LIST("keep", 0, "PROPERTY[=VALUE]", &request.keep, "property to leave as it is, or to fix at VALUE"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli)};
     struct options options = {

@@ -99,7 +99,7 @@ enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct e
         .argument_min = 1,
         .argument_max = 1,
         .details = "Checks that bandwidths are positive, that usable memory is within the nominal memory, and that "
-                   "nothing measured is above a peak. Exit code 1 if a figure makes no sense, 2 if the file cannot "
+                   "nothing measured is above a peak. Exit code 1 if a value makes no sense, 2 if the file cannot "
                    "be read.",
     };
     bool go_on;

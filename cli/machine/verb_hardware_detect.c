@@ -3,7 +3,7 @@
  * datasheets.
  *
  * The executor does the detection, because only it can talk to the driver. This verb reads the file back, checks that
- * it makes physical sense, and shows every figure with its source, so that users can decide whether to measure.
+ * it makes physical sense, and shows every value with its source, so that users can decide whether to measure.
  */
 #include <string.h>
 #include <unistd.h>

@@ -66,8 +66,8 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
             "spillway hardware import all_reduce.txt --hw measured.json -o measured.json",
             "spillway hardware import topology.xml --hw '8x a100-sxm4-40gb' -o measured.json", NULL},
         .details = "FILE is JSON or the tables of nvbandwidth, JSON or the table of nccl-tests (all_reduce_perf, "
-                   "all_gather_perf, reduce_scatter_perf), or the XML of 'lstopo --of xml'. Measured figures replace "
-                   "figures of the datasheet.",
+                   "all_gather_perf, reduce_scatter_perf), or the XML of 'lstopo --of xml'. Measured values replace "
+                   "those of the datasheet.",
     };
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;

@@ -2,7 +2,7 @@
  * `measure`: lets the executor measure this machine, and stores the profile where `plan` finds it.
  *
  * The executor measures with its own kernels, because rates are useful only for the code that will run. It writes the
- * file. This verb reads it back, checks that it makes physical sense, and prints the few figures that decide the speed
+ * file. This verb reads it back, checks that it makes physical sense, and prints the few values that decide the speed
  * of plans.
  */
 #include <string.h>

@@ -81,7 +81,7 @@ void cli_reservations_json(struct json_out *json, const struct plan *plan)
 {
     char how[CLI_RUNS_AS_BYTES];
     if (plan->reservation_count == 0) return;
-    json_out_array_begin(json, "leases", false);
+    json_out_array_begin(json, "reservations", false);
     for (uint32_t l = 0; l < plan->reservation_count; l++) {
         const struct plan_reservation *reservation = &plan->reservations[l];
         json_out_object_begin(json, NULL, true);

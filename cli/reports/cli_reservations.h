@@ -17,7 +17,7 @@ enum { CLI_RUNS_AS_BYTES = PARALLEL_TEXT_BYTES + 64 };
 /* Prints a table if the plan has reservations. */
 MUST_CHECK enum status cli_reservations_text(FILE *out, const struct plan *plan, struct error *err);
 
-/* Writes the array "leases", or nothing if there are none. */
+/* Writes the array "reservations", or nothing if there are none. */
 void cli_reservations_json(struct json_out *json, const struct plan *plan);
 
 #endif

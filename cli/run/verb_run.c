@@ -71,7 +71,7 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
     struct hardware here = {0};
     struct error ignored = {0};
     if (!made_for) {
-        cli_warn(cli, "the plan's figures were not measured ('%s'): expect the "
+        cli_warn(cli, "the plan's times rest on values that were not measured ('%s'): expect the "
                  "prediction to be off", plan->hardware.name);
         return;
     }

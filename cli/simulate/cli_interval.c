@@ -136,17 +136,17 @@ void cli_interval_print(FILE *out, const struct cli_interval *interval, enum cli
     if (interval->seeds == 0) return;
     if (interval->spreads) {
         print_line(out, "by spreads ", &interval->makespan_s, &interval->tokens_per_s, unit, per_token);
-        fprintf(out, " (%llu machines within the spreads of its figures, seed %llu)\n", (unsigned long long)interval->seeds,
+        fprintf(out, " (%llu machines within the spreads of its values, seed %llu)\n", (unsigned long long)interval->seeds,
                 (unsigned long long)interval->seed);
     } else {
-        fputs("by spreads  no figure of this machine has a spread\n", out);
+        fputs("by spreads  no value of this machine has a spread\n", out);
     }
     if (interval->by_runs) {
         print_line(out, "by runs    ", &interval->run_makespan_s, &interval->run_tokens_per_s, unit, per_token);
         fprintf(out, " (%llu runs in the history, newer ones first of all)\n", (unsigned long long)interval->runs);
     } else {
         fprintf(out, "by runs     %llu of them on this machine in the history (%d are needed): the interval has only the "
-                     "spreads of figures\n", (unsigned long long)interval->runs, PREDICTION_RUNS_MIN);
+                     "spreads of values\n", (unsigned long long)interval->runs, PREDICTION_RUNS_MIN);
     }
 }
 

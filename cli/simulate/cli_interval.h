@@ -1,7 +1,7 @@
 /*
  * `simulate --seeds N`: a prediction as an interval.
  *
- * By spreads: the plan is simulated on N machines drawn within the spreads of this machine's figures
+ * By spreads: the plan is simulated on N machines drawn within the spreads of this machine's values
  * (sim/uncertainty/machine_draw.h). By runs: if the history has at least PREDICTION_RUNS_MIN complete runs on this
  * machine, their ratios of measured to predicted time (sim/uncertainty/prediction_interval.h), times this prediction.
  * The ratios contain every effect on run times, known or not. Both intervals are printed; the second is more reliable.
@@ -19,7 +19,7 @@ enum { INTERVAL_RUNS_MAX = 200, INTERVAL_SEEDS_MAX = 100000 };
 
 struct cli_interval {
     uint64_t seeds, seed;      /* seeds 0: not asked for */
-    bool spreads;              /* false: no figure of the machine has a spread */
+    bool spreads;              /* false: no value of the machine has a spread */
     struct quantiles makespan_s, tokens_per_s; /* by spreads */
     uint64_t runs;             /* complete runs on this machine in the history, at most the latest INTERVAL_RUNS_MAX */
     bool by_runs;              /* the next two fields are valid */

@@ -388,7 +388,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
         OPTION_STRING("noise", 0, "PERCENT", &request.noise,
                       "vary the time of each computation at random by up to PERCENT"),
         OPTION_U64("seeds", 0, "N", 2, INTERVAL_SEEDS_MAX, &request.seeds,
-                   "simulate N machines drawn from the figures' errors, for an interval"),
+                   "simulate N machines drawn within the spreads of its values, for an interval"),
         OPTION_STRING("failures", 0, "FILE", &request.failures.path,
                       "file of device failures, repairs and slow phases to simulate"),
         OPTION_U64("runs", 0, "N", 1, 1000000, &request.failures.runs, "simulations of random failures (default 200)"),

@@ -9,7 +9,7 @@
 #include "planner/policy/policies.h"
 #include "planner/strategy/resident_subproblem.h"
 
-const char cli_resident_name[] = "settled";
+const char cli_resident_name[] = "resident placement";
 
 /* Shares of the remaining time. */
 static const double cut_share = 0.15;

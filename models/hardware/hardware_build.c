@@ -273,7 +273,7 @@ enum status hardware_build(const struct hardware_gpu *gpu, const struct hardware
     TRY(name_machine(gpu, node, count, oversubscription, out, err));
     out->backend = "cuda";
     out->note = node->note ? node->note
-                           : "datasheet figures; host memory, PCIe topology and efficiencies are assumed";
+                           : "datasheet values; host memory, PCIe topology and efficiencies are assumed";
     out->host_bytes = node->host_bytes;
     out->host_bytes.value *= count;
     out->host_cores = node->host_cores * count;

@@ -241,10 +241,10 @@ static const struct hardware_gpu_fit dgx_2_fit = {
      .source = "NVLink 2, six links of 25 GB/s each way: all-reduce of 8 V100 reaches 135 (vTrain's " \
                "traces)"}
 #define DGX_NOTE                                                                                  \
-    "datasheet figures; efficiencies and latencies are assumed. Nodes meet in a fat tree, 20 to a leaf " \
+    "datasheet values; efficiencies and latencies are assumed. Nodes meet in a fat tree, 20 to a leaf " \
     "switch of each rail, oversubscribed if the machine's name says so"
 #define CLOUD_NOTE                                                                                \
-    "datasheet figures; efficiencies, latencies and PCIe are assumed. Nodes meet in one switch"
+    "datasheet values; efficiencies, latencies and PCIe are assumed. Nodes meet in one switch"
 #define IB_LATENCY HW_GUESS(0, "counted at the PCIe links: 20 us in all, as Calculon's InfiniBand")
 #define TCP_LATENCY HW_GUESS(15e-6, "a message over TCP takes about 50 us")
 #define EFA_LATENCY HW_GUESS(5e-6, "a message over EFA takes about 30 us")

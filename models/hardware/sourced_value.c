@@ -83,7 +83,7 @@ static enum status read_sourced(struct json_object *parent, const struct sourced
     const char *unit;
     size_t kind;
     double number, factor;
-    TRY(json_object_open(&object, parent->input, value, "a figure", err));
+    TRY(json_object_open(&object, parent->input, value, "a value with its source", err));
     TRY(json_take_double(&object, "value", JSON_REQUIRED, 0, DBL_MAX, &number, err));
     TRY(json_take_string(&object, "unit", JSON_REQUIRED, &unit, err));
     TRY(json_take_double(&object, "spread", JSON_OPTIONAL, 0, 100, &sourced.spread, err));

@@ -273,7 +273,8 @@ static enum status read_reservations(struct plan_reader *r, struct json_object *
     struct plan *plan = r->plan;
     const json_t *array = NULL;
     size_t devices = 0;
-    TRY(json_take_array(root, "leases", JSON_OPTIONAL, &array, r->err));
+    static const char now[] = "reservations", before[] = "leases"; /* the second in plans of version 0.1 */
+    TRY(json_take_array(root, json_has(root, before) ? before : now, JSON_OPTIONAL, &array, r->err));
     if (!array) return STATUS_OK;
     for (size_t l = 0; l < json_array_size(array); l++)
         devices += json_array_size(json_object_get(json_array_get(array, l), "devices"));

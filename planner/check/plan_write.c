@@ -26,7 +26,7 @@
  *
  * A collective from one buffer to another has "from" and "to" like a copy.
  *
- * With reservations, "leases" comes there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each; "follows",
+ * With reservations, "reservations" comes there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each; "follows",
  * the number of another one, where it begins after that one; and "restart_s", where it has some. With ranges of host
  * memory, "host_ranges" follows the reservations, [offset, bytes] or null for each job. "choices", [[unit, device,
  * slot, slot], ...], may follow the segments.
@@ -270,7 +270,7 @@ static void write_reservation(const struct plan *plan, uint32_t index, struct js
 static void write_reservations(const struct plan *plan, struct json_out *out)
 {
     if (plan->reservation_count == 0) return;
-    json_out_array_begin(out, "leases", false);
+    json_out_array_begin(out, "reservations", false);
     for (uint32_t l = 0; l < plan->reservation_count; l++) write_reservation(plan, l, out);
     json_out_array_end(out);
 }

@@ -17,7 +17,7 @@
 #include "planner/strategy/plan_merge.h"
 #include "planner/strategy/subproblem.h"
 
-const char reservation_policy[] = "settled";
+const char reservation_policy[] = "resident placement";
 
 struct group {
     struct subproblem subproblem;

@@ -29,7 +29,7 @@
 bool reservation_applies(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options);
 
 /* The policy name of such plans. */
-extern const char reservation_policy[]; /* "settled" */
+extern const char reservation_policy[]; /* "resident placement" */
 
 /*
  * Makes a plan. Takes ownership of hardware and jobs, also after an error. The options are for the jobs that are not

@@ -31,7 +31,7 @@ static bool measured_seconds(const struct machine_place *place)
     return place->figure == MACHINE_KERNELS || (place->figure >= MACHINE_H2D && place->figure <= MACHINE_RING);
 }
 
-/* Returns a key that equal figures share. Figures with one source and one value are one figure in all places; so are
+/* Returns a key that equal values share. Figures with one source and one value are one value in all places; so are
  * all points of a kernel class of a device type, and all copies of a direction. */
 static uint64_t identity(const struct machine_draw_drawing *drawing, const struct machine_place *place)
 {
@@ -46,7 +46,7 @@ static double share_of(const struct machine_draw_drawing *drawing, uint64_t of)
     return ((double)(random_u64(drawing->key, of) >> 11) + 0.5) * 0x1p-53;
 }
 
-/* Returns false for figures that the executor controls. */
+/* Returns false for values that the executor controls. */
 static bool moves(const struct hardware *hardware, const struct machine_place *place)
 {
     bool link = place->figure == MACHINE_LINK || place->figure == MACHINE_LINK_LATENCY;
