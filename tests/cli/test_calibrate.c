@@ -260,7 +260,7 @@ static void too_few_runs_are_refused(void **state)
     const struct calibration_problem problem = {.machine = "dgx-a100-80gb", .sets = &set, .set_count = 1};
     const struct calibration_split all = half("all");
     assert_int_equal(calibration_fit(&problem, &all, values, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "4 measured runs are too few for 14 figures");
+    assert_string_equal(err.text, "4 measured runs are too few for 14 values");
 }
 
 int main(void)

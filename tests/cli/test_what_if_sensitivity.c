@@ -88,10 +88,10 @@ static void unknown_names_are_refused(void **state)
     static const struct {
         const char *list, *message;
     } cases[] = {
-        {"price,linc", "option '--sensitivity': unknown figure 'linc' (did you mean 'link'?)"},
-        {"", "option '--sensitivity': unknown figure '' (expected all, price, bw, mfu, or figures such as link or "
+        {"price,linc", "option '--sensitivity': unknown property 'linc' (did you mean 'link'?)"},
+        {"", "option '--sensitivity': unknown property '' (expected all, price, bw, mfu, or properties such as link or "
              "matmul_efficiency)"},
-        {"bw,", "option '--sensitivity': unknown figure '' (expected all, price, bw, mfu, or figures such as link or "
+        {"bw,", "option '--sensitivity': unknown property '' (expected all, price, bw, mfu, or properties such as link or "
                 "matmul_efficiency)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
