@@ -355,8 +355,8 @@ static void refused(void **state)
         const char *message;
     } cases[] = {
         {1000 * 512, SWAP_BEST, 0, 0,
-         "the states of job 'job-0' take 1 MiB, and device 0 has 500 KiB (536576 bytes missing); swapping moves "
-         "activations alone"},
+         "the states of job 'job-0' take 1 MiB, and device 0 has 500 KiB (536576 bytes missing); swapping moves only "
+         "activations"},
         {1000 * 1280, SWAP_BEST, 0, 0,
          "no places are found for job 'job-0' on device 0, whatever is swapped or recomputed: 7.92 MiB (8309760 bytes) "
          "missing"},
