@@ -60,7 +60,7 @@ static void *block_take(struct arena_block *block, size_t bytes)
     return piece;
 }
 
-/* NULL when memory ends; `bytes` is a multiple of the alignment. */
+/* Returns NULL if memory ends; `bytes` is a multiple of the alignment. */
 static void *allocate_block(struct arena *arena, size_t bytes)
 {
     struct arena_block *newest = arena->newest;

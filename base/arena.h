@@ -58,7 +58,7 @@ MUST_CHECK static inline enum status array_reserve(void *items, size_t *capacity
 
 /* --- inline, because it is called for each of millions of elements ------------------------------ */
 
-/* The slow path of array_reserve(): the array is full, or `limit` is reached. */
+/* Does the slow path of array_reserve(): the array is full, or `limit` is reached. */
 MUST_CHECK enum status array_grow(void *items, size_t *capacity, size_t count, size_t size,
                                   size_t limit, const char *what, struct error *err);
 

@@ -17,25 +17,25 @@ static inline uint64_t random_mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-/* 64 random bits for element `counter` of the stream `key`. */
+/* Returns 64 random bits for element `counter` of the stream `key`. */
 static inline uint64_t random_u64(uint64_t key, uint64_t counter)
 {
     return random_mix(random_mix(key) ^ random_mix(counter ^ 0x6a09e667f3bcc909u));
 }
 
-/* Uniform in [0, 1). */
+/* Returns a uniform number in [0, 1). */
 static inline double random_unit(uint64_t key, uint64_t counter)
 {
     return (double)(random_u64(key, counter) >> 11) * 0x1p-53;
 }
 
-/* Exponential of mean 1. */
+/* Returns an exponential number with mean 1. */
 static inline double random_exponential(uint64_t key, uint64_t counter)
 {
     return -log1p(-random_unit(key, counter));
 }
 
-/* Uniform in [0, bound); bound > 0. The bias is below bound / 2^64. */
+/* Returns a uniform number in [0, bound); bound > 0. The bias is below bound / 2^64. */
 static inline uint64_t random_below(uint64_t key, uint64_t counter, uint64_t bound)
 {
     return (uint64_t)(((unsigned __int128)random_u64(key, counter) * bound) >> 64);

@@ -151,7 +151,7 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
-/* One line per back end: its number of devices, or why it has none. */
+/* Prints one line per back end: its number of devices, or why it has none. */
 enum status command_devices(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
     (void)stop; /* done at once */

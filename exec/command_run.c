@@ -63,7 +63,7 @@ static void show_note(void *context, const char *text)
     fprintf(stderr, "%swarning: %s\n", isatty(STDERR_FILENO) ? "\r\033[K" : "", text);
 }
 
-/* "a: why; b: why": the first few. */
+/* Reports "a: why; b: why": the first few. */
 static enum status tell_failures(const struct plan *plan, const struct run_result *result,
                                  struct error *err)
 {
@@ -81,7 +81,7 @@ static enum status tell_failures(const struct plan *plan, const struct run_resul
                      plan->jobs.count, text);
 }
 
-/* "100": minibatches; "5min": a time. */
+/* Reads "100": minibatches; "5min": a time. */
 static enum status parse_every(const char *text, struct run_checkpoints *out, struct error *err)
 {
     static const double default_s = 600, least_s = 0.1;

@@ -41,7 +41,7 @@ static enum plot_shade shade_of(const struct trace_span *span)
     }
 }
 
-/* False when nothing of the span is in the window. */
+/* Returns false if nothing of the span is in the window. */
 static bool make_box(const struct trace_span *span, const struct plot_window *window, uint32_t row,
                      struct plot_box *out)
 {
@@ -120,7 +120,7 @@ static void close_bin(const struct plot_box *bin, bool copies, double *busy_px, 
     if (copies && box.to_part >= least_part) store(&box, boxes, count);
 }
 
-/* Add `span` to the bins that it touches, from left to right. */
+/* Adds `span` to the bins that it touches, from left to right. */
 static void fill_bins(const struct plot_box *span, bool copies, double bin_px, double *busy_px,
                       uint32_t job_count, struct plot_box *open, struct plot_box *boxes,
                       size_t *count)

@@ -118,7 +118,7 @@ void plot_script_quoted(struct plot_script *script, const char *text)
 
 /* --- shapes --------------------------------------------------------------------------------- */
 
-/* " screen X, screen Y" in hundred-thousandths: a tenth of a pixel on the largest canvas. */
+/* Writes " screen X, screen Y" in hundred-thousandths: a tenth of a pixel on the largest canvas. */
 static void add_point(struct plot_script *script, double x_px, double y_px)
 {
     assert(script->width_px > 0 && script->height_px > 0);

@@ -286,7 +286,7 @@ static enum status read_long_array(struct json_object *root, const char *key, st
     return json_fail_key(root->input, root->value, key, err, "the key '%s' is written with escapes", key);
 }
 
-/* The index of version 2, which may be missing. */
+/* Reads the index of version 2, which may be missing. */
 static enum status read_index(struct json_object *root, struct error *err)
 {
     static const struct {

@@ -36,7 +36,7 @@ void trace_ends_write(const struct trace_ends *ends, struct json_out *out)
     json_out_array_end(out);
 }
 
-/* Where the line begins in a text that ends with it; NULL: it does not. */
+/* Returns the begin of the line in a text that ends with it; NULL: it does not. */
 static const char *find_line(const char *text, size_t length)
 {
     const size_t key_length = sizeof key - 1;

@@ -19,7 +19,7 @@ static bool operations_equal(const struct trace_operation *a, const struct trace
            a->shard == b->shard && a->pass == b->pass && a->index == b->index;
 }
 
-/* The cell that holds `operation`, or the free one where it belongs. */
+/* Returns the cell of `operation`, or the free cell for it. */
 static uint32_t *operation_cell(const struct trace_operations *table,
                                 const struct trace_operation *operation)
 {

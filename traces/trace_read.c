@@ -144,7 +144,7 @@ static enum status fail_index(const struct trace_reader *s, const char *key, siz
                      "without the index)", name_of(s), block, key);
 }
 
-/* The bounds of a block of spans that has ended. */
+/* Checks the bounds of a block of spans that has ended. */
 static bool span_block_fits(const struct trace_reader *s)
 {
     const struct bounds *bounds = &s->bounds;
@@ -160,7 +160,7 @@ static void add_to_bounds(struct bounds *bounds, const struct trace_span *span, 
     if (first || span->minibatch < bounds->minibatch) bounds->minibatch = span->minibatch;
 }
 
-/* Where an element before this one ended, or the array began. */
+/* Returns the place where the element before this one ended, or the array began. */
 static uint64_t place_before(const struct trace_reader *s, const struct json_element *element, size_t array)
 {
     return element->index == 0 ? json_stream_first(s->file.json, array) : s->bounds.end;
@@ -268,7 +268,7 @@ static enum status check_in_block(const struct trace_reader *s, const struct tra
     return fail_index(s, "span_blocks", s->bounds.block - 1, err);
 }
 
-/* The next span of a block that is wanted. */
+/* Reads the next span of a wanted block. */
 static enum status next_in_blocks(struct trace_reader *s, struct trace_span *out, bool *more, struct error *err)
 {
     struct json_element element;
@@ -284,7 +284,7 @@ static enum status next_in_blocks(struct trace_reader *s, struct trace_span *out
     return status == STATUS_OK ? check_in_block(s, out, err) : status;
 }
 
-/* The next span of all. */
+/* Reads the next span. */
 static enum status next_span(struct trace_reader *s, struct trace_span *out, bool *more, struct error *err)
 {
     struct json_element element;
@@ -313,7 +313,7 @@ enum status trace_reader_span(struct trace_reader *s, struct trace_span *out, bo
 
 /* --- levels --------------------------------------------------------------------------------- */
 
-/* The block with the first level that is not before the window and the end of the spans. */
+/* Goes to the block with the first level that is not before the window and the end of the spans. */
 static enum status go_to_levels(struct trace_reader *s, struct error *err)
 {
     const struct trace_file *file = &s->file;
@@ -337,7 +337,7 @@ static enum status begin_levels(struct trace_reader *s, struct error *err)
     return s->skips ? go_to_levels(s, err) : json_stream_begin(s->file.json, TRACE_LEVELS, err);
 }
 
-/* The next level of all, with its element. */
+/* Reads the next level, with its element. */
 static enum status next_level(struct trace_reader *s, struct json_element *element, struct trace_level *out, bool *more,
                               struct error *err)
 {
@@ -377,7 +377,7 @@ static bool any_held(const struct trace_reader *s)
     return false;
 }
 
-/* Up to the first level of the window, which then waits, or the end. */
+/* Reads up to the first level of the window, which is kept for the next call, or to the end. */
 static enum status pass_to_window(struct trace_reader *s, struct error *err)
 {
     bool some = s->skips && any_held(s);

@@ -32,7 +32,8 @@ MUST_CHECK enum status trace_reader_of_text(const char *name, const char *text, 
 /* Returns the trace; for a file it has no spans and levels. Borrowed. Totals of jobs and places count the whole trace. */
 const struct trace *trace_reader_head(const struct trace_reader *reader);
 
-/* True when the number of all spans and levels is known before they are read; it is in *spans and *levels then. */
+/* Returns true if the number of all spans and levels is known before they are read; it is in *spans and *levels
+ * then. */
 bool trace_reader_counts(const struct trace_reader *reader, uint64_t *spans, uint64_t *levels);
 
 /* Reads the next span. *more is false at the end, and *out untouched. */

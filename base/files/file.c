@@ -357,7 +357,7 @@ static int open_direct(const char *path)
     return -1;
 }
 
-/* All bytes at once to standard output or a device; a closed pipe is an error, not a signal. */
+/* Writes all bytes at once to standard output or a device; a closed pipe is an error, not a signal. */
 static void commit_direct(struct file_out *file)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, old;

@@ -81,7 +81,7 @@ static enum status read_plain(struct file_in *file, char *data, size_t capacity,
     return STATUS_OK;
 }
 
-/* After the end of a member: the end of the file, or the beginning of the next member. */
+/* Goes on after the end of a member: to the end of the file or the next member. */
 static enum status next_member(struct file_in *file, struct error *err)
 {
     TRY(fill(file, 2, err));
@@ -127,7 +127,7 @@ enum status file_in_read(struct file_in *file, char *data, size_t capacity, size
     return status;
 }
 
-/* Raw bytes come from this one on. */
+/* Continues at this raw byte. */
 static enum status go_to(struct file_in *file, uint64_t raw_offset, struct error *err)
 {
     if (file->fd < 0) {
@@ -192,7 +192,7 @@ static enum status read_short(struct file_in *file, char *data, size_t capacity,
     return STATUS_OK;
 }
 
-/* The offset that the mark of a gzip file has. False without a mark. */
+/* Reads the offset in the mark of a gzip file. *found is false without a mark. */
 static enum status read_mark(struct file_in *file, bool *found, uint64_t *offset, struct error *err)
 {
     *found = false;

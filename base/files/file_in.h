@@ -45,7 +45,7 @@ MUST_CHECK enum status file_in_go(struct file_in *file, const struct file_place 
 MUST_CHECK enum status file_in_end(struct file_in *file, char *data, size_t capacity, uint64_t *begin, size_t *got,
                                    struct error *err);
 
-/* True for text and regular files, where file_in_seek() works. */
+/* Returns true for text and regular files, where file_in_seek() works. */
 bool file_in_seeks(const struct file_in *file);
 
 /* Returns the file name, or "standard input" for "-". Borrowed. */

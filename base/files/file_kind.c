@@ -79,7 +79,7 @@ static bool is_points(const struct start *start)
     return is_table(start) || is_database(start);
 }
 
-/* Safetensors: the header's length in 8 bytes, little endian, and then JSON. */
+/* Recognises safetensors: the header's length in 8 bytes, little endian, and then JSON. */
 static bool is_weights(const struct start *start)
 {
     return start->length > 8 && start->text[8] == '{' && memcmp(start->text + 5, "\0\0\0", 3) == 0;
@@ -95,7 +95,7 @@ static bool is_network(const struct start *start)
     return is_json(start) && (has(start, "\"model_type\"") || has(start, "\"layers\""));
 }
 
-/* GLPK begins LP files with a comment, MPS files with a comment or their NAME. */
+/* Recognises programs: GLPK begins LP files with a comment, MPS files with a comment or their NAME. */
 static bool is_program(const struct start *start)
 {
     return is_text(start) && (begins(start, "\\*") || begins(start, "*") || begins(start, "NAME"));
@@ -151,7 +151,7 @@ static void inflate_start(struct start *start)
     inflateEnd(&z);
 }
 
-/* False when there is nothing to look at. */
+/* Returns false if there is nothing to read. */
 static bool read_start(const char *path, struct start *start)
 {
     struct stat info;

@@ -26,7 +26,7 @@
 void outputs_begin(void);
 void outputs_end(void);
 
-/* With `force`, outputs may replace inputs and files of another kind. */
+/* With `force`, lets outputs replace inputs and files of another kind. */
 void outputs_allow(bool force);
 
 /*

@@ -26,7 +26,7 @@ struct spool {
     int failed;     /* errno of the first failure, 0: none */
 };
 
-/* The folder of `path`, "." where it has none. The caller frees it; NULL when memory ended. */
+/* Returns the folder of `path`, "." if it has none. The caller frees it; NULL if memory ends. */
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -60,7 +60,7 @@ void spool_destroy(struct spool *spool)
     free(spool);
 }
 
-/* A descriptor, or -1. */
+/* Returns a descriptor, or -1. */
 static int open_nameless(const char *folder)
 {
     char name[4096];

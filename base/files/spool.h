@@ -12,8 +12,8 @@
 
 struct spool; /* opaque */
 
-/* The file is made in the folder of `path`, or in TMPDIR (/tmp) where `path` is NULL or its folder cannot hold it.
- * The caller frees *out with spool_destroy(). */
+/* Makes the file in the folder of `path`, or in TMPDIR (/tmp) where `path` is NULL or its folder cannot hold it. The
+ * caller frees *out with spool_destroy(). */
 MUST_CHECK enum status spool_create(const char *path, struct spool **out, struct error *err);
 void spool_destroy(struct spool *spool); /* NULL does nothing */
 

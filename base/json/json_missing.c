@@ -79,7 +79,7 @@ static enum status fail_place(const struct json_input *input, struct json_place 
     return json_fail_place(input, place, message, err);
 }
 
-/* JSON_SELF when there is no such key. */
+/* Returns the key's index, or JSON_SELF if there is no such key. */
 static size_t key_index(const json_t *object, const char *key)
 {
     size_t index = 0;

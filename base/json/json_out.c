@@ -96,7 +96,7 @@ static void put_char(struct json_out *out, char c)
 
 /* --- strings -------------------------------------------------------------------------------- */
 
-/* Length of the UTF-8 sequence at `s` (NUL-terminated), 0 when it is none. */
+/* Returns the length of the UTF-8 sequence at `s` (NUL-terminated); 0 if it is invalid. */
 static size_t utf8_length(const unsigned char *s)
 {
     static const struct {

@@ -112,7 +112,7 @@ static enum status go_to(struct json_stream *s, const struct array_place *array,
     return STATUS_OK;
 }
 
-/* The same where the place was noted when the file was written. */
+/* Does the same with the place that was stored when the file was written. */
 static enum status go_to_place(struct json_stream *s, const struct file_place *place, struct error *err)
 {
     enum status status = file_in_go(s->file, place, err);
@@ -190,7 +190,7 @@ static size_t array_of_key(const struct json_stream *s, const struct scan *scan)
     return i;
 }
 
-/* Everything up to the bracket that closes the array. */
+/* Skips everything up to the bracket that closes the array. */
 static enum status skip_array(struct json_stream *s, struct error *err)
 {
     struct nesting at = {.depth = 1};

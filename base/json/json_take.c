@@ -72,7 +72,7 @@ static const char *double_text(double value, char buffer[NUMBER_TEXT_BYTES])
     return buffer;
 }
 
-/* "at least 1", "1 to 8"; the JSON integers that can be read end at 2^63 - 1. */
+/* Returns "at least 1", "1 to 8"; the JSON integers that can be read end at 2^63 - 1. */
 static const char *u64_range(uint64_t min, uint64_t max, char *buffer, size_t size)
 {
     if (max >= INT64_MAX)

@@ -443,7 +443,7 @@ static void print_wrapped(FILE *stream, const char *text, size_t column, size_t 
     fputc('\n', stream);
 }
 
-/* "-p, --policy NAME" */
+/* Writes "-p, --policy NAME". */
 static size_t print_label(const struct option_spec *spec, char *buffer, size_t size)
 {
     char letter[8] = "    ";

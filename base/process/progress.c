@@ -105,7 +105,7 @@ void progress_lines(struct progress *progress, double interval_s)
     progress->line_s = progress->started_s;
 }
 
-/* "running: 25 %, 31 s left, loss 3.21" */
+/* Prints "running: 25 %, 31 s left, loss 3.21". */
 static void print_line(struct progress *progress, const char *note)
 {
     char line[LINE_MAX_BYTES], time[QUANTITY_TEXT_BYTES];

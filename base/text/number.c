@@ -175,13 +175,13 @@ static struct decimal shortest_by_trial(double value)
 
 /* --- Schubfach ------------------------------------------------------------------------------ */
 
-/* floor(x / 2^shift), also for negative x. */
+/* Returns floor(x / 2^shift), also for negative x. */
 static int floor_shift(int64_t x, int shift)
 {
     return (int)(x >= 0 ? x >> shift : -((-x + ((int64_t)1 << shift) - 1) >> shift));
 }
 
-/* floor(log2(10^e)) */
+/* Returns floor(log2(10^e)) */
 static int floor_log2_pow10(int e)
 {
     return floor_shift((int64_t)e * 1741647, 19);
@@ -199,7 +199,7 @@ void number_powers_init(struct number_powers *powers)
     }
 }
 
-/* floor(power * factor / 2^128), its last bit set when that is not exact. */
+/* Returns floor(power * factor / 2^128), with its last bit set if that is not exact. */
 static uint64_t scale_round_to_odd(const struct number_powers *powers, int e, uint64_t factor)
 {
     unsigned __int128 low = (unsigned __int128)powers->low[e] * factor;

@@ -150,7 +150,7 @@ enum status quantity_parse_expecting(const char *text, enum dimension dimension,
 
 /* --- printing ------------------------------------------------------------------------------- */
 
-/* Three significant digits, or a whole number as it is. */
+/* Prints three significant digits, or a whole number as it is. */
 static int print_number(char *buffer, size_t size, double value)
 {
     bool whole = fabs(value - round(value)) <= 1e-9 * value; /* 5e-6 / 1e-6 is not quite 5 */
@@ -178,7 +178,7 @@ static void print_with_unit(char *buffer, size_t size, double value, enum dimens
         snprintf(buffer + length, size - (size_t)length, " %s", best->name);
 }
 
-/* "1 h 20 min": two neighbouring units, the smaller one rounded. */
+/* Prints "1 h 20 min": two neighbouring units, the smaller one rounded. */
 static void print_long_time(char *buffer, size_t size, double seconds)
 {
     static const struct {
@@ -198,7 +198,7 @@ static void print_long_time(char *buffer, size_t size, double seconds)
     }
 }
 
-/* "124 439 808" */
+/* Prints "124 439 808". */
 static void print_count(char *buffer, size_t size, double value)
 {
     if (value >= 1e15 || (value < 1000 && value != floor(value))) {

@@ -62,7 +62,7 @@ static size_t covered(const char *word, const char *prefix)
     }
 }
 
-/* "micro_batchsize" starts with "microbatch". */
+/* Finds the longest known word that `word` starts with: "micro_batchsize" starts with "microbatch". */
 static const char *longest_covered(const char *word, size_t length, const char *const *words, size_t count)
 {
     const char *found = NULL;
@@ -107,7 +107,7 @@ const char *suggest(const char *word, const char *const *words, size_t count)
     return found ? found : longest_covered(word, length, words, count);
 }
 
-/* "'a', 'b' or 2 more": the words that start with `word`. Returns how many they are. */
+/* Lists the words that start with `word`: "'a', 'b' or 2 more". Returns their number. */
 static size_t list_extended(const char *word, const char *const *words, size_t count, char *buffer, size_t size)
 {
     const char *named[NAMED_MAX];

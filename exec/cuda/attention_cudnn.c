@@ -89,7 +89,7 @@ static struct attention_cudnn_piece piece_of(const struct kernel_attention *shap
                                           .causal = shape->causal};
 }
 
-/* (B,heads,T,D) in bf16 */
+/* Returns (B,heads,T,D) in bf16. */
 static struct cudnn_tensor rows(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number,
                                 bool kv)
 {
@@ -99,7 +99,7 @@ static struct cudnn_tensor rows(struct cudnn_graph *graph, const struct attentio
                        (int64_t[]){p->t * row, p->d, row, 1});
 }
 
-/* (B,heads,D,T): the transpose of the same memory */
+/* Returns (B,heads,D,T): the transpose of the same memory. */
 static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number)
 {
     return cudnn_array(graph, number, CUDNN_DATA_BFLOAT16,
@@ -107,7 +107,7 @@ static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct atten
                        (int64_t[]){p->t * p->row_kv, p->d, 1, p->row_kv});
 }
 
-/* (B,heads,T,1) in fp32; all heads of a sample are adjacent, also those of other pieces */
+/* Returns (B,heads,T,1) in fp32; all heads of a sample are adjacent, also those of other pieces. */
 static struct cudnn_tensor sums(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number)
 {
     const int64_t heads = p->row / p->d;
@@ -122,7 +122,7 @@ static struct cudnn_tensor between(struct cudnn_graph *graph, const struct atten
     return cudnn_virtual(graph, type, (int64_t[]){p->samples, p->heads, p->t, width});
 }
 
-/* mode(x, b) in fp32, as wide as x; b may be NULL. */
+/* Returns mode(x, b) in fp32, as wide as x; b may be NULL. */
 static struct cudnn_tensor apply(struct cudnn_graph *graph, const struct attention_cudnn_piece *p,
                                  cudnnPointwiseMode_t mode, struct cudnn_tensor x,
                                  const struct cudnn_tensor *b)

@@ -251,7 +251,7 @@ static bool is_unsteady(struct cudnn_graph *graph, cudnnBackendDescriptor_t conf
     return false;
 }
 
-/* NULL when the library cannot make it. *bytes: its workspace. */
+/* Returns NULL if the library cannot make the plan. *bytes: its workspace. */
 static cudnnBackendDescriptor_t plan_of(struct cudnn_graph *graph,
                                         const struct cudnn_target *target,
                                         cudnnBackendDescriptor_t config, uint64_t *bytes)

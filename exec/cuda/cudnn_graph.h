@@ -34,15 +34,15 @@ void cudnn_graph_release(struct cudnn_graph *graph);
 
 struct cudnn_tensor cudnn_array(struct cudnn_graph *graph, int64_t number, cudnnDataType_t type,
                                 const int64_t sizes[4], const int64_t strides[4]);
-/* A float in host memory, read when the graph is carried out. */
+/* Returns a float in host memory, read when the graph is carried out. */
 struct cudnn_tensor cudnn_scalar(struct cudnn_graph *graph, int64_t number);
-/* A tensor without gaps, the last dimension innermost. */
+/* Returns a tensor without gaps, the last dimension innermost. */
 struct cudnn_tensor cudnn_virtual(struct cudnn_graph *graph, cudnnDataType_t type,
                                   const int64_t sizes[4]);
 
 /* --- operations -------------------------------------------------------------------------------- */
 
-/* c = a b over the last two dimensions, accumulated in fp32; groups of heads of a may share a head of b */
+/* Adds c = a b over the last two dimensions, accumulated in fp32; groups of heads of a may share a head of b. */
 void cudnn_matmul(struct cudnn_graph *graph, struct cudnn_tensor a, struct cudnn_tensor b,
                   struct cudnn_tensor c);
 

@@ -153,7 +153,7 @@ static cudaError_t calibrate(struct cuda_stream *own)
     return cudaSuccess;
 }
 
-/* The event has been reached. */
+/* Returns the time of an event that has been reached. */
 static double time_of(struct device *device, struct cuda_stream *own, cudaEvent_t event,
                       double earliest_s, double latest_s)
 {

@@ -21,7 +21,7 @@ MUST_CHECK enum status kernels_cuda_create(cudaStream_t stream, bool tf32, struc
                                            struct error *err);
 void kernels_cuda_destroy(struct kernels *kernels);
 
-/* The table without context, which must not be called. */
+/* Returns the table without context, which must not be called. */
 const struct kernels *kernels_cuda_table(void);
 
 /* Switches cuDNN off for comparisons, before any kernel is called. */

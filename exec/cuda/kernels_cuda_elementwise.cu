@@ -21,7 +21,7 @@ enum { THREADS = 256, EACH = 4, PER_BLOCK = THREADS * EACH };
 
 /* --- arithmetic of one number -------------------------------------------------------------------- */
 
-/* 1 / (1 + exp(-2 u(x))), u as in kernels_elementwise.c */
+/* Returns 1 / (1 + exp(-2 u(x))), u as in kernels_elementwise.c. */
 __device__ static inline float gate(float x)
 {
     const float doubled = x * (-2.0f * ROOT_2_OVER_PI - 2.0f * ROOT_2_OVER_PI * CUBIC * (x * x));

@@ -61,7 +61,7 @@ __global__ static void make_pairs(unsigned long long *pairs, struct cuda_embed e
     pairs[r] = (unsigned long long)(inside ? token : e.vocabulary) << 32 | (unsigned long long)r;
 }
 
-/* First pair whose row is at least `row`; all threads of the block must call it. */
+/* Returns the first pair whose row is at least `row`; all threads of the block must call it. */
 __device__ static int64_t find_pair(const unsigned long long *pairs, int64_t count, int64_t row)
 {
     int64_t low = 0, high = count;

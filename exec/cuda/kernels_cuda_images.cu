@@ -15,7 +15,7 @@ __device__ static inline int64_t element()
     return (int64_t)blockIdx.x * THREADS + threadIdx.x;
 }
 
-/* out(B,N,channels,patch,patch) from images(B,channels,image,image) */
+/* Computes out(B,N,channels,patch,patch) from images(B,channels,image,image) */
 __global__ static void cut_patches(float *out, const float *images, int64_t n, int64_t channels,
                                    int64_t image, int64_t patch)
 {
@@ -39,7 +39,7 @@ __global__ static void join(float *x, const float *patches, const float *class_t
     x[i] = from + positions[token * c + column];
 }
 
-/* dpatches(B,T-1,C) from dx(B,T,C) */
+/* Computes dpatches(B,T-1,C) from dx(B,T,C) */
 __global__ static void without_class(float *dpatches, const float *dx, int64_t n, int64_t t,
                                      int64_t c)
 {

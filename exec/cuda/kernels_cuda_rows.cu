@@ -26,7 +26,7 @@ enum { COLUMNS = 32, LANES = 8, CHUNKS_MAX = 64, CHUNK_ROWS_MIN = 64 };
 
 /* --- layer norm --------------------------------------------------------------------------------------- */
 
-/* x + y -> sum (y may be NULL; sum may be y), then its norm. */
+/* Computes x + y -> sum (y may be NULL; sum may be y), then its norm. */
 __global__ static void norm_forward(float *out, float *sum, float *stats, const float *x,
                                     const float *y, const float *w, const float *b, int64_t c,
                                     float epsilon)
@@ -260,7 +260,7 @@ __global__ static void loss_rows(double *partials, struct cuda_loss a, const int
     if (threadIdx.x == 0) partials[blockIdx.x] = total;
 }
 
-/* *loss = (or +=) sum of the partials / (counted parts) */
+/* Computes *loss = (or +=) sum of the partials / (counted parts) */
 __global__ static void loss_mean(double *loss, const double *partials, int64_t count,
                                  const int64_t *counted, uint32_t parts, bool more)
 {

@@ -22,10 +22,10 @@ struct backend {
     bool arena_on_host;
 };
 
-/* NULL: not in this program */
+/* Returns NULL if the program lacks the back end. */
 const struct backend *backend_find(const char *name);
 
-/* "host, cuda" */
+/* Returns "host, cuda". */
 const char *backend_names(void);
 
 #ifdef SPILLWAY_CUDA

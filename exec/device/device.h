@@ -97,7 +97,7 @@ enum { DEVICE_QUEUE_MAX = 4096 };
  * far has ended. */
 uint64_t device_record(const struct device_stream *stream);
 
-/* The last event that the stream has passed. Never blocks. */
+/* Returns the last event that the stream has passed. Never blocks. */
 uint64_t device_passed(const struct device_stream *stream);
 
 void device_wait(struct device_stream *stream, struct device_stream *other, uint64_t event);

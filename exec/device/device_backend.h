@@ -120,10 +120,10 @@ bool device_queue_await_taken(struct device_stream *stream, struct device_waiter
 /* Reports that all commands up to `ended` have ended; for streams with ahead_max > 0. */
 void device_queue_ended(struct device_stream *stream, uint64_t ended);
 
-/* False: no memory for its condition variable, which the caller destroys. */
+/* Returns false without memory for its condition variable, which the caller destroys. */
 bool device_waiter_init(struct device_waiter *waiter);
 
-/* The first message is kept for device_failed(). From any thread. */
+/* Keeps the first message for device_failed(). From any thread. */
 void device_fail(struct device *device, const char *text);
 
 /* Seconds to pause; 0 without delays. */

@@ -12,10 +12,10 @@
  * when unknown. */
 uint64_t host_memory_available(void);
 
-/* DRAM of the machine, or the control group's limit; 0 when unknown. */
+/* Returns the DRAM of the machine, or the control group's limit; 0 if unknown. */
 uint64_t host_memory_total(void);
 
-/* madvise() may ask for huge pages. */
+/* Returns true if madvise() may ask for huge pages. */
 bool host_memory_huge_pages(void);
 
 /*

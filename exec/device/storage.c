@@ -232,7 +232,7 @@ static void submit(struct storage_lane *lane, const struct transfer *t, struct s
     io_uring_sqe_set_data(entry, piece);
 }
 
-/* NULL while the piece continues. */
+/* Returns NULL while the piece continues. */
 static struct storage_piece *reap(struct storage_lane *lane, struct transfer *t, struct io_uring_cqe *entry)
 {
     struct storage_piece *const piece = io_uring_cqe_get_data(entry);

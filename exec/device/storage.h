@@ -47,10 +47,10 @@ MUST_CHECK enum status storage_open(const struct storage_options *options, struc
                                     struct error *err);
 void storage_close(struct storage *storage); /* NULL does nothing */
 
-/* The method of transfers: "direct, io_uring". Borrowed. */
+/* Returns the method of transfers: "direct, io_uring". Borrowed. */
 const char *storage_text(const struct storage *storage);
 
-/* A line for the user if the storage is slower than it could be, else NULL. Borrowed. */
+/* Returns a line for the user if the storage is slower than it could be, else NULL. Borrowed. */
 const char *storage_note(const struct storage *storage);
 
 /* Errors: STATUS_IO with folder and offset. The destination of a failed read is undefined. */

@@ -389,7 +389,7 @@ static int32_t disguise(const struct data_source *source, uint64_t place, int32_
     return (int32_t)random_below(source->seed ^ KEY_WORD, place, source->words);
 }
 
-/* (3, T) of one sample, tokens in the first row; `nearest`: the place chosen in any case. */
+/* Fills (3, T) for one sample, with tokens in the first row. `nearest`: a place that is chosen in any case. */
 static void choose_words(const struct data_source *source, uint64_t sample, uint64_t nearest,
                          int32_t *out)
 {
@@ -405,7 +405,7 @@ static void choose_words(const struct data_source *source, uint64_t sample, uint
     }
 }
 
-/* The place with the smallest draw in a microbatch, counted over all. */
+/* Returns the place with the smallest draw in a microbatch, counted over all. */
 static uint64_t nearest_word(const struct data_source *source, uint64_t microbatch)
 {
     uint64_t count = source->microbatch * source->sequence, first = microbatch * count;

@@ -25,7 +25,7 @@ MUST_CHECK enum status data_open(const struct job *job, struct data_source **out
  * read. */
 MUST_CHECK enum status data_open_known(const struct job *job, struct data_source **out, struct error *err);
 
-/* Data in memory, borrowed; `name` is for messages. */
+/* Reads data in memory, which it borrows; `name` is for messages. */
 MUST_CHECK enum status data_parse(const struct job *job, const char *name, const void *data,
                                   uint64_t bytes, struct data_source **out, struct error *err);
 /* The job must be evaluated. */

@@ -16,7 +16,7 @@ static inline uint64_t data_held_out(uint64_t count)
     return count / DATA_HELD_OUT_SHARE;
 }
 
-/* Position of a sample among `places`: random, or for held-out samples at equal distances. */
+/* Returns the position of a sample among `places`: random, or for held-out samples at equal distances. */
 static inline uint64_t data_place(uint64_t seed, uint64_t sample, uint64_t places,
                                   uint64_t held_out_samples)
 {

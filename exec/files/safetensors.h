@@ -44,12 +44,11 @@ struct safetensors_pair {
 
 struct safetensors; /* opaque */
 
-/* The caller closes it with safetensors_close(). Errors: STATUS_IO, STATUS_BAD_INPUT ("name:
- * fault"). */
+/* Opens a file. The caller closes it with safetensors_close(). Errors: STATUS_IO, STATUS_BAD_INPUT ("name: fault"). */
 MUST_CHECK enum status safetensors_open(const char *path, struct safetensors **out,
                                         struct error *err);
 
-/* A file in memory, borrowed; `name` is for messages. */
+/* Parses a file in memory, which it borrows; `name` is for messages. */
 MUST_CHECK enum status safetensors_parse(const char *name, const void *data, uint64_t bytes,
                                          struct safetensors **out, struct error *err);
 
@@ -63,14 +62,14 @@ MUST_CHECK enum status safetensors_parse_head(const char *name, const void *head
                                               struct safetensors **out, struct error *err);
 void safetensors_close(struct safetensors *file); /* NULL does nothing */
 
-/* NULL when it does not exist. Borrowed from `file`. */
+/* Returns NULL if it does not exist. Borrowed from `file`. */
 const char *safetensors_metadata(const struct safetensors *file, const char *key);
 
 /* Tensors have the order of their data; they are borrowed. */
 size_t safetensors_count(const struct safetensors *file);
 const struct safetensors_tensor *safetensors_at(const struct safetensors *file, size_t index);
 
-/* NULL when there is none. Cost: a hash lookup. */
+/* Returns NULL if there is none. Cost: a hash lookup. */
 const struct safetensors_tensor *safetensors_find(const struct safetensors *file,
                                                   const char *name);
 

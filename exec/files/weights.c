@@ -20,7 +20,7 @@
 
 /* --- walking over tensors --------------------------------------------------------------------- */
 
-/* NULL when the part does not store the tensor. */
+/* Returns NULL if the part does not store the tensor. */
 static void *in_part(const struct weights_walk *walk, enum state_part part)
 {
     const struct state_tables *const tables = &walk->tables[walk->shard];

@@ -28,7 +28,7 @@ struct weights_tensor {
     void *moments[2]; /* in the job's format */
 };
 
-/* False after the last tensor. */
+/* Returns false after the last tensor. */
 bool weights_walk_next(struct weights_walk *walk, struct weights_tensor *out);
 
 /* Rounds bf16 weights from their values; called after values are filled. */

@@ -196,8 +196,8 @@ void kernels_host_destroy(struct kernels *kernels);
 /* Called once on the thread that runs the kernels: sets its OpenMP team, which flushes subnormal numbers to zero. */
 void kernels_host_attach(const struct kernels *kernels);
 
-/* "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3" for the kernels created last, with a
- * warning when that is slow. Borrowed by the calling thread until its next call. */
+/* Returns "oneDNN 2.6.3 (avx512_core), 2 threads, 215 GFLOP/s in a product of 512^3" for the kernels created last,
+ * with a warning when that is slow. Borrowed by the calling thread until its next call. */
 const char *kernels_host_text(void);
 
 #endif

@@ -212,7 +212,7 @@ static void head_forward(const struct kernels_attention_head *head, float *out, 
     }
 }
 
-/* c(keys, D), a gradient of keys or values, = or += a(rows, keys)^T b(rows, D) */
+/* Computes c(keys, D), a gradient of keys or values, = or += a(rows, keys)^T b(rows, D) */
 static void add_to_keys(const struct kernels_attention_head *head, float *c, const float *a, const float *b,
                         int64_t row_b, int64_t rows, int64_t keys, bool write)
 {

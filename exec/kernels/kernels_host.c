@@ -109,7 +109,7 @@ CLONES static float peak_loop(float factor)
     return sum;
 }
 
-/* FLOP/s of the loop on one thread. */
+/* Returns the FLOP/s of the loop on one thread. */
 static double peak_rate(void)
 {
     double best_s = INFINITY;

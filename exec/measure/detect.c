@@ -15,7 +15,7 @@
 
 /* --- processors ----------------------------------------------------------------------------------- */
 
-/* fp32 operations of a core per cycle: two units that multiply and add, with the widest instructions. */
+/* Returns the fp32 operations of a core per cycle: two units that multiply and add, with the widest instructions. */
 static uint32_t flops_per_cycle(const char *flags)
 {
     if (strstr(flags, " avx512f")) return 2 * 2 * 16;

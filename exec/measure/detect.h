@@ -7,8 +7,8 @@
 #include "models/hardware/hardware_detect.h"
 
 /*
- * GPUs if the program was built with CUDA and there are any, else the host. Each pair of GPUs is tested with a pattern
- * (exec/device/device_p2p.h), which takes 4 MiB of each.
+ * Detects GPUs if the program was built with CUDA and there are any, else the host. Each pair of GPUs is tested with a
+ * pattern (exec/device/device_p2p.h), which takes 4 MiB of each.
  *
  * notes    receives one line per obstacle to detection; NULL: no notes The caller zeroes *out, and releases it also
  * after an error. Errors: STATUS_DEVICE, STATUS_LIMIT.
@@ -31,7 +31,7 @@ struct detected_gpus {
     uint32_t count;
 };
 
-/* There may be no GPU. Errors: STATUS_DEVICE when a GPU does not answer. */
+/* Detects GPUs; there may be none. Errors: STATUS_DEVICE when a GPU does not answer. */
 MUST_CHECK enum status detect_gpus(const char *root, FILE *notes, struct detected_gpus *out, struct error *err);
 
 /* Computes FLOP/s from multiprocessors, operations per cycle and clock; 0 when unknown. */

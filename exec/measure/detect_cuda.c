@@ -12,14 +12,14 @@
 #include "exec/device/device_p2p.h"
 #include "exec/measure/detect.h"
 
-/* 0 when unknown */
+/* Returns 0 if unknown. */
 static int attribute(enum cudaDeviceAttr which, int device)
 {
     int value = 0;
     return cudaDeviceGetAttribute(&value, which, device) == cudaSuccess && value > 0 ? value : 0;
 }
 
-/* fp32 multiplications and additions that a multiprocessor starts in a cycle */
+/* Returns the fp32 multiplications and additions that a multiprocessor starts in a cycle. */
 static int lanes_of(int device)
 {
     const int version = 10 * attribute(cudaDevAttrComputeCapabilityMajor, device) +

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The number at the start of a file; 0 when it cannot be read. */
+/* Returns the number at the start of a file; 0 if it cannot be read. */
 static double number_in(const char *root, const char *address, const char *file)
 {
     char path[512], text[64];

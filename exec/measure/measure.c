@@ -34,7 +34,7 @@ static const double TAKEN_COUNTED_MAX = 0.95;
 
 /* --- helpers of all parts --------------------------------------------------------------------------- */
 
-/* Spread of a lognormal error (half the interquartile range); 0 with fewer than two rounds. */
+/* Returns the spread of a lognormal error (half the interquartile range); 0 with fewer than two rounds. */
 static double measure_moments_spread(const struct measure_moments *moments)
 {
     return moments->count < 2 ? 0 : SOURCED_SPREAD_DEVIATIONS * sqrt(moments->squares / moments->count);
@@ -56,7 +56,7 @@ struct sourced_value measure_speed(struct measure *measure)
 
 /* --- profiles ---------------------------------------------------------------------------------------- */
 
-/* 1, 2, 4, 8 and all cores, ascending; returns how many */
+/* Lists 1, 2, 4, 8 and all cores, ascending. Returns how many they are. */
 static uint32_t thread_counts(uint32_t cores, uint32_t counts[MEASURE_PROFILES_MAX])
 {
     uint32_t count = 0;

@@ -19,7 +19,7 @@ struct measure_options {
 MUST_CHECK enum status measure_host(const struct measure_options *options, struct hardware *out,
                                     struct error *err);
 
-/* The first GPU; others are assumed to be equal. Only in a program built with CUDA. */
+/* Measures the first GPU; others are assumed to be equal. Only in a program built with CUDA. */
 MUST_CHECK enum status measure_cuda(const struct measure_options *options, struct hardware *out,
                                     struct error *err);
 

@@ -41,7 +41,7 @@ uint64_t measure_bench_bytes(enum measure_bench_size size)
     return bytes;
 }
 
-/* Small values that stay small, neither denormal nor infinite, in every role; then tokens. */
+/* Fills the memory with values that stay small, neither denormal nor infinite, in every role; then with tokens. */
 static enum status fill(struct measure_bench *bench, struct error *err)
 {
     enum { BLOCK_FLOATS = 4 << 20 };

@@ -194,7 +194,7 @@ static enum status place_devices(struct measure *measure, const struct device_ty
     return status;
 }
 
-/* "cuda-nvidia-h200" */
+/* Writes, for example, "cuda-nvidia-h200". */
 static void name_of(const char *device, char *out, size_t size)
 {
     snprintf(out, size, "cuda-%s", device);

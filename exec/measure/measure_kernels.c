@@ -96,7 +96,7 @@ static void measure_sample(const struct kernels *kernels, void *argument)
     measure_watch_take(probe->watch, &probe->series, seconds, count_preemptions() != preemptions);
 }
 
-/* The device has the kernel. */
+/* Returns true if the device has the kernel. */
 static bool is_measured(const struct measure_bench *bench, const struct kernel_class *class)
 {
     void (*function)(void) = NULL;

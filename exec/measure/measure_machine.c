@@ -35,7 +35,7 @@ static uint32_t processors_allowed(void)
     return (uint32_t)CPU_COUNT(&set);
 }
 
-/* Whole processors in the control group's quota; UINT32_MAX without one. */
+/* Returns the whole processors in the control group's quota; UINT32_MAX without a quota. */
 static uint32_t processors_in_quota(void)
 {
     FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
@@ -75,8 +75,8 @@ void measure_machine_look(struct measure_machine *machine)
     read_cpu_model(machine->cpu, sizeof machine->cpu);
 }
 
-/* The share of the machine that others use now, in [0, 1]; 0 when unknown. The load average would count work that
- * has ended. */
+/* Returns the share of the machine that others use now, in [0, 1]; 0 if unknown. The load average would count work
+ * that has ended. */
 static double others_busy(void)
 {
     const struct timespec pause = {.tv_nsec = 300 * 1000 * 1000};

@@ -19,7 +19,7 @@ void measure_samples_add(struct measure_samples *samples, double value);
 double measure_samples_median(const struct measure_samples *samples); /* at least one sample */
 double measure_samples_mean(const struct measure_samples *samples); /* with five or more: without the lowest and the
                                                                        highest */
-/* Half the interquartile range over the median; 0 with fewer than two samples. */
+/* Returns half the interquartile range over the median; 0 with fewer than two samples. */
 double measure_samples_spread(const struct measure_samples *samples);
 
 /* --- disturbances (measure_watch.c) ------------------------------------------------------------ */
@@ -88,7 +88,7 @@ static inline bool measure_is_coarse(const struct measure *measure)
 MUST_CHECK enum status measure_begin(struct measure *measure, const struct measure_options *options,
                                      struct hardware *out, struct error *err);
 
-/* Take the best of all profiles: the fastest matrix product, the largest optimizer step, the shortest kernel. */
+/* Return the best of all profiles: the fastest matrix product, the largest optimizer step, the shortest kernel. */
 double measure_best_product(const struct device_type *type, enum kernel forward);
 double measure_step_bandwidth(const struct compute_profile *profile);
 double measure_shortest(const struct compute_profile *profile);
@@ -121,7 +121,7 @@ void measure_bench_close(struct measure_bench *bench); /* NULL is fine */
 struct device *measure_bench_device(struct measure_bench *bench);
 uint32_t measure_bench_threads(const struct measure_bench *bench);
 const struct backend *measure_bench_backend(const struct measure_bench *bench);
-/* Host memory for copies, pinned if that helps. */
+/* Maps host memory for copies, pinned if that helps. */
 MUST_CHECK enum status measure_bench_map_host(const struct measure_bench *bench, uint64_t bytes, char **out,
                                               struct error *err);
 void measure_bench_unmap_host(const struct measure_bench *bench, char *host, uint64_t bytes); /* NULL is fine */
@@ -154,7 +154,7 @@ MUST_CHECK enum status measure_kernel_visits_visit(struct measure_kernel_visits 
                                                    struct error *err);
 /* Counts sizes with too few clean samples. */
 uint32_t measure_kernel_visits_lacking(const struct measure_kernel_visits *visits);
-/* Each size has a sample. */
+/* Returns true if each size has a sample. */
 bool measure_kernel_visits_complete(const struct measure_kernel_visits *visits);
 MUST_CHECK enum status measure_kernel_visits_keep(struct measure_kernel_visits *visits, struct compute_profile *profile,
                                                   struct error *err);

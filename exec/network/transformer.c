@@ -44,7 +44,7 @@ static void *at_byte(void *base, uint64_t offset_bytes)
     return (char *)base + offset_bytes;
 }
 
-/* NULL when this pass has no such piece. */
+/* Returns NULL if this pass has no such piece. */
 static void *piece(const struct unit_arguments *a, const struct memory_table *workspace,
                     const char *name)
 {
@@ -239,7 +239,7 @@ static uint64_t rounding_key(const struct unit_arguments *a, uint64_t layer)
     return random_u64(random_u64(a->job->seed, a->minibatch + 1), layer);
 }
 
-/* NULL when the part does not store the tensor. */
+/* Returns NULL if the part does not store the tensor. */
 static void *in_part(const struct unit_arguments *a, enum state_part part, uint32_t index)
 {
     const struct state_tables *tables = &a->tables->state;
@@ -276,8 +276,8 @@ static void shut_by_loss(const struct unit_arguments *a)
     if (a->guard && a->loss && !isfinite(*a->loss)) shut(a->guard, UNIT_GUARD_LOSS);
 }
 
-/* A step with gradients of this sum of squares stays finite: AdamW squares gradients in float, other kinds multiply
- * them by the rate, with a power of ten to spare. */
+/* Returns true if a step with gradients of this sum of squares stays finite: AdamW squares gradients in float, other
+ * kinds multiply them by the rate, with a power of ten to spare. */
 static bool fits(const struct transformer_unit *unit, double squares)
 {
     const double most = (double)FLT_MAX / 10, rate = unit->optimizer.learning_rate;
@@ -285,7 +285,7 @@ static bool fits(const struct transformer_unit *unit, double squares)
     return squares <= most * most && squares * rate * rate <= most * most;
 }
 
-/* The guard stays open with this gradient of `count` numbers. A job that clips has checked its norm. */
+/* Returns true if the guard stays open with this gradient of `count` numbers. A job that clips has checked its norm. */
 static bool may_step(const struct transformer_unit *unit, const float *gradient, int64_t count)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -439,7 +439,7 @@ static struct state_layout rows_layout(const struct transformer_unit *unit)
                             : a->tables->state.layout;
 }
 
-/* NULL when there is no such part. */
+/* Returns NULL if there is no such part. */
 static void *rows_in_part(const struct transformer_unit *unit, const struct state_layout *layout,
                           enum state_part part, int64_t first)
 {

@@ -102,10 +102,10 @@ struct transformer_linear {
     bool bias;
 };
 
-/* y(rows,out) = x(rows,in) w + bias */
+/* Computes y(rows,out) = x(rows,in) w + bias. */
 void transformer_linear_forward(const struct transformer_unit *unit, float *y, const float *x, uint64_t layer,
                                 struct transformer_linear linear);
-/* dx(rows,in) = (accumulate: +=) from dy(rows,out); may be NULL. Then steps weight and bias. */
+/* Computes dx(rows,in) = (accumulate: +=) from dy(rows,out); may be NULL. Then steps weight and bias. */
 void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
                                  uint64_t layer, struct transformer_linear linear, bool accumulate);
 
@@ -117,7 +117,7 @@ void transformer_norm_backward(const struct transformer_unit *unit, float *dx, c
                                const float *stats, const float *added, int64_t rows, uint64_t layer,
                                uint32_t weight);
 
-/* Separate arrays q, k and v, for the forward pass; the caller adds gradients for the backward pass. */
+/* Returns separate arrays q, k and v, for the forward pass; the caller adds gradients for the backward pass. */
 struct kernel_attention transformer_attention(const struct transformer_unit *unit, const float *q, const float *k,
                                               const float *v, float *out, float *stats);
 
@@ -149,7 +149,7 @@ struct transformer_words {
 };
 enum { TRANSFORMER_WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
 
-/* The loss of normf(R,C). Unless d_normf is NULL, also its gradient and the steps of table and bias;
+/* Computes the loss of normf(R,C). Unless d_normf is NULL, also its gradient and the steps of table and bias;
  * network_logit_rows() rows at a time. d_normf must not be normf. */
 void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
                        const float *normf, float *d_normf);

@@ -68,10 +68,11 @@ void unit_compute(const struct kernels *kernels, const struct unit_arguments *ar
 /* Sums of squares are added in the order of tensors. */
 double unit_norm(const struct job *job, const double *norms);
 
-/* NULL when the executor can train this job, else the reason. Borrowed by the calling thread until its next call. */
+/* Returns NULL if the executor can train this job, else the reason. Borrowed by the calling thread until its next
+ * call. */
 const char *unit_unsupported(const struct job *job);
 
-/* A kernel that this job needs and the table lacks, or NULL. Borrowed. */
+/* Returns a kernel that this job needs and the table lacks, or NULL. Borrowed. */
 const char *unit_missing_kernel(const struct kernels *kernels, const struct job *job);
 
 #endif

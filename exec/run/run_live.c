@@ -165,7 +165,7 @@ static enum status begin_units(struct run_live *live, struct error *err)
     }
 }
 
-/* Sleep until a unit is over, or for a moment. */
+/* Sleeps until a unit is over, or for a moment. */
 static void await_change(struct run_live *live)
 {
     struct timespec end;

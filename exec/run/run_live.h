@@ -6,7 +6,7 @@
 
 struct run_live; /* opaque */
 
-/* Dispatch by the policy run->options->live. Errors: as plan_dispatch_create(). Destroy it after the streams have
+/* Dispatches by the policy run->options->live. Errors: as plan_dispatch_create(). Destroy it after the streams have
  * ended; NULL does nothing. */
 MUST_CHECK enum status run_live_create(struct run_loop *loop, struct run_live **out, struct error *err);
 void run_live_destroy(struct run_live *live);

@@ -13,7 +13,7 @@ struct run_report {
     const char *trace_path, *log_path, *carried_path; /* written files; may be NULL */
 };
 
-/* JSON to a file or ("-") standard output. Errors: STATUS_IO. */
+/* Writes JSON to a file or ("-") standard output. Errors: STATUS_IO. */
 MUST_CHECK enum status run_report_write(const struct run_report *report, const char *path, struct error *err);
 
 /* Prints on standard output. */

@@ -204,7 +204,7 @@ static enum status fill_weights(struct run *run, struct weight_item *item, struc
     return status != STATUS_OK ? status : saved;
 }
 
-/* The software or hardware is another. */
+/* Notes the checkpoint of a job, and whether software or hardware have changed since. */
 static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_found *found)
 {
     const struct plan *const plan = run->plan;
@@ -323,8 +323,8 @@ static void pin_host(struct run *run)
 
 /* --- devices ----------------------------------------------------------------------------------- */
 
-/* The slowest paced link on a path; 0: none. Streams are paced separately, so copies on one link do not slow each
- * other down. A copy between devices is paced by the fetching device's links. */
+/* Returns the slowest paced link on a path; 0: none. Streams are paced separately, so copies on one link do not slow
+ * each other down. A copy between devices is paced by the fetching device's links. */
 static double paced_rate(const struct hardware *hardware, const uint32_t *path, uint32_t count)
 {
     double rate = 0;
@@ -471,7 +471,7 @@ static enum status open_devices(struct run *run, struct error *err)
     return open_cpu(run, err);
 }
 
-/* The data was scanned for an earlier job with the same range of tokens. */
+/* Returns true if the data was scanned for an earlier job with the same range of tokens. */
 static bool is_known(const struct run *run, uint32_t j)
 {
     const struct job *const job = &run->plan->jobs.jobs[j];
@@ -555,7 +555,7 @@ static enum status check_no_checkpoints(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Some job continues from a checkpoint. */
+/* Returns true if some job continues from a checkpoint. */
 static bool log_goes_on(const struct run *run)
 {
     bool goes_on = run->options->log_goes_on;

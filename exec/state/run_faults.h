@@ -14,18 +14,17 @@ MUST_CHECK enum status run_fail_early(struct run *run, uint32_t job, struct erro
 
 bool run_job_failed(struct run *run, uint32_t job);
 
-/* The job lost a part of its state; later results are not kept. */
+/* Fails a job that has lost a part of its state; later results are not kept. */
 void run_fail_damaged(struct run *run, uint32_t job, const struct error *why);
 bool run_job_damaged(struct run *run, uint32_t job);
 
-/* False: a device of the job was lost, and its losses and state must not be used. From any
- * thread. */
+/* Returns false if a device of the job was lost: its losses and state must not be used. From any thread. */
 bool run_job_is_sound(struct run *run, uint32_t job);
 
 /* Ends the jobs of newly lost devices, unless they are `home`. */
 void run_note_lost_devices(struct run *run);
 
-/* A note for the user, from any thread. run_tell_notes() reports them from the calling thread. */
+/* Adds a note for the user, from any thread. run_tell_notes() reports them from the calling thread. */
 void run_note(struct run *run, const char *format, ...) PRINTF_LIKE(2, 3);
 void run_tell_notes(struct run *run);
 

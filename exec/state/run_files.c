@@ -20,7 +20,7 @@ struct file_call {
     bool last; /* of the job's shards */
 };
 
-/* Nothing is opened after a stop or the job's failure. */
+/* Returns false after a stop or the job's failure. */
 static bool may_open(struct run *run, uint32_t job)
 {
     pthread_mutex_lock(&run->lock);
@@ -47,7 +47,7 @@ static void call_open(void *argument)
         run_fail_job(run, call->job, false, &why);
 }
 
-/* complete, or ended early by a fault */
+/* Returns true if the job is complete, or was ended early by a fault. */
 static bool has_ended(struct run *run, uint32_t job)
 {
     const struct run_progress *const progress = &run->jobs[job];

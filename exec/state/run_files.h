@@ -17,7 +17,7 @@ void run_files_stop(struct run *run);
 /* A fault fails its job. */
 void run_files_enqueue(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);
 
-/* The job's state is in host memory, after all work has ended. */
+/* Returns true if the job's state is in host memory, after all work has ended. */
 bool run_job_is_open(const struct run *run, uint32_t job);
 
 #endif

@@ -89,7 +89,7 @@ static uint64_t all_passed(const struct run_loop *loop)
     return sum;
 }
 
-/* "a shard 3 backward waits for a shard 3 backward copy in", for the first operation of each stream. */
+/* Reports "a shard 3 backward waits for a shard 3 backward copy in", for the first operation of each stream. */
 static enum status report_stall(const struct run_loop *loop, double waited_s, struct error *err)
 {
     char text[900];
@@ -115,7 +115,7 @@ static enum status report_stall(const struct run_loop *loop, double waited_s, st
     return error_set(err, STATUS_DEVICE, "nothing has ended for %.3g s: %s", waited_s, text);
 }
 
-/* The job is complete, its work has ended, and no device has newer state. */
+/* Returns true if the job is complete, its work has ended, and no device has newer state. */
 static bool is_home(const struct run_loop *loop, uint32_t job)
 {
     const struct plan *const plan = loop->plan;

@@ -40,7 +40,7 @@ void run_log_minibatch(struct run_log *log, const struct run_log_entry *entry);
 
 void run_log_evaluation(struct run_log *log, uint32_t job, const struct run_log_evaluation *entry);
 
-/* The minibatches that a stopped run keeps, and the path of its weights. */
+/* Writes the minibatches that a stopped run keeps, and the path of its weights. */
 void run_log_kept(struct run_log *log, uint32_t job, uint64_t minibatches, const char *weights_path);
 
 /* Writes the last line. `end`: "complete", "stopped" or the text of an error. NULL does nothing. Errors: STATUS_IO

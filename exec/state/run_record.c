@@ -30,7 +30,7 @@ struct run_record {
     double first_s, last_s;
 };
 
-/* The largest number of changes: accesses that acquire or release a slot. */
+/* Returns the largest number of changes: accesses that acquire or release a slot. */
 static uint64_t count_changes(const struct plan *plan)
 {
     uint64_t total = 0;

@@ -233,8 +233,8 @@ static bool cut_can_be_served(const struct run_saver *saver)
     return saver->phase == PHASE_REACHED || (saver->phase == PHASE_COPIED && saver->to_bring == 0);
 }
 
-/* The next ended job whose state is on the host, or PLAN_NONE. A pending cut goes first, since streams wait for its
- * copy. */
+/* Returns the next ended job whose state is on the host, or PLAN_NONE. A pending cut goes first, since streams wait
+ * for its copy. */
 static uint32_t final_to_serve(const struct run_saver *saver)
 {
     if (saver->phase != PHASE_IDLE) return PLAN_NONE;
@@ -284,7 +284,8 @@ struct saver_call {
     uint64_t minibatch;
 };
 
-/* The minibatch was computed and the job is sound. (A failed evaluation is no reason to lose the training.) */
+/* Returns true if the minibatch was computed and the job is sound. (A failed evaluation is no reason to lose the
+ * training.) */
 static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
 {
     const struct run_progress *const progress = &run->jobs[job];
@@ -295,7 +296,8 @@ static bool is_there(struct run *run, uint32_t job, uint64_t minibatch)
     return there && run_job_is_sound(run, job);
 }
 
-/* The evaluation after this minibatch is the best so far; there is no later one before the copy is made. */
+/* Returns true if the evaluation after this minibatch is the best so far; there is no later one before the copy is
+ * made. */
 static bool is_best(struct run *run, uint32_t job, uint64_t minibatch)
 {
     pthread_mutex_lock(&run->lock);
@@ -474,7 +476,7 @@ static bool is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t m
     return minibatch < about->minibatches && evaluation_follows(about, minibatch - 1);
 }
 
-/* The other job has waited longer and will still reach the end of a minibatch. */
+/* Returns true if the other job has waited longer and will still reach the end of a minibatch. */
 static bool lets_another_go_first(struct run_saver *saver, uint32_t job)
 {
     const uint64_t since = saver->jobs[job].due_since;
@@ -501,8 +503,8 @@ bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op
     return ahead;
 }
 
-/* There is room for a copy. Waits for a copy in progress and, with `must`, for the disk; then there is room unless
- * the job gave up. */
+/* Returns true if there is room for a copy. Waits for a copy in progress and, with `must`, for the disk; then there
+ * is room unless the job gave up. */
 static bool is_free(struct run_saver *saver, uint32_t job, bool must)
 {
     pthread_mutex_lock(&saver->lock);
@@ -527,7 +529,7 @@ static void consider_cut(struct run_saver *saver, const struct plan_walk_op *op,
     cut(saver, op, walked, !due);
 }
 
-/* The operation leaves state on its way to storage. */
+/* Returns true if the operation leaves state on its way to storage. */
 static bool goes_on_to_storage(const struct run_saver *saver, const struct plan_walk_op *op)
 {
     return op->op->stream == STREAM_D2H &&

@@ -15,11 +15,12 @@ struct run_saver; /* opaque */
 MUST_CHECK enum status run_saver_create(struct run *run, const struct device_state *states,
                                         struct run_saver **out, struct error *err);
 
-/* Room for the copy: the largest state of a job. */
+/* Returns the bytes of the copy: the largest state of a job. */
 uint64_t run_saver_bytes(const struct run *run);
 
-/* A checkpoint is due after the minibatch that ends here, while the previous copy is not made yet: the loop lets
- * some enqueued work end first. `walked`: whole minibatches of the job, including this one if it ends here. */
+/* Returns true if a checkpoint is due after the minibatch that ends here, while the previous copy is not made yet:
+ * the loop lets some enqueued work end first. `walked`: whole minibatches of the job, including this one if it ends
+ * here. */
 bool run_saver_is_ahead(const struct run_saver *saver, const struct plan_walk_op *op,
                         uint64_t walked);
 
@@ -29,10 +30,10 @@ void run_saver_before(struct run_saver *saver, const struct plan_walk_op *op);
 /* Called after the operation's event was recorded. */
 void run_saver_after(struct run_saver *saver, const struct plan_walk_op *op, uint64_t walked);
 
-/* The last checkpoint of a job, before its state on the host is freed. From any thread. */
+/* Writes the last checkpoint of a job, before its state on the host is freed. From any thread. */
 void run_saver_close_job(struct run_saver *saver, uint32_t job);
 
-/* The last checkpoints, after all work has ended and all state is on the host. */
+/* Writes the last checkpoints, after all work has ended and all state is on the host. */
 void run_saver_finish(struct run_saver *saver);
 
 /* Ends all waiting for the saver, before the streams are stopped. */

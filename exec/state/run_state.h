@@ -122,7 +122,7 @@ void run_count_minibatches(struct run *run, uint32_t job);
 /* Computes the fingerprint of an ended job and writes its weights, from any thread. Failures go into the result. */
 void run_keep_job(struct run *run, uint32_t job);
 
-/* The same for all jobs in host memory, if they completed a minibatch. */
+/* Does the same for all jobs in host memory, if they completed a minibatch. */
 void run_keep_weights(struct run *run);
 
 /* The run may be only partly set up. */

@@ -29,7 +29,7 @@ uint64_t run_storage_bytes_aside(const struct run *run);
 void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *staged,
                          uint64_t minibatch, bool *omitted, struct device_timing *timing);
 
-/* A shard's state, or its first bytes. From any thread. */
+/* Loads a shard's state, or its first bytes. From any thread. */
 MUST_CHECK enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t bytes,
                                         struct error *err);
 

@@ -10,7 +10,7 @@ void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op);
 /* It decides whether a stop skips a copy. */
 uint64_t run_copied_minibatch(const struct run_loop *loop, const struct plan_walk_op *op);
 
-/* The copy brings back newer state, or is a part of its way to storage. */
+/* Returns true if the copy brings back newer state, or is a part of its way to storage. */
 bool run_saves_state(const struct run_loop *loop, const struct plan_walk_op *op);
 
 /* Brings back newer state after a stop. */

@@ -65,7 +65,7 @@ static enum status expect(struct profile_text_reader *r, const char *word)
     return STATUS_OK;
 }
 
-/* "node12" */
+/* Reads "node12". */
 static enum status parse_node(struct profile_text_reader *r, uint64_t *number)
 {
     const char *begin = r->at;

@@ -95,7 +95,7 @@ struct feasibility_memory feasibility_memory_of(const struct hardware *hardware,
                                        .storage_bytes = hardware_storage_bytes(hardware)};
 }
 
-/* If all devices do the same, only the first devices of gangs are simulated. */
+/* Finds the fullest device. If all devices do the same, only the first devices of gangs are simulated. */
 static enum status fullest_device(const struct plan *plan, struct feasibility *out, struct error *err)
 {
     uint32_t fullest = 0, count = plan->gang_count > 0 ? plan->gang_count : plan->hardware.device_count;
@@ -148,8 +148,8 @@ static enum feasibility_verdict verdict(const struct feasibility *fit, const str
 
 /* --- ways without a choice of memory ---------------------------------------------------------- */
 
-/* A plan of resident shards with `bytes` may need a little more: areas for boundaries are reserved even when the last
- * of them are unused. */
+/* Corrects the least memory: a plan of resident shards with `bytes` may need a little more: areas for boundaries are
+ * reserved even when the last of them are unused. */
 static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                                struct feasibility *out, struct error *err)
 {

@@ -353,7 +353,7 @@ static enum status parallel_floor(const struct hardware *hardware, const struct 
     return status;
 }
 
-/* The floor of a way that uses only the first device. */
+/* Computes the floor of a way that uses only the first device. */
 static void alone_floor(const struct hardware *hardware, const struct job *job, uint32_t devices, struct what_if_floor *out)
 {
     struct hardware view = *hardware;

@@ -172,7 +172,7 @@ static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint3
     return *fits ? anneal(c, c->scratch, moves, seed, least, &made, err) : STATUS_OK;
 }
 
-/* The same for a set, wherever its last copy is. */
+/* Does the same for a set, wherever its last copy is. */
 static enum status anneal_set(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
                               struct error *err)
 {
@@ -209,7 +209,7 @@ static enum status anneal_all(struct certifying *c, struct error *err)
 
 /* --- the fluid program ------------------------------------------------------------------------ */
 
-/* A failing solver costs its proof, not the schedule. */
+/* Solves the fluid program. A failing solver costs its proof, not the schedule. */
 static enum status solve_fluid(struct certifying *c, double limit_s, struct error *err)
 {
     struct milp *milp = chain_fluid(c->chain, NULL);

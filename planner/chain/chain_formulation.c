@@ -33,7 +33,7 @@ uint32_t chain_fluid_left(const struct chain *chain, uint32_t layer)
     return layer == 0 ? first : first + 1 + 2 + (layer - 1) * STATE_COLUMNS_OF_LAYER;
 }
 
-/* m_0, o_0, i_0; then m, g, o, h, i of each layer. */
+/* Returns a column: m_0, o_0, i_0; then m, g, o, h, i of each layer. */
 uint32_t chain_fluid_waits(const struct chain *chain, uint32_t layer, uint32_t pass)
 {
     return chain_fluid_left(chain, layer) + (layer == 0 ? 1 + pass : 2 + 2 * pass);

@@ -5,7 +5,7 @@
 #include "base/try.h"
 #include "planner/chain/chain_schedule.h"
 
-/* One entry of the file: the layer, and how many there are of it. */
+/* Reads an entry of the file: a layer, and the number of such layers. */
 static enum status read_entry(const struct json_input *in, const json_t *array, size_t index,
                               struct chain_layer *layer, uint32_t *count, struct error *err)
 {

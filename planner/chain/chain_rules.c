@@ -74,7 +74,7 @@ static bool cheap(const struct chain_layer *layer, const struct chain_layer *sum
     return 2 * (double)layer->again * (double)sum->saved < (double)sum->again * (double)layer->saved;
 }
 
-/* The tensor cache: if a forward pass finds no room, the oldest checkpoints leave. */
+/* Evicts the oldest checkpoints, as the tensor cache does if a forward pass finds no room. */
 static bool evict(struct ruling *r)
 {
     const struct chain_layer *layers = r->chain->layers;

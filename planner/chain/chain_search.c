@@ -80,7 +80,7 @@ struct chain_search {
 
 /* --- copies on their way ---------------------------------------------------------------------- */
 
-/* copies[0 .. count), youngest first. */
+/* Lists copies[0 .. count), the youngest first. */
 static void list_copies(const struct chain_search *s, const struct chain_state *state, uint32_t link,
                         struct copy *copies)
 {
@@ -245,7 +245,7 @@ static bool is_dominated(struct chain_search *s, const struct chain_state *candi
 
 /* --- expanding -------------------------------------------------------------------------------- */
 
-/* In one pass: waits until memory holds `layer` too. Returns false when it never will. */
+/* Waits, within a pass, until memory holds `layer` too. Returns false when it never will. */
 static bool wait_for_memory(const struct chain_search *s, const struct chain_state *from, uint32_t link,
                             const struct chain_layer *layer, struct chain_state *to)
 {
@@ -263,7 +263,7 @@ static bool wait_for_memory(const struct chain_search *s, const struct chain_sta
     return true;
 }
 
-/* In one pass: computes for `ticks`, then queues the layer's copy if it is swapped. Sets *oldest to the oldest
+/* Computes for `ticks` within a pass, then queues the layer's copy if it is swapped. Sets *oldest to the oldest
  * unfinished copy. */
 static void run(const struct chain_search *s, const struct chain_state *from, uint32_t link, int64_t ticks,
                 const struct chain_layer *layer, struct chain_state *to, struct copy *oldest)

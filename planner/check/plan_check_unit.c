@@ -40,7 +40,7 @@ static enum status check_batch_op(struct checker *c)
     return check_add_claim(c, access, claim);
 }
 
-/* A KEEP reads the state and the loss of the last held-out minibatch, and writes the parameters. */
+/* Checks that a KEEP reads the state and the loss of the last held-out minibatch, and writes the parameters. */
 static enum status check_keep_op(struct checker *c)
 {
     const struct plan_op *op = c->op;

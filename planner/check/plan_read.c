@@ -182,7 +182,7 @@ static enum status read_slots(struct plan_reader *r)
 
 /* --- gangs ---------------------------------------------------------------------------------- */
 
-/* [[devices along each axis], [device, ...]] */
+/* Reads [[devices along each axis], [device, ...]]. */
 static enum status read_gang(struct plan_reader *r, const json_t *array, size_t index, struct plan_gang *gang)
 {
     struct plan *plan = r->plan;
@@ -291,7 +291,7 @@ static enum status read_reservations(struct plan_reader *r, struct json_object *
 
 /* --- ranges of host memory ------------------------------------------------------------------ */
 
-/* [offset, bytes], or null. */
+/* Reads [offset, bytes], or null. */
 static enum status read_ranges(struct plan_reader *r, struct json_object *root)
 {
     struct plan *plan = r->plan;
@@ -312,7 +312,7 @@ static enum status read_ranges(struct plan_reader *r, struct json_object *root)
     return STATUS_OK;
 }
 
-/* ["gang", gang] or ["gang", gang, peer]. */
+/* Reads ["gang", gang] or ["gang", gang, peer]. */
 static enum status read_gang_places(struct plan_reader *r, const json_t *row, struct plan_instance *instance)
 {
     uint32_t count = r->plan->gang_count, word;
@@ -323,7 +323,7 @@ static enum status read_gang_places(struct plan_reader *r, const json_t *row, st
     return json_array_size(row) == 3 ? plan_reader_index(r, row, 2, "gang", count, &instance->peer) : STATUS_OK;
 }
 
-/* The device, or [device, peer], or a gang. */
+/* Reads the device, or [device, peer], or a gang. */
 static enum status read_devices(struct plan_reader *r, const json_t *row, struct plan_instance *instance)
 {
     uint32_t count = r->plan->hardware.device_count;
@@ -339,7 +339,7 @@ static enum status read_devices(struct plan_reader *r, const json_t *row, struct
     return plan_reader_index(r, pair, 1, "device", count, &instance->peer);
 }
 
-/* [unit, device, slot ...] */
+/* Reads [unit, device, slot ...]. */
 static enum status read_instance_row(struct plan_reader *r, const json_t *row, void *context)
 {
     struct plan *plan = r->plan;

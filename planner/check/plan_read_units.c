@@ -33,7 +33,7 @@ static struct plan_access *next_access(struct plan *plan)
     return &plan->accesses[plan->access_count++];
 }
 
-/* [buffer, offset, "flags"] */
+/* Reads [buffer, offset, "flags"]. */
 static enum status read_copy_end(struct plan_reader *r, struct json_object *object, const char *key)
 {
     const json_t *row;

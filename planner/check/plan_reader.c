@@ -17,7 +17,7 @@ enum status plan_reader_u32(struct plan_reader *r, const json_t *row, size_t ind
     return STATUS_OK;
 }
 
-/* An index into a table of `count`; `what` names its elements. */
+/* Reads an index into a table of `count`; `what` names its elements. */
 enum status plan_reader_index(struct plan_reader *r, const json_t *row, size_t index, const char *what,
                                      uint32_t count, uint32_t *out)
 {
@@ -50,7 +50,7 @@ uint32_t plan_reader_shards(const struct plan *plan, uint32_t job)
     return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
 }
 
-/* A shard of `job`, or null. */
+/* Reads a shard of `job`, or null. */
 enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t index, uint32_t job,
                                      uint32_t *out)
 {

@@ -311,7 +311,7 @@ static void write_units(const struct plan *plan, struct json_out *out)
     json_out_array_end(out);
 }
 
-/* [device, peer] where there are P2P copies, else the device; gangs with "gang" in front. */
+/* Writes [device, peer] for P2P copies, else the device; gangs begin with "gang". */
 static void write_devices(const struct plan_instance *instance, struct json_out *out)
 {
     if (instance->gang != PLAN_NONE) {

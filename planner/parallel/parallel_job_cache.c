@@ -30,7 +30,7 @@ static struct parallel_job_pass_variants variants_of(const struct parallel_job *
     };
 }
 
-/* NULL: none is kept. */
+/* Returns NULL if none is kept. */
 static struct parallel_job_cached_pass *place_of(const struct parallel_job *s, const struct pipeline_step *step,
                                        const struct parallel_job_pass_variants *with)
 {

@@ -14,7 +14,7 @@
 /* Repeats the step's pass if it was emitted before. If false, the caller emits it ... */
 bool parallel_job_repeat_pass(struct parallel_job *s, const struct pipeline_step *step);
 
-/* ... and then notes it: it is the instance appended last. */
+/* Stores the last appended instance as this pass. */
 void parallel_job_cache_pass(struct parallel_job *s, const struct pipeline_step *step);
 
 #endif

@@ -265,8 +265,8 @@ static void add_tensor_collectives(struct parallel_job_unit *u, enum parallel_pa
     }
 }
 
-/* A blocking stage acquires the place for fetched data on the compute stream: after earlier passes, before the next
- * pass. */
+/* Makes a blocking stage acquire the place for fetched data on the compute stream: after earlier passes, before the
+ * next pass. */
 static void hold_place(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch)
 {
     struct accesses held = {0};
@@ -593,7 +593,7 @@ void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
     end_unit(&u);
 }
 
-/* If ranks have shares of states but whole weights, the weights are gathered after the update. */
+/* Emits an update. If ranks have shares of states but whole weights, the weights are gathered after it. */
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (parallel_offloads(s->parallel)) {

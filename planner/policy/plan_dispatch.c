@@ -520,7 +520,7 @@ static void find_acquires(struct plan_dispatch *d)
     }
 }
 
-/* Counting sort by unit and device. */
+/* Sorts choices by unit and device (counting sort). */
 static void find_choices(struct plan_dispatch *d)
 {
     const struct plan *plan = d->plan;

@@ -159,7 +159,7 @@ static enum wire_end ask_there(struct policy_process *policy, const struct polic
     return wire_receive_answer(socket, policy->answer_s, answer);
 }
 
-/* The choose() of a policy in another process. */
+/* Asks the policy in the other process; its choose() here. */
 static bool choose_there(void *state, const struct policy_view *view, struct policy_choice *out)
 {
     struct policy_process *const policy = state;

@@ -332,7 +332,7 @@ static void leave_out_gangs(struct saturn_times *times)
     times->count = kept;
 }
 
-/* The error for a job that has no way left. */
+/* Reports a job that has no way left. */
 static enum status check_times(const struct saturn *s)
 {
     size_t i = 0;

@@ -373,7 +373,7 @@ static void offer(struct merge *c, uint32_t index)
     if (is_written(p)) end_piece(c, p);
 }
 
-/* A subplan begins after the subplan that it follows, and after earlier subplans on its devices. */
+/* Lines up subplans: each begins after the subplan that it follows, and after earlier subplans on its devices. */
 static enum status line_up(struct merge *c)
 {
     uint32_t *last_on;

@@ -335,7 +335,7 @@ static enum status try_divisions(struct resident_search *s, struct resident_choi
 
 /* --- the whole machine ----------------------------------------------------------------------- */
 
-/* On one device: ways other than spilling. On several: also stages of several jobs, resident on all of them. */
+/* Tries ways other than spilling; on several devices also stages of several jobs, resident on all of them. */
 static enum status try_policies(struct resident_search *s, struct resident_choice *best)
 {
     uint32_t *all, *devices, count = s->hardware->device_count;

@@ -39,7 +39,7 @@ static void sink(const struct resident_times *t, uint32_t *jobs, uint32_t at, ui
     jobs[at] = job;
 }
 
-/* Heapsort needs no memory. */
+/* Sorts jobs, the longest first. Heapsort needs no memory. */
 void resident_order(const struct resident_times *times, uint32_t *longest)
 {
     for (uint32_t j = 0; j < times->job_count; j++) longest[j] = j;

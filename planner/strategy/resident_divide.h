@@ -35,7 +35,7 @@ struct resident_division {
 /* Jobs by their shortest times, the longest first, of equal ones the lower number. `longest`: out, (job_count). */
 void resident_order(const struct resident_times *times, uint32_t *longest);
 
-/* Everything in equal parts, or the longest job: no division ends before. */
+/* Returns a lower bound for every division: the work in equal parts, or the longest job. */
 double resident_share_s(const struct resident_times *times);
 
 /* `resident` of the devices, from the first: device_count for all jobs. Fills what `out` points to. */

@@ -5,7 +5,7 @@
 #include "planner/policy/policies.h"
 #include "planner/strategy/subproblem.h"
 
-/* True when the options leave open how states stay on devices. */
+/* Returns true if the options leave open how states stay on devices. */
 bool resident_allowed(const struct planner_options *options);
 
 struct resident_company {

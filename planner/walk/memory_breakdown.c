@@ -54,7 +54,7 @@ static struct holds state_of(uint64_t bytes, uint64_t master, uint64_t moments)
     return holds;
 }
 
-/* For a slice of an embedding: the rows that its bytes hold. */
+/* Returns the contents of a state; for a slice of an embedding, the rows that its bytes hold. */
 static struct holds state_alone(const struct job *job, const struct plan_shard *shard, uint64_t bytes)
 {
     struct state_layout layout = job_state(job, shard->first_layer, shard->layer_count);
@@ -100,7 +100,7 @@ static enum memory_part part_of_entry(const char *name)
     return MEMORY_PART_WORKSPACE;
 }
 
-/* By the table of the executor's layout. */
+/* Divides a workspace by the table of the executor's layout. */
 static enum status workspace_alone(const struct plan *plan, const struct plan_op *op, const struct plan_buffer *b,
                                    struct holds *out, struct error *err)
 {

@@ -141,7 +141,7 @@ static uint64_t warm_up(const struct pipeline_clock *c, uint32_t stage)
     return begin < all ? begin : all;
 }
 
-/* The sequence of gpipe, 1f1b and interleaved on several stages. */
+/* Appends the sequence of gpipe, 1f1b and interleaved on several stages. */
 static void append_in_turn(struct pipeline_clock *c, uint32_t stage)
 {
     uint64_t all = (uint64_t)c->microbatches * c->parallel->chunks, begin = warm_up(c, stage);
@@ -159,7 +159,7 @@ static void append_one_by_one(struct pipeline_clock *c)
     }
 }
 
-/* The sequence of zb-h1: 1f1b, with weight gradients p microbatches late on stage p. */
+/* Appends the sequence of zb-h1: 1f1b, with weight gradients p microbatches late on stage p. */
 static void append_h1(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t begin = c->parallel->pipeline - 1 - stage, m = c->microbatches;
@@ -178,7 +178,7 @@ static void append_backward(struct pipeline_clock *c, uint32_t stage, uint32_t o
     append(c, stage, PIPELINE_WEIGHT, on_stage);
 }
 
-/* The sequence of zb-v: chunk 0 goes down the stages and chunk 1 comes back. */
+/* Appends the sequence of zb-v: chunk 0 goes down the stages and chunk 1 comes back. */
 static void append_v(struct pipeline_clock *c, uint32_t stage)
 {
     uint32_t rest = c->parallel->pipeline - stage, least = 2 * c->parallel->pipeline - 1;

@@ -222,7 +222,7 @@ static enum status act(struct driver *d, bool *acted, struct error *err)
     return STATUS_OK;
 }
 
-/* INT64_MAX: nothing runs. */
+/* Returns INT64_MAX if nothing runs. */
 static int64_t next_event(const struct driver *d)
 {
     int64_t next = INT64_MAX;

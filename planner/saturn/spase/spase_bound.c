@@ -179,7 +179,7 @@ struct refuter {
     int64_t *factor;  /* (row_count) scratch */
 };
 
-/* Four sums, so that one addition need not wait for the last. */
+/* Returns the weighted sum, in four parts, so that additions need not wait for each other. */
 static double weigh(const double *share, const double *weight, uint32_t count)
 {
     double a = 0, b = 0, c = 0, d = 0;

@@ -232,7 +232,7 @@ static void leave_idle(struct spase_branch_search *s, uint32_t depth, uint32_t s
     branch_clean(s, depth + 1, started, left, spent + ((idle * s->surrogate.idle_cost[where->class]) >> 20));
 }
 
-/* At the node's first free time, starts some of `choices` or leaves it. The state is within the budgets. */
+/* Starts some of `choices` at the node's first free time, or leaves it. The state is within the budgets. */
 static void branch_open(struct spase_branch_search *s, uint32_t depth, uint32_t started, uint64_t left, int64_t spent,
                         uint32_t node, int32_t time, uint64_t choices)
 {
@@ -334,7 +334,7 @@ struct spase_branch_ranked {
     uint32_t job;
 };
 
-/* Large ones come first, because they leave few places to the others. */
+/* Sorts large ones first, because they leave few places to the others. */
 static int compare_ranked(const void *a, const void *b)
 {
     const struct spase_branch_ranked *x = a, *y = b;

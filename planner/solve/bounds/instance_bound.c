@@ -119,7 +119,7 @@ static int compare_levels(const void *a, const void *b)
     return (x->unit > y->unit) - (x->unit < y->unit);
 }
 
-/* A neighbour that already has the shard costs less than max(p, a). */
+/* Repairs columns: a neighbour that already has the shard costs less than max(p, a). */
 static void repair_columns(const struct instance *in, struct instance_bounds *out)
 {
     for (uint32_t i = 0; i < in->job_count; i++) {

@@ -80,8 +80,8 @@ int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k);
 /* Returns the same for a device of one class. */
 int64_t instance_class_distance(const struct instance *in, uint32_t j, uint32_t k, uint32_t class);
 
-/* Head: returns the earliest start of a unit's first task. Tail: returns the least ticks from the start of its last
- * task to its job's end. */
+/* Return head and tail. Head: the earliest start of a unit's first task. Tail: returns the least ticks from the
+ * start of its last task to its job's end. */
 int64_t instance_head(const struct instance *in, uint32_t unit);
 int64_t instance_tail(const struct instance *in, uint32_t unit);
 

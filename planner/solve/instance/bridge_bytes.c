@@ -1,6 +1,6 @@
 #include "planner/solve/instance/bridge_bytes.h"
 
-/* Is there an earlier unit of this job with the same shard? */
+/* Returns true if an earlier unit of this job has the same shard. */
 static bool shard_seen(const struct instance *in, uint32_t unit)
 {
     for (uint32_t u = in->jobs[in->units[unit].job].first_unit; u < unit; u++)

@@ -64,7 +64,7 @@ static void fill_job(struct instance *in, const struct instance_random *options,
     }
 }
 
-/* Fig. 7: chains of equal units without copies, in milliseconds. */
+/* Draws a job of Fig. 7: a chain of equal units without copies, in milliseconds. */
 static void fill_fig7(struct instance *in, struct instance_draw *draw, uint32_t job, bool homogeneous)
 {
     uint32_t units = homogeneous ? 2000 : draw_range(draw, (struct instance_range){100, 10000});

@@ -211,7 +211,7 @@ static inline int64_t free_for(const struct beam_search *s, const struct dispatc
     return last->start + setup_table_at(&s->setups, last->unit, unit, s->in->device_class[device]);
 }
 
-/* A faster dispatch_start(). */
+/* Does the same as dispatch_start(), but faster. */
 static inline int64_t start_of(const struct beam_search *s, const struct dispatch *d, uint32_t job,
                                uint32_t device)
 {
@@ -484,7 +484,7 @@ static uint32_t advance(struct beam_run *r, uint32_t step, uint32_t width)
     return made;
 }
 
-/* One state, one pass: no copies are needed. */
+/* Advances a single state in place, without copies. */
 static bool advance_single(struct beam_run *r, uint32_t step)
 {
     struct beam_search *s = r->s;

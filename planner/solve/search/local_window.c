@@ -172,7 +172,7 @@ static inline bool put(struct local_window *w, uint32_t job, struct local_job *j
     return true;
 }
 
-/* A step no longer copies its shard in. */
+/* Notes that a step no longer copies its shard in. */
 static inline void spare(struct local_window *w, uint32_t step)
 {
     if (w->split->in->bridge_bytes_per_tick > 0)

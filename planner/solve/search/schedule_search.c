@@ -241,7 +241,7 @@ static enum status remake_end(struct schedule_search *s, uint64_t draw, struct e
 
 /* --- local search ---------------------------------------------------------------------------- */
 
-/* With little left to gain, ends and beams find it sooner. */
+/* Returns true if local search pays: ends and beams find small gains sooner. */
 static bool local_search_pays(const struct schedule_search *s)
 {
     return s->many && (double)(s->value - s->bound) > local_gap * (double)s->bound;

@@ -41,7 +41,7 @@ static void draw(struct sample *s)
         for (uint32_t k = 0; k < s->count; k++) s->cost[i][k] = cost_of(in, s->units[i], s->units[k]);
 }
 
-/* -T log sum of share * exp((dual - cost) / T), with the largest exponent taken out. */
+/* Returns -T log sum of share * exp((dual - cost) / T), with the largest exponent taken out. */
 static double soft_least(const struct sample *s, const double *cost, const double *dual)
 {
     double best = HUGE_VAL, sum = 0, limit;

@@ -228,7 +228,7 @@ static double processors_s(const struct hardware *hw, const struct job *job, uin
     return pass_s(hw, hardware_cpu(hw), job, layer, pass, 0) / hardware_host_count(hw);
 }
 
-/* The same for a held-out minibatch, which has only forward passes. */
+/* Does the same for a held-out minibatch, which has only forward passes. */
 static struct bound_parts held_out_parts(const struct hardware *hw, uint32_t device,
                                          const struct job *job, bool cpu)
 {

@@ -168,7 +168,7 @@ static void raise(struct order_bound *bound, double seconds, uint32_t kind)
         *bound = (struct order_bound){.seconds = seconds * rounding, .kind = kind};
 }
 
-/* A device begins with the first unit of a job and ends with the last unit of a job. */
+/* Returns the sums of one device, which begins with the first unit of a job and ends with the last unit of a job. */
 static struct order_bound_sums of_one_device(const struct cost_table *t, struct order_bound_sums sums)
 {
     double head = HUGE_VAL, tail = HUGE_VAL;
