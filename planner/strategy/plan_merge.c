@@ -5,6 +5,10 @@
  *
  *     subplan 0  minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
  *     subplan 1                       1 2 3 4
+ *
+ * Subplans that take turns one instance at a time do so for as many minibatches as they have. Where that is many, they go
+ * on in cycles of whole repetitions (planner/strategy/merge_cycle.h): one is written, and it repeats. The plan then does
+ * not grow with the number of minibatches, and a simulation finds the cycle, too.
  */
 #include "planner/strategy/plan_merge.h"
 
@@ -22,9 +26,13 @@
 #include "models/cost/cost.h"
 #include "planner/check/plan_check.h"
 #include "planner/plan_hosts.h"
+#include "planner/strategy/merge_cycle.h"
 #include "planner/walk/plan_build.h"
 
-enum { TURNS = 16 }; /* turns of a subplan while others run at the same time */
+enum {
+    TURNS = 16,      /* turns of a subplan while others run at the same time */
+    CYCLE_TRY = 256  /* instances that are written one by one between searches for a cycle, and one for each subplan */
+};
 static const double shortest_s = 1e-9; /* least time of an instance, for the order */
 
 struct plan_merge_piece {
@@ -40,6 +48,9 @@ struct plan_merge_piece {
     /* the next turn: */
     double done_s;        /* time of its earlier instances */
     uint32_t segment, repeat, index;
+    uint32_t paced;       /* 1 + the segment of `repetition_s` */
+    double repetition_s;  /* time of a repetition of that segment */
+    uint64_t in_cycle;    /* instances of this subplan to be written in the current cycle */
     /* per device: the next subplan on it; subplans that wait for it; number of devices it waits for: */
     uint32_t *next_on;    /* per device: the next subplan on it, or PLAN_NONE */
     uint32_t follower, next_follower; /* the first subplan that follows this one; the next that follows the same */
@@ -51,6 +62,10 @@ struct merge {
     struct plan *whole;
     struct plan_merge_piece *pieces;
     uint32_t count;
+    struct merge_pace *paces; /* of the subplans that can be in a cycle */
+    uint32_t *paced;          /* their indexes */
+    uint32_t paced_count;
+    uint64_t untried;         /* instances written one by one since the last search for a cycle */
     struct tournament next_s; /* per subplan: expected start of its next turn; HUGE_VAL: it waits, or is written */
     struct arena scratch;
     struct error *err;
@@ -400,6 +415,80 @@ static enum status line_up(struct merge *c)
     return STATUS_OK;
 }
 
+/* --- cycles ---------------------------------------------------------------------------------- */
+
+/* Returns the seconds of a repetition of its segment, by the clock of next_s(). */
+static double period_s(struct plan_merge_piece *p)
+{
+    const struct plan_segment *segment = &p->plan->segments[p->segment];
+    if (p->paced != p->segment + 1) {
+        p->paced = p->segment + 1;
+        p->repetition_s = 0;
+        for (uint32_t i = 0; i < segment->instance_count; i++)
+            p->repetition_s += p->unit_s[p->plan->instances[segment->first_instance + i].unit];
+    }
+    return p->repetition_s / p->all_s * (p->subplan->end_s - p->subplan->begin_s);
+}
+
+/* Finds the subplans whose next instance is less than a repetition away. Returns when the first of the others goes on. */
+static double find_paces(struct merge *c, double now_s)
+{
+    double others_s = HUGE_VAL;
+    c->paced_count = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        struct plan_merge_piece *p = &c->pieces[i];
+        double at_s = tournament_get(&c->next_s, i);
+        if (!(at_s < HUGE_VAL)) continue;
+        double period = p->one_by_one ? period_s(p) : 0;
+        if (at_s - now_s >= period) {
+            others_s = min_s(others_s, at_s);
+            continue;
+        }
+        const struct plan_segment *segment = &p->plan->segments[p->segment];
+        c->paced[c->paced_count] = i;
+        c->paces[c->paced_count++] = (struct merge_pace){
+            .period_s = period, .instances = segment->instance_count, .left = segment->repeat_count - p->repeat - 1};
+    }
+    return others_s;
+}
+
+/* Writes one cycle, which repeats `times` times. A subplan in the midst of a repetition ends the cycle there, too. */
+static void write_cycle(struct merge *c, uint32_t times, uint32_t *slots)
+{
+    uint64_t left = 0;
+    plan_builder_segment(c->builder, 1); /* what singles left */
+    for (uint32_t i = 0; i < c->paced_count; i++) {
+        struct plan_merge_piece *p = &c->pieces[c->paced[i]];
+        p->in_cycle = (uint64_t)c->paces[i].in_cycle * c->paces[i].instances;
+        left += p->in_cycle;
+    }
+    for (; left > 0; left--) {
+        uint32_t index = tournament_first(&c->next_s, tournament_least(&c->next_s));
+        struct plan_merge_piece *p = &c->pieces[index];
+        write_single(c, p, slots);
+        tournament_set(&c->next_s, index, --p->in_cycle > 0 ? next_s(p) : HUGE_VAL);
+    }
+    plan_builder_segment(c->builder, times);
+    for (uint32_t i = 0; i < c->paced_count; i++) {
+        struct plan_merge_piece *p = &c->pieces[c->paced[i]];
+        uint32_t more = (times - 1) * c->paces[i].in_cycle;
+        p->repeat += more;
+        p->done_s += more * p->repetition_s;
+        offer(c, c->paced[i]);
+    }
+}
+
+/* Returns true when a cycle was written. */
+static bool try_cycle(struct merge *c, uint32_t *slots)
+{
+    if (c->untried++ < CYCLE_TRY + (uint64_t)c->count) return false;
+    c->untried = 0;
+    double now_s = tournament_least(&c->next_s), others_s = find_paces(c, now_s);
+    uint32_t times = merge_cycle_choose(c->paces, c->paced_count, others_s - now_s);
+    if (times > 0) write_cycle(c, times, slots);
+    return times > 0;
+}
+
 static enum status write_order(struct merge *c)
 {
     uint32_t most = 1, *slots;
@@ -407,8 +496,11 @@ static enum status write_order(struct merge *c)
         for (uint32_t u = 0; u < c->pieces[i].plan->unit_count; u++)
             if (c->pieces[i].plan->units[u].acquire_count > most) most = c->pieces[i].plan->units[u].acquire_count;
     TRY(allocate_table(c, most, &slots));
+    TRY(ARENA_NEW(&c->scratch, c->count, c->paces, c->err));
+    TRY(allocate_table(c, c->count, &c->paced));
     TRY(line_up(c));
     while (tournament_least(&c->next_s) < HUGE_VAL) {
+        if (try_cycle(c, slots)) continue;
         uint32_t index = tournament_first(&c->next_s, tournament_least(&c->next_s));
         struct plan_merge_piece *p = &c->pieces[index];
         (p->one_by_one ? write_single : write_turn)(c, p, slots);
