@@ -1,6 +1,6 @@
 /*
- * Opening a trace file. An index at the end of the file has the places where spans and levels end, so only the text before,
- * between and after them is read. A file without an index is passed over once.
+ * Opening a trace file. An index at the end of the file has the places where spans and levels end, so only the text
+ * before, between and after them is read. A file without an index is passed over once.
  *
  * The rows of the index are checked here as far as they go without the spans: they ascend and cover the arrays. Whether
  * they tell the truth is seen when blocks are read.

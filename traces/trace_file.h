@@ -24,7 +24,8 @@ struct trace_file {
     struct trace_held *held; /* what places hold at the begin of a block, place_count by block */
 };
 
-/* Opens a zeroed file and reads its head and index. The caller releases it, also after an error. Errors: as trace_read(). */
+/* Opens a zeroed file and reads its head and index. The caller releases it, also after an error. Errors: as
+ * trace_read(). */
 MUST_CHECK enum status trace_file_open(struct trace_file *s, const char *path, struct error *err);
 MUST_CHECK enum status trace_file_of_text(struct trace_file *s, const char *name, const char *text, size_t length,
                                           struct error *err);

@@ -22,7 +22,8 @@ extern const char *const trace_span_block_columns[TRACE_SPAN_BLOCK_COLUMNS];
 extern const char *const trace_level_block_columns[TRACE_LEVEL_BLOCK_COLUMNS];
 extern const char *const trace_place_columns[TRACE_PLACE_COLUMNS];
 
-/* Spans in a block, at most. A block of levels has the same number, or more where its row of the index would be longer. */
+/* Spans in a block, at most. A block of levels has the same number, or more where its row of the index would be
+ * longer. */
 enum { TRACE_BLOCK_SPANS = 4096, TRACE_BLOCK_LEVELS_BY_PLACE = 16 };
 
 static inline uint64_t trace_block_levels(uint32_t place_count)

@@ -34,8 +34,8 @@ static enum status read_fingerprint(struct json_object *object, uint64_t *out, s
     return STATUS_OK;
 }
 
-/* Takes an array of at most `limit` elements; *out_count entries of `size` bytes for them. `out` is the address of the pointer to
- * them (a struct x **, passed as void *). */
+/* Takes an array of at most `limit` elements; *out_count entries of `size` bytes for them. `out` is the address of
+ * the pointer to them (a struct x **, passed as void *). */
 static enum status read_list(struct arena *arena, struct json_object *object, const char *key,
                              size_t limit, size_t size, const json_t **array, void *out,
                              size_t *out_count, struct error *err)

@@ -1,5 +1,6 @@
 /*
- * The last line has one form, which is compared byte by byte: files that another program has written again have their own.
+ * The last line has one form, which is compared byte by byte: files that another program has written again have their
+ * own.
  */
 #include "traces/trace_index.h"
 

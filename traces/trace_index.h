@@ -1,13 +1,14 @@
 /*
- * The index of a trace file: where blocks of its spans and levels begin, so that a window of a long trace is read in the
- * time and memory of the window.
+ * The index of a trace file: where blocks of its spans and levels begin, so that a window of a long trace is read in
+ * the time and memory of the window.
  *
  *     "spans": [ block | block | block ],  "levels": [ block | block ],  operations, jobs, ...,
  *     "span_blocks": [...],  "level_blocks": [...],  "ends": [...]}
  *
- * A row of "span_blocks" is a block: its first element, the place before it (struct file_place), the first begin and the last
- * end of its spans and their lowest minibatch. A row of "level_blocks" has the time of the block's first level, and for
- * each place the level that holds when the block begins: its element plus one (0: none), its time and its bytes.
+ * A row of "span_blocks" is a block: its first element, the place before it (struct file_place), the first begin and
+ * the last end of its spans and their lowest minibatch. A row of "level_blocks" has the time of the block's first
+ * level, and for each place the level that holds when the block begins: its element plus one (0: none), its time and
+ * its bytes.
  *
  * "ends" is the last key, in a line of its own. It has the number of spans, the place after them, the same for
  * levels, and the offset of this line. A file that was changed afterwards no longer has this line there; then

@@ -1,6 +1,6 @@
 /*
- * Spans that come as they end, put in the order of their numbers. Memory is in proportion to the most numbers between the
- * first span that is missing and the last one that has come.
+ * Spans that come as they end, put in the order of their numbers. Memory is in proportion to the most numbers between
+ * the first span that is missing and the last one that has come.
  */
 #ifndef SPILLWAY_TRACES_TRACE_ORDER_H
 #define SPILLWAY_TRACES_TRACE_ORDER_H

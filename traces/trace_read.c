@@ -1,8 +1,8 @@
 /*
  * Reads traces span by span, from a file (trace_file.h).
  *
- * Nothing is trusted: the judge sees each span and level before a caller does, and the index is compared with the blocks
- * that are read. A whole trace is read in one go and its index proven on the way:
+ * Nothing is trusted: the judge sees each span and level before a caller does, and the index is compared with the
+ * blocks that are read. A whole trace is read in one go and its index proven on the way:
  *
  *     index     [ from 0, 0 to 2 s ][ from 4096, 1 to 3 s ]
  *     spans     | ... ends 2 s      | ... ends 3 s        |   each block begins where it should and has these bounds

@@ -4,8 +4,8 @@
  *
  *     trace_reader_open -> trace_reader_span until there are no more -> trace_reader_level likewise -> close
  *
- * Everything that is read is checked as trace_check() does; totals are checked at the end of the levels. With a part, an
- * index (traces/trace_index.h) spares reading the rest of the trace; without an index all of it is read and checked.
+ * Everything that is read is checked as trace_check() does; totals are checked at the end of the levels. With a part,
+ * an index (traces/trace_index.h) spares reading the rest of the trace; without an index all of it is read and checked.
  */
 #ifndef SPILLWAY_TRACES_TRACE_READER_H
 #define SPILLWAY_TRACES_TRACE_READER_H
@@ -29,7 +29,8 @@ MUST_CHECK enum status trace_reader_open(const char *path, const struct trace_pa
 MUST_CHECK enum status trace_reader_of_text(const char *name, const char *text, size_t length,
                                             const struct trace_part *part, struct trace_reader **out, struct error *err);
 
-/* Returns the trace; for a file it has no spans and levels. Borrowed. Totals of jobs and places count the whole trace. */
+/* Returns the trace; for a file it has no spans and levels. Borrowed. Totals of jobs and places count the whole
+ * trace. */
 const struct trace *trace_reader_head(const struct trace_reader *reader);
 
 /* Returns true if the number of all spans and levels is known before they are read; it is in *spans and *levels
@@ -40,7 +41,8 @@ bool trace_reader_counts(const struct trace_reader *reader, uint64_t *spans, uin
 MUST_CHECK enum status trace_reader_span(struct trace_reader *reader, struct trace_span *out, bool *more,
                                          struct error *err);
 
-/* Reads the next level, after the last span. A window has the levels within it and the last earlier one of each place. */
+/* Reads the next level, after the last span. A window has the levels within it and the last earlier one of each
+ * place. */
 MUST_CHECK enum status trace_reader_level(struct trace_reader *reader, struct trace_level *out, bool *more,
                                           struct error *err);
 
@@ -53,8 +55,8 @@ void trace_reader_close(struct trace_reader *reader); /* NULL does nothing */
 MUST_CHECK enum status trace_reader_finish(struct trace_reader *reader, uint64_t *span_count, struct error *err);
 
 /*
- * Reads a part of a trace into memory, which grows with the part. Zeroed struct in; release with trace_release(), also after
- * an error.
+ * Reads a part of a trace into memory, which grows with the part. Zeroed struct in; release with trace_release(), also
+ * after an error.
  */
 MUST_CHECK enum status trace_read_part(const char *path, const struct trace_part *part, struct trace *out,
                                        struct error *err);

@@ -13,13 +13,13 @@
  *      "operations": [[0, 0, 3, "forward", 1, 0], ...],
  *      "span_blocks": [...], "level_blocks": [...], "ends": [...]}
  *
- * Values that are known only when the run ends stand after the spans. An operation that is repeated in every minibatch is stored once,
- * in "operations", and a span is five numbers: about 45 bytes. Whether an operation is a copy follows from its stream; a
- * collective is one on another stream that has bytes. The blocks are the index (trace_index.h).
+ * Values that are known only when the run ends stand after the spans. An operation that is repeated in every minibatch
+ * is stored once, in "operations", and a span is five numbers: about 45 bytes. Whether an operation is a copy follows
+ * from its stream; a collective is one on another stream that has bytes. The blocks are the index (trace_index.h).
  *
  * Levels come while spans come, but stand after them, so they are kept in a spool, as are the rows of the index.
- * Numbers have the shortest form that reads back to the same double, so the round trip is exact. A fingerprint is written
- * as 16 hexadecimal digits: JSON integers end at 2^63.
+ * Numbers have the shortest form that reads back to the same double, so the round trip is exact. A fingerprint is
+ * written as 16 hexadecimal digits: JSON integers end at 2^63.
  *
  * Version 1 had "operations" before "spans" and no index. Reading: trace_read.c.
  */

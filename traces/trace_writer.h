@@ -19,8 +19,8 @@ MUST_CHECK enum status trace_writer_create(const char *path, struct trace_writer
 /* Takes over the streams, jobs and names of places from `trace`, which must outlive the writer. */
 MUST_CHECK enum status trace_writer_begin(struct trace_writer *writer, const struct trace *trace, struct error *err);
 
-/* Write the next span, in the order of numbers, and the next level, in the order of time. Both may take turns. The first
- * error is remembered and reported by trace_writer_commit(). */
+/* Write the next span, in the order of numbers, and the next level, in the order of time. Both may take turns. The
+ * first error is remembered and reported by trace_writer_commit(). */
 void trace_writer_span(struct trace_writer *writer, const struct trace_span *span);
 void trace_writer_level(struct trace_writer *writer, const struct trace_level *level);
 

@@ -328,7 +328,8 @@ bool device_synchronize(struct device_stream *stream, uint64_t event, double tim
     return device_reached(stream, event);
 }
 
-/* Waits for room. The command is filled in without the lock: the thread does not read it before push() has counted it. */
+/* Waits for room. The command is filled in without the lock: the thread does not read it before push() has counted
+ * it. */
 static struct device_command *next_command(struct device_stream *stream, enum command_kind kind,
                                            struct device_timing *timing)
 {

@@ -354,7 +354,8 @@ static inline bool hardware_reaches(const struct hardware *hardware, uint32_t fr
                           hardware_network_of(hardware, from, to));
 }
 
-/* The links of a copy between devices: first `up_count` away from a device (like D2H), then `down_count` towards one. */
+/* The links of a copy between devices: first `up_count` away from a device (like D2H), then `down_count` towards
+ * one. */
 struct p2p_route {
     uint32_t links[2 * PATH_LINKS_MAX];
     uint32_t up_count, down_count;

@@ -113,7 +113,8 @@ enum status sourced_values_read(struct json_object *object, const struct sourced
     return STATUS_OK;
 }
 
-/* Returns the first unit with a short number (three decimals, at least 1) that reads back exactly; else the base unit. */
+/* Returns the first unit with a short number (three decimals, at least 1) that reads back exactly; else the base
+ * unit. */
 static const char *short_unit(double value, enum dimension dimension, double *number)
 {
     static const char *const units[DIMENSION_COUNT][7] = {

@@ -18,8 +18,8 @@
  * Stages. The blocks (a profile's layers) are cut into pipeline * chunks ranges, the chunks (Megatron-LM's model
  * chunks), of equal length (the first longer by one if they do not divide), or of given or balanced lengths. The first
  * chunk also has the embedding, the last the head. The c-th chunk of stage p, from 0, is chunk c * pipeline + p; in a V
- * (zb-v) the second is chunk 2 pipeline - 1 - p. With one stage, the all-reduce of a chunk's gradients overlaps with the
- * backward passes over earlier chunks.
+ * (zb-v) the second is chunk 2 pipeline - 1 - p. With one stage, the all-reduce of a chunk's gradients overlaps with
+ * the backward passes over earlier chunks.
  *
  * Buckets. On several stages with gpipe, 1f1b, pipedream or 2bw, each stage's layers form `buckets` chunks (the first
  * longer by one layer), which follow each other in every pass. After the last microbatch's backward pass over a chunk,
@@ -397,8 +397,8 @@ bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 /* True when a group of `tensor` devices may divide the rows of norms and sums ("sequence"). */
 bool parallel_divides_tokens(const struct job *job, uint32_t tensor);
 
-/* True when the layer's output is sent to another stage: not inside a chunk, nor between a stage's chunks or buckets.
- * */
+/* Returns true if the layer's output is sent to another stage: not inside a chunk, nor between a stage's chunks or
+ * buckets. */
 bool parallel_crosses(const struct job *job, uint64_t layer);
 
 /* True when the layer's output is sent and compressed. */

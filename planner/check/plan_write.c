@@ -26,10 +26,10 @@
  *
  * A collective from one buffer to another has "from" and "to" like a copy.
  *
- * With reservations, "reservations" comes there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each; "follows",
- * the number of another one, where it begins after that one; and "restart_s", where it has some. With ranges of host
- * memory, "host_ranges" follows the reservations, [offset, bytes] or null for each job. "choices", [[unit, device,
- * slot, slot], ...], may follow the segments.
+ * With reservations, "reservations" comes there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each;
+ * "follows", the number of another one, where it begins after that one; and "restart_s", where it has some. With ranges
+ * of host memory, "host_ranges" follows the reservations, [offset, bytes] or null for each job. "choices", [[unit,
+ * device, slot, slot], ...], may follow the segments.
  *
  * An access has its buffer's number and letters: r read, w write, a acquire, x release. Derived fields are left out: an
  * operation's stream (a copy's direction, a computation's pass), the table of layouts (instances carry their slots),

@@ -181,7 +181,7 @@ uint64_t parallel_job_range_bytes(uint64_t bytes);
 /* Bytes of all chunks' things; tables for variants. When chunks, stages and order are there. */
 MUST_CHECK enum status parallel_job_size(struct parallel_job *s, struct arena *arena, struct error *err);
 
-/* The places of a thing of chunk r of the microbatch whose turn it is, into its table. */
+/* Writes the places of a thing of chunk r, for the current microbatch, into its table. */
 void parallel_job_assign_place(struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t in_table);
 
 /* Take the variants that a step makes, and free the variants that it uses for the last time. */

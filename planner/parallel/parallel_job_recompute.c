@@ -21,8 +21,7 @@ struct parallel_job_recompute_turns {
     uint32_t count, places;
 };
 
-/* As in planner/parallel/parallel_job_layout.c, the last chunk has a place of its own if it is larger than all others.
- * */
+/* Finds places as parallel_job_layout.c does: the last chunk has its own place if it is larger than all others. */
 static bool find_places(const struct parallel_job_choice_problem *p, const char *choices,
                         struct parallel_job_recompute_turns *out)
 {
@@ -264,8 +263,8 @@ static enum status measure(const struct parallel_job *s, struct job *job, uint32
     return STATUS_OK;
 }
 
-/* Returns the memory besides activations and workspace. `again`: all chunks are recomputed, so each has its own place.
- * */
+/* Returns the memory without activations and workspace. `again`: all chunks are recomputed, so each has its own
+ * place. */
 static uint64_t fixed_bytes(const struct parallel_job *again)
 {
     uint64_t bytes = again->stages[0].end, work = 0;

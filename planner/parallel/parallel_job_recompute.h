@@ -32,8 +32,7 @@
 
 enum { PARALLEL_JOB_CHOICE_EXACT = 14 };
 
-/* A chunk: seconds of passes and copies, and bytes. Index 1 applies if the chunk is recomputed, index 0 if it is not.
- * */
+/* A chunk: seconds of passes and copies, and bytes. Index 1: the chunk is recomputed; index 0: it is not. */
 struct parallel_job_choice_chunk {
     double forward_s, backward_s[2];
     double weights_s, down_s;           /* copy of its weights up, for each pass; of its gradient down */

@@ -2,9 +2,9 @@
  * Execution traces of MLCommons Chakra: the operations of each rank of a training, in one file per rank.
  *
  * PREFIX.R.et holds the nodes of rank R: a GlobalMetadata message, then one message per Node, each preceded by its
- * length (traces/exchange/protobuf.h). A node is a computation, a copy between the device and memory outside it, one end of a
- * message, or a rank's part in a collective. It begins when its dependencies, all of its own rank, have ended. Ranks
- * synchronise only by messages and collectives.
+ * length (traces/exchange/protobuf.h). A node is a computation, a copy between the device and memory outside it, one
+ * end of a message, or a rank's part in a collective. It begins when its dependencies, all of its own rank, have ended.
+ * Ranks synchronise only by messages and collectives.
  *
  * Named attributes describe a node. We write the names and types that Chakra's generator and feeder use at version
  * 1.0.0. We read integers of any type, since writers differ:

@@ -90,8 +90,8 @@ static void balanced_is_best(void **state)
     assert_true(faster > 2);
 }
 
-/* One heavy layer after three light ones: equal chunks of 1F1B do not fit, the balanced ones by time do not, some do.
- * */
+/* One heavy layer after three light ones: neither equal chunks of 1F1B fit, nor chunks balanced by time, but some cut
+ * does. */
 static void within_memory(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /*
- * Breakages of plans, for the tests of the judge: each changes one thing in a correct plan and expects one exact message.
+ * Breakages of plans, for the tests of the judge: each changes one thing in a correct plan and expects one exact
+ * message.
  *
  * The network of the drafts is a GPT-2 of width 8, 96 words, 32 positions; microbatch 2, sequence 16, so a boundary has
  * 2 * 16 * 8 * 4 = 1024 bytes, the token table 96 * 8 * 4 = 3072, the embedding (96 + 32) * 32 = 4096 per part of its
