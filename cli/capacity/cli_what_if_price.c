@@ -1,11 +1,11 @@
 /* The price of a machine: from the command line, else from the price list, else a price per GPU. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text/number.h"
 #include "base/try.h"
 #include "cli/capacity/cli_what_if.h"
+#include "models/hardware/hardware_names.h"
 
 enum { MACHINE_BYTES = 512 };
 
@@ -35,34 +35,25 @@ static enum status find_given(const struct option_list *given, const char *name,
     return STATUS_OK;
 }
 
-/* Splits "2x NAME" or "2xNAME" into NAME and 2. */
-static const char *split(char *part, double *count)
-{
-    char *end;
-    *count = 1;
-    while (*part == ' ') part++;
-    for (size_t length = strlen(part); length > 0 && part[length - 1] == ' ';) part[--length] = '\0';
-    unsigned long long number = strtoull(part, &end, 10);
-    if (end == part || *end != 'x' || number == 0) return part;
-    *count = (double)number;
-    for (end++; *end == ' ';) end++;
-    return end;
-}
-
-static enum status add_part(const struct what_if_prices *prices, char *part, struct what_if_price *sum, bool *known,
+static enum status add_part(const struct what_if_prices *prices, const char *text, struct what_if_price *sum, bool *known,
                             struct error *err)
 {
-    double count, usd;
+    struct machine_name part;
+    double usd;
     bool given;
-    const char *name = split(part, &count);
-    TRY(find_given(prices->given, name, &given, &usd, err));
+    if (!machine_name_split(text, &part)) {
+        *known = false;
+        return STATUS_OK;
+    }
+    const double count = (double)part.count;
+    TRY(find_given(prices->given, part.name, &given, &usd, err));
     if (given) {
         sum->usd_per_h += count * usd;
         snprintf(sum->basis, sizeof sum->basis, "as given");
         sum->given = true;
         return STATUS_OK;
     }
-    const struct price *price = prices->list ? price_find(prices->list, name, prices->basis) : NULL;
+    const struct price *price = prices->list ? price_find(prices->list, part.name, prices->basis) : NULL;
     if (!price) {
         *known = false;
         return STATUS_OK;
@@ -76,13 +67,13 @@ static enum status add_part(const struct what_if_prices *prices, char *part, str
 static bool has_part(const char *machine, const char *item, const char *equals)
 {
     char text[MACHINE_BYTES];
-    double count;
+    struct machine_name name;
     bool found = false;
     snprintf(text, sizeof text, "%s", machine);
     for (char *part = text, *rest; part && !found; part = rest) {
         rest = strchr(part, '+');
         if (rest) *rest++ = '\0';
-        found = is_price_of(item, equals, split(part, &count));
+        found = machine_name_split(part, &name) && is_price_of(item, equals, name.name);
     }
     return found;
 }

@@ -391,7 +391,8 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
  * Finds a machine by one of:
  * - the name of a preset ("hydra-8x2080ti", "a100-sxm4-40gb");
  * - a name that the driver prints ("NVIDIA A100-SXM4-40GB");
- * - several devices of a kind in one machine ("4x rtx-3090-24gb");
+ * - several devices of a kind in one machine ("4x rtx-3090-24gb"; "4 NAME", "4*NAME", "NAME*4" and the like mean the
+ *   same);
  * - several nodes ("384x dgx-a100-80gb"), also with an oversubscription ("64x dgx-a100-80gb 2:1": leaf switches whose
  *   uplinks have half of the NICs' bandwidth);
  * - several kinds of devices or nodes ("2x a100-sxm4-80gb + 2x v100-sxm2-32gb", "dgx-h100 + 2x dgx-a100-80gb");
@@ -405,8 +406,8 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
 MUST_CHECK enum status hardware_find(const char *name_or_path, struct hardware *out,
                                      struct error *err);
 
-/* Returns true when hardware_find() completes a name; writes for the first "machine 'rtx3090' is taken for
- * 'rtx-3090-24gb'". */
+/* Returns true when hardware_find() completes a name to a preset, and writes for the first such name "using
+ * 'rtx-3090-24gb' for 'rtx3090'". */
 enum { HARDWARE_SAID_BYTES = 320 };
 bool hardware_name_completed(const char *text, char said[HARDWARE_SAID_BYTES]);
 

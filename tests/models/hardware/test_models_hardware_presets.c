@@ -236,7 +236,7 @@ static void machines_have_several_names(void **state)
     }
 }
 
-/* Not a preset's name, and of one preset only: its letters start with these, or it has each of these words. */
+/* Each word of these names is a word of one preset only. */
 static void names_of_one_candidate_are_taken(void **state)
 {
     (void)state;
@@ -244,15 +244,19 @@ static void names_of_one_candidate_are_taken(void **state)
         const char *name, *same, *said;
         uint32_t devices;
     } rows[] = {
-        {"rtx3090", "rtx-3090-24gb", "machine 'rtx3090' is taken for 'rtx-3090-24gb'", 1},
-        {"RTX-3090", "rtx-3090-24gb", "machine 'RTX-3090' is taken for 'rtx-3090-24gb'", 1},
-        {"2 x rtx 4090", "2x rtx-4090-24gb", "machine 'rtx 4090' is taken for 'rtx-4090-24gb'", 2},
-        {"3X4090", "3x rtx-4090-24gb", "machine '4090' is taken for 'rtx-4090-24gb'", 3},
-        {"rtx-309", "rtx-3090-24gb", "machine 'rtx-309' is taken for 'rtx-3090-24gb'", 1},
-        {"dgx-a100", "dgx-a100-80gb", "machine 'dgx-a100' is taken for 'dgx-a100-80gb'", 8},
-        {"4 x DGX-H100 2:1", "4x dgx-h100 2:1", "machine 'DGX-H100' is taken for 'dgx-h100'", 32},
+        {"rtx3090", "rtx-3090-24gb", "using 'rtx-3090-24gb' for 'rtx3090'", 1},
+        {"RTX-3090", "rtx-3090-24gb", "using 'rtx-3090-24gb' for 'RTX-3090'", 1},
+        {"2 x rtx 4090", "2x rtx-4090-24gb", "using 'rtx-4090-24gb' for 'rtx 4090'", 2},
+        {"3X4090", "3x rtx-4090-24gb", "using 'rtx-4090-24gb' for '4090'", 3},
+        {"geforce rtx 3090", "rtx-3090-24gb", "using 'rtx-3090-24gb' for 'geforce rtx 3090'", 1},
+        {"tesla-t4", "t4-16gb", "using 't4-16gb' for 'tesla-t4'", 1},
+        {"1080 ti", "gtx-1080-ti-11gb", "using 'gtx-1080-ti-11gb' for '1080 ti'", 1},
+        {"5x2080ti", "5x rtx-2080-ti-11gb", "using 'rtx-2080-ti-11gb' for '2080ti'", 5},
+        {"aws:p4d", "p4d.24xlarge", "using 'p4d.24xlarge' for 'aws:p4d'", 8},
+        {"dgx-a100", "dgx-a100-80gb", "using 'dgx-a100-80gb' for 'dgx-a100'", 8},
+        {"4 x DGX-H100 2:1", "4x dgx-h100 2:1", "using 'dgx-h100' for 'DGX-H100'", 32},
         {"a100-sxm4-80gb + V100_SXM2 32GB", "a100-sxm4-80gb + v100-sxm2-32gb",
-         "machine 'V100_SXM2 32GB' is taken for 'v100-sxm2-32gb'", 2},
+         "using 'v100-sxm2-32gb' for 'V100_SXM2 32GB'", 2},
         {"4x rtx-3090", "4x rtx-3090-24gb", NULL, 4}, /* a device of one size needs none */
         {"a100-sxm4-40gb", "a100-sxm4-40gb", NULL, 1},
     };
@@ -264,6 +268,37 @@ static void names_of_one_candidate_are_taken(void **state)
         assert_int_equal(h.device_count, rows[i].devices);
         assert_int_equal(hardware_name_completed(rows[i].name, said), rows[i].said != NULL);
         assert_string_equal(said, rows[i].said ? rows[i].said : "");
+        hardware_release(&h);
+    }
+}
+
+/* A count that looks like a part of the name ("4" of "40gb", "2" of "dgx-2") is still a count. */
+static void counts_have_several_spellings(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *same;
+        uint32_t devices;
+    } rows[] = {
+        {"4 a100-sxm4-40gb", "4x a100-sxm4-40gb", 4},    {"4-a100-sxm4-40gb", "4x a100-sxm4-40gb", 4},
+        {"4*a100-sxm4-40gb", "4x a100-sxm4-40gb", 4},    {"4 \xc3\x97 a100-sxm4-40gb", "4x a100-sxm4-40gb", 4},
+        {"4\xc3\x97" "a100-sxm4-40gb", "4x a100-sxm4-40gb", 4}, {"a100-sxm4-40gb*4", "4x a100-sxm4-40gb", 4},
+        {"a100-sxm4-40gb x4", "4x a100-sxm4-40gb", 4},   {"a100-sxm4-40gb x 4", "4x a100-sxm4-40gb", 4},
+        {"a100-sxm4-40gbx4", "4x a100-sxm4-40gb", 4},    {"a100-sxm4-40gb\xc3\x97" "4", "4x a100-sxm4-40gb", 4},
+        {"8 a100-sxm4-80gb", "8x a100-sxm4-80gb", 8},    {"2 rtx-2080-ti-11gb", "2x rtx-2080-ti-11gb", 2},
+        {"3 rtx-3090-24gb", "3x rtx-3090-24gb", 3},      {"2\xc3\x97rtx3090", "2x rtx-3090-24gb", 2},
+        {"4 rtx4090", "4x rtx-4090-24gb", 4},            {"8 rtx3090", "8x rtx-3090-24gb", 8},
+        {"16 t4-16gb", "16x t4-16gb", 16},               {"2 dgx-2", "2x dgx-2", 32},
+        {"3*dgx-h100 2:1", "3x dgx-h100 2:1", 24},       {"dgx-h100*3 2:1", "3x dgx-h100 2:1", 24},
+        {"2 t4-16gb + rtx3090*3", "2x t4-16gb + 3x rtx-3090-24gb", 5},
+        {"NVIDIA GeForce RTX 3090", "rtx-3090-24gb", 1}, {"RTX 3090", "rtx-3090-24gb", 1},
+        {"rtx 3090 x2", "2x rtx-3090-24gb", 2},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        struct hardware h;
+        support_machine(rows[i].name, &h);
+        assert_string_equal(h.name, rows[i].same);
+        assert_int_equal(h.device_count, rows[i].devices);
         hardware_release(&h);
     }
 }
@@ -283,7 +318,25 @@ static void unknown_names_are_refused(void **state)
                       "a100-pcie-80gb, dgx-a100-80gb)"},
         {"4 x a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
                      "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
-        {"tesla-t4", "unknown machine 'tesla-t4' (did you mean 't4-16gb'?)"},
+        {"quadro-t4", "unknown machine 'quadro-t4' (did you mean 't4-16gb'?)"},
+        {"tesla v100", "'tesla v100' does not say which machine is meant (expected one of v100-pcie-16gb, v100-sxm2-32gb, "
+                       "v100-sxm2-16gb, v100-pcie-32gb)"},
+        {"nvidia-a100", "'nvidia-a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
+                        "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
+        {"4 a100", "'a100' does not say which machine is meant (expected one of a100-sxm4-40gb, "
+                   "a100-sxm4-80gb, a100-pcie-40gb, a100-pcie-80gb, dgx-a100-80gb)"},
+        {"rtx-309", "unknown machine 'rtx-309' (did you mean 'rtx-3090-24gb'?)"},
+        {"rtx3O90", "unknown machine 'rtx3O90' (did you mean 'rtx-3090-24gb'?)"},
+        {"dgx-a10-80gb", "unknown machine 'dgx-a10-80gb' (did you mean 'dgx-a100-80gb'?)"},
+        {"gtx-1080", "unknown machine 'gtx-1080' (did you mean 'gtx-1080-ti-11gb'?)"},
+        {"l40", "unknown machine 'l40' (did you mean 'l40s-48gb'?)"},
+        {"2 dgx", "'dgx' does not say which machine is meant (expected one of dgx-a100-80gb, dgx-h100, dgx-1v, dgx-2)"},
+        {"aws:p3", "'aws:p3' does not say which machine is meant (expected one of p3.16xlarge, p3.2xlarge, p3.8xlarge)"},
+        {"aws:", "'aws:' does not say which machine is meant (expected one of p4d.24xlarge, p3dn.24xlarge, p3.16xlarge, "
+                 "p4de.24xlarge, p5.48xlarge, p5en.48xlarge, p6-b200.48xlarge, p3.2xlarge and 14 more; see "
+                 "'spillway hardware list')"},
+        {"4x", "'4x' is a count without a machine (expected its name, as in '4x rtx-3090-24gb')"},
+        {"2x t4-16gb 2:1", "'2x t4-16gb 2:1': 't4-16gb' is a GPU, and only nodes have switches that can be oversubscribed"},
         {"2x host-2-cores", "'2x host-2-cores': 'host-2-cores' is one machine (expected it without a count; --devices "
                             "makes several devices of it)"},
         {"h100", "'h100' does not say which machine is meant (expected one of h100-sxm5-80gb, h100-pcie-80gb, dgx-h100)"},
@@ -291,7 +344,7 @@ static void unknown_names_are_refused(void **state)
         {"rtx-3090-42gb", "unknown machine 'rtx-3090-42gb' (did you mean 'rtx-3090-24gb'?)"},
         {"mi300", "unknown machine 'mi300' (expected a preset such as a100-sxm4-40gb, '4x "
                   "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
-        {"", "unknown machine '' (expected a preset such as a100-sxm4-40gb, '4x "
+        {"", "the machine has no name (expected a preset such as a100-sxm4-40gb, '4x "
              "rtx-3090-24gb', '2x dgx-a100-80gb', or the path of a hardware file)"},
         {"0x t4-16gb", "'0x t4-16gb' has 0 devices (expected 1 to 24576)"},
         {"24577x t4-16gb", "'24577x t4-16gb' has 24577 devices (expected 1 to 24576)"},
@@ -316,6 +369,7 @@ int main(void)
         cmocka_unit_test(a_stated_efficiency_holds),
         cmocka_unit_test(machines_have_several_names),
         cmocka_unit_test(names_of_one_candidate_are_taken),
+        cmocka_unit_test(counts_have_several_spellings),
         cmocka_unit_test(unknown_names_are_refused),
     };
     return cmocka_run_group_tests_name("hardware presets", tests, NULL, NULL);
