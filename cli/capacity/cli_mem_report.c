@@ -233,7 +233,7 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
         fprintf(cli->out, "%s%s\n", i == 0 ? "\nassumed       " : "              ", assumptions[i]);
     for (size_t i = 0; i < ARRAY_COUNT(not_modelled); i++)
         fprintf(cli->out, "%s%s\n", i == 0 ? "not modelled  " : "              ", not_modelled[i]);
-    cli_next_plan(cli, &mem->next);
+    if (mem->fits[mem->chosen].verdict == FEASIBILITY_YES) cli_next_plan(cli, &mem->next);
     return STATUS_OK;
 }
 

@@ -5,7 +5,9 @@
  * of training (planner/capacity/feasibility_ways.h) is planned, and the plan's memory is shown. Ways that fit are
  * simulated and ranked by time.
  */
+#include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -174,6 +176,72 @@ static enum status make_job(const struct mem_request *request, const struct hard
     return status ? without_place(err) : STATUS_OK;
 }
 
+/* --- the next command ------------------------------------------------------------------------- */
+
+enum { NEXT_WORDS_MAX = 24, NEXT_TEXT_BYTES = 40 };
+
+/* Options for the next command, as words. */
+struct next_words {
+    const char *words[NEXT_WORDS_MAX + 1];
+    char texts[NEXT_WORDS_MAX][NEXT_TEXT_BYTES];
+    size_t count;
+};
+
+static void next_option(struct next_words *out, const char *name, const char *value)
+{
+    assert(out->count + 2 <= NEXT_WORDS_MAX);
+    out->words[out->count++] = name;
+    out->words[out->count++] = value;
+}
+
+static void next_number(struct next_words *out, const char *name, uint64_t value)
+{
+    char *text = out->texts[out->count];
+    snprintf(text, NEXT_TEXT_BYTES, "%" PRIu64, value);
+    next_option(out, name, text);
+}
+
+/* Adds a quantity in the largest unit that it is a multiple of. Does nothing if it was not given. */
+static void next_quantity(struct next_words *out, const char *name, double value, bool is_rate)
+{
+    static const char *const sizes[] = {"B", "KiB", "MiB", "GiB", "TiB"}, *const rates[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+    char *text = out->texts[out->count];
+    double step = is_rate ? 1000 : 1024;
+    size_t unit = 0;
+    if (value < 0) return;
+    while (unit + 1 < ARRAY_COUNT(sizes) && value >= step && fmod(value, step) == 0) {
+        value /= step;
+        unit++;
+    }
+    snprintf(text, NEXT_TEXT_BYTES, "%.0f%s", value, (is_rate ? rates : sizes)[unit]);
+    next_option(out, name, text);
+}
+
+/* Options of `jobs new` for the same job. */
+static void next_job(const struct mem_request *r, uint64_t microbatches, struct next_words *out)
+{
+    bool batch = r->samples > 0 || r->steps > 0 || r->microbatches > 0;
+    if (r->precision != PRECISION_FP32) next_option(out, "--precision", precision_names[r->precision]);
+    if (r->sequence > 0) next_number(out, "--sequence", r->sequence);
+    if (r->decoder_sequence > 0) next_number(out, "--decoder-sequence", r->decoder_sequence);
+    if (r->image > 0) next_number(out, "--image-size", r->image);
+    if (r->microbatch > 1) next_number(out, "--microbatch", r->microbatch);
+    if (batch) next_number(out, "--microbatches", microbatches);
+    if (r->optimizer > 0) next_option(out, "--optimizer", optimizer_choices[r->optimizer]);
+    if (r->gradients > 0) next_option(out, "--gradients", gradients_choices[r->gradients]);
+}
+
+/* Options of `plan` for the same machine. */
+static void next_machine(const struct cli_machine *m, struct next_words *out)
+{
+    if (m->devices > 0) next_number(out, "--devices", m->devices);
+    next_quantity(out, "--device-memory", m->device_memory_bytes, false);
+    next_quantity(out, "--host-memory", m->host_memory_bytes, false);
+    next_quantity(out, "--storage-memory", m->storage_bytes, false);
+    next_quantity(out, "--storage-rate", m->storage_bytes_per_s, true);
+    if (m->stack != STACK_COUNT) next_option(out, "--stack", hardware_stack_names[m->stack]);
+}
+
 /* --- the ways --------------------------------------------------------------------------------- */
 
 /* Finds a listed way, or adds one by its degrees; the list has room for it. */
@@ -320,11 +388,13 @@ static enum status run(struct cli *cli, const struct mem_request *request, struc
     if (!status) status = make_job(request, &hardware, &jobs, err);
     if (!status) {
         warn_of_length(cli, request, &jobs.jobs[0]);
+        struct next_words job = {.count = 0}, machine = {.count = 0};
+        next_job(request, jobs.jobs[0].microbatches, &job);
+        next_machine(&request->machine, &machine);
         struct cli_mem mem = {.hardware = &hardware, .machine = request->machine.name, .job = &jobs.jobs[0],
                               .ways = found->ways, .fits = found->fits, .times = found->times, .order = found->order,
-                              .next = {.network = request->network, .sequence = request->sequence,
-                                       .machine = request->machine.name}};
-        if (request->precision != PRECISION_FP32) mem.next.precision = precision_names[request->precision];
+                              .next = {.network = request->network, .machine = request->machine.name,
+                                       .job_words = job.words, .plan_words = machine.words}};
         status = answer(cli, request, &mem, found, err);
     }
     free(found);

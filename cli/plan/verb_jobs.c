@@ -23,11 +23,15 @@
 
 enum { NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
 
+static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL}, *const gradients_choices[] = {"fp32", "bf16", NULL};
+
 struct jobs_request {
     const char *output; /* NULL: standard output */
     const char *data;   /* NULL: random samples */
     size_t precision;   /* index into precision_names */
+    size_t optimizer, gradients; /* indices into the choices below */
     uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's own, at most SEQUENCE_USUAL */
+    uint64_t microbatches, decoder_sequence, image; /* 0: the key is left out */
 };
 
 struct new_job {
@@ -106,7 +110,7 @@ static enum status make_jobs(const struct jobs_request *request, const struct op
         struct network network;
         jobs[i] = (struct new_job){.network = options->operands[i]};
         TRY(network_find(options->operands[i], arena, &network, err));
-        if (network_is_path(options->operands[i]))
+        if (network_is_file(options->operands[i], options->operands[i]))
             TRY(place(options->operands[i], folder, arena, &jobs[i].network, err));
         if (request->sequence == 0) jobs[i].sequence = usual_sequence(&network);
         name_job(options->operands[i], jobs[i].name);
@@ -116,6 +120,16 @@ static enum status make_jobs(const struct jobs_request *request, const struct op
 }
 
 /* --- the file ---------------------------------------------------------------------------------- */
+
+static void write_optimizer(const char *kind, struct json_out *json)
+{
+    bool momentum = strcmp(kind, "momentum") == 0;
+    json_out_object_begin(json, "optimizer", true);
+    json_out_string(json, "kind", momentum ? "sgd" : kind);
+    json_out_double(json, "lr", 3e-4);
+    if (momentum) json_out_double(json, "momentum", 0.9);
+    json_out_object_end(json);
+}
 
 static void write_jobs(const struct jobs_request *request, const struct new_job *jobs, size_t count, const char *data,
                        struct json_out *json)
@@ -130,12 +144,13 @@ static void write_jobs(const struct jobs_request *request, const struct new_job 
     json_out_object_begin(json, "defaults", false);
     json_out_u64(json, "minibatches", request->minibatches);
     json_out_u64(json, "microbatch", request->microbatch);
+    if (request->microbatches > 0) json_out_u64(json, "microbatches", request->microbatches);
     if (request->sequence > 0) json_out_u64(json, "sequence", request->sequence);
     if (request->precision != PRECISION_FP32) json_out_string(json, "precision", precision_names[request->precision]);
-    json_out_object_begin(json, "optimizer", true);
-    json_out_string(json, "kind", "adamw");
-    json_out_double(json, "lr", 3e-4);
-    json_out_object_end(json);
+    if (request->decoder_sequence > 0) json_out_u64(json, "decoder_sequence", request->decoder_sequence);
+    if (request->image > 0) json_out_u64(json, "image_size", request->image);
+    if (request->gradients > 0) json_out_string(json, "gradients", gradients_choices[request->gradients]);
+    write_optimizer(optimizer_choices[request->optimizer], json);
     if (data) json_out_string(json, "data", data);
     json_out_object_end(json);
     json_out_array_begin(json, "jobs", false);
@@ -211,6 +226,7 @@ static enum status make_file(struct cli *cli, const struct jobs_request *request
     size_t length = 0;
     TRY(path_folder(request->output ? request->output : "", arena, &folder, err));
     TRY(make_jobs(request, options, folder, arena, jobs, err));
+    if (request->data && access(request->data, R_OK) != 0) return error_input(err, "cannot open '%s'", request->data);
     if (request->data) TRY(place(request->data, folder, arena, &data, err));
     struct json_out *json = json_out_create(NULL);
     if (!json) return error_memory(err, "the jobs file", 1);
@@ -232,9 +248,18 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
         OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_JOBS, &request.output, "write there (default standard output)"),
         OPTION_U64("minibatches", 0, "N", 1, UINT32_MAX, &request.minibatches, "optimizer steps of each job (default 100)"),
         OPTION_U64("microbatch", 0, "N", 1, UINT32_MAX, &request.microbatch, "samples of a pass (default 1)"),
+        OPTION_U64("microbatches", 0, "N", 1, UINT32_MAX, &request.microbatches,
+                   "microbatches per minibatch, over all replicas (default 1)"),
         OPTION_U64("sequence", 0, "N", 1, UINT32_MAX, &request.sequence,
                    "tokens of a sample (default the network's, at most 1024)"),
+        OPTION_U64("decoder-sequence", 0, "N", 1, NETWORK_POSITIONS_MAX, &request.decoder_sequence,
+                   "tokens per sample of the decoder, for T5 (default: --sequence)"),
+        OPTION_U64("image-size", 0, "PIXELS", 1, NETWORK_IMAGE_MAX, &request.image,
+                   "side of an image, for convolutional networks (default: the network's)"),
         OPTION_CHOICE("precision", 0, "TYPE", precision_names, &request.precision, "precision of training (default fp32)"),
+        OPTION_CHOICE("gradients", 0, "TYPE", gradients_choices, &request.gradients,
+                      "precision of weight gradients on several devices (default fp32)"),
+        OPTION_CHOICE("optimizer", 0, "KIND", optimizer_choices, &request.optimizer, "optimizer (default adamw)"),
         OPTION_STRING("data", 0, "FILE", &request.data, "train on this file (default random samples)"),
         CLI_FORCE_OPTION(cli),
         CLI_COMMON_OPTIONS(cli),

@@ -375,8 +375,9 @@ static void print_next(struct cli *cli, const struct cli_plan_report *report)
     const char *words[WORDS_MAX] = {"plan"};
     size_t count = 1;
     if (report->plan_path) {
-        const char *verb = report->refusal->refused ? "simulate" : "run";
-        const bool stores = !report->refusal->refused && plan_stores(report->plan);
+        const bool runs = report->refusal->asked && !report->refusal->refused;
+        const char *verb = runs ? "run" : "simulate";
+        const bool stores = runs && plan_stores(report->plan);
         cli_next(cli, (const char *const[]){verb, report->plan_path, stores ? "--storage" : NULL, ".", NULL});
         return;
     }

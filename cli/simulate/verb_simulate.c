@@ -23,7 +23,9 @@
 #include "cli/simulate/cli_simulate.h"
 #include "cli/ways/cli_predict.h"
 #include "cli/ways/cli_predict_live.h"
+#include "cli/ways/cli_runnable.h"
 #include "planner/check/plan_io.h"
+#include "planner/plan_runnable.h"
 
 struct simulate_report {
     const char *plan_path, *trace_path;
@@ -142,7 +144,10 @@ static enum status print_text(struct cli *cli, const struct simulate_report *rep
     cli_trace_written(cli, report->trace_path);
     if (report->trace_path || report->request->subject != SIMULATE_PLAN || report->plan->gang_count > 0)
         return STATUS_OK;
-    if (report->request->live)
+    struct error refused = {0};
+    if (!cli_runs_here(&report->plan->hardware) || plan_runnable(report->plan, &refused) != STATUS_OK)
+        cli_next(cli, (const char *const[]){"explain", report->plan_path, NULL});
+    else if (report->request->live)
         cli_next(cli, (const char *const[]){"run", report->plan_path, "--dispatch", "live", "--policy",
                                             report->request->policy, NULL});
     else

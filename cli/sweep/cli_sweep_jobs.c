@@ -21,8 +21,9 @@ static enum status root_paths(json_t *object, const char *file, struct arena *ar
 {
     for (size_t k = 0; k < ARRAY_COUNT(path_keys); k++) {
         const char *text = json_string_value(json_object_get(object, path_keys[k])), *rooted;
-        if (!text || (k == 0 && !network_is_path(text))) continue;
+        if (!text) continue;
         TRY(path_beside(file, text, arena, &rooted, err));
+        if (k == 0 && !network_is_file(text, rooted)) continue;
         if (json_object_set_new(object, path_keys[k], json_string(rooted)) != 0)
             return error_memory(err, "a jobs file", strlen(rooted));
     }

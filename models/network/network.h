@@ -211,6 +211,10 @@ MUST_CHECK enum status network_find(const char *name_or_path, struct arena *aren
 /* True when network_find() treats the name as a path. */
 bool network_is_path(const char *name_or_path);
 
+/* Returns true if the text stands for a file: it is a path, or no preset's name and `path` is a folder with a
+ * config.json. `path`: where the text leads, from the folder of the file that has it. */
+bool network_is_file(const char *text, const char *path);
+
 /*
  * `text`, under "network" of `owner`, is a preset or a path; `path` is it relative to the owner's file, perhaps a
  * folder with a config.json.

@@ -517,14 +517,21 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
     return STATUS_OK;
 }
 
+bool network_is_file(const char *text, const char *path)
+{
+    return network_is_path(text) || (!is_known(text) && has_config(path));
+}
+
 enum status network_read_text(const struct json_input *in, const json_t *owner, const char *text, const char *path,
                               struct arena *arena, struct network *out, struct error *err)
 {
     struct error reason = {0};
-    bool is_path = network_is_path(text);
-    if (is_path ? !is_unknown_id(text, path, &reason) : !is_known(text) && has_config(path))
+    if (!network_is_file(text, path)) {
+        if (is_known(text)) return network_find(text, arena, out, err);
+        fail_unknown(text, &reason);
+    } else if (!network_is_path(text) || !is_unknown_id(text, path, &reason)) {
         return network_find(path, arena, out, err);
-    if (!is_path && network_find(text, arena, out, &reason) == STATUS_OK) return STATUS_OK;
+    }
     return json_fail_key(in, owner, "network", err, "%s", reason.text);
 }
 
