@@ -3,8 +3,7 @@
  *
  * The contents of a slot change with time: now a shard's state, later another one's. The *use* of a byte of the arena
  * does not change: it is the set of uses that the plan makes of it. A table of bytes by such sets does not depend on a
- * moment, adds up to the arena, and is the same by all counts: the planner's from the layouts of its instances, the
- * executor's from the slots that it handed out.
+ * moment, adds up to the arena, and is the same for planner and executor.
  *
  *     arena   [ workspace | edge | edge | keep | weight buffer | weight buffer ]
  *     use       workspace   boundaries    kept   states, or activations that are spilled

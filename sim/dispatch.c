@@ -9,7 +9,6 @@
 #include "base/alloc.h"
 #include "base/try.h"
 
-/* The running unit of a job. */
 struct dispatch_running {
     uint64_t first, end; /* numbers of its operations */
     uint32_t left;       /* counted operations that have not ended */

@@ -170,7 +170,6 @@ static double prepare_p2p(struct sim *sim, struct sim_stream *stream, const stru
     return pair->alone_s;
 }
 
-/* Makes the stream's first operation the running one. */
 static void begin_op(struct sim *sim, struct sim_stream *stream)
 {
     struct sim_window *window = &sim->window;

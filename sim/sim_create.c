@@ -97,7 +97,6 @@ static void count_kinds(const struct plan *plan, const struct unit_counts *count
         for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) kinds[k] += counts[plan->instances[i].unit].operations[k];
 }
 
-/* Makes the lookahead limits from all counts. */
 static enum status make_lookahead(struct sim *sim, struct sim_lookahead_maker *maker, struct error *err)
 {
     struct arena scratch = {0};

@@ -154,7 +154,6 @@ static void write_state(const struct sim *sim, const struct plan_walk_place *pla
 
 /* --- inspections ------------------------------------------------------------------------------ */
 
-/* Moves the origin of time to now. */
 static void rebase(struct sim *sim)
 {
     double seconds = sim->now_s;

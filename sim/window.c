@@ -36,7 +36,6 @@ static_assert(sizeof(struct sim_op) == 32, "two records in a cache line");
 
 /* --- rings ---------------------------------------------------------------------------------- */
 
-/* Copies entries to a new ring. */
 static bool ring_move(char **ring, uint32_t mask, uint32_t larger_mask, size_t size, uint32_t first, uint32_t end)
 {
     char *larger = alloc_zeroed((size_t)larger_mask + 1, size);
@@ -75,7 +74,6 @@ static bool ring_fits(uint32_t mask, uint32_t first, uint32_t end, uint32_t more
     return (uint64_t)(end - first) + more <= (uint64_t)mask + 1;
 }
 
-/* Makes room for `more` entries after `end`. */
 static bool ring_reserve(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end,
                          uint32_t more)
 {

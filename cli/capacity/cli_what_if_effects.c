@@ -22,7 +22,6 @@ static const double low_share = 0.05, high_share = 0.95;
 
 /* --- values with spreads --------------------------------------------------------------------------- */
 
-/* Notes the largest spread of all places of a value. */
 static void note_spread(void *context, const struct machine_place *place)
 {
     struct what_if_answer *a = context;

@@ -285,7 +285,6 @@ static int by_bar(const void *left, const void *right)
     return by_width(&((const struct labelled *)left)->bar, &((const struct labelled *)right)->bar);
 }
 
-/* Takes the widest bars of all machines. */
 static uint32_t collect_bars(const struct what_if_wanted *wanted, const struct what_if_report *report, struct labelled *all,
                              uint32_t room)
 {

@@ -62,7 +62,6 @@ static enum status count_replicas(const struct mem_request *request, const struc
     return STATUS_OK;
 }
 
-/* Counts the microbatches of all replicas. */
 static enum status count_microbatches(const struct mem_request *request, const struct hardware *hardware, uint64_t *out,
                                       struct error *err)
 {

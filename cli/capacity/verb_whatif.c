@@ -79,7 +79,6 @@ static enum status find_machine(const struct cli_machine *like, const char *name
     return STATUS_OK;
 }
 
-/* Finds the machines of the catalogue that have a price. */
 static enum status find_machines(const struct whatif_request *request, const struct what_if_prices *prices,
                                  struct what_if_answer *answers, uint32_t *count, struct error *err)
 {

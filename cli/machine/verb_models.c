@@ -129,7 +129,6 @@ static double pass_flops(const struct network *network, uint64_t layer, enum net
     return work_flops(items, count);
 }
 
-/* Computes the figures for a job of this precision (models/kernel/precision.h). */
 static void layer_figures(const struct network *network, uint64_t layer,
                           const struct models_request *request, struct layer_figures *out)
 {

@@ -173,7 +173,6 @@ const char *cli_skeleton_name(const char *policy, uint32_t index, char name[CLI_
     return name;
 }
 
-/* Writes the text with its words replaced. */
 static void fill_in(struct file_out *file, const char *text, const char *name, const char *include, const char *program)
 {
     const struct {

@@ -59,7 +59,6 @@ static bool alike(const struct hardware *hardware, const struct networks_network
     return true;
 }
 
-/* Merges consecutive equal networks into a row with their number. */
 static void merge_networks(const struct hardware *hardware, struct networks_network *of)
 {
     struct networks_network *row = NULL;

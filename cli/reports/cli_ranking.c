@@ -52,7 +52,6 @@ static void outcome_cells(struct cli_table *table, const struct cli_plan_report 
     note_cell(table, report, i);
 }
 
-/* Prints each reason once, with all its ways. */
 static void print_reasons(FILE *out, const struct cli_plan_report *report)
 {
     bool begun = false;

@@ -51,7 +51,6 @@ static enum status write_report(const struct figure_result *result, const char *
     return err->status;
 }
 
-/* Hashes a file's bytes, to detect changes. */
 static enum status hash_file(const char *path, char text[17], struct error *err)
 {
     char *bytes;

@@ -276,7 +276,6 @@ static size_t spread(struct expression_evaluation *e, const struct expression *x
     return count;
 }
 
-/* Collects all arguments in one list. */
 static struct expression_value gather(struct expression_evaluation *e, const struct expression *x)
 {
     struct expression_value parts[EXPRESSION_PARTS_MAX];

@@ -157,7 +157,6 @@ static enum status nothing_changed(const struct figure_change *change)
                                        " (expected a parameter of its rows, jobs.KEY, or an option of its commands)", ending));
 }
 
-/* Notes the change, which all reports of the figure show. */
 static enum status remember(const struct figure_change *change, const char *text)
 {
     struct figure_texts *changes = &change->figure->changes;

@@ -195,7 +195,6 @@ static void keep(struct cli *cli, const struct cli_run_report *report)
                                                 .complete = cli_run_is_complete(report)});
 }
 
-/* Draws the pictures of --report. */
 static void draw(struct cli *cli, const struct cli_run_report *report)
 {
     const struct cli_run_request *request = report->request;

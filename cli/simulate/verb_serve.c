@@ -59,7 +59,6 @@ static enum status read_shape(const char *text, struct serving_shape *out, struc
     return STATUS_OK;
 }
 
-/* Applies options that replace values of the file. */
 static void change_models(const struct request_options *wanted, struct serving *in)
 {
     for (uint32_t k = 0; k < in->kind_count; k++)

@@ -91,7 +91,6 @@ static bool may_rebalance(const struct swarm_work *w, uint32_t wiring)
     return wiring != SWARM_FIXED && w->in.rebalance_s < HUGE_VAL;
 }
 
-/* Simulates the requested wiring. */
 static enum status simulate_first(struct swarm_work *w, struct error *err)
 {
     bool rebalanced = may_rebalance(w, w->in.wiring);

@@ -204,7 +204,6 @@ static bool is_varied(const struct sweep_command_writing *writing, const struct 
     return false;
 }
 
-/* Adds the typed words without varied options. */
 static enum status add_typed(struct sweep_command_writing *writing, struct error *err)
 {
     const struct cli_sweep_command *command = writing->command;

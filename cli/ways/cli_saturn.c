@@ -6,7 +6,6 @@
 enum { SLOWED_TRIES_MAX = 2 };
 static const double kept_promise = 1.02;
 
-/* Returns simulated / scheduled makespan. */
 static double ratio(const struct plan *plan, double makespan_s)
 {
     return plan->estimated_makespan_s > 0 ? makespan_s / plan->estimated_makespan_s : 1;

@@ -2,8 +2,7 @@
  * The most blocks with which the training of a network fits (planner/capacity/feasibility.h): the papers' "largest
  * model".
  *
- * Blocks are added to the network, and the rest of the job stays. The needs of a way grow with the blocks, so the
- * search bisects between a number of blocks that fits and one that does not: a plan for each step.
+ * The needs of a way grow with the blocks, so the search bisects: a plan for each step. The rest of the job stays.
  */
 #ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_LARGEST_H
 #define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_LARGEST_H

@@ -1,8 +1,8 @@
 /*
  * The fastest way of training a job on a machine. A lower bound on the time of every way of
  * planner/capacity/what_if_ways.h is known before there is a plan (planner/capacity/what_if_floor.h). Ways are planned
- * in the order of their bounds, and ways that fit are timed by the caller's clock (the planner does not include the
- * simulator), until no remaining way could be faster than the best. The answer is the same as by timing all ways.
+ * in the order of their bounds and timed by the caller's clock (the planner does not include the simulator), until no
+ * remaining way could be faster than the best.
  *
  * A way over several devices that does not fit with all activations kept is tried with fewer kept, which is never
  * faster where more fit.

@@ -1,7 +1,6 @@
 /*
- * Lower bounds for a way of training (planner/capacity/what_if_ways.h) before there is a plan: its earliest end, and
- * its least memory. The plan of a way, simulated with the same machine, is never below either, so a search skips ways
- * that cannot be the fastest without planning them.
+ * Lower bounds for a way of training (planner/capacity/what_if_ways.h) before there is a plan: its earliest end and its
+ * least memory, so that a search need not plan ways that cannot be the fastest.
  *
  * Parallel jobs. The bound looks at the first device of each stage, whose kernels and collectives follow each other on
  * its stream of computations. f and b are seconds of a chunk's passes over a microbatch with the collectives on that

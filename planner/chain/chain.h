@@ -22,8 +22,7 @@
  *     the turn  copies out have ended and no copy in has begun when the first backward pass may start
  *
  * The turn makes the two passes mirror images: read from its end, a backward pass is a forward pass with other
- * durations, whose copies in are its copies out (chain_schedule.h). It costs almost nothing: a copy out that ends after
- * the turn frees memory when no forward pass needs it any more.
+ * durations, whose copies in are its copies out (chain_schedule.h).
  *
  * Source of the problem: KARMA, arXiv 2008.11421, sec. III; Checkmate, arXiv 1910.02653; vDNN, arXiv 1602.08124.
  */

@@ -1,5 +1,5 @@
 /*
- * Simulated annealing on the choices of a chain. It finds schedules that narrow searches over states miss.
+ * Simulated annealing on the choices of a chain.
  *
  * A move gives one layer another choice, or exchanges the choices of two layers. It is accepted when the makespan
  * falls, and otherwise with a probability that falls with the temperature. Missing memory costs waiting, so no choice

@@ -13,9 +13,8 @@
  *        sets near its optimum, annealed; then all, searched until they cannot hold a better schedule
  *     7  wide searches
  *
- * The returned schedule has passed chain_check(). "Optimal" is a statement about the model of chain.h, whole copies and
- * whole ticks, and about the given durations: no schedule by these rules is shorter. It says nothing about the time of
- * a real run.
+ * The returned schedule has passed chain_check(). "Optimal" is about the model of chain.h and the given durations, not
+ * about a real run.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_CERTIFY_H
 #define SPILLWAY_PLANNER_CHAIN_CHAIN_CERTIFY_H

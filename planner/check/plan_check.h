@@ -1,6 +1,6 @@
 /*
- * The judge of plans: proves that a plan cannot go wrong. It recomputes everything from the plan and its jobs, and
- * shares no code with the planner, the walk or the interpreters.
+ * The judge of plans: proves that a plan cannot go wrong. It shares no code with the planner, the walk or the
+ * interpreters.
  *
  * It names the first broken rule (STATUS_CHECK), with the operation's place in the plan ("instance 12, operation 3
  * (job-a shard 2 backward)"):

@@ -1,6 +1,6 @@
 /*
  * The walk of the checker in plan order: shared by plan_check_run.c (operations and instances), plan_check_live.c
- * (memory) and plan_check_order.c (units). No other file includes this.
+ * (memory) and plan_check_order.c (units).
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_WALK_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_WALK_H

@@ -1,7 +1,6 @@
 /*
  * The parts of plan_check(): tables (plan_check.c), units (plan_check_unit.c), the claims of computations
- * (plan_check_claims.c; of parallel jobs plan_check_parallel.c), the walk in plan order (plan_check_run.c). No other
- * file includes this.
+ * (plan_check_claims.c; of parallel jobs plan_check_parallel.c), the walk in plan order (plan_check_run.c).
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECKER_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_CHECKER_H

@@ -1,6 +1,6 @@
 /*
  * Shared by the parts of the reader of plan files (planner/check/plan_read.c): elements of rows, memory of the plan,
- * limits. No other file includes this. Each function reports errors as STATUS_BAD_INPUT with file, line and column.
+ * limits. Each function reports errors as STATUS_BAD_INPUT with file, line and column.
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_READER_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_READER_H

@@ -1,6 +1,6 @@
 /*
  * Asynchronous pipelines, pipedream and 2bw (models/job/parallel.h has their semantics): the instances of a whole
- * training run. Only planner/parallel/parallel_job.c and its parts include this.
+ * training run.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_ASYNC_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_ASYNC_H

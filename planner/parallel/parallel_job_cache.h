@@ -1,6 +1,5 @@
 /*
- * Pass cache: reuses passes that a parallel job has emitted before. Only planner/parallel/parallel_job_units.c includes
- * this.
+ * Pass cache: reuses passes that a parallel job has emitted before.
  *
  * A pass over a chunk depends only on the variants of the buffers that it accesses, if the chunk's weights and
  * gradients have one place and all replicas are equal. There are few combinations of variants and thousands of

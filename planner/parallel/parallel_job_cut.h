@@ -2,7 +2,6 @@
  * Chooses the lengths of a parallel job's chunks of layers, if the job leaves them to the planner
  * (models/job/parallel.h). Partition "balanced" makes the slowest chunk as fast as possible. Partition "pipedream"
  * chooses the stages and their replicas as well, unless the job gives the number of replicas of each of several stages.
- * Only planner/parallel/parallel_job.c and its parts include this.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CUT_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_CUT_H

@@ -1,12 +1,11 @@
 /*
- * The memory layout of a parallel job: what each device of its stages holds, how much of it at once, and where. Only
- * planner/parallel/parallel_job.c and the files it is divided into include this.
+ * The memory layout of a parallel job: what each device of its stages holds, how much at once, and where.
  *
  * A pass that makes activations, a boundary or a gradient takes the lowest free variant of that kind and chunk. The
  * last pass that uses it frees the variant. So the number of variants is the largest number alive at once in the order
  * of the passes. Where ranks keep shares, whole weights and gradients of several chunks use the same memory in turn:
- * they lie in *rings*, a few slots, each as large as the largest chunk of the stage. Every variant has a place of its
- * own in the memory of the stage's devices, the same on all of them:
+ * they lie in *rings*, a few slots, each as large as the largest chunk of the stage. Every variant has its own place,
+ * the same on all devices of the stage:
  *
  *     [ states | gradients | versions | workspace | ring of weights | ring of gradients | activations 0, 1, ... |
  *       boundaries | their gradients ]
@@ -20,8 +19,8 @@
  * chunk r + n has freed the place. Earlier jobs of the file take all places they can use; later jobs on the same
  * devices get the rest.
  *
- * Chunks that are recomputed (planner/parallel/parallel_job_recompute.h) do not share these places: the little that
- * they keep has a place of its own, and stays.
+ * Recomputed chunks (planner/parallel/parallel_job_recompute.h) do not share these places: the little that they keep
+ * has its own place, and stays.
  *
  *     n = 3   forward   0 1 2 0 1 2 0 1      chunks 0 to 4 leave; 5, 6, 7 stay
  *             backward  1 0 2 1 0 2 1 0      4 comes back after chunk 7, 3 after chunk 6, ...
@@ -29,12 +28,11 @@
  * Asynchronous schedules do not end with a minibatch, so their microbatches use n places in turn: microbatch m of a
  * replica has place m mod n. If stages take turns by themselves (parallel_turns()), the boundary between two stages has
  * different places on both: variant k f + j is place k on its own stage and place j of f on the previous stage.
- * Microbatches in flight are counted modulo the largest possible number. Versions of weights use their slots in turn
- * as well. Synchronous schedules whose stages take turns by themselves do the same within each minibatch, with the
- * number of places that their order needs.
+ * Microbatches in flight are counted modulo the largest possible number. Versions of weights use their slots in turn as
+ * well. Synchronous schedules whose stages take turns by themselves do the same within each minibatch, with the number
+ * of places that their order needs.
  *
- * A boundary has a place on both stages that it connects. The chunks of a stage share a workspace, because their passes
- * follow each other.
+ * The chunks of a stage share a workspace, because their passes follow each other.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_LAYOUT_H

@@ -17,14 +17,11 @@
  * because the profile has no times of other sizes.
  *
  * Semantics: synchronous 1F1B with a flush. The gradients of a minibatch are the gradients of one device with the sums
- * in another order. Memory of a rank: the states of its stage's layers, whole or split by `zero`; activations of the
- * microbatches in flight, ceil(groups from its stage on / replicas of the stage); the workspace of a pass; boundaries.
+ * in another order.
  *
- * RaNNC itself starts from a graph of operators, which it joins into atomic components and then into blocks of equal
- * computation; networks here are such chains already. Blocks are used only to choose replicas; the boundaries between
- * stages move layer by layer. Unequal replicas need whole states on every rank (`zero` 0, no offloading).
- *
- * Only planner/parallel/parallel_job.c includes this.
+ * RaNNC starts from a graph of operators, which it joins into blocks; networks here are chains already. Blocks are used
+ * only to choose replicas; boundaries of stages move layer by layer. Unequal replicas need whole states on every rank
+ * (`zero` 0, no offloading).
  *
  * Source: Tanaka et al., RaNNC, IPDPS 2021, arXiv 2103.16063.
  */

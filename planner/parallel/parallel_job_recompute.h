@@ -1,6 +1,6 @@
 /*
  * Chooses, chunk by chunk, whether a job that swaps activations recomputes them instead: KARMA's interleaved
- * recomputation over devices. Only planner/parallel/parallel_job.c and tests include this.
+ * recomputation over devices.
  *
  * All ranks do the same at the same time, so one device and its link to the host represent all of them; a link that the
  * ranks of a node share is divided among them. A minibatch of one microbatch goes forward over the chunks and back. The
@@ -11,8 +11,8 @@
  *     down      A0 A1 ... G2 G1 G0          activations after forward passes, gradients after backward ones, two slots
  *
  * Activations have the places of planner/parallel/parallel_job_layout.h: the number that fits next to the workspace of
- * recomputation. The clock below simulates this; tests compare it with the simulator. Sums and steps on the
- * host do not depend on the choices and are left out, and so is storage.
+ * recomputation. The clock below simulates this; tests compare it with the simulator. Sums and steps on the host do not
+ * depend on the choices and are left out, and so is storage.
  *
  * If at most PARALLEL_JOB_CHOICE_EXACT chunks have something to recompute, all choices are tried, and the result is the
  * optimum by that clock. With more chunks the choices are searched: starting from the first k chunks, the last k, every
@@ -20,8 +20,8 @@
  * gets shorter. (The chain of planner/chain/chain.h, which decides this for one device, has no weights or gradients on
  * the link; here they are most of the traffic.)
  *
- * Memory: as in planner/parallel/parallel_job_layout.h. A recomputed chunk keeps the tensors between its layers in a
- * place of its own, and the workspace has room for the recomputed activations.
+ * A recomputed chunk keeps the tensors between its layers in its own place, and the workspace has room for the
+ * recomputed activations.
  *
  * Source: KARMA, arXiv 2008.11421, section III-F (what to recompute), and its pipeline over several devices.
  */

@@ -1,6 +1,5 @@
 /*
  * The number of replicas of each stage of a parallel job, if they may differ: RaNNC's program over blocks of layers.
- * Only planner/parallel/parallel_job_rannc.c and this file's source include this.
  *
  * The layers of the network are joined into blocks (planner/parallel/pipeline/stage_blocks.h). For each number of
  * stages, blocks and tensor groups are divided so that the slowest stage (its computation over its replicas) is as fast

@@ -1,5 +1,4 @@
-/* Sequences in slices of tokens (terapipe, models/job/parallel.h). Only planner/parallel/parallel_job.c and its parts
- * include this. */
+/* Sequences in slices of tokens (terapipe, models/job/parallel.h). */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_SLICES_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_SLICES_H
 

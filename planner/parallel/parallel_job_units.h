@@ -1,7 +1,7 @@
 /*
  * The units of a parallel job: the operations and accesses of a pass, a gather, a reduction or an update
  * (planner/parallel/parallel_job.h has the table). Each unit is appended to the plan with its instance on the gang of
- * its stage. Only planner/parallel/parallel_job.c and its parts include this.
+ * its stage.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_UNITS_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_UNITS_H

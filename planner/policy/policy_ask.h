@@ -1,8 +1,7 @@
 /*
  * Asks a policy and checks its answer against the rules: shared by all callers of policies.
  *
- * An answer that breaks a rule is refused, with the answer and the number of the decision, for any policy. Schedulers
- * can then rely on the answers.
+ * The message of a refusal has the answer and the number of the decision.
  */
 #ifndef SPILLWAY_PLANNER_POLICY_POLICY_ASK_H
 #define SPILLWAY_PLANNER_POLICY_POLICY_ASK_H

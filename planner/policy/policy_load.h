@@ -1,8 +1,8 @@
 /*
  * Policies by name: built-in ones, and shared objects of the user.
  *
- * A name with a slash or the ending ".so" is a file. Loading it runs its code with all the rights of this process. Load
- * an untrusted file in a child process (policy_trial.h).
+ * A name with a slash or the ending ".so" is a file. Loading it runs its code with all rights of this process; use a
+ * child process for untrusted files (policy_trial.h).
  */
 #ifndef SPILLWAY_PLANNER_POLICY_POLICY_LOAD_H
 #define SPILLWAY_PLANNER_POLICY_POLICY_LOAD_H

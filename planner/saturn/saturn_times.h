@@ -1,6 +1,6 @@
 /*
- * Run times of jobs in their possible configurations, where each fits: a plan of some minibatches on the first devices
- * of a node of the class, timed by the caller's clock (the planner does not include the simulator).
+ * Run times of jobs in configurations that fit: a plan of some minibatches on the first devices of a node of the class,
+ * timed by the caller's clock (the planner does not include the simulator).
  *
  *     run of n minibatches = t(second) + (n - second) (t(second) - t(first)) / (second - first)
  *

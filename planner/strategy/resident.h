@@ -13,10 +13,9 @@
  * no more jobs than devices it wins nearly always, with twelve equal jobs on eight it would leave four of them idle
  * half of the time.
  *
- * Divisions are found by the longest job first to the device that is free first (LPT: Graham, SIAM J. Appl. Math. 17,
- * 1969), by the times of each job without others; with fewer resident devices they are filled up to an even share. The
- * most promising divisions are planned. Comparisons use the planner's own clock, with copies of spilled states as slow
- * as when all busy devices copy at once; resident states are copied once each way, undisturbed.
+ * Divisions are found by LPT (resident_divide.h); the most promising are planned. Comparisons use the planner's own
+ * clock, with copies of spilled states as slow as when all busy devices copy at once; resident states are copied once
+ * each way, undisturbed.
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_RESIDENT_H
 #define SPILLWAY_PLANNER_STRATEGY_RESIDENT_H

@@ -21,10 +21,8 @@
  *     gradient of s                             aw      aw
  *     workspace             awx                 awx     awx
  *
- * plan_check() proves the same of such a plan as of any other: each backward pass finds the activations and boundaries
- * of its own minibatch, and no buffers overlap. Addresses follow the chain's schedule (planner/swap/swap_places.h), so
- * copies in wait for memory and start when it is free. Several jobs take turns on each device; a job goes, in the order
- * of the file, to the device that is free first.
+ * Addresses follow the chain's schedule (planner/swap/swap_places.h), so copies in wait for memory and start when it is
+ * free. Several jobs take turns on each device; a job goes, in the order of the file, to the device that is free first.
  *
  * Source: KARMA, arXiv 2008.11421, sec. III; vDNN, arXiv 1602.08124; Checkmate, arXiv 1910.02653.
  */

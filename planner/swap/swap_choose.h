@@ -1,5 +1,4 @@
-/* Chooses the layers of a job to keep, swap and recompute, and the places of all buffers. Part of planner/swap/swap.c;
- * no other file includes this. */
+/* Chooses the layers of a job to keep, swap and recompute, and the places of all buffers. */
 #ifndef SPILLWAY_PLANNER_SWAP_SWAP_CHOOSE_H
 #define SPILLWAY_PLANNER_SWAP_SWAP_CHOOSE_H
 

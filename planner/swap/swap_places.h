@@ -4,8 +4,7 @@
  *
  * Operations of the plan wait for the earlier users of their ranges (rule 2 of plan.h). By the schedule all of these
  * have ended when the next one starts. That holds if every operation starts no later than in the schedule, which is
- * true because operations wait only for events that the schedule knows. The plan therefore keeps the schedule's promise
- * without explicit orderings.
+ * true because operations wait only for events that the schedule knows.
  *
  * Lives are taken in some order, and each is laid as low as possible (first fit); the order with the least end is kept.
  * Finding the best places is strongly NP-hard (dynamic storage allocation); the distance from the optimum is at most

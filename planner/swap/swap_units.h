@@ -1,6 +1,6 @@
 /*
  * The units of a job with kept, swapped or recomputed layers (planner/swap/swap.h), with the places of the buffers that
- * they acquire. Part of planner/swap/swap.c; no other file includes this.
+ * they acquire.
  */
 #ifndef SPILLWAY_PLANNER_SWAP_SWAP_UNITS_H
 #define SPILLWAY_PLANNER_SWAP_SWAP_UNITS_H

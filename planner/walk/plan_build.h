@@ -3,9 +3,8 @@
  * found and folded at the end.
  *
  * Calls in order: plan_builder_create; for each job and shard plan_builder_shard; then any mix of buffer, slot, work; a
- * unit is unit_begin, ops with their accesses, unit_end; instances in plan order; finish. Errors are remembered: every
- * call after the first failed one does nothing and plan_builder_finish() reports the error, so policies do not have to
- * check each call.
+ * unit is unit_begin, ops with their accesses, unit_end; instances in plan order; finish. Errors are remembered: calls
+ * after a failed one do nothing, and plan_builder_finish() reports the error.
  */
 #ifndef SPILLWAY_PLANNER_WALK_PLAN_BUILD_H
 #define SPILLWAY_PLANNER_WALK_PLAN_BUILD_H

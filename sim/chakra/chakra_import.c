@@ -78,7 +78,6 @@ static uint32_t gather_family(const struct chakra_import *import, struct group_u
     return count;
 }
 
-/* Finds the links of the members of all used groups. */
 static enum status find_links(struct chakra_import *import, struct group_use *uses, struct error *err)
 {
     struct arena scratch = {0};

@@ -313,7 +313,6 @@ static enum status drop_lonely(void *context, uint32_t gang, const struct plan_u
     return STATUS_OK;
 }
 
-/* Removes unused paths and renumbers the others. */
 static void compact(struct sim_collective_flows *f, uint32_t *numbers)
 {
     uint32_t kept = 0;

@@ -43,7 +43,6 @@ void sim_collectives_devices(const struct plan *plan, uint32_t gang, uint32_t ax
     for (uint32_t i = 0; i < plan_gang_size(of); i++) devices[i] = plan->gang_devices[of->first + devices[i]];
 }
 
-/* Makes all groups of a gang along these axes. */
 static enum status fill_groups(const struct sim_collectives *c, const struct collective_finder *finder,
                                uint32_t gang, uint32_t axes, uint32_t *scratch,
                                struct collective_group *groups, struct error *err)

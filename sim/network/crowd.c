@@ -59,7 +59,6 @@ static bool add_limit(double *limits, uint32_t *count, double limit)
     return true;
 }
 
-/* Lists all limits that arms can have, ascending. */
 static bool list_limits(const struct sim_crowd_arm *arms, uint32_t arm_count, double limits[SIM_CROWD_LIMITS_MAX], uint32_t *count)
 {
     *count = 0;

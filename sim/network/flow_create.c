@@ -26,7 +26,6 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
     }
 }
 
-/* Numbers the flows of all paths in order. */
 static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *setup)
 {
     uint32_t flow = 0;

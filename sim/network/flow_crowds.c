@@ -49,7 +49,6 @@ static void count_flows(struct flow_crowds_finder *f)
     }
 }
 
-/* Lists the classes of each meeting in their order. */
 static void list_classes(struct flow_crowds_finder *f)
 {
     uint32_t link_dirs = 2 * f->flows->link_count;

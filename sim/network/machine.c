@@ -102,7 +102,6 @@ static enum status cross_twice(struct arena *arena, const struct hardware *hardw
     return STATUS_OK;
 }
 
-/* Out of one device and into the other. */
 enum status sim_machine_p2p_path(struct arena *arena, const struct hardware *hardware,
                                  const struct sim_interference *interference, const struct sim_link *links,
                                  uint32_t from, uint32_t to, uint32_t own_group, struct sim_path *out, struct error *err)

@@ -84,7 +84,6 @@ static uint32_t idlest(const struct searcher *s, const struct placement_draft *d
     return best;
 }
 
-/* Adds up to `most` replicas and returns their number. */
 static uint32_t add_replicas(const struct searcher *s, struct placement_draft *draft, struct failing *failing,
                              double *added_s, uint32_t most)
 {
@@ -151,7 +150,6 @@ static void refill(struct searcher *s, struct placement_draft *draft, uint32_t g
     }
 }
 
-/* Exchanges, moves or replaces models. */
 static void change_models(struct searcher *s, struct placement_draft *draft)
 {
     uint32_t from, at, other, other_at;
@@ -183,7 +181,6 @@ static void change_models(struct searcher *s, struct placement_draft *draft)
 
 static struct serving_shape draw_shape(struct searcher *s) { return s->shapes[draw(s, s->shape_count)]; }
 
-/* Regroups the devices of one or two groups. */
 static void change_groups(struct searcher *s, const struct placement_draft *from, struct placement_draft *to)
 {
     uint32_t groups = from->placement.group_count;
@@ -235,7 +232,6 @@ static int best_first(const void *a, const void *b)
 
 /* --- initial placements ---------------------------------------------------------------------- */
 
-/* Makes the greedy placement for the groups of s->layout. */
 static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t groups, struct placement_draft *out)
 {
     struct arena scratch = {0};

@@ -15,7 +15,6 @@
 
 #include "base/try.h"
 
-/* Passes a batch through all stages and returns its end. */
 static double pass(const struct server *server, const struct serve_group *group, const struct serve_batch *batch,
                    double *free_s)
 {

@@ -22,7 +22,6 @@ static double exponential(const struct swarm_state *r, uint32_t p, uint32_t kind
     return random_exponential(random_u64(r->options->seed, 2 * (uint64_t)p + kind), (*draws)++);
 }
 
-/* Draws the next random failure of a peer. */
 static void draw_life(struct swarm_state *r, uint32_t p)
 {
     const struct failures *failures = &swarm_group_at(r, p)->failures;

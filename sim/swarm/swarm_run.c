@@ -124,7 +124,6 @@ static void go_forward(struct swarm_state *r, uint32_t m)
     }
 }
 
-/* Moves microbatch m to its next pass or stage. */
 static void swarm_microbatch_advance(struct swarm_state *r, uint32_t m)
 {
     const struct swarm_microbatch *it = &r->microbatches[m];
@@ -338,7 +337,6 @@ static int by_time(const void *a, const void *b)
     return (x->peer > y->peer) - (x->peer < y->peer);
 }
 
-/* Merges the events of all groups in order of time. */
 static enum status merge_traces(struct swarm_state *r, struct arena *arena, struct error *err)
 {
     for (uint32_t g = 0; g < r->in->group_count; g++) r->trace_count += r->in->groups[g].failures.event_count;

@@ -117,7 +117,6 @@ void sim_refinement_edge(struct sim_refinement *c, uint32_t a, uint32_t b, uint3
     add_edge(c, (struct refinement_edge){b, a, role_of_a});
 }
 
-/* Sorts edges by their first node. */
 static bool sort_edges(struct sim_refinement *c)
 {
     struct refinement_edge *sorted = alloc_zeroed(c->edge_count, sizeof *sorted);
@@ -181,7 +180,6 @@ static void recolour(struct sim_refinement *c, uint32_t first, uint32_t begin, u
     for (uint32_t i = begin; i < end; i++) c->colour_of[c->descriptions[i].node] = colour;
 }
 
-/* Splits a colour by the descriptions of all its nodes. */
 static void split(struct sim_refinement *c, uint32_t colour)
 {
     struct description *all = c->descriptions;

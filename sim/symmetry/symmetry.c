@@ -44,7 +44,6 @@ static void mark(struct telling *t, uint32_t node, uint32_t times)
     t->some |= times > 0;
 }
 
-/* Marks flows of one colour on one link direction. */
 static void mark_flows(const struct symmetry_graph *g, struct telling *t)
 {
     for (uint32_t i = 0; i < 2 * t->node_count; i++) t->links[i] = 0;

@@ -359,7 +359,6 @@ static enum status add_joints(struct symmetry_graph *g, struct error *err)
 
 /* --- links ----------------------------------------------------------------------------------- */
 
-/* Adds the routes of unfolded devices to host memory. */
 static enum status add_hosts(struct symmetry_graph *g, struct error *err)
 {
     const struct hardware *hardware = g->setup->hardware;
@@ -388,7 +387,6 @@ static bool behind_its_like(const struct symmetry_crossing *crossings, uint32_t 
     return false;
 }
 
-/* Adds a link with `count` crossings, in order. */
 static void add_link(struct symmetry_graph *g, const struct symmetry_crossing *crossings, uint32_t count)
 {
     const struct hardware_link *link = &g->setup->hardware->links[crossings->link];

@@ -13,13 +13,11 @@
  * and back, one microbatch after the other.
  *
  * The passes of a chunk go through its microbatches in order. All these schedules are synchronous: every microbatch of
- * a minibatch is computed with the weights that the previous minibatch left. Other headers have asynchronous schedules
- * (planner/parallel/parallel_job_async.h), slices of sequences (planner/parallel/parallel_job_slices.h), replicas that
- * take turns (planner/parallel/pipeline/pipeline_turns.h), and buckets, which a stage passes over one after the other
- * (planner/parallel/pipeline/pipeline_buckets.h).
+ * a minibatch is computed with the weights that the previous minibatch left. See also parallel_job_async.h,
+ * parallel_job_slices.h, pipeline_turns.h (replicas that take turns) and pipeline_buckets.h.
  *
- * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473;
- * zero bubble, arXiv 2401.10241.
+ * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473; zero bubble,
+ * arXiv 2401.10241.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_H
 #define SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_H

@@ -3,8 +3,6 @@
  * each pass of a stage replaced by passes over its chunks, forward from the first chunk, backward from the last.
  *
  *     2 buckets   stage 0  F0 F2 B0 F4 ...     becomes   F0' F0" F2' F2" B0" B0' F4' F4" ...
- *
- * Asynchronous schedules do the same in their ticks (planner/parallel/parallel_job_async.h).
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_BUCKETS_H
 #define SPILLWAY_PLANNER_PARALLEL_PIPELINE_PIPELINE_BUCKETS_H

@@ -6,9 +6,6 @@
  * computes as little as possible; among such cuts, the one that sends the fewest bytes between blocks wins. The times
  * and bytes of a block are the sums over its layers. A block sends the output of its last layer.
  *
- * RaNNC's phases are heuristics on a graph of operators: atomic components, blocks of equal computation merged level by
- * level, stages. The layers of a chain are atomic components already, and both rules are met exactly.
- *
  * Cost: O(layers^2 most). Source: Tanaka et al., RaNNC, IPDPS 2021, arXiv 2103.16063.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_BLOCKS_H

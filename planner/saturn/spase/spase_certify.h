@@ -4,8 +4,7 @@
  * The steps, each only when the earlier ones left a gap: lower bounds (spase_bound.h); rules and annealing
  * (spase_search.h), which stop when they meet the bound; refutation of makespans below the best by depth-first search
  * (spase_branch.h), halfway first; a MILP solver on the allotment and the flow formulation (spase_formulation.h). The
- * returned schedule has passed spase_check(), and the certificate names the origin of the proof. It is about the given
- * run times, not about the time of a real run.
+ * returned schedule has passed spase_check(), and the certificate names the origin of the proof.
  */
 #ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_CERTIFY_H
 #define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_CERTIFY_H

@@ -5,8 +5,7 @@
  * Run times are exact here, so the only gain is from changed decisions: a job may stop, and go on later in another
  * configuration, with other devices or on another node, after a restart of `restart_ticks` during which it holds its
  * devices and does nothing. Work is divisible: of a job that has run for 3 of 10 ticks in one configuration, 7 tenths
- * are left in any other, rounded up to whole ticks. Jobs that go on unchanged pay nothing. The result is never worse
- * than without planning again, since a plan is taken only when it ends sooner.
+ * are left in any other, rounded up to whole ticks. Jobs that go on unchanged pay nothing.
  *
  * Source: Saturn, PVLDB 17(4), sec. 4.4: intervals of 1000 s, a threshold of 500 s.
  */

@@ -5,7 +5,7 @@
  * large-neighbourhood search (schedule_search.h), which stop when they meet the bound; branch and bound
  * (branch_bound.h) and, for makespans, label setting (label_setting.h); a MILP solver on a formulation (formulation.h).
  * The returned schedule has passed timetable_check(), and the certificate names the origin of the proof. The proof is
- * about the model of instance.h and the given durations, not about the time of a real run.
+ * about the model of instance.h and the given durations.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_CERTIFY_CERTIFY_H
 #define SPILLWAY_PLANNER_SOLVE_CERTIFY_CERTIFY_H

@@ -1,5 +1,5 @@
 /*
- * A folder of instances with the best known schedule of each, to test whether the search still reaches them.
+ * A folder of instances with the best known schedule of each, which tests the search.
  *
  * best/NAME.json belongs to NAME.json: a timetable (timetable_io.h) with the best known value and the best proven
  * bound. Both are checked: the schedule by timetable_check(), and no bound may be above any value.

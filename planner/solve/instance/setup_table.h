@@ -1,6 +1,5 @@
 /*
  * Sequence-dependent setup times: a table of instance_setup(), the time between the starts of neighbours on a device.
- * Searches ask for it more often than for anything else.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_SETUP_TABLE_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_SETUP_TABLE_H

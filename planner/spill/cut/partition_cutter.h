@@ -1,4 +1,4 @@
-/* Shared by the two ways of cutting (partition.c). No other file includes this. */
+/* Shared by the two ways of cutting (partition.c). */
 #ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_CUTTER_H
 #define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_CUTTER_H
 

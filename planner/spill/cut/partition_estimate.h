@@ -1,6 +1,5 @@
 /*
- * Estimates the time of a minibatch with a cut, to compare cuts; it is not a simulation. Only the ways of cutting
- * include this.
+ * Estimates the time of a minibatch with a cut, to compare cuts; it is not a simulation.
  *
  * A spilled unit takes the largest of its computation, its copies in and its copies out (with two weight buffers, in
  * and out alternate; with one, all three do). While persistent shards compute, the next spilled one comes in: they

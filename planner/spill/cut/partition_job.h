@@ -1,5 +1,5 @@
 /*
- * Cuts one job for one weight buffer size. Only partition_spilled.c includes this.
+ * Cuts one job for one weight buffer size.
  *
  * Greedy: the largest shards that fit, which makes the fewest. Balanced: boundaries with the least sum of the shards'
  * estimated times, transfers of boundaries included; of equal sums the fewest shards, and of these the most even ones
