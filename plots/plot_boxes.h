@@ -6,9 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "plots/plot_color.h"
 
 struct trace;
+struct trace_span;
 
 /* Horizontal positions count pixels from the left end of the time axis; vertical positions are
  * fractions of the row. */
@@ -29,28 +31,38 @@ struct plot_window {
 };
 
 #define PLOT_ROW_NONE UINT32_MAX
-struct plot_rows {
-    const uint32_t *of_stream; /* row of each stream, or PLOT_ROW_NONE */
-    uint32_t count;
+
+/*
+ * Boxes that are made from spans, in plan order. With bin_count 0 a span is a box; neighbours of one colour in a row
+ * that could not be told apart become one box. Otherwise the window is divided into bin_count parts. Each part of a
+ * row has a stack of boxes, whose heights are the jobs' shares of the time; the rest is idle. Rows of copies have one
+ * box for all jobs.
+ *
+ *     plot_boxes_begin -> for each trace: plot_boxes_add for each of its spans, plot_boxes_end -> plot_boxes_release
+ */
+struct plot_boxes {
+    /* The caller sets these and zeroes the rest. */
+    struct plot_window window;
+    uint32_t row_count, job_count, bin_count;
+    size_t limit; /* number of boxes that are kept */
+
+    struct plot_box *items; /* the first `limit` of them */
+    size_t count;           /* of all boxes */
+    size_t capacity;
+    struct plot_box *open;  /* by row */
+    double *busy_px;        /* by row and job: sums of the open bin; NULL without bins */
 };
 
-/*
- * Makes one box per span. Neighbours of one colour in a row that could not be told apart become one
- * box. Returns the number of boxes, and stores them if `boxes`, which must have room, is not NULL.
- * `open` is scratch of rows->count entries.
- */
-size_t plot_boxes_of_spans(const struct trace *trace, const struct plot_window *window,
-                           const struct plot_rows *rows, struct plot_box *open,
-                           struct plot_box *boxes);
+/* The caller releases the boxes also after an error. Errors of all functions: STATUS_NO_MEMORY. */
+MUST_CHECK enum status plot_boxes_begin(struct plot_boxes *boxes, struct error *err);
 
-/*
- * Divides the window into bin_count parts. Each part of a row has a stack of boxes, whose heights
- * are the jobs' shares of the time; the rest is idle. Rows of copies have one box for all jobs.
- * Otherwise works as plot_boxes_of_spans(). `busy_px` is scratch of rows->count * job_count
- * entries.
- */
-size_t plot_boxes_of_shares(const struct trace *trace, const struct plot_window *window,
-                            const struct plot_rows *rows, uint32_t bin_count, double *busy_px,
-                            struct plot_box *open, struct plot_box *boxes);
+/* Adds a span to a row; does nothing for PLOT_ROW_NONE. */
+MUST_CHECK enum status plot_boxes_add(struct plot_boxes *boxes, const struct trace_span *span, uint32_t row,
+                                      struct error *err);
+
+/* Closes the rows of a trace: row_of_stream[s] is the row of its stream s, or PLOT_ROW_NONE. */
+MUST_CHECK enum status plot_boxes_end(struct plot_boxes *boxes, const struct trace *trace,
+                                      const uint32_t *row_of_stream, struct error *err);
+void plot_boxes_release(struct plot_boxes *boxes);
 
 #endif

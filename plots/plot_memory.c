@@ -19,6 +19,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/text/quantity.h"
@@ -27,16 +28,36 @@
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_script.h"
 #include "plots/plot_view.h"
-#include "traces/trace.h"
+#include "traces/trace_reader.h"
 
 static const double panel_px = 104, panel_gap_px = 26, line_px = 17, stroke_px = 0.5,
                     least_use = 0.2; /* of the capacity, for a panel that reaches up to it */
+
+struct memory_point {
+    double time_s, bytes;
+};
+
+/* Levels of one place that share a half pixel. */
+struct stroke {
+    double time_s;
+    double low, high, last; /* bytes */
+    uint64_t count; /* 0: the beginning of the window */
+};
+
+/* Memory at a place over the window, while the levels are read and afterwards. */
+struct memory_curve {
+    struct stroke stroke;
+    double before; /* bytes before the stroke */
+    struct memory_point *points;
+    size_t count, capacity;
+};
 
 struct panel {
     uint32_t place;
     double top_px, bottom_px; /* from the top of the area */
     double top_bytes;
     bool shows_capacity;
+    struct memory_curve curves[PLOT_SIDES];
 };
 
 struct memory_plot {
@@ -45,6 +66,7 @@ struct memory_plot {
     struct arena arena;
     struct panel *panels;
     uint32_t panel_count;
+    uint32_t *panel_of_place; /* UINT32_MAX: none */
     double unit_s;
 };
 
@@ -55,6 +77,16 @@ static const struct trace_place *place_of(const struct memory_plot *m, uint32_t 
 {
     const struct trace *trace = m->view.traces[side];
     return trace ? &trace->places[place] : NULL;
+}
+
+/* Finds the panel of each place. */
+static enum status map_places(struct memory_plot *m, struct error *err)
+{
+    const struct trace *trace = m->view.traces[0] ? m->view.traces[0] : m->view.traces[1];
+    TRY(ARENA_NEW(&m->arena, trace->place_count, m->panel_of_place, err));
+    for (uint32_t p = 0; p < trace->place_count; p++) m->panel_of_place[p] = UINT32_MAX;
+    for (uint32_t i = 0; i < m->panel_count; i++) m->panel_of_place[m->panels[i].place] = i;
+    return STATUS_OK;
 }
 
 /* Makes the panels: devices in order, then hosts, for places with capacity. */
@@ -77,76 +109,119 @@ static enum status make_panels(struct memory_plot *m, struct error *err)
         panel->shows_capacity = peak >= least_use * capacity;
         panel->top_bytes = fmax(1, panel->shows_capacity ? fmax(capacity, peak) : peak * 1.4);
     }
-    return STATUS_OK;
-}
-
-static enum status check_levels(const struct plot_view *view, struct error *err)
-{
-    for (uint32_t side = 0; side < PLOT_SIDES; side++)
-        if (view->traces[side] && view->traces[side]->level_count == 0)
-            return error_set(err, STATUS_BAD_INPUT, "the %s trace has no memory levels",
-                             trace_source_names[side]);
-    return STATUS_OK;
+    return map_places(m, err);
 }
 
 /* --- curves --------------------------------------------------------------------------------- */
 
-/* Levels of one place that share a half pixel. */
-struct stroke {
-    double time_s;
-    double low, high, last; /* bytes */
-    uint64_t count; /* 0: the beginning of the window */
-};
-
-static void add_point(struct memory_plot *m, const struct panel *panel, double time_s, double bytes)
+static enum status add_point(struct memory_curve *curve, double time_s, double bytes, struct error *err)
 {
-    plot_script_number(&m->script, time_s / m->unit_s);
-    plot_script_column(&m->script, panel->bottom_px -
-                                       bytes / panel->top_bytes * (panel->bottom_px - panel->top_px));
-    plot_script_add(&m->script, "\n");
+    TRY(array_reserve(&curve->points, &curve->capacity, curve->count, sizeof *curve->points, SIZE_MAX, "points", err));
+    curve->points[curve->count++] = (struct memory_point){.time_s = time_s, .bytes = bytes};
+    return STATUS_OK;
 }
 
 /* Adds the step from `before` to the end of the stroke; the first stroke of a curve has no step before it. */
-static void add_stroke(struct memory_plot *m, const struct panel *panel,
-                       const struct stroke *stroke, double before)
+static enum status add_stroke(struct memory_curve *curve, struct error *err)
 {
-    if (stroke->count > 0) add_point(m, panel, stroke->time_s, before);
+    const struct stroke *stroke = &curve->stroke;
+    if (stroke->count > 0) TRY(add_point(curve, stroke->time_s, curve->before, err));
     if (stroke->count > 1) {
-        add_point(m, panel, stroke->time_s, stroke->low);
-        add_point(m, panel, stroke->time_s, stroke->high);
+        TRY(add_point(curve, stroke->time_s, stroke->low, err));
+        TRY(add_point(curve, stroke->time_s, stroke->high, err));
     }
-    add_point(m, panel, stroke->time_s, stroke->last);
+    return add_point(curve, stroke->time_s, stroke->last, err);
 }
 
-/* Adds a curve from the beginning of the window to its end, or down to zero at the end of the trace. */
+static enum status add_level(struct memory_curve *curve, const struct plot_window *window,
+                             const struct trace_level *level, struct error *err)
+{
+    struct stroke *stroke = &curve->stroke;
+    const double stroke_s = stroke_px * (window->to_s - window->from_s) / window->width_px;
+    const double bytes = (double)level->bytes;
+    if (level->time_s <= window->from_s) {
+        stroke->last = bytes; /* what holds when the window begins */
+    } else if (stroke->count > 0 && level->time_s - stroke->time_s < stroke_s) {
+        stroke->low = fmin(stroke->low, bytes);
+        stroke->high = fmax(stroke->high, bytes);
+        stroke->last = bytes;
+        stroke->count++;
+    } else {
+        TRY(add_stroke(curve, err));
+        curve->before = stroke->last;
+        *stroke = (struct stroke){level->time_s, bytes, bytes, bytes, 1};
+    }
+    return STATUS_OK;
+}
+
+/* Ends a curve at the end of the window, or goes down to zero at the end of the trace. */
+static enum status end_curve(struct memory_curve *curve, const struct plot_window *window, double trace_end_s,
+                             struct error *err)
+{
+    double end_s = fmax(trace_end_s, curve->stroke.time_s);
+    TRY(add_stroke(curve, err));
+    TRY(add_point(curve, fmin(window->to_s, end_s), curve->stroke.last, err));
+    return end_s < window->to_s ? add_point(curve, end_s, 0, err) : STATUS_OK;
+}
+
+/* Adds to the curves of a trace all of its levels. */
+static enum status read_levels(struct memory_plot *m, uint32_t side, uint64_t *level_count, struct error *err)
+{
+    const struct plot_window *window = &m->view.window;
+    *level_count = 0;
+    for (;;) {
+        struct trace_level level;
+        bool more;
+        TRY(trace_reader_level(m->view.readers[side], &level, &more, err));
+        if (!more) return STATUS_OK;
+        ++*level_count;
+        uint32_t panel = m->panel_of_place[level.place];
+        if (panel == UINT32_MAX || !(level.time_s < window->to_s)) continue;
+        TRY(add_level(&m->panels[panel].curves[side], window, &level, err));
+    }
+}
+
+static enum status read_trace(struct memory_plot *m, uint32_t side, uint64_t *span_count, uint64_t *level_count,
+                              struct error *err)
+{
+    struct trace_reader *reader = m->view.readers[side];
+    struct trace_span span;
+    bool more = true;
+    TRY(trace_reader_rewind(reader, err));
+    while (more) {
+        TRY(trace_reader_span(reader, &span, &more, err));
+        *span_count += more;
+    }
+    for (uint32_t i = 0; i < m->panel_count; i++) m->panels[i].curves[side].stroke.time_s = m->view.window.from_s;
+    TRY(read_levels(m, side, level_count, err));
+    for (uint32_t i = 0; i < m->panel_count; i++)
+        TRY(end_curve(&m->panels[i].curves[side], &m->view.window, m->view.end_s[side], err));
+    return STATUS_OK;
+}
+
+/* Makes the curves of all panels. */
+static enum status read_traces(struct memory_plot *m, struct error *err)
+{
+    uint64_t span_count = 0, level_counts[PLOT_SIDES] = {0};
+    for (uint32_t side = 0; side < PLOT_SIDES; side++)
+        if (m->view.traces[side]) TRY(read_trace(m, side, &span_count, &level_counts[side], err));
+    TRY(plot_view_check_spans(&m->view, span_count, err));
+    for (uint32_t side = 0; side < PLOT_SIDES; side++)
+        if (m->view.traces[side] && level_counts[side] == 0)
+            return error_set(err, STATUS_BAD_INPUT, "the %s trace has no memory levels", trace_source_names[side]);
+    return STATUS_OK;
+}
+
+/* Adds a curve to the script. */
 static void add_curve(struct memory_plot *m, const struct panel *panel, uint32_t side)
 {
-    const struct trace *trace = m->view.traces[side];
-    const struct plot_window *window = &m->view.window;
-    double stroke_s = stroke_px * (window->to_s - window->from_s) / window->width_px;
-    double before = 0; /* bytes before the stroke */
-    struct stroke stroke = {.time_s = window->from_s};
-    for (uint64_t i = 0; i < trace->level_count && trace->levels[i].time_s < window->to_s; i++) {
-        const struct trace_level *level = &trace->levels[i];
-        double bytes = (double)level->bytes;
-        if (level->place != panel->place) continue;
-        if (level->time_s <= window->from_s) {
-            stroke.last = bytes; /* what holds when the window begins */
-        } else if (stroke.count > 0 && level->time_s - stroke.time_s < stroke_s) {
-            stroke.low = fmin(stroke.low, bytes);
-            stroke.high = fmax(stroke.high, bytes);
-            stroke.last = bytes;
-            stroke.count++;
-        } else {
-            add_stroke(m, panel, &stroke, before);
-            before = stroke.last;
-            stroke = (struct stroke){level->time_s, bytes, bytes, bytes, 1};
-        }
+    const struct memory_curve *curve = &panel->curves[side];
+    for (size_t i = 0; i < curve->count; i++) {
+        plot_script_number(&m->script, curve->points[i].time_s / m->unit_s);
+        plot_script_column(&m->script, panel->bottom_px -
+                                           curve->points[i].bytes / panel->top_bytes * (panel->bottom_px - panel->top_px));
+        plot_script_add(&m->script, "\n");
     }
-    add_stroke(m, panel, &stroke, before);
-    double end_s = fmax(m->view.end_s[side], stroke.time_s);
-    add_point(m, panel, fmin(window->to_s, end_s), stroke.last);
-    if (end_s < window->to_s) add_point(m, panel, end_s, 0);
 }
 
 static void add_curves(struct memory_plot *m)
@@ -236,23 +311,38 @@ static void draw(struct memory_plot *m, struct plot_area *area)
 
 /* --- public --------------------------------------------------------------------------------- */
 
-enum status plot_memory(const struct trace *predicted, const struct trace *measured,
-                        const char *path, const struct plot_options *options, struct error *err)
+static void release(struct memory_plot *m)
+{
+    for (uint32_t i = 0; m->panels && i < m->panel_count; i++)
+        for (uint32_t side = 0; side < PLOT_SIDES; side++) free(m->panels[i].curves[side].points);
+    plot_script_release(&m->script);
+    arena_release(&m->arena);
+}
+
+enum status plot_memory_readers(struct trace_reader *predicted, struct trace_reader *measured,
+                                const char *path, const struct plot_options *options, struct error *err)
 {
     struct memory_plot m = {0};
     struct plot_area area = {.left_px = 130, .top_px = 96};
     enum status status = plot_check_path(path, err);
     if (status == STATUS_OK) status = plot_view_init(&m.view, predicted, measured, options, err);
-    if (status == STATUS_OK) status = check_levels(&m.view, err);
     if (status == STATUS_OK) status = make_panels(&m, err);
     if (status == STATUS_OK) {
         m.script.width_px = m.view.canvas_width_px;
         area.right_px = m.view.canvas_width_px - 190;
         m.view.window.width_px = area.right_px - area.left_px;
+        status = read_traces(&m, err);
+    }
+    if (status == STATUS_OK) {
         draw(&m, &area);
         status = plot_draw(&m.script, path, options->keep_script, err);
     }
-    plot_script_release(&m.script);
-    arena_release(&m.arena);
+    release(&m);
     return status;
+}
+
+enum status plot_memory(const struct trace *predicted, const struct trace *measured,
+                        const char *path, const struct plot_options *options, struct error *err)
+{
+    return plot_view_traces(plot_memory_readers, predicted, measured, path, options, err);
 }

@@ -68,7 +68,8 @@ struct timeline {
     uint32_t host_kinds[4], host_kind_count; /* the last rows are hosts' streams, side by side */
     double rows_height_px;
     uint32_t *row_of_stream[PLOT_SIDES]; /* per side; NULL without that trace */
-    struct plot_box *boxes;
+    struct plot_boxes made;
+    struct plot_box *boxes; /* of `made` */
     size_t box_count;
     bool *drawn_jobs; /* job_count entries */
     bool numbered;      /* shard numbers in the boxes */
@@ -94,51 +95,43 @@ static uint32_t row_index(const struct timeline *t, uint32_t side,
     return (stream->device * view->trace_count + before) * t->device_kind_count + kind;
 }
 
-static bool runs_anything(const struct plot_view *view, uint32_t kind)
-{
-    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
-        const struct trace *trace = view->traces[side];
-        for (uint64_t i = 0; trace && i < trace->span_count; i++)
-            if (trace->streams[trace->spans[i].stream].kind == kind) return true;
-    }
-    return false;
-}
+/* What the spans of both traces use. */
+struct timeline_use {
+    uint64_t span_count;
+    bool kinds[STREAM_KIND_COUNT]; /* of streams */
+    bool loss, weights, parallel;  /* passes, for the legend */
+};
 
-static void find_host_kinds(struct timeline *t)
+static const uint32_t all_host_kinds[] = {STREAM_CPU, STREAM_FILE, STREAM_READ, STREAM_WRITE};
+
+static void find_host_kinds(struct timeline *t, const bool *used)
 {
-    const uint32_t kinds[] = {STREAM_CPU, STREAM_FILE, STREAM_READ, STREAM_WRITE};
-    for (size_t k = 0; k < ARRAY_COUNT(kinds); k++)
-        if (runs_anything(&t->view, kinds[k])) t->host_kinds[t->host_kind_count++] = kinds[k];
+    t->host_kind_count = 0;
+    for (size_t k = 0; k < ARRAY_COUNT(all_host_kinds); k++)
+        if (used[all_host_kinds[k]]) t->host_kinds[t->host_kind_count++] = all_host_kinds[k];
 }
 
 /* Computing always; copies from and to the host unless only other streams copy; the rest if it was used. */
-static void find_device_kinds(struct timeline *t)
+static void find_device_kinds(struct timeline *t, const bool *used)
 {
     bool others = false;
-    for (uint32_t k = STREAM_P2P; k < STREAM_HOST; k++) others |= runs_anything(&t->view, k);
-    bool host = runs_anything(&t->view, STREAM_H2D) || runs_anything(&t->view, STREAM_D2H) || !others;
+    t->device_kind_count = 0;
+    for (uint32_t k = STREAM_P2P; k < STREAM_HOST; k++) others |= used[k];
+    bool host = used[STREAM_H2D] || used[STREAM_D2H] || !others;
     for (uint32_t k = STREAM_COMPUTE; k < STREAM_HOST; k++) {
         bool of_host = k == STREAM_H2D || k == STREAM_D2H;
-        if (k == STREAM_COMPUTE || (of_host ? host : runs_anything(&t->view, k)))
-            t->device_kinds[t->device_kind_count++] = k;
+        if (k == STREAM_COMPUTE || (of_host ? host : used[k])) t->device_kinds[t->device_kind_count++] = k;
     }
 }
 
-/* Finds the entries of the legend. */
-static void find_passes(struct timeline *t)
+static void note_use(struct timeline *t, struct timeline_use *use, uint32_t kind, const struct trace_span *span)
 {
-    bool loss = false, weights = false, spread = false;
-    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
-        const struct trace *trace = t->view.traces[side];
-        for (uint64_t i = 0; trace && i < trace->span_count; i++) {
-            const struct trace_span *span = &trace->spans[i];
-            loss |= span->pass == PLAN_LOSS;
-            weights |= span->kind == OP_COMPUTE && span->pass == PLAN_BACKWARD_WEIGHT;
-            spread |= span->pass == PLAN_UPDATE && trace->streams[span->stream].kind == STREAM_COMPUTE;
-            t->joins |= span->kind == OP_COLLECTIVE;
-        }
-    }
-    t->middle_shade = loss || !spread ? "loss (last shard)" : weights ? "gradients of weights" : NULL;
+    use->span_count++;
+    use->kinds[kind] = true;
+    use->loss |= span->pass == PLAN_LOSS;
+    use->weights |= span->kind == OP_COMPUTE && span->pass == PLAN_BACKWARD_WEIGHT;
+    use->parallel |= span->pass == PLAN_UPDATE && kind == STREAM_COMPUTE;
+    t->joins |= span->kind == OP_COLLECTIVE;
 }
 
 /* `growth` is 1 at first: a height is needed to know it. */
@@ -173,12 +166,12 @@ static void place_rows(struct timeline *t, double growth)
     t->rows_height_px = y_px;
 }
 
-static enum status make_rows(struct timeline *t, struct error *err)
+/* Makes rows for streams of the kinds that are used. */
+static enum status make_rows(struct timeline *t, const bool *used, struct error *err)
 {
     const struct plot_view *view = &t->view;
-    find_host_kinds(t);
-    find_device_kinds(t);
-    find_passes(t);
+    find_host_kinds(t, used);
+    find_device_kinds(t, used);
     t->row_count =
         view->trace_count * (view->device_count * t->device_kind_count + view->host_count * t->host_kind_count);
     TRY(ARENA_NEW(&t->arena, t->row_count, t->rows, err));
@@ -194,38 +187,135 @@ static enum status make_rows(struct timeline *t, struct error *err)
 
 /* --- boxes ---------------------------------------------------------------------------------- */
 
-struct scratch {
-    struct plot_box *open;
-    double *busy_px;
-};
-
-static size_t make_boxes_with(struct timeline *t, const struct scratch *scratch,
-                              struct plot_box *boxes)
+/* Reads a trace to its end, which checks all of it, into boxes of spans. */
+static enum status read_spans(struct timeline *t, uint32_t side, struct timeline_use *use, struct error *err)
 {
-    size_t count = 0;
-    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
-        const struct trace *trace = t->view.traces[side];
-        struct plot_rows rows = {t->row_of_stream[side], t->row_count};
-        struct plot_box *out = boxes ? boxes + count : NULL;
-        if (!trace) continue;
-        if (t->bin_count == 0)
-            count += plot_boxes_of_spans(trace, &t->view.window, &rows, scratch->open, out);
-        else
-            count += plot_boxes_of_shares(trace, &t->view.window, &rows, t->bin_count,
-                                          scratch->busy_px, scratch->open, out);
+    struct trace_reader *reader = t->view.readers[side];
+    const struct trace *trace = t->view.traces[side];
+    const uint32_t *rows = t->row_of_stream[side];
+    uint64_t count;
+    TRY(trace_reader_rewind(reader, err));
+    for (;;) {
+        struct trace_span span;
+        bool more;
+        TRY(trace_reader_span(reader, &span, &more, err));
+        if (!more) break;
+        note_use(t, use, trace->streams[span.stream].kind, &span);
+        TRY(plot_boxes_add(&t->made, &span, rows[span.stream], err));
     }
-    return count;
+    TRY(plot_boxes_end(&t->made, trace, rows, err));
+    return trace_reader_finish(reader, &count, err);
 }
 
-/* Chooses boxes of spans if there are few, else of shares, in as fine bins as the limit allows. */
-static void choose_boxes(struct timeline *t, const struct scratch *scratch)
+/* Gives the rows of the used kinds new numbers, in the same order. */
+static enum status renumber_rows(struct timeline *t, const bool *used, struct error *err)
 {
-    t->box_count = make_boxes_with(t, scratch, NULL);
-    if (t->box_count <= PLOT_BOXES_MAX) return;
-    t->bin_count = (uint32_t)t->view.window.width_px / BIN_WIDTH_PX;
-    while ((t->box_count = make_boxes_with(t, scratch, NULL)) > PLOT_BOXES_MAX &&
-           t->bin_count > BINS_MIN)
-        t->bin_count = t->bin_count * 3 / 4;
+    uint32_t *const before[PLOT_SIDES] = {t->row_of_stream[0], t->row_of_stream[1]}, *now;
+    TRY(ARENA_NEW(&t->arena, t->row_count, now, err));
+    TRY(make_rows(t, used, err));
+    for (uint32_t side = 0; side < PLOT_SIDES; side++)
+        for (uint32_t s = 0; t->view.traces[side] && s < t->view.traces[side]->stream_count; s++)
+            if (before[side][s] != PLOT_ROW_NONE) now[before[side][s]] = t->row_of_stream[side][s];
+    for (size_t i = 0; i < t->made.count && i < t->made.limit; i++) t->made.items[i].row = now[t->made.items[i].row];
+    return STATUS_OK;
+}
+
+/* Makes rows, and boxes of spans. Keeps the first boxes if there are too many. */
+static enum status read_traces(struct timeline *t, struct error *err)
+{
+    struct timeline_use use = {0};
+    bool all[STREAM_KIND_COUNT];
+    for (uint32_t k = 0; k < STREAM_KIND_COUNT; k++) all[k] = true;
+    TRY(make_rows(t, all, err));
+    t->made = (struct plot_boxes){.window = t->view.window,
+                                  .row_count = t->row_count,
+                                  .job_count = t->view.job_count,
+                                  .limit = PLOT_BOXES_MAX};
+    TRY(plot_boxes_begin(&t->made, err));
+    for (uint32_t side = 0; side < PLOT_SIDES; side++)
+        if (t->view.traces[side]) TRY(read_spans(t, side, &use, err));
+    TRY(plot_view_check_spans(&t->view, use.span_count, err));
+    t->middle_shade = use.loss || !use.parallel ? "loss (last shard)" : use.weights ? "gradients of weights" : NULL;
+    return renumber_rows(t, use.kinds, err);
+}
+
+/* Numbers of bins to try, the finest first. */
+enum { BINS_TRIED_MAX = 32 };
+struct timeline_bins {
+    struct plot_boxes tried[BINS_TRIED_MAX];
+    uint32_t count;
+};
+
+/* Reads the spans of both traces once, into boxes of shares for each number of bins. */
+static enum status read_shares(struct timeline *t, struct timeline_bins *bins, struct error *err)
+{
+    for (uint32_t b = 0; b < bins->count; b++) TRY(plot_boxes_begin(&bins->tried[b], err));
+    for (uint32_t side = 0; side < PLOT_SIDES; side++) {
+        const uint32_t *rows = t->row_of_stream[side];
+        bool more = t->view.traces[side] != NULL;
+        if (more) TRY(trace_reader_rewind(t->view.readers[side], err));
+        while (more) {
+            struct trace_span span;
+            TRY(trace_reader_span(t->view.readers[side], &span, &more, err));
+            for (uint32_t b = 0; b < bins->count && more; b++)
+                TRY(plot_boxes_add(&bins->tried[b], &span, rows[span.stream], err));
+        }
+        for (uint32_t b = 0; b < bins->count && t->view.traces[side]; b++)
+            TRY(plot_boxes_end(&bins->tried[b], t->view.traces[side], rows, err));
+    }
+    return STATUS_OK;
+}
+
+/* Fills in the numbers of bins to try next, from *bin_count on, which moves on. Takes one if its boxes surely fit, else
+ * all whose sums have room. */
+static void choose_bins(const struct timeline *t, uint32_t *bin_count, struct timeline_bins *bins)
+{
+    const uint64_t sums_max = 1 << 22, sums = (uint64_t)t->row_count * t->view.job_count;
+    bins->count = 0;
+    while (*bin_count > 0 && bins->count < BINS_TRIED_MAX && (bins->count == 0 || sums * (bins->count + 1) <= sums_max)) {
+        bool last = *bin_count <= BINS_MIN;
+        bins->tried[bins->count++] = (struct plot_boxes){.window = t->view.window,
+                                                         .row_count = t->row_count,
+                                                         .job_count = t->view.job_count,
+                                                         .bin_count = *bin_count,
+                                                         .limit = last ? SIZE_MAX : PLOT_BOXES_MAX};
+        bool fits = sums * *bin_count <= PLOT_BOXES_MAX;
+        *bin_count = last ? 0 : *bin_count * 3 / 4;
+        if (fits) break;
+    }
+}
+
+/* Takes over the boxes of the finest bins that are few enough; *found is false without any. */
+static void take_boxes(struct timeline *t, struct timeline_bins *bins, bool *found)
+{
+    *found = false;
+    for (uint32_t b = 0; b < bins->count; b++) {
+        struct plot_boxes *tried = &bins->tried[b];
+        if (!*found && tried->count <= tried->limit) {
+            plot_boxes_release(&t->made);
+            t->made = *tried;
+            t->bin_count = tried->bin_count;
+            *tried = (struct plot_boxes){0};
+            *found = true;
+        }
+        plot_boxes_release(tried);
+    }
+}
+
+/* Makes boxes of shares, in bins as fine as the limit allows. */
+static enum status make_shares(struct timeline *t, struct error *err)
+{
+    uint32_t bin_count = (uint32_t)t->view.window.width_px / BIN_WIDTH_PX;
+    bool found = false;
+    while (!found) {
+        struct timeline_bins bins;
+        choose_bins(t, &bin_count, &bins);
+        enum status status = read_shares(t, &bins, err);
+        if (status == STATUS_OK) take_boxes(t, &bins, &found);
+        for (uint32_t b = 0; b < bins.count && status != STATUS_OK; b++) plot_boxes_release(&bins.tried[b]);
+        if (status != STATUS_OK) return status;
+    }
+    return STATUS_OK;
 }
 
 static bool holds_number(const struct plot_box *box, char text[16])
@@ -250,15 +340,13 @@ static bool most_hold_numbers(const struct timeline *t)
 
 static enum status make_boxes(struct timeline *t, struct error *err)
 {
-    struct scratch scratch;
-    TRY(ARENA_NEW(&t->arena, t->row_count, scratch.open, err));
-    TRY(ARENA_NEW(&t->arena, (size_t)t->row_count * t->view.job_count, scratch.busy_px, err));
-    choose_boxes(t, &scratch);
+    TRY(read_traces(t, err));
+    if (t->made.count > PLOT_BOXES_MAX) TRY(make_shares(t, err));
+    t->boxes = t->made.items;
+    t->box_count = t->made.count;
     if (t->box_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "nothing runs on a device between %g s and %g s",
                          t->view.window.from_s, t->view.window.to_s);
-    TRY(ARENA_NEW(&t->arena, t->box_count, t->boxes, err));
-    make_boxes_with(t, &scratch, t->boxes);
     TRY(ARENA_NEW(&t->arena, t->view.job_count, t->drawn_jobs, err));
     for (size_t i = 0; i < t->box_count; i++)
         if (t->boxes[i].job != UINT32_MAX) t->drawn_jobs[t->boxes[i].job] = true;
@@ -479,8 +567,8 @@ static void draw(struct timeline *t, struct plot_area *area)
     add_data(t, unit_s);
 }
 
-enum status plot_timeline(const struct trace *predicted, const struct trace *measured,
-                          const char *path, const struct plot_options *options, struct error *err)
+enum status plot_timeline_readers(struct trace_reader *predicted, struct trace_reader *measured,
+                                  const char *path, const struct plot_options *options, struct error *err)
 {
     struct timeline t = {0};
     struct plot_area area = {.top_px = 80};
@@ -491,13 +579,19 @@ enum status plot_timeline(const struct trace *predicted, const struct trace *mea
     area.left_px = t.view.trace_count > 1 ? 130 : 84;
     area.right_px = t.view.canvas_width_px - 190;
     t.view.window.width_px = area.right_px - area.left_px;
-    status = make_rows(&t, err);
-    if (status == STATUS_OK) status = make_boxes(&t, err);
+    status = make_boxes(&t, err);
     if (status == STATUS_OK) {
         draw(&t, &area);
         status = plot_draw(&t.script, path, options->keep_script, err);
     }
+    plot_boxes_release(&t.made);
     plot_script_release(&t.script);
     arena_release(&t.arena);
     return status;
+}
+
+enum status plot_timeline(const struct trace *predicted, const struct trace *measured,
+                          const char *path, const struct plot_options *options, struct error *err)
+{
+    return plot_view_traces(plot_timeline_readers, predicted, measured, path, options, err);
 }

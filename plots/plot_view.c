@@ -56,11 +56,9 @@ static double last_end_s(const struct trace *trace)
     return end_s;
 }
 
-static bool has_spans(const struct plot_view *view)
+static enum status fail_empty(struct error *err)
 {
-    bool any = false;
-    for (uint32_t side = 0; side < PLOT_SIDES; side++) any |= view->traces[side] && view->traces[side]->span_count > 0;
-    return any;
+    return error_set(err, STATUS_BAD_INPUT, "the trace has no spans: there is nothing to draw");
 }
 
 static enum status choose_window(struct plot_view *view, const struct plot_options *options,
@@ -71,9 +69,8 @@ static enum status choose_window(struct plot_view *view, const struct plot_optio
     bool to_the_end = options->to_s <= 0; /* false for NaN */
     window->from_s = options->from_s;
     window->to_s = to_the_end ? end_s : options->to_s;
-    bool whole = to_the_end && window->from_s <= 0;
-    if (end_s <= 0 || (whole && !has_spans(view)))
-        return error_set(err, STATUS_BAD_INPUT, "the trace has no spans: there is nothing to draw");
+    view->whole = to_the_end && window->from_s <= 0;
+    if (end_s <= 0) return fail_empty(err);
     if (window->from_s >= end_s)
         return error_set(err, STATUS_BAD_INPUT,
                          "the window begins at %g s, but the run ends at %g s", window->from_s,
@@ -85,16 +82,21 @@ static enum status choose_window(struct plot_view *view, const struct plot_optio
     return STATUS_OK;
 }
 
-enum status plot_view_init(struct plot_view *view, const struct trace *predicted,
-                           const struct trace *measured, const struct plot_options *options,
+enum status plot_view_check_spans(const struct plot_view *view, uint64_t span_count, struct error *err)
+{
+    return view->whole && span_count == 0 ? fail_empty(err) : STATUS_OK;
+}
+
+enum status plot_view_init(struct plot_view *view, struct trace_reader *predicted,
+                           struct trace_reader *measured, const struct plot_options *options,
                            struct error *err)
 {
     assert(predicted || measured);
-    *view = (struct plot_view){.traces = {predicted, measured}, .title = options->title};
+    *view = (struct plot_view){.readers = {predicted, measured}, .title = options->title};
     view->trace_count = predicted && measured ? 2 : 1;
-    if (predicted && measured) {
-        TRY(match(predicted, measured, err));
-    }
+    for (int side = 0; side < PLOT_SIDES; side++)
+        if (view->readers[side]) view->traces[side] = trace_reader_head(view->readers[side]);
+    if (predicted && measured) TRY(match(view->traces[0], view->traces[1], err));
     for (int side = 0; side < PLOT_SIDES; side++)
         if (view->traces[side]) view->end_s[side] = last_end_s(view->traces[side]);
     view->job_count = either(view)->job_count;
@@ -109,6 +111,17 @@ enum status plot_view_init(struct plot_view *view, const struct trace *predicted
                          WIDTH_MIN_PX, WIDTH_MAX_PX);
     view->canvas_width_px = width_px;
     return choose_window(view, options, err);
+}
+
+enum status plot_view_traces(plot_draw_readers draw, const struct trace *predicted, const struct trace *measured,
+                             const char *path, const struct plot_options *options, struct error *err)
+{
+    struct trace_reader *readers[PLOT_SIDES] = {NULL};
+    enum status status = predicted ? trace_reader_of(predicted, &readers[0], err) : STATUS_OK;
+    if (status == STATUS_OK && measured) status = trace_reader_of(measured, &readers[1], err);
+    if (status == STATUS_OK) status = draw(readers[0], readers[1], path, options, err);
+    for (int side = 0; side < PLOT_SIDES; side++) trace_reader_close(readers[side]);
+    return status;
 }
 
 const struct trace_job *plot_view_jobs(const struct plot_view *view)

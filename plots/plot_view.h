@@ -9,26 +9,38 @@
 #include "plots/plot.h"
 #include "plots/plot_boxes.h"
 #include "plots/plot_script.h"
-#include "traces/trace.h"
+#include "traces/trace_reader.h"
 
 enum { PLOT_SIDES = 2 }; /* 0 predicted, 1 measured */
 
 struct plot_view {
-    const struct trace *traces[PLOT_SIDES]; /* one may be NULL; borrowed */
+    struct trace_reader *readers[PLOT_SIDES]; /* one may be NULL; borrowed */
+    const struct trace *traces[PLOT_SIDES]; /* their heads, of which only names and totals are used */
     uint32_t trace_count;
     uint32_t device_count; /* devices shown: at most PLOT_DEVICES_MAX */
     uint32_t host_count;   /* hosts shown: at most PLOT_HOSTS_MAX */
     uint32_t job_count;
     double end_s[PLOT_SIDES]; /* end of the last span */
     struct plot_window window; /* the caller sets its width */
+    bool whole;               /* the window is not set: it is the whole run */
     double canvas_width_px;
     const char *title; /* may be NULL */
 };
 
 /* Initialises a view. Errors: STATUS_BAD_INPUT, as in plots/plot.h. */
-MUST_CHECK enum status plot_view_init(struct plot_view *view, const struct trace *predicted,
-                                      const struct trace *measured,
+MUST_CHECK enum status plot_view_init(struct plot_view *view, struct trace_reader *predicted,
+                                      struct trace_reader *measured,
                                       const struct plot_options *options, struct error *err);
+
+/* Draws traces in memory by a function that draws readers; see plots/plot.h. */
+typedef enum status (*plot_draw_readers)(struct trace_reader *predicted, struct trace_reader *measured, const char *path,
+                                         const struct plot_options *options, struct error *err);
+MUST_CHECK enum status plot_view_traces(plot_draw_readers draw, const struct trace *predicted,
+                                        const struct trace *measured, const char *path,
+                                        const struct plot_options *options, struct error *err);
+
+/* Checks that there is something to draw in traces with `span_count` spans in the window. Errors: STATUS_BAD_INPUT. */
+MUST_CHECK enum status plot_view_check_spans(const struct plot_view *view, uint64_t span_count, struct error *err);
 
 /* Return the jobs, and the name of device `device` ("gpu0"), which are the same in both traces.
  * Borrowed. */

@@ -27,6 +27,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/try.h"
 #include "planner/plan.h"
 
 const char *const compare_class_names[COMPARE_CLASS_COUNT] = {
@@ -52,9 +53,19 @@ enum { SIDES = 2 }; /* 0 predicted, 1 measured */
 
 /* --- are they comparable? ------------------------------------------------------------------- */
 
-static enum status match_tables(const struct trace *predicted, const struct trace *measured,
-                                struct error *err)
+/* One of the two traces while its spans are read. */
+struct compare_side {
+    struct trace_reader *reader;
+    const struct trace *head;
+    struct stream_sum *sums; /* by stream */
+    uint64_t span_count;
+    struct trace_span span; /* the last one read */
+    bool more;              /* false after the last span */
+};
+
+static enum status match_tables(const struct compare_side sides[SIDES], struct error *err)
 {
+    const struct trace *predicted = sides[0].head, *measured = sides[1].head;
     if (predicted->source != TRACE_PREDICTED || measured->source != TRACE_MEASURED)
         return error_set(err, STATUS_BAD_INPUT,
                          "the traces are %s and %s (expected predicted and measured)",
@@ -63,53 +74,44 @@ static enum status match_tables(const struct trace *predicted, const struct trac
         return error_set(err, STATUS_BAD_INPUT,
                          "the traces are of different plans (%016" PRIx64 " and %016" PRIx64 ")",
                          predicted->plan_fingerprint, measured->plan_fingerprint);
-    const struct trace *sides[SIDES] = {predicted, measured};
     for (int s = 0; s < SIDES; s++) {
-        const char *name = trace_source_names[sides[s]->source];
-        if (!sides[s]->complete)
+        const char *name = trace_source_names[sides[s].head->source];
+        if (!sides[s].head->complete)
             return error_set(err, STATUS_BAD_INPUT, "the %s trace stopped before its end", name);
-        if (sides[s]->span_count == 0)
+        if (sides[s].span_count == 0)
             return error_set(err, STATUS_BAD_INPUT, "the %s trace has no spans", name);
     }
-    if (predicted->span_count != measured->span_count ||
+    if (sides[0].span_count != sides[1].span_count ||
         predicted->stream_count != measured->stream_count ||
         predicted->job_count != measured->job_count)
         return error_set(err, STATUS_BAD_INPUT,
                          "the traces differ: %" PRIu64 " and %" PRIu64 " spans, %" PRIu32
                          " and %" PRIu32 " streams, %" PRIu32 " and %" PRIu32 " jobs",
-                         predicted->span_count, measured->span_count, predicted->stream_count,
+                         sides[0].span_count, sides[1].span_count, predicted->stream_count,
                          measured->stream_count, predicted->job_count, measured->job_count);
     return STATUS_OK;
 }
 
-static enum status match_spans(const struct trace *predicted, const struct trace *measured,
-                               struct error *err)
+/* Checks that the last spans of both are the same operation. */
+static enum status match_spans(const struct compare_side sides[SIDES], struct error *err)
 {
-    for (uint64_t i = 0; i < predicted->span_count; i++) {
-        const struct trace_span *p = &predicted->spans[i], *m = &measured->spans[i];
-        if (p->number != m->number || p->stream != m->stream || p->job != m->job ||
-            p->bytes != m->bytes)
-            return error_set(err, STATUS_BAD_INPUT,
-                             "the traces differ at span %" PRIu64 ": operation %" PRIu64
-                             " of job '%s' and operation %" PRIu64 " of job '%s'",
-                             i, p->number, predicted->jobs[p->job].name, m->number,
-                             measured->jobs[m->job].name);
-    }
-    return STATUS_OK;
+    const struct trace_span *p = &sides[0].span, *m = &sides[1].span;
+    if (p->number == m->number && p->stream == m->stream && p->job == m->job && p->bytes == m->bytes) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT,
+                     "the traces differ at span %" PRIu64 ": operation %" PRIu64
+                     " of job '%s' and operation %" PRIu64 " of job '%s'",
+                     sides[0].span_count - 1, p->number, sides[0].head->jobs[p->job].name, m->number,
+                     sides[1].head->jobs[m->job].name);
 }
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-static void sum_streams(const struct trace *trace, struct stream_sum *sums)
+static void add_to_stream(struct stream_sum *sum, const struct trace_span *span)
 {
-    for (uint64_t i = 0; i < trace->span_count; i++) {
-        const struct trace_span *span = &trace->spans[i];
-        struct stream_sum *sum = &sums[span->stream];
-        if (!sum->used || span->start_s < sum->first_s) sum->first_s = span->start_s;
-        if (!sum->used || span->end_s > sum->last_s) sum->last_s = span->end_s;
-        sum->busy_s += span->end_s - span->start_s;
-        sum->used = true;
-    }
+    if (!sum->used || span->start_s < sum->first_s) sum->first_s = span->start_s;
+    if (!sum->used || span->end_s > sum->last_s) sum->last_s = span->end_s;
+    sum->busy_s += span->end_s - span->start_s;
+    sum->used = true;
 }
 
 /* Computes predicted / measured - 1. Returns false when measured is 0 and predicted is not. */
@@ -120,9 +122,10 @@ static bool relative_error(double predicted, double measured, double *out)
     return measured > 0 || predicted <= 0;
 }
 
-static void sum_classes(const struct trace *predicted, struct stream_sum *const sums[SIDES],
-                        double makespan_s, struct compare_class_result *classes)
+static void sum_classes(const struct compare_side sides[SIDES], struct compare_class_result *classes)
 {
+    const struct trace *predicted = sides[0].head;
+    double makespan_s = sides[1].head->makespan_s;
     uint32_t used[COMPARE_CLASS_COUNT] = {0};
     for (uint32_t i = 0; i < predicted->stream_count; i++) {
         static const int of_kind[] = {[STREAM_COMPUTE] = COMPARE_COMPUTE,
@@ -134,7 +137,7 @@ static void sum_classes(const struct trace *predicted, struct stream_sum *const 
                                       [STREAM_WRITE] = COMPARE_WRITE,
                                       [STREAM_FILE] = COMPARE_FILE};
         uint32_t kind = predicted->streams[i].kind;
-        const struct stream_sum *p = &sums[0][i], *m = &sums[1][i];
+        const struct stream_sum *p = &sides[0].sums[i], *m = &sides[1].sums[i];
         bool executed = kind != STREAM_HOST && kind != STREAM_GROUP && kind != STREAM_DATA;
         if (!executed || !p->used) continue; /* the spans match: m is used as well */
         struct compare_class_result *busy = &classes[of_kind[kind]];
@@ -169,16 +172,12 @@ static void keep_worst(struct comparison *out, struct compare_off off)
     out->worst[at] = off;
 }
 
-static void find_worst(const struct trace *predicted, const struct trace *measured,
-                       struct comparison *out)
+static void note_difference(const struct compare_side sides[SIDES], struct comparison *out)
 {
-    for (uint64_t i = 0; i < predicted->span_count; i++) {
-        const struct trace_span *p = &predicted->spans[i], *m = &measured->spans[i];
-        keep_worst(out, (struct compare_off){
-                            .predicted_index = i,
-                            .measured_index = i,
-                            .difference_s = (p->end_s - p->start_s) - (m->end_s - m->start_s)});
-    }
+    const struct trace_span *p = &sides[0].span, *m = &sides[1].span;
+    keep_worst(out, (struct compare_off){.predicted = *p,
+                                         .measured = *m,
+                                         .difference_s = (p->end_s - p->start_s) - (m->end_s - m->start_s)});
 }
 
 static void compare_jobs(const struct trace *predicted, const struct trace *measured,
@@ -193,36 +192,104 @@ static void compare_jobs(const struct trace *predicted, const struct trace *meas
     }
 }
 
+/* --- both at a time ------------------------------------------------------------------------- */
+
+static enum status next_span(struct compare_side *side, struct error *err)
+{
+    if (!side->more) return STATUS_OK;
+    enum status status = trace_reader_span(side->reader, &side->span, &side->more, err);
+    if (status != STATUS_OK || !side->more) return status;
+    side->span_count++;
+    add_to_stream(&side->sums[side->span.stream], &side->span);
+    return STATUS_OK;
+}
+
+/* Reads the rest of a trace, to check it. */
+static enum status finish(struct compare_side *side, struct error *err)
+{
+    uint64_t count;
+    while (side->more) {
+        enum status status = next_span(side, err);
+        if (status != STATUS_OK) return status;
+    }
+    return trace_reader_finish(side->reader, &count, err);
+}
+
+/*
+ * Reads both traces to their ends. *differ reports the first span that differs. Errors of the predicted trace are
+ * reported first, as if it were read before the measured one.
+ */
+static enum status read_both(struct compare_side sides[SIDES], struct comparison *out, struct error *differ, struct error *err)
+{
+    struct error second = {0};
+    while (sides[0].more || sides[1].more) {
+        if (next_span(&sides[0], err) != STATUS_OK) return err->status;
+        if (next_span(&sides[1], &second) != STATUS_OK) break;
+        if (!sides[0].more || !sides[1].more || differ->status != STATUS_OK) continue;
+        if (match_spans(sides, differ) == STATUS_OK) note_difference(sides, out);
+    }
+    if (finish(&sides[0], err) != STATUS_OK) return err->status;
+    if (second.status != STATUS_OK) {
+        *err = second;
+        return err->status;
+    }
+    return finish(&sides[1], err);
+}
+
 /* --- public --------------------------------------------------------------------------------- */
+
+static enum status prepare(struct compare_side *side, struct trace_reader *reader, struct arena *scratch, struct error *err)
+{
+    *side = (struct compare_side){.reader = reader, .head = trace_reader_head(reader), .more = true};
+    return ARENA_NEW(scratch, side->head->stream_count, side->sums, err);
+}
+
+static enum status compare(struct compare_side sides[SIDES], struct comparison *result, struct error *err)
+{
+    const struct trace *predicted = sides[0].head, *measured = sides[1].head;
+    struct error differ = {0};
+    TRY(read_both(sides, result, &differ, err));
+    TRY(match_tables(sides, err));
+    if (differ.status != STATUS_OK) {
+        *err = differ;
+        return err->status;
+    }
+    TRY(ARENA_NEW(&result->arena, predicted->job_count, result->jobs, err));
+    result->job_count = predicted->job_count;
+    sum_classes(sides, result->classes);
+    compare_jobs(predicted, measured, result->jobs);
+    result->throughput_error_known = relative_error(
+        trace_tokens_per_s(predicted), trace_tokens_per_s(measured), &result->throughput_error);
+    return STATUS_OK;
+}
+
+enum status compare_readers(struct trace_reader *predicted, struct trace_reader *measured, struct comparison *out,
+                            struct error *err)
+{
+    struct comparison result = {.predicted_makespan_s = trace_reader_head(predicted)->makespan_s,
+                                .measured_makespan_s = trace_reader_head(measured)->makespan_s};
+    struct arena scratch = {0};
+    struct compare_side sides[SIDES];
+    enum status status = prepare(&sides[0], predicted, &scratch, err);
+    if (status == STATUS_OK) status = prepare(&sides[1], measured, &scratch, err);
+    if (status == STATUS_OK) status = compare(sides, &result, err);
+    if (status == STATUS_OK) {
+        *out = result;
+        result.arena = (struct arena){0}; /* it is the caller's now */
+    }
+    arena_release(&scratch);
+    arena_release(&result.arena);
+    return status;
+}
 
 enum status compare_traces(const struct trace *predicted, const struct trace *measured,
                            struct comparison *out, struct error *err)
 {
-    struct comparison result = {.predicted_makespan_s = predicted->makespan_s,
-                                .measured_makespan_s = measured->makespan_s};
-    struct arena scratch = {0};
-    struct stream_sum *stream_sums = NULL;
-    enum status status = match_tables(predicted, measured, err);
-    if (status == STATUS_OK) status = match_spans(predicted, measured, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&result.arena, predicted->job_count, result.jobs, err);
-    if (status != STATUS_OK) goto out;
-    result.job_count = predicted->job_count;
-    status = ARENA_NEW(&scratch, (size_t)SIDES * predicted->stream_count, stream_sums, err);
-    if (status != STATUS_OK) goto out;
-    struct stream_sum *sums[SIDES] = {stream_sums, stream_sums + predicted->stream_count};
-    sum_streams(predicted, sums[0]);
-    sum_streams(measured, sums[1]);
-    sum_classes(predicted, sums, measured->makespan_s, result.classes);
-    find_worst(predicted, measured, &result);
-    compare_jobs(predicted, measured, result.jobs);
-    result.throughput_error_known = relative_error(
-        trace_tokens_per_s(predicted), trace_tokens_per_s(measured), &result.throughput_error);
-    *out = result;
-    result.arena = (struct arena){0}; /* it is the caller's now */
-out:
-    arena_release(&scratch);
-    arena_release(&result.arena);
+    struct trace_reader *readers[SIDES] = {NULL};
+    enum status status = trace_reader_of(predicted, &readers[0], err);
+    if (status == STATUS_OK) status = trace_reader_of(measured, &readers[1], err);
+    if (status == STATUS_OK) status = compare_readers(readers[0], readers[1], out, err);
+    for (int s = 0; s < SIDES; s++) trace_reader_close(readers[s]);
     return status;
 }
 

@@ -4,7 +4,7 @@
 #ifndef SPILLWAY_TRACES_COMPARE_H
 #define SPILLWAY_TRACES_COMPARE_H
 
-#include "traces/trace.h"
+#include "traces/trace_reader.h"
 
 /* Classes of time. Waiting is the time between a compute stream's first and last span in which it
  * does not compute. "cpu" counts computations of the host's processor, "read" and "write" transfers
@@ -32,7 +32,7 @@ struct compare_class_result {
 };
 
 struct compare_off { /* an operation with a large error */
-    uint64_t predicted_index, measured_index; /* into the spans of the traces */
+    struct trace_span predicted, measured;
     double difference_s; /* predicted minus measured duration */
 };
 
@@ -61,6 +61,10 @@ struct comparison {
  * spans. *out is untouched then. */
 MUST_CHECK enum status compare_traces(const struct trace *predicted, const struct trace *measured,
                                       struct comparison *out, struct error *err);
+/* Works as compare_traces() on traces that are read from their first span to their end. Memory does not grow with
+ * their length. Errors: also the errors of the readers. */
+MUST_CHECK enum status compare_readers(struct trace_reader *predicted, struct trace_reader *measured,
+                                       struct comparison *out, struct error *err);
 void comparison_release(struct comparison *comparison);
 
 #endif

@@ -98,8 +98,20 @@ enum status trace_judge_begin(struct trace_judge *judge, const struct trace *tra
     if (status == STATUS_OK)
         status = ARENA_NEW(&judge->arena, trace->job_count, judge->bounds_s, err);
     if (status != STATUS_OK) return status;
-    for (uint32_t j = 0; j < trace->job_count; j++) judge->bounds_s[j][0] = -1;
+    trace_judge_restart(judge);
     return check_tables(trace, err);
+}
+
+void trace_judge_restart(struct trace_judge *judge)
+{
+    const struct trace *trace = judge->trace;
+    for (uint32_t s = 0; s < trace->stream_count; s++) judge->stream_end_s[s] = 0;
+    for (uint32_t j = 0; j < trace->job_count; j++) {
+        judge->bounds_s[j][0] = -1;
+        judge->bounds_s[j][1] = 0;
+    }
+    judge->span_count = judge->last_number = judge->level_count = 0;
+    judge->first_s = judge->last_s = judge->level_s = 0;
 }
 
 void trace_judge_release(struct trace_judge *judge)

@@ -23,6 +23,8 @@ struct trace_judge {
 
 /* The caller zeroes *judge, and releases it also after an error. Errors of all functions: STATUS_CHECK. */
 MUST_CHECK enum status trace_judge_begin(struct trace_judge *judge, const struct trace *trace, struct error *err);
+/* Forgets the spans and levels that it saw. */
+void trace_judge_restart(struct trace_judge *judge);
 MUST_CHECK enum status trace_judge_span(struct trace_judge *judge, const struct trace_span *span, struct error *err);
 MUST_CHECK enum status trace_judge_level(struct trace_judge *judge, const struct trace_level *level, struct error *err);
 MUST_CHECK enum status trace_judge_end(const struct trace_judge *judge, struct error *err);

@@ -1,5 +1,5 @@
 /*
- * Reads traces span by span, from a file (trace_file.h).
+ * Reads traces span by span, from a file (trace_file.h) or from memory.
  *
  * Nothing is trusted: the judge sees each span and level before a caller does, and the index is compared with the
  * blocks that are read. A whole trace is read in one go and its index proven on the way:
@@ -33,11 +33,13 @@ struct bounds {
 
 struct trace_reader {
     struct trace_file file;
+    const struct trace *memory; /* NULL: of a file */
     struct trace_part part;
     bool windowed, skips; /* only a part is wanted; the rest is not read */
     struct trace_judge judge;
     int array;      /* TRACE_SPANS or TRACE_LEVELS: that is being read */
     bool begun;     /* in the levels */
+    uint64_t at;    /* of a trace in memory */
     struct bounds bounds;
     double last_s;  /* last end of the spans that were wanted */
     double to_s;    /* of levels */
@@ -107,23 +109,46 @@ enum status trace_reader_of_text(const char *name, const char *text, size_t leng
     return status;
 }
 
+enum status trace_reader_of(const struct trace *trace, struct trace_reader **out, struct error *err)
+{
+    enum status status = create(NULL, out, err);
+    if (status == STATUS_OK) (*out)->memory = trace;
+    return status;
+}
+
 const struct trace *trace_reader_head(const struct trace_reader *reader)
 {
-    return &reader->file.head;
+    return reader->memory ? reader->memory : &reader->file.head;
 }
 
 void trace_reader_take_head(struct trace_reader *reader, struct trace *out)
 {
+    assert(!reader->memory);
     *out = reader->file.head;
     reader->file.head = (struct trace){0};
 }
 
 bool trace_reader_counts(const struct trace_reader *reader, uint64_t *spans, uint64_t *levels)
 {
-    if (!reader->file.indexed) return false;
-    *spans = reader->file.ends.arrays[TRACE_SPANS].count;
-    *levels = reader->file.ends.arrays[TRACE_LEVELS].count;
+    bool known = reader->memory || reader->file.indexed;
+    if (!known) return false;
+    *spans = reader->memory ? reader->memory->span_count : reader->file.ends.arrays[TRACE_SPANS].count;
+    *levels = reader->memory ? reader->memory->level_count : reader->file.ends.arrays[TRACE_LEVELS].count;
     return true;
+}
+
+enum status trace_reader_rewind(struct trace_reader *s, struct error *err)
+{
+    s->array = TRACE_SPANS;
+    s->begun = s->held_given = s->level_waits = false;
+    s->at = s->given = 0;
+    s->held_count = s->held_at = 0;
+    s->last_s = 0;
+    s->bounds = (struct bounds){0};
+    if (s->memory) return STATUS_OK;
+    for (uint32_t p = 0; p < s->file.head.place_count; p++) s->held[p] = (struct trace_held){0};
+    trace_judge_restart(&s->judge);
+    return s->skips ? STATUS_OK : json_stream_begin(s->file.json, TRACE_SPANS, err);
 }
 
 void trace_reader_close(struct trace_reader *reader)
@@ -295,9 +320,22 @@ static enum status next_span(struct trace_reader *s, struct trace_span *out, boo
     return status == STATUS_OK && s->file.indexed ? prove_span(s, &element, out, err) : status;
 }
 
+static enum status span_of_memory(struct trace_reader *s, struct trace_span *out, bool *more)
+{
+    *more = s->at < s->memory->span_count;
+    if (*more) {
+        *out = s->memory->spans[s->at++];
+    } else {
+        s->at = 0;
+        s->array = TRACE_LEVELS;
+    }
+    return STATUS_OK;
+}
+
 enum status trace_reader_span(struct trace_reader *s, struct trace_span *out, bool *more, struct error *err)
 {
     assert(s->array == TRACE_SPANS);
+    if (s->memory) return span_of_memory(s, out, more);
     for (;;) {
         struct trace_span span;
         *more = false;
@@ -430,6 +468,11 @@ enum status trace_reader_level(struct trace_reader *s, struct trace_level *out, 
 {
     assert(s->array == TRACE_LEVELS);
     *more = false;
+    if (s->memory) {
+        *more = s->at < s->memory->level_count;
+        if (*more) *out = s->memory->levels[s->at++];
+        return STATUS_OK;
+    }
     enum status status = s->begun ? STATUS_OK : begin_levels(s, err);
     if (status != STATUS_OK) return status;
     if (s->windowed) return level_of_window(s, out, more, err);
@@ -450,6 +493,6 @@ enum status trace_reader_finish(struct trace_reader *s, uint64_t *span_count, st
     while (more && status == STATUS_OK) status = trace_reader_span(s, &span, &more, err);
     more = true;
     while (more && status == STATUS_OK) status = trace_reader_level(s, &level, &more, err);
-    *span_count = s->judge.span_count;
+    *span_count = s->memory ? s->memory->span_count : s->judge.span_count;
     return status;
 }

@@ -29,6 +29,9 @@ MUST_CHECK enum status trace_reader_open(const char *path, const struct trace_pa
 MUST_CHECK enum status trace_reader_of_text(const char *name, const char *text, size_t length,
                                             const struct trace_part *part, struct trace_reader **out, struct error *err);
 
+/* Reads from a trace in memory, which is borrowed and was checked. */
+MUST_CHECK enum status trace_reader_of(const struct trace *trace, struct trace_reader **out, struct error *err);
+
 /* Returns the trace; for a file it has no spans and levels. Borrowed. Totals of jobs and places count the whole
  * trace. */
 const struct trace *trace_reader_head(const struct trace_reader *reader);
@@ -48,6 +51,9 @@ MUST_CHECK enum status trace_reader_level(struct trace_reader *reader, struct tr
 
 /* Gives the caller the head, who releases it with trace_release(). The reader can only be closed then. */
 void trace_reader_take_head(struct trace_reader *reader, struct trace *out);
+
+/* Goes back to the first span. */
+MUST_CHECK enum status trace_reader_rewind(struct trace_reader *reader, struct error *err);
 
 void trace_reader_close(struct trace_reader *reader); /* NULL does nothing */
 

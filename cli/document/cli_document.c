@@ -31,7 +31,7 @@
 #include "cli/process/cli_child.h"
 #include "models/hardware/hardware.h"
 #include "plots/plot.h"
-#include "traces/trace.h"
+#include "traces/trace_reader.h"
 
 enum { SPANS_MAX = 8000000, TABLES_MAX = 4096, PICTURES_MAX = 8, ASSUMPTIONS_MAX = 40, ASSUMPTION_BYTES = 512 };
 
@@ -150,19 +150,19 @@ void cli_document_draw(struct cli *cli, const char *caption, cli_draw draw, cons
 /* --- pictures of traces ---------------------------------------------------------------------- */
 
 struct document_trace_pair {
-    const struct trace *predicted, *measured;
+    struct trace_reader *predicted, *measured;
 };
 
 static enum status draw_timeline(const void *context, const char *path, struct error *err)
 {
     const struct document_trace_pair *pair = context;
-    return plot_timeline(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
+    return plot_timeline_readers(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
 }
 
 static enum status draw_memory(const void *context, const char *path, struct error *err)
 {
     const struct document_trace_pair *pair = context;
-    return plot_memory(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
+    return plot_memory_readers(pair->predicted, pair->measured, path, &(struct plot_options){0}, err);
 }
 
 bool cli_document_wants_spans(struct cli *cli, uint64_t operations)
@@ -174,13 +174,50 @@ bool cli_document_wants_spans(struct cli *cli, uint64_t operations)
     return false;
 }
 
-void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured)
+/* Finds out whether a trace has spans and levels. */
+static enum status find_contents(struct trace_reader *reader, bool *spans, bool *levels, struct error *err)
+{
+    struct trace_span span;
+    struct trace_level level;
+    bool more = true;
+    uint64_t span_count, level_count;
+    if (trace_reader_counts(reader, &span_count, &level_count)) {
+        *spans = span_count > 0;
+        *levels = level_count > 0;
+        return STATUS_OK;
+    }
+    TRY(trace_reader_rewind(reader, err));
+    TRY(trace_reader_span(reader, &span, spans, err));
+    for (more = *spans; more;) TRY(trace_reader_span(reader, &span, &more, err));
+    return trace_reader_level(reader, &level, levels, err);
+}
+
+void cli_document_readers(struct cli *cli, struct trace_reader *predicted, struct trace_reader *measured)
 {
     const struct document_trace_pair pair = {.predicted = predicted, .measured = measured};
-    const struct trace *any = predicted ? predicted : measured;
-    if (!cli->document || !any || any->span_count == 0) return;
+    struct trace_reader *any = predicted ? predicted : measured;
+    struct error err = {0};
+    bool spans, levels;
+    if (!cli->document || !any) return;
+    if (find_contents(any, &spans, &levels, &err) != STATUS_OK) {
+        cli_warn(cli, "pictures are missing from the report: %s", err.text);
+        return;
+    }
+    if (!spans) return;
     cli_document_draw(cli, "Who ran what, when", draw_timeline, &pair);
-    if (any->level_count > 0) cli_document_draw(cli, "Memory in use at each place", draw_memory, &pair);
+    if (levels) cli_document_draw(cli, "Memory in use at each place", draw_memory, &pair);
+}
+
+void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured)
+{
+    struct trace_reader *readers[2] = {NULL};
+    struct error err = {0};
+    if (!cli->document) return;
+    enum status status = predicted ? trace_reader_of(predicted, &readers[0], &err) : STATUS_OK;
+    if (status == STATUS_OK && measured) status = trace_reader_of(measured, &readers[1], &err);
+    if (status == STATUS_OK) cli_document_readers(cli, readers[0], readers[1]);
+    else cli_warn(cli, "pictures are missing from the report: %s", err.text);
+    for (size_t i = 0; i < ARRAY_COUNT(readers); i++) trace_reader_close(readers[i]);
 }
 
 /* --- assumptions ------------------------------------------------------------------------------ */

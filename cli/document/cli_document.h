@@ -12,6 +12,7 @@
 
 struct hardware;
 struct trace;
+struct trace_reader;
 
 /* Redirects the verb's output to a stream for the page. Errors: as document_check_path(); STATUS_BAD_INPUT with
  * --json. The caller calls cli_document_end() also after an error. */
@@ -29,6 +30,9 @@ bool cli_document_wants_spans(struct cli *cli, uint64_t operations);
 /* Adds pictures of timeline and memory. Either or both traces may be NULL. A picture that cannot be drawn is a warning,
  * which the page shows too. */
 void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured);
+
+/* Works as cli_document_traces() on traces that are read for each picture. */
+void cli_document_readers(struct cli *cli, struct trace_reader *predicted, struct trace_reader *measured);
 
 /* Adds another picture. `draw` is called at once and writes an SVG file to `path`. `caption` is borrowed until the
  * end. */

@@ -28,7 +28,8 @@ struct compare_request {
 };
 
 struct pair {
-    struct trace predicted, measured;
+    struct trace_reader *readers[2];
+    const struct trace *predicted, *measured; /* heads; borrowed from the readers */
     struct comparison comparison;
 };
 
@@ -80,7 +81,7 @@ static enum status print_jobs(FILE *out, const struct pair *pair, struct error *
                                                   ">MEASURED TOKENS/S", ">ERROR", NULL});
     for (uint32_t j = 0; j < pair->comparison.job_count; j++) {
         const struct compare_job *job = &pair->comparison.jobs[j];
-        cli_table_cell(&table, "%s", pair->measured.jobs[j].name);
+        cli_table_cell(&table, "%s", pair->measured->jobs[j].name);
         cli_table_cell(&table, "%.4g", job->predicted_tokens_per_s);
         cli_table_cell(&table, "%.4g", job->measured_tokens_per_s);
         error_cell(&table, job->error_known, job->error);
@@ -97,10 +98,9 @@ static enum status print_worst(FILE *out, const struct pair *pair, uint32_t coun
                                                   ">PREDICTED", ">MEASURED", ">DIFFERENCE", NULL});
     for (uint32_t i = 0; i < count; i++) {
         const struct compare_off *off = &pair->comparison.worst[i];
-        const struct trace_span *predicted = &pair->predicted.spans[off->predicted_index];
-        const struct trace_span *measured = &pair->measured.spans[off->measured_index];
-        cli_table_cell(&table, "%s", span_text(&pair->measured, measured, name));
-        cli_table_cell(&table, "%s", pair->measured.streams[measured->stream].name);
+        const struct trace_span *predicted = &off->predicted, *measured = &off->measured;
+        cli_table_cell(&table, "%s", span_text(pair->measured, measured, name));
+        cli_table_cell(&table, "%s", pair->measured->streams[measured->stream].name);
         cli_table_cell(&table, "%" PRIu32, measured->minibatch);
         cli_table_cell(&table, "%s", quantity_text(predicted->end_s - predicted->start_s,
                                                    DIMENSION_SECONDS, text));
@@ -115,12 +115,12 @@ static enum status print_worst(FILE *out, const struct pair *pair, uint32_t coun
 static void warn_load(struct cli *cli, const struct pair *pair)
 {
     double slowed_s;
-    if (cli_load_slows(pair->measured.load, pair->measured.makespan_s, pair->predicted.makespan_s, &slowed_s))
+    if (cli_load_slows(pair->measured->load, pair->measured->makespan_s, pair->predicted->makespan_s, &slowed_s))
         cli_warn(cli, "other programs took %.0f %% of the processors during the measured run, so it may have taken up to %.2g "
-                 "times as long as on an idle machine", 100 * pair->measured.load, slowed_s / pair->predicted.makespan_s);
-    if (cli_load_slows(pair->predicted.load, pair->measured.makespan_s, 1, &slowed_s))
+                 "times as long as on an idle machine", 100 * pair->measured->load, slowed_s / pair->predicted->makespan_s);
+    if (cli_load_slows(pair->predicted->load, pair->measured->makespan_s, 1, &slowed_s))
         cli_warn(cli, "the profile of the prediction is not clean: other programs took %.0f %% of the processors while it was "
-                 "measured", 100 * pair->predicted.load);
+                 "measured", 100 * pair->predicted->load);
 }
 
 static enum status print_text(struct cli *cli, const struct compare_request *request,
@@ -187,7 +187,7 @@ static enum status print_json(struct cli *cli, const struct compare_request *req
     for (uint32_t j = 0; j < comparison->job_count; j++) {
         const struct compare_job *job = &comparison->jobs[j];
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "name", pair->measured.jobs[j].name);
+        json_out_string(json, "name", pair->measured->jobs[j].name);
         json_out_double(json, "predicted_tokens_per_s", job->predicted_tokens_per_s);
         json_out_double(json, "measured_tokens_per_s", job->measured_tokens_per_s);
         error_json(json, "error", job->error_known, job->error);
@@ -197,13 +197,12 @@ static enum status print_json(struct cli *cli, const struct compare_request *req
     json_out_array_begin(json, "worst", false);
     for (uint32_t i = 0; i < comparison->worst_count && i < request->worst; i++) {
         const struct compare_off *off = &comparison->worst[i];
-        const struct trace_span *predicted = &pair->predicted.spans[off->predicted_index];
-        const struct trace_span *measured = &pair->measured.spans[off->measured_index];
+        const struct trace_span *predicted = &off->predicted, *measured = &off->measured;
         char name[SPAN_TEXT_BYTES];
         json_out_object_begin(json, NULL, true);
         json_out_u64(json, "number", measured->number);
-        json_out_string(json, "operation", span_text(&pair->measured, measured, name));
-        json_out_string(json, "stream", pair->measured.streams[measured->stream].name);
+        json_out_string(json, "operation", span_text(pair->measured, measured, name));
+        json_out_string(json, "stream", pair->measured->streams[measured->stream].name);
         json_out_u64(json, "minibatch", measured->minibatch);
         json_out_double(json, "predicted_s", predicted->end_s - predicted->start_s);
         json_out_double(json, "measured_s", measured->end_s - measured->start_s);
@@ -228,6 +227,16 @@ static enum status judge(const struct compare_request *request, const struct com
     return error_set(err, STATUS_CHECK, "the throughput error %s is larger than %s",
                      cli_signed_percent(comparison->throughput_error, error),
                      cli_percent(request->max_error, most));
+}
+
+static enum status compare_files(const struct compare_request *request, struct pair *pair, struct error *err)
+{
+    const char *const paths[] = {request->predicted_path, request->measured_path};
+    for (size_t i = 0; i < ARRAY_COUNT(paths); i++)
+        TRY(trace_reader_open(paths[i], NULL, &pair->readers[i], err));
+    pair->predicted = trace_reader_head(pair->readers[0]);
+    pair->measured = trace_reader_head(pair->readers[1]);
+    return compare_readers(pair->readers[0], pair->readers[1], &pair->comparison, err);
 }
 
 enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *err)
@@ -266,21 +275,17 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
         return err->status;
 
     struct pair pair = {0};
-    enum status status = trace_read(request.predicted_path, &pair.predicted, err);
-    if (status == STATUS_OK) status = trace_read(request.measured_path, &pair.measured, err);
-    if (status == STATUS_OK)
-        status = compare_traces(&pair.predicted, &pair.measured, &pair.comparison, err);
+    enum status status = compare_files(&request, &pair, err);
     if (status == STATUS_OK && request.plot)
-        status = plot_timeline(&pair.predicted, &pair.measured, request.plot, &(struct plot_options){0}, err);
+        status = plot_timeline_readers(pair.readers[0], pair.readers[1], request.plot, &(struct plot_options){0}, err);
     if (status == STATUS_OK) {
         warn_load(cli, &pair);
-        cli_document_traces(cli, &pair.predicted, &pair.measured);
+        cli_document_readers(cli, pair.readers[0], pair.readers[1]);
         status = cli->json ? print_json(cli, &request, &pair, err)
                            : print_text(cli, &request, &pair, err);
     }
     if (status == STATUS_OK) status = judge(&request, &pair.comparison, err);
     comparison_release(&pair.comparison);
-    trace_release(&pair.measured);
-    trace_release(&pair.predicted);
+    for (size_t i = 0; i < ARRAY_COUNT(pair.readers); i++) trace_reader_close(pair.readers[i]);
     return status;
 }

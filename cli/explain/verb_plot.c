@@ -63,36 +63,35 @@ static enum status report(struct cli *cli, const struct plot_request *request, s
 /* --- pictures of traces ---------------------------------------------------------------------- */
 
 struct plot_trace_pair {
-    struct trace traces[2];
-    const struct trace *predicted, *measured; /* borrowed from traces; NULL: none */
+    struct trace_reader *readers[2];
+    struct trace_reader *predicted, *measured; /* borrowed from readers; NULL: none */
 };
 
 static void pair_release(struct plot_trace_pair *pair)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(pair->traces); i++) trace_release(&pair->traces[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(pair->readers); i++) trace_reader_close(pair->readers[i]);
 }
 
-/* Reads the traces; only the part that is drawn is kept. */
-static enum status read_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
+/* Opens the traces, of which only the part that is drawn is read. */
+static enum status open_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
                              struct error *err)
 {
     const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};
     for (size_t i = 0; i < options->operand_count; i++) {
-        struct trace *trace = &pair->traces[i];
-        TRY(trace_read_part(options->operands[i], &part, trace, err));
-        const struct trace **place =
-            trace->source == TRACE_PREDICTED ? &pair->predicted : &pair->measured;
+        TRY(trace_reader_open(options->operands[i], &part, &pair->readers[i], err));
+        const struct trace *trace = trace_reader_head(pair->readers[i]);
+        struct trace_reader **place = trace->source == TRACE_PREDICTED ? &pair->predicted : &pair->measured;
         if (*place)
             return error_set(err, STATUS_BAD_INPUT,
                              "'%s' and '%s' are both %s (expected one prediction and one "
                              "measurement)", options->operands[0], options->operands[1],
                              trace->source == TRACE_PREDICTED ? "predictions" : "measurements");
-        *place = trace;
+        *place = pair->readers[i];
     }
     return STATUS_OK;
 }
 
-typedef enum status (*draw_traces)(const struct trace *predicted, const struct trace *measured,
+typedef enum status (*draw_traces)(struct trace_reader *predicted, struct trace_reader *measured,
                                    const char *path, const struct plot_options *options,
                                    struct error *err);
 
@@ -119,7 +118,7 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
         return err->status;
     struct plot_trace_pair pair = {0};
     enum status status = check_request(&request, err);
-    if (status == STATUS_OK) status = read_pair(&options, &request.plot, &pair, err);
+    if (status == STATUS_OK) status = open_pair(&options, &request.plot, &pair, err);
     if (status == STATUS_OK)
         status = draw(pair.predicted, pair.measured, request.output, &request.plot, err);
     if (status == STATUS_OK) status = report(cli, &request, err);
@@ -129,12 +128,12 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
 
 enum status verb_plot_timeline(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    return plot_traces(cli, argc, argv, plot_timeline, err);
+    return plot_traces(cli, argc, argv, plot_timeline_readers, err);
 }
 
 enum status verb_plot_memory(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    return plot_traces(cli, argc, argv, plot_memory, err);
+    return plot_traces(cli, argc, argv, plot_memory_readers, err);
 }
 
 /* --- pictures of policies -------------------------------------------------------------------- */
@@ -205,10 +204,22 @@ static enum status read_policies(const struct json_input *in, struct policies *o
     return STATUS_OK;
 }
 
+/* Reads and checks a trace; its spans and levels are not kept. */
+static enum status read_head(const char *path, struct trace *out, struct error *err)
+{
+    struct trace_reader *reader;
+    uint64_t count;
+    TRY(trace_reader_open(path, NULL, &reader, err));
+    enum status status = trace_reader_finish(reader, &count, err);
+    if (status == STATUS_OK) trace_reader_take_head(reader, out);
+    trace_reader_close(reader);
+    return status;
+}
+
 static enum status add_measured(const char *path, struct policies *policies, struct error *err)
 {
     struct trace trace = {0};
-    enum status status = trace_read(path, &trace, err);
+    enum status status = read_head(path, &trace, err);
     if (status == STATUS_OK && trace.source != TRACE_MEASURED)
         status = error_set(err, STATUS_BAD_INPUT, "%s: this trace is a prediction (expected a "
                            "measurement)", path);

@@ -140,17 +140,14 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
     if (strcmp(output, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--output' needs a file: standard output gets the report");
-    struct trace traces[CHROME_TRACES_MAX] = {0};
-    const struct trace *list[CHROME_TRACES_MAX];
+    struct trace_reader *readers[CHROME_TRACES_MAX] = {NULL};
     const struct trace_part part = {.minibatches = minibatches};
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < options.operand_count && status == STATUS_OK; i++) {
-        list[i] = &traces[i];
-        status = trace_read_part(options.operands[i], &part, &traces[i], err);
-    }
+    for (size_t i = 0; i < options.operand_count && status == STATUS_OK; i++)
+        status = trace_reader_open(options.operands[i], &part, &readers[i], err);
     if (status == STATUS_OK)
-        status = chrome_write(list, (uint32_t)options.operand_count, minibatches, output, err);
+        status = chrome_write(readers, (uint32_t)options.operand_count, minibatches, output, err);
     if (status == STATUS_OK) status = report_export(cli, output, options.operand_count, err);
-    for (size_t i = 0; i < CHROME_TRACES_MAX; i++) trace_release(&traces[i]);
+    for (size_t i = 0; i < CHROME_TRACES_MAX; i++) trace_reader_close(readers[i]);
     return status;
 }

@@ -19,7 +19,21 @@
 /* Rows 0, 1, 2 for gpu0; nothing else is drawn. */
 static const uint32_t of_stream[] = {0, 1, 2, PLOT_ROW_NONE, PLOT_ROW_NONE, PLOT_ROW_NONE,
                                      PLOT_ROW_NONE};
-static const struct plot_rows rows = {of_stream, 3};
+enum { ROWS = 3 };
+
+/* The boxes of a trace; bin_count 0: of its spans. The caller releases them. */
+static struct plot_boxes make(const struct trace *trace, const struct plot_window *window, uint32_t bin_count, size_t limit)
+{
+    struct error err = {0};
+    struct plot_boxes boxes = {
+        .window = *window, .row_count = ROWS, .job_count = trace->job_count, .bin_count = bin_count, .limit = limit};
+    enum status status = plot_boxes_begin(&boxes, &err);
+    for (uint64_t i = 0; i < trace->span_count && status == STATUS_OK; i++)
+        status = plot_boxes_add(&boxes, &trace->spans[i], of_stream[trace->spans[i].stream], &err);
+    if (status == STATUS_OK) status = plot_boxes_end(&boxes, trace, of_stream, &err);
+    if (status != STATUS_OK) fail_msg("%s", err.text);
+    return boxes;
+}
 
 static void expect_box(const struct plot_box *box, double from_px, double to_px, uint32_t job,
                        enum plot_shade shade, bool merged)
@@ -49,9 +63,11 @@ static void spans_become_boxes(void **state)
     struct trace trace;
     support_trace(&trace, TRACE_PREDICTED, spans, ARRAY_COUNT(spans), NULL, 0);
     struct plot_window window = {0, 10, 100};
-    struct plot_box open[3], boxes[8];
-    assert_int_equal(plot_boxes_of_spans(&trace, &window, &rows, open, NULL), 6);
-    assert_int_equal(plot_boxes_of_spans(&trace, &window, &rows, open, boxes), 6);
+    struct plot_boxes few = make(&trace, &window, 0, 2), made = make(&trace, &window, 0, 8);
+    const struct plot_box *boxes = made.items;
+    assert_int_equal(few.count, 6); /* counted, not kept */
+    expect_box(&few.items[1], 10, 16, 0, PLOT_SHADE_FORWARD, true);
+    assert_int_equal(made.count, 6);
     expect_box(&boxes[0], 5, 10, 0, PLOT_SHADE_FORWARD, false);
     expect_box(&boxes[1], 10, 16, 0, PLOT_SHADE_FORWARD, true);
     expect_box(&boxes[2], 16, 16.5, 0, PLOT_SHADE_LOSS, false);
@@ -60,6 +76,8 @@ static void spans_become_boxes(void **state)
     expect_box(&boxes[5], 90, 100, 1, PLOT_SHADE_BACKWARD, false);
     assert_int_equal(boxes[0].shard, 4);
     assert_int_equal(boxes[5].row, 1);
+    plot_boxes_release(&few);
+    plot_boxes_release(&made);
     trace_release(&trace);
 }
 
@@ -85,11 +103,10 @@ static void shares_have_their_closed_form(void **state)
     struct trace trace;
     support_trace(&trace, TRACE_PREDICTED, spans, ARRAY_COUNT(spans), NULL, 0);
     struct plot_window window = {0, 8, 80};
-    struct plot_box open[3], boxes[8];
-    double busy_px[6];
-    size_t count = plot_boxes_of_shares(&trace, &window, &rows, 4, busy_px, open, boxes);
-    assert_int_equal(count, ARRAY_COUNT(expected));
-    for (size_t i = 0; i < count; i++) {
+    struct plot_boxes made = make(&trace, &window, 4, SIZE_MAX);
+    const struct plot_box *boxes = made.items;
+    assert_int_equal(made.count, ARRAY_COUNT(expected));
+    for (size_t i = 0; i < made.count; i++) {
         assert_int_equal(boxes[i].row, expected[i].row);
         assert_int_equal(boxes[i].job, expected[i].job);
         assert_near(boxes[i].from_px, expected[i].from_px, 1e-9);
@@ -97,6 +114,7 @@ static void shares_have_their_closed_form(void **state)
         assert_near(boxes[i].from_part, expected[i].from_part, 1e-12);
         assert_near(boxes[i].to_part, expected[i].to_part, 1e-12);
     }
+    plot_boxes_release(&made);
     trace_release(&trace);
 }
 
@@ -108,10 +126,8 @@ static void areas_are_busy_times(void **state)
     uint64_t seed = support_seed("areas_are_busy_times");
     enum { COUNT = 3000, BINS = 37 };
     struct span_row *spans = calloc(COUNT, sizeof *spans);
-    struct plot_box *boxes = calloc((size_t)BINS * 3 * 2, sizeof *boxes), open[3];
     assert_non_null(spans);
-    assert_non_null(boxes);
-    double now_s[3] = {0}, busy_s[3] = {0}, busy_px[6];
+    double now_s[3] = {0}, busy_s[3] = {0};
     for (uint32_t i = 0; i < COUNT; i++) {
         uint32_t row = (uint32_t)random_below(seed, 4 * i, 3);
         double start_s = now_s[row] + random_unit(seed, 4 * i + 1) * 0.1;
@@ -125,16 +141,16 @@ static void areas_are_busy_times(void **state)
     support_trace(&trace, TRACE_PREDICTED, spans, COUNT, NULL, 0);
     double all_s = fmax(now_s[0], fmax(now_s[1], now_s[2]));
     struct plot_window window = {0, all_s, 1000};
-    size_t count = plot_boxes_of_shares(&trace, &window, &rows, BINS, busy_px, open, NULL);
-    assert_true(count <= (size_t)BINS * 3 * 2);
-    assert_int_equal(plot_boxes_of_shares(&trace, &window, &rows, BINS, busy_px, open, boxes), count);
+    struct plot_boxes made = make(&trace, &window, BINS, SIZE_MAX);
+    const struct plot_box *boxes = made.items;
+    assert_true(made.count <= (size_t)BINS * 3 * 2);
     double area_s[3] = {0};
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < made.count; i++)
         area_s[boxes[i].row] += (boxes[i].to_px - boxes[i].from_px) *
                                 (boxes[i].to_part - boxes[i].from_part) * all_s / 1000;
     for (int r = 0; r < 3; r++) assert_near(area_s[r], busy_s[r], 2 * 0.004 * all_s);
+    plot_boxes_release(&made);
     trace_release(&trace);
-    free(boxes);
     free(spans);
 }
 

@@ -193,6 +193,18 @@ static const json_t *find_event(const json_t *root, const char *name, json_int_t
 
 /* --- tests ---------------------------------------------------------------------------------- */
 
+/* Writes traces in memory. */
+static enum status write_traces(const struct trace *const *traces, uint32_t count, uint64_t minibatches, const char *path,
+                                struct error *err)
+{
+    struct trace_reader *readers[CHROME_TRACES_MAX] = {NULL};
+    enum status status = STATUS_OK;
+    for (uint32_t t = 0; t < count && status == STATUS_OK; t++) status = trace_reader_of(traces[t], &readers[t], err);
+    if (status == STATUS_OK) status = chrome_write(readers, count, minibatches, path, err);
+    for (uint32_t t = 0; t < count; t++) trace_reader_close(readers[t]);
+    return status;
+}
+
 static void one_trace(void **state)
 {
     (void)state;
@@ -200,7 +212,7 @@ static void one_trace(void **state)
     struct error err = {0};
     support_scene(&trace, TRACE_PREDICTED, 1);
     const struct trace *traces[] = {&trace};
-    assert_int_equal(chrome_write(traces, 1, 0, support_path("one.json"), &err), STATUS_OK);
+    assert_int_equal(write_traces(traces, 1, 0, support_path("one.json"), &err), STATUS_OK);
     json_t *root = load(support_path("one.json"));
     assert_int_equal(count_phase(root, "X"), 11);
     assert_int_equal(count_phase(root, "M"), 3 * 2 + 7 * 2); /* name and place, of each */
@@ -244,7 +256,7 @@ static void a_prediction_and_its_measurement(void **state)
     support_scene(&predicted, TRACE_PREDICTED, 1);
     support_scene(&measured, TRACE_MEASURED, 1.1);
     const struct trace *traces[] = {&predicted, &measured};
-    assert_int_equal(chrome_write(traces, 2, 0, support_path("two.json.gz"), &err), STATUS_OK);
+    assert_int_equal(write_traces(traces, 2, 0, support_path("two.json.gz"), &err), STATUS_OK);
     size_t length;
     char *raw = support_slurp(support_path("two.json.gz"), &length);
     assert_memory_equal(raw, "\x1f\x8b", 2);
@@ -262,7 +274,7 @@ static void a_prediction_and_its_measurement(void **state)
     json_decref(root);
 
     measured.plan_fingerprint++; /* another plan: its numbers mean something else */
-    assert_int_equal(chrome_write(traces, 2, 0, support_path("two.json"), &err), STATUS_OK);
+    assert_int_equal(write_traces(traces, 2, 0, support_path("two.json"), &err), STATUS_OK);
     root = load(support_path("two.json"));
     loss = find_event(root, "alpha shard 1 loss", 4);
     assert_null(json_object_get(json_object_get(loss, "args"), "predicted_us"));
@@ -290,13 +302,13 @@ static void rounding_makes_no_overlap(void **state)
     support_trace(&trace, TRACE_MEASURED, rows, COUNT, NULL, 0);
     assert_int_equal(trace_check(&trace, &err), STATUS_OK);
     const struct trace *traces[] = {&trace};
-    assert_int_equal(chrome_write(traces, 1, 0, support_path("fine.json"), &err), STATUS_OK);
+    assert_int_equal(write_traces(traces, 1, 0, support_path("fine.json"), &err), STATUS_OK);
     json_t *root = load(support_path("fine.json"));
     assert_int_equal(count_phase(root, "X"), COUNT);
     no_track_overlaps(root);
     json_decref(root);
 
-    assert_int_equal(chrome_write(traces, 1, 3, support_path("fine.json"), &err), STATUS_OK);
+    assert_int_equal(write_traces(traces, 1, 3, support_path("fine.json"), &err), STATUS_OK);
     root = load(support_path("fine.json"));
     assert_int_equal(count_phase(root, "X"), 3 * 500);
     json_decref(root);
@@ -314,7 +326,7 @@ static void a_limit_cuts_memory_as_well(void **state)
     for (uint64_t i = 0; i < trace.span_count; i++)
         if (trace.spans[i].start_s >= 0.4) trace.spans[i].minibatch = 1;
     const struct trace *traces[] = {&trace};
-    assert_int_equal(chrome_write(traces, 1, 1, support_path("cut.json"), &err), STATUS_OK);
+    assert_int_equal(write_traces(traces, 1, 1, support_path("cut.json"), &err), STATUS_OK);
     json_t *root = load(support_path("cut.json"));
     assert_int_equal(count_phase(root, "X"), 6);
     assert_int_equal(count_phase(root, "s"), 2); /* the loss that the third copy is for is cut */
@@ -332,7 +344,7 @@ static void what_nanoseconds_cannot_hold_is_refused(void **state)
     struct error err = {0};
     support_scene(&trace, TRACE_PREDICTED, 1e8);
     const struct trace *traces[] = {&trace};
-    assert_int_equal(chrome_write(traces, 1, 0, support_path("long.json"), &err), STATUS_LIMIT);
+    assert_int_equal(write_traces(traces, 1, 0, support_path("long.json"), &err), STATUS_LIMIT);
     assert_string_equal(err.text, "the predicted trace lasts 143750000 s (limit of this format is "
                                   "9007199 s)");
     assert_int_not_equal(access(support_path("long.json"), F_OK), 0);

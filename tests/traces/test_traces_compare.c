@@ -103,8 +103,8 @@ static void jobs_and_the_worst_operations(void **state)
     } expected[] = {{5, -0.75}, {1, -0.5}, {3, -0.5}, {4, 0.5}, {6, -0.5}, {0, -0.25}, {2, 0.25}};
     assert_int_equal(result.worst_count, ARRAY_COUNT(expected));
     for (size_t i = 0; i < ARRAY_COUNT(expected); i++) {
-        assert_int_equal(result.worst[i].predicted_index, expected[i].index);
-        assert_int_equal(result.worst[i].measured_index, expected[i].index);
+        assert_int_equal(result.worst[i].predicted.number, expected[i].index);
+        assert_int_equal(result.worst[i].measured.number, expected[i].index);
         assert_near(result.worst[i].difference_s, expected[i].difference_s, 1e-12);
     }
     comparison_release(&result);
@@ -131,7 +131,7 @@ static void only_the_twenty_worst_are_kept(void **state)
     assert_int_equal(result.worst_count, COMPARE_WORST_MAX);
     for (uint32_t i = 0; i < COMPARE_WORST_MAX; i++) {
         assert_near(result.worst[i].difference_s, -0.49 + 0.01 * i, 1e-9);
-        assert_int_equal(result.worst[i].predicted_index * 7 % 50, 49 - i);
+        assert_int_equal(result.worst[i].predicted.number * 7 % 50, 49 - i);
     }
     comparison_release(&result);
     trace_release(&predicted);

@@ -1,7 +1,7 @@
 /*
  * Long traces (label: fast): a trace is judged, and a window of it read, in memory that does not grow with the trace; a
- * window has the spans and levels that a filter of the whole has. With a number of spans as argument, a trace of
- * that many; test_traces_long_many has one that is larger than the 1 GiB up to which JSON is read whole.
+ * window has the spans and levels that a filter of the whole has. Arguments are the number of spans and a version of the
+ * format; test_traces_long_many and _indexed have files larger than the 1 GiB up to which JSON is read whole.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,64 +9,48 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/files/file.h"
 #include "base/size.h"
 #include "tests/support/sim/support_traces.h"
+#include "tests/support/sim/support_traces_long.h"
+#include "traces/trace_format.h"
 #include "traces/trace_reader.h"
 
 static uint64_t span_count = 300000;
+static int only_version; /* 0: both */
 
-/* Two streams of equal operations, span k from k / 2 to k / 2 + 0.375 s; a level at the beginning of each. As
- * trace_write() has it. */
-static uint64_t write_long(const char *path, uint64_t count)
+enum way { NOTHING, SHOW, JUDGE, WINDOW, MINIBATCHES, WHOLE };
+
+struct reading {
+    enum way way;
+    const char *path;
+    uint64_t count;
+    bool indexed;
+};
+
+static int go(const void *context)
 {
-    struct error err = {0};
-    struct file_out *out;
-    double end_s = (double)(count - 1) / 2 + 0.375;
-    if (file_out_create(path, &out, &err)) fail_msg("%s", err.text);
-    file_out_printf(out, "{\n  \"spillway_trace\": 1,\n  \"source\": \"predicted\",\n  \"hardware\": \"h\",\n  \"policy\": \"p\",\n"
-                         "  \"plan\": \"00000000000000ff\",\n  \"complete\": true,\n  \"makespan_s\": %.17g,\n"
-                         "  \"streams\": [{\"name\": \"gpu0 compute\", \"device\": 0, \"kind\": \"compute\"},\n"
-                         "    {\"name\": \"gpu0 h2d\", \"device\": 0, \"kind\": \"h2d\"}],\n"
-                         "  \"places\": [{\"name\": \"host\", \"capacity_bytes\": 9, \"peak_bytes\": 0, \"peak_time_s\": 0},\n"
-                         "    {\"name\": \"gpu0\", \"capacity_bytes\": 800, \"peak_bytes\": 700, \"peak_time_s\": 0.25}],\n"
-                         "  \"jobs\": [{\"name\": \"a\", \"tokens\": 6, \"samples\": 3, \"minibatches\": 1, \"start_s\": 0, "
-                         "\"end_s\": %.17g}],\n",
-                    end_s, end_s);
-    file_out_printf(out, "  \"operation_columns\": [\"stream\", \"job\", \"shard\", \"pass\", \"index\", \"bytes\"],\n"
-                         "  \"operations\": [[0, 0, 3, \"forward\", 1, 0], [1, 0, 3, \"forward\", 0, 77]],\n"
-                         "  \"span_columns\": [\"number\", \"operation\", \"minibatch\", \"start_s\", \"end_s\"],\n  \"spans\": [");
-    for (uint64_t k = 0; k < count; k++)
-        file_out_printf(out, "%s\n    [%" PRIu64 ", %" PRIu64 ", %" PRIu64 ", %.17g, %.17g]", k > 0 ? "," : "", k, k % 2, k / 100,
-                        (double)k / 2, (double)k / 2 + 0.375);
-    file_out_printf(out, "\n  ],\n  \"level_columns\": [\"time_s\", \"place\", \"bytes\"],\n  \"levels\": [");
-    for (uint64_t k = 0; k < count; k++)
-        file_out_printf(out, "%s\n    [%.17g, %d, %d]", k > 0 ? "," : "", (double)k / 2, k % 3 != 0, k % 3 != 0 ? (int)(k % 700) : 0);
-    file_out_printf(out, "\n  ]\n}\n");
-    if (file_out_commit(out, &err)) fail_msg("%s", err.text);
-    return count;
-}
-
-enum way { NOTHING, JUDGE, WINDOW, MINIBATCHES, WHOLE };
-
-static enum status go(enum way way, const char *path, uint64_t count)
-{
+    const struct reading *reading = context;
+    const char *path = reading->path;
+    const uint64_t count = reading->count;
     struct error err = {0};
     struct trace trace = {0};
     struct trace_reader *reader = NULL;
-    uint64_t found = 0;
+    uint64_t found = 0, levels = 0;
     double middle_s = (double)count / 4;
     enum status status = STATUS_OK;
-    switch (way) {
+    switch (reading->way) {
     case NOTHING: return STATUS_OK;
+    case SHOW: /* as `trace show` does; a trace with an index is not read */
+        status = trace_reader_open(path, NULL, &reader, &err);
+        if (status == STATUS_OK && trace_reader_counts(reader, &found, &levels) != reading->indexed) status = STATUS_CHECK;
+        if (status == STATUS_OK && !reading->indexed) status = trace_reader_finish(reader, &found, &err);
+        trace_reader_close(reader);
+        if (status == STATUS_OK && found != count) status = STATUS_CHECK;
+        break;
     case JUDGE:
         status = trace_reader_open(path, NULL, &reader, &err);
         if (status == STATUS_OK) status = trace_reader_finish(reader, &found, &err);
@@ -88,37 +72,40 @@ static enum status go(enum way way, const char *path, uint64_t count)
     }
     if (err.text[0]) fprintf(stderr, "%s\n", err.text);
     trace_release(&trace);
-    return status;
+    return (int)status;
 }
 
-/* The most memory that a process of its own holds while it does this, in KiB. */
-static long peak_kib(enum way way, const char *path, uint64_t count)
+static long peak_kib(enum way way, const char *path, uint64_t count, int version)
 {
-    int code;
-    struct rusage use;
-    fflush(NULL);
-    pid_t child = fork();
-    if (child == 0) _exit((int)go(way, path, count));
-    assert_int_equal(wait4(child, &code, 0, &use), child);
-    if (code != 0) fail_msg("way %d: exit code %d", (int)way, code);
-    return use.ru_maxrss;
+    const struct reading reading = {.way = way, .path = path, .count = count, .indexed = version > 1};
+    return support_peak_kib(go, &reading);
 }
 
 static void memory_does_not_grow(void **state)
 {
     (void)state;
-    static const char *const names[] = {"long.json", "long.json.gz"};
-    for (size_t n = 0; n < (span_count > 1000000 ? 1 : ARRAY_COUNT(names)); n++) {
-        const char *path = support_path(names[n]);
-        write_long(path, span_count);
-        long nothing = peak_kib(NOTHING, path, span_count), judged = peak_kib(JUDGE, path, span_count);
-        long window = peak_kib(WINDOW, path, span_count), batches = peak_kib(MINIBATCHES, path, span_count);
-        print_message("%s: %ld KiB for nothing, %ld to judge, %ld for a window, %ld for minibatches\n", names[n], nothing, judged,
-                      window, batches);
-        /* buffers, and room for allocators that keep freed memory; a span or level that was kept would take 6 MiB */
-        assert_true(judged < nothing + 4096);
-        assert_true(window < nothing + 4096);
-        assert_true(batches < nothing + 4096);
+    static const struct {
+        const char *name;
+        int version;
+    } files[] = {{"long1.json", 1}, {"long1.json.gz", 1}, {"long2.json", TRACE_VERSION}, {"long2.json.gz", TRACE_VERSION}};
+    for (size_t n = 0; n < ARRAY_COUNT(files); n++) {
+        const char *path = support_path(files[n].name);
+        const int version = files[n].version;
+        if (only_version > 0 && (version != only_version || strstr(path, ".gz"))) continue;
+        support_write_long(path, &(struct support_long){.span_count = span_count, .version = version});
+        long nothing = peak_kib(NOTHING, path, span_count, version), shown = peak_kib(SHOW, path, span_count, version);
+        long judged = peak_kib(JUDGE, path, span_count, version), window = peak_kib(WINDOW, path, span_count, version);
+        long batches = peak_kib(MINIBATCHES, path, span_count, version);
+        print_message("%s: %ld KiB for nothing, %ld to show, %ld to judge, %ld for a window, %ld for minibatches\n", files[n].name,
+                      nothing, shown, judged, window, batches);
+        /* buffers, and room for allocators that keep freed memory; a span or level that was kept would take 6 MiB. The index
+         * of a long trace takes a few bytes by span. */
+        long most = nothing + 4096 + (long)(span_count / TRACE_BLOCK_SPANS * 256 / 1024);
+        assert_true(shown < most);
+        assert_true(judged < most);
+        assert_true(window < most);
+        assert_true(batches < most);
+        remove(path);
     }
     support_clean();
 }
@@ -131,8 +118,9 @@ static void a_whole_trace_is_its_spans(void **state)
     skip(); /* sanitizers keep freed memory, and shadows of it */
 #endif
     const char *path = support_path("whole.json");
-    uint64_t count = write_long(path, 300000);
-    long nothing = peak_kib(NOTHING, path, count), whole = peak_kib(WHOLE, path, count);
+    const uint64_t count = 300000;
+    support_write_long(path, &(struct support_long){.span_count = count, .version = TRACE_VERSION});
+    long nothing = peak_kib(NOTHING, path, count, TRACE_VERSION), whole = peak_kib(WHOLE, path, count, TRACE_VERSION);
     print_message("%ld KiB for nothing, %ld for the whole\n", nothing, whole);
     assert_true(whole - nothing < (long)(count * 2 * (56 + 24) / 1024) + 4096);
     support_clean();
@@ -145,7 +133,7 @@ static void a_window_is_a_part_of_the_whole(void **state)
     const char *path = support_path("part.json.gz");
     struct error err = {0};
     struct trace whole = {0};
-    write_long(path, 5000);
+    support_write_long(path, &(struct support_long){.span_count = 5000, .version = 1});
     if (trace_read(path, &whole, &err)) fail_msg("%s", err.text);
     for (uint32_t round = 0; round < 20; round++) {
         struct trace part = {0};
@@ -190,5 +178,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_window_is_a_part_of_the_whole),
     };
     if (argc > 1) span_count = strtoull(argv[1], NULL, 10);
+    if (argc > 2) only_version = atoi(argv[2]);
     return cmocka_run_group_tests_name("traces/trace_reader.h", tests, NULL, NULL);
 }

@@ -17,11 +17,14 @@
  * nanosecond: refused.
  *
  * Arrows go from each H2D copy to the next computation in its unit. A unit instance is a sequence of spans with
- * successive numbers whose op_index starts at 0. The copies since the last computation are kept as a range of
- * indexes, so the pass is linear for every file.
+ * successive numbers whose op_index starts at 0. The copies since the last computation are kept, so the pass is
+ * linear for every file.
  *
  * Counters: memory of each place from the levels; the rate of each copy stream as a step at the start of a copy and a
  * step to zero at its end, unless the next copy begins at once.
+ *
+ * A trace is read once. Its spans are written as they come; arrows and rates are kept in temporary files until their
+ * turn, so memory does not grow with the trace.
  *
  * Source: "Trace Event Format" (Google, 2016), complete, metadata, counter and flow events.
  */
@@ -31,8 +34,11 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/files/file.h"
+#include "base/files/spool.h"
 #include "base/json/json_out.h"
 #include "base/try.h"
 #include "planner/plan.h"
@@ -41,12 +47,34 @@ enum { NAME_BYTES = 256 };
 
 static const double time_max_ns = 0x1p53;
 
+/* An arrow, from a copy to a computation. */
+struct chrome_arrow {
+    uint64_t from_ns, to_ns;
+    uint32_t from_stream, to_stream;
+};
+
+struct chrome_rate {
+    uint64_t time_ns;
+    double gb_per_s;
+    uint32_t stream;
+};
+
 struct chrome {
     struct json_out *out;
-    const struct trace *const *traces;
+    struct trace_reader *const *readers;
+    const struct trace *traces[CHROME_TRACES_MAX]; /* their heads */
     uint32_t trace_count;
     uint64_t minibatch_limit; /* 0: none */
     uint64_t flow_count;
+
+    /* The trace that is written. */
+    struct spool *arrows, *rates;
+    uint64_t *ends_ns;          /* by stream: when the copy before ended, 0 before the first */
+    struct trace_span *waiting; /* copies of a unit instance since its last computation */
+    size_t waiting_count, waiting_capacity;
+    struct trace_span last;     /* the span before */
+    uint64_t span_count;
+    double last_s;              /* the last end of the spans that are kept */
 };
 
 /* --- numbers -------------------------------------------------------------------------------- */
@@ -170,37 +198,54 @@ static void write_span(const struct chrome *chrome, uint32_t t, const struct tra
     json_out_object_end(out);
 }
 
-/* Returns the prediction of trace `t`; NULL when there is none. */
-static const struct trace *prediction_of(const struct chrome *chrome, uint32_t t)
+/* Returns whether the other trace is the prediction of trace `t`. */
+static bool has_prediction(const struct chrome *chrome, uint32_t t)
 {
-    if (chrome->trace_count != 2 || chrome->traces[t]->source != TRACE_MEASURED) return NULL;
+    if (chrome->trace_count != 2 || chrome->traces[t]->source != TRACE_MEASURED) return false;
     const struct trace *other = chrome->traces[1 - t];
     bool same = other->plan_fingerprint == chrome->traces[t]->plan_fingerprint;
-    return same && other->source == TRACE_PREDICTED ? other : NULL;
+    return same && other->source == TRACE_PREDICTED;
 }
 
-static void write_spans(const struct chrome *chrome, uint32_t t)
+/* The prediction of a measured trace, read as far as its spans. */
+struct chrome_prediction {
+    struct trace_reader *reader; /* NULL: none */
+    struct trace_span span;
+    bool more;
+};
+
+static enum status next_predicted(struct chrome_prediction *prediction, struct error *err)
 {
-    const struct trace *trace = chrome->traces[t], *prediction = prediction_of(chrome, t);
-    uint64_t p = 0;
-    for (uint64_t i = 0; i < trace->span_count; i++) {
-        const struct trace_span *span = &trace->spans[i], *predicted = NULL;
-        while (prediction && p < prediction->span_count &&
-               prediction->spans[p].number < span->number)
-            p++;
-        if (prediction && p < prediction->span_count &&
-            prediction->spans[p].number == span->number)
-            predicted = &prediction->spans[p];
-        if (kept(chrome, span)) write_span(chrome, t, span, predicted);
-    }
+    return trace_reader_span(prediction->reader, &prediction->span, &prediction->more, err);
+}
+
+/* Opens the prediction of trace `t`, if there is one. */
+static enum status begin_prediction(const struct chrome *chrome, uint32_t t, struct chrome_prediction *out,
+                                    struct error *err)
+{
+    *out = (struct chrome_prediction){0};
+    if (!has_prediction(chrome, t)) return STATUS_OK;
+    out->reader = chrome->readers[1 - t];
+    TRY(trace_reader_rewind(out->reader, err));
+    return next_predicted(out, err);
+}
+
+/* Finds the prediction of a span; *out is NULL when there is none. */
+static enum status find_predicted(struct chrome_prediction *prediction, const struct trace_span *span,
+                                  const struct trace_span **out, struct error *err)
+{
+    *out = NULL;
+    while (prediction->reader && prediction->more && prediction->span.number < span->number)
+        TRY(next_predicted(prediction, err));
+    if (prediction->reader && prediction->more && prediction->span.number == span->number) *out = &prediction->span;
+    return STATUS_OK;
 }
 
 /* --- arrows --------------------------------------------------------------------------------- */
 
-static void write_flow_end(const struct chrome *chrome, uint32_t t, const struct trace_span *span,
-                           bool begins, uint64_t time_ns)
+static void write_flow_end(const struct chrome *chrome, uint32_t t, uint32_t s, bool begins, uint64_t time_ns)
 {
-    const struct trace_stream *stream = &chrome->traces[t]->streams[span->stream];
+    const struct trace_stream *stream = &chrome->traces[t]->streams[s];
     struct json_out *out = chrome->out;
     json_out_object_begin(out, NULL, true);
     json_out_string(out, "ph", begins ? "s" : "f");
@@ -214,14 +259,15 @@ static void write_flow_end(const struct chrome *chrome, uint32_t t, const struct
     json_out_object_end(out);
 }
 
-/* Writes a flow arrow. It starts inside the copy, because at the copy's very end it could belong to the next copy. */
-static void write_flow(struct chrome *chrome, uint32_t t, const struct trace_span *copy,
-                       const struct trace_span *compute)
+/* Keeps a flow arrow. It starts inside the copy, because at the copy's very end it could belong to the next copy. */
+static void keep_arrow(struct chrome *chrome, const struct trace_span *copy, const struct trace_span *compute)
 {
     uint64_t start_ns = nanoseconds(copy->start_s), end_ns = nanoseconds(copy->end_s);
-    chrome->flow_count++;
-    write_flow_end(chrome, t, copy, true, end_ns > start_ns ? end_ns - 1 : start_ns);
-    write_flow_end(chrome, t, compute, false, nanoseconds(compute->start_s));
+    const struct chrome_arrow arrow = {.from_ns = end_ns > start_ns ? end_ns - 1 : start_ns,
+                                       .to_ns = nanoseconds(compute->start_s),
+                                       .from_stream = copy->stream,
+                                       .to_stream = compute->stream};
+    spool_write(chrome->arrows, &arrow, sizeof arrow);
 }
 
 /* Returns true when `span` begins another unit instance than the previous span's. */
@@ -231,23 +277,34 @@ static bool begins_instance(const struct trace_span *before, const struct trace_
            span->shard != before->shard;
 }
 
-static void write_flows(struct chrome *chrome, uint32_t t)
+/* Keeps the arrows that end at a span, and the span if an arrow may begin there. */
+static enum status note_arrows(struct chrome *chrome, const struct trace *trace, const struct trace_span *span,
+                               struct error *err)
 {
-    const struct trace *trace = chrome->traces[t];
-    uint64_t first = 0; /* first span of this instance after its last computation */
-    for (uint64_t i = 0; i < trace->span_count; i++) {
-        const struct trace_span *span = &trace->spans[i];
-        if (i > 0 && begins_instance(&trace->spans[i - 1], span)) first = i;
-        if (span->kind != OP_COMPUTE) continue;
-        for (uint64_t c = first; c < i; c++) {
-            const struct trace_span *copy = &trace->spans[c];
-            uint32_t kind = trace->streams[copy->stream].kind;
-            if ((kind == STREAM_H2D || kind == STREAM_P2P) && copy->end_s <= span->start_s &&
-                kept(chrome, copy) && kept(chrome, span))
-                write_flow(chrome, t, copy, span);
-        }
-        first = i + 1;
+    uint32_t kind = trace->streams[span->stream].kind;
+    if (chrome->span_count > 0 && begins_instance(&chrome->last, span)) chrome->waiting_count = 0;
+    if (span->kind == OP_COMPUTE) {
+        for (size_t i = 0; i < chrome->waiting_count && kept(chrome, span); i++)
+            if (chrome->waiting[i].end_s <= span->start_s) keep_arrow(chrome, &chrome->waiting[i], span);
+        chrome->waiting_count = 0;
+    } else if ((kind == STREAM_H2D || kind == STREAM_P2P) && kept(chrome, span)) {
+        TRY(array_reserve(&chrome->waiting, &chrome->waiting_capacity, chrome->waiting_count, sizeof *span, SIZE_MAX,
+                          "copies", err));
+        chrome->waiting[chrome->waiting_count++] = *span;
     }
+    return STATUS_OK;
+}
+
+static enum status write_arrows(struct chrome *chrome, uint32_t t, struct error *err)
+{
+    struct chrome_arrow arrow;
+    for (uint64_t at = 0; at < spool_length(chrome->arrows); at += sizeof arrow) {
+        TRY(spool_read(chrome->arrows, at, &arrow, sizeof arrow, err));
+        chrome->flow_count++;
+        write_flow_end(chrome, t, arrow.from_stream, true, arrow.from_ns);
+        write_flow_end(chrome, t, arrow.to_stream, false, arrow.to_ns);
+    }
+    return STATUS_OK;
 }
 
 /* --- counters ------------------------------------------------------------------------------- */
@@ -266,13 +323,17 @@ static void write_counter(const struct chrome *chrome, uint64_t process, const c
     json_out_object_end(chrome->out);
 }
 
-static void write_memory(const struct chrome *chrome, uint32_t t, double last_s)
+/* Reads the levels to the end of the trace. */
+static enum status write_memory(const struct chrome *chrome, uint32_t t, double last_s, struct error *err)
 {
-    const struct trace *trace = chrome->traces[t];
-    for (uint64_t i = 0; i < trace->level_count && trace->levels[i].time_s <= last_s; i++) {
-        const struct trace_level *level = &trace->levels[i];
-        write_counter(chrome, process_id(chrome, t, level->place), "memory (GiB)",
-                      nanoseconds(level->time_s), "used", (double)level->bytes * 0x1p-30);
+    for (;;) {
+        struct trace_level level;
+        bool more;
+        TRY(trace_reader_level(chrome->readers[t], &level, &more, err));
+        if (!more) return STATUS_OK;
+        if (level.time_s <= last_s)
+            write_counter(chrome, process_id(chrome, t, level.place), "memory (GiB)", nanoseconds(level.time_s), "used",
+                          (double)level.bytes * 0x1p-30);
     }
 }
 
@@ -286,43 +347,111 @@ static void write_rate(const struct chrome *chrome, uint32_t t, uint32_t s, uint
                   gb_per_s);
 }
 
-/* `ends_ns`: scratch, stream_count zeros; when the copy before ended, 0 before the first. */
-static void write_rates(const struct chrome *chrome, uint32_t t, uint64_t *ends_ns)
+static void keep_rate(struct chrome *chrome, uint32_t s, uint64_t time_ns, double gb_per_s)
 {
-    const struct trace *trace = chrome->traces[t];
-    for (uint64_t i = 0; i < trace->span_count; i++) {
-        const struct trace_span *span = &trace->spans[i];
-        if (span->kind != OP_COPY || !kept(chrome, span)) continue;
-        uint64_t start_ns = nanoseconds(span->start_s), *end_ns = &ends_ns[span->stream];
-        if (*end_ns > 0 && *end_ns < start_ns) write_rate(chrome, t, span->stream, *end_ns, 0);
-        write_rate(chrome, t, span->stream, start_ns, copy_gb_per_s(span));
-        *end_ns = nanoseconds(span->end_s);
+    const struct chrome_rate rate = {.time_ns = time_ns, .gb_per_s = gb_per_s, .stream = s};
+    spool_write(chrome->rates, &rate, sizeof rate);
+}
+
+static void note_rate(struct chrome *chrome, const struct trace_span *span)
+{
+    if (span->kind != OP_COPY || !kept(chrome, span)) return;
+    uint64_t start_ns = nanoseconds(span->start_s), *end_ns = &chrome->ends_ns[span->stream];
+    if (*end_ns > 0 && *end_ns < start_ns) keep_rate(chrome, span->stream, *end_ns, 0);
+    keep_rate(chrome, span->stream, start_ns, copy_gb_per_s(span));
+    *end_ns = nanoseconds(span->end_s);
+}
+
+static enum status write_rates(struct chrome *chrome, uint32_t t, struct error *err)
+{
+    struct chrome_rate rate;
+    for (uint64_t at = 0; at < spool_length(chrome->rates); at += sizeof rate) {
+        TRY(spool_read(chrome->rates, at, &rate, sizeof rate, err));
+        write_rate(chrome, t, rate.stream, rate.time_ns, rate.gb_per_s);
     }
-    for (uint32_t s = 0; s < trace->stream_count; s++)
-        if (ends_ns[s] > 0) write_rate(chrome, t, s, ends_ns[s], 0);
+    for (uint32_t s = 0; s < chrome->traces[t]->stream_count; s++)
+        if (chrome->ends_ns[s] > 0) write_rate(chrome, t, s, chrome->ends_ns[s], 0);
+    return STATUS_OK;
 }
 
 /* --- the file ------------------------------------------------------------------------------- */
 
-static enum status write_trace(struct chrome *chrome, uint32_t t, struct arena *scratch,
-                               struct error *err)
+static bool too_long(double last_s)
+{
+    return last_s * 1e9 > time_max_ns;
+}
+
+static enum status add_span(struct chrome *chrome, uint32_t t, const struct trace_span *span,
+                            struct chrome_prediction *prediction, struct error *err)
+{
+    const struct trace_span *predicted;
+    if (kept(chrome, span)) chrome->last_s = fmax(chrome->last_s, span->end_s);
+    if (!too_long(chrome->last_s)) {
+        TRY(find_predicted(prediction, span, &predicted, err));
+        if (kept(chrome, span)) write_span(chrome, t, span, predicted);
+        TRY(note_arrows(chrome, chrome->traces[t], span, err));
+        note_rate(chrome, span);
+    }
+    chrome->last = *span;
+    chrome->span_count++;
+    return STATUS_OK;
+}
+
+/* Writes the spans, and keeps arrows and rates. */
+static enum status write_spans(struct chrome *chrome, uint32_t t, struct error *err)
+{
+    struct chrome_prediction prediction;
+    TRY(begin_prediction(chrome, t, &prediction, err));
+    TRY(trace_reader_rewind(chrome->readers[t], err));
+    for (;;) {
+        struct trace_span span;
+        bool more;
+        TRY(trace_reader_span(chrome->readers[t], &span, &more, err));
+        if (!more) return STATUS_OK;
+        TRY(add_span(chrome, t, &span, &prediction, err));
+    }
+}
+
+static enum status write_events(struct chrome *chrome, uint32_t t, struct error *err)
 {
     const struct trace *trace = chrome->traces[t];
-    double last_s = trace->span_count == 0 ? trace->makespan_s : 0;
-    for (uint64_t i = 0; i < trace->span_count; i++)
-        if (kept(chrome, &trace->spans[i])) last_s = fmax(last_s, trace->spans[i].end_s);
-    if (last_s * 1e9 > time_max_ns)
+    TRY(write_spans(chrome, t, err));
+    double last_s = chrome->span_count == 0 ? trace->makespan_s : chrome->last_s;
+    if (too_long(last_s)) {
+        uint64_t count;
+        TRY(trace_reader_finish(chrome->readers[t], &count, err));
         return error_set(err, STATUS_LIMIT,
                          "the %s trace lasts %.0f s (limit of this format is %.0f s)",
                          trace_source_names[trace->source], last_s, time_max_ns / 1e9);
-    uint64_t *ends_ns;
-    TRY(ARENA_NEW(scratch, trace->stream_count, ends_ns, err));
-    write_processes(chrome, t);
-    write_spans(chrome, t);
-    write_flows(chrome, t);
-    write_memory(chrome, t, last_s);
-    write_rates(chrome, t, ends_ns);
-    return STATUS_OK;
+    }
+    TRY(write_arrows(chrome, t, err));
+    TRY(write_memory(chrome, t, last_s, err));
+    return write_rates(chrome, t, err);
+}
+
+/* `path` is the file that is written. */
+static enum status write_trace(struct chrome *chrome, uint32_t t, const char *path, struct error *err)
+{
+    uint32_t streams = chrome->traces[t]->stream_count;
+    chrome->ends_ns = alloc_zeroed(streams, sizeof *chrome->ends_ns);
+    enum status status =
+        chrome->ends_ns ? spool_create(path, &chrome->arrows, err) : error_memory(err, "writing a trace", streams);
+    if (status == STATUS_OK) status = spool_create(path, &chrome->rates, err);
+    chrome->waiting_count = chrome->span_count = 0;
+    chrome->last_s = 0;
+    if (status == STATUS_OK) {
+        write_processes(chrome, t);
+        status = write_events(chrome, t, err);
+    }
+    spool_destroy(chrome->arrows);
+    spool_destroy(chrome->rates);
+    free(chrome->ends_ns);
+    free(chrome->waiting);
+    chrome->arrows = chrome->rates = NULL;
+    chrome->ends_ns = NULL;
+    chrome->waiting = NULL;
+    chrome->waiting_capacity = 0;
+    return status;
 }
 
 static void write_other_data(const struct chrome *chrome)
@@ -340,13 +469,12 @@ static void write_other_data(const struct chrome *chrome)
     json_out_object_end(out);
 }
 
-enum status chrome_write(const struct trace *const *traces, uint32_t trace_count,
+enum status chrome_write(struct trace_reader *const *readers, uint32_t trace_count,
                          uint64_t minibatch_limit, const char *path, struct error *err)
 {
     assert(trace_count >= 1 && trace_count <= CHROME_TRACES_MAX);
-    struct chrome chrome = {
-        .traces = traces, .trace_count = trace_count, .minibatch_limit = minibatch_limit};
-    struct arena scratch = {0};
+    struct chrome chrome = {.readers = readers, .trace_count = trace_count, .minibatch_limit = minibatch_limit};
+    for (uint32_t t = 0; t < trace_count; t++) chrome.traces[t] = trace_reader_head(readers[t]);
     struct file_out *file = NULL;
     enum status status = file_out_create(path, &file, err);
     if (status != STATUS_OK) goto out;
@@ -360,7 +488,7 @@ enum status chrome_write(const struct trace *const *traces, uint32_t trace_count
     write_other_data(&chrome);
     json_out_array_begin(chrome.out, "traceEvents", false);
     for (uint32_t t = 0; t < trace_count && status == STATUS_OK; t++)
-        status = write_trace(&chrome, t, &scratch, err);
+        status = write_trace(&chrome, t, path, err);
     json_out_array_end(chrome.out);
     json_out_object_end(chrome.out);
     if (status != STATUS_OK) goto out;
@@ -373,6 +501,5 @@ enum status chrome_write(const struct trace *const *traces, uint32_t trace_count
 out:
     json_out_destroy(chrome.out);
     file_out_discard(file);
-    arena_release(&scratch);
     return status;
 }
