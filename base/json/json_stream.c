@@ -171,6 +171,7 @@ struct scan {
     size_t string_at;  /* in `text`: where the last string of depth 1 begins, after its quote */
     size_t string_end;
     bool after_colon;  /* depth 1: a value comes next */
+    bool begun;        /* the top-level value has begun */
 };
 
 static enum status keep(struct scan *scan, char c, struct error *err)
@@ -181,13 +182,21 @@ static enum status keep(struct scan *scan, char c, struct error *err)
     return status;
 }
 
-/* Returns the number of the array whose key came last, or key_count. */
-static size_t array_of_key(const struct json_stream *s, const struct scan *scan)
+/* Returns the number of the array with this key, or key_count. */
+static size_t array_of_key(const struct json_stream *s, const char *key, size_t length)
 {
-    size_t length = scan->string_end - scan->string_at, i = 0;
-    while (i < s->key_count && (strlen(s->keys[i]) != length || memcmp(s->keys[i], scan->text + scan->string_at, length) != 0))
-        i++;
+    size_t i = 0;
+    while (i < s->key_count && (strlen(s->keys[i]) != length || memcmp(s->keys[i], key, length) != 0)) i++;
     return i;
+}
+
+/* Returns the number of the array that a bracket opens, or key_count. */
+static size_t array_opened(const struct json_stream *s, const struct scan *scan)
+{
+    if (scan->at.in_string) return s->key_count;
+    if (scan->at.depth == 1 && scan->after_colon)
+        return array_of_key(s, scan->text + scan->string_at, scan->string_end - scan->string_at);
+    return scan->begun ? s->key_count : array_of_key(s, "", 0);
 }
 
 /* Skips everything up to the bracket that closes the array. */
@@ -217,8 +226,8 @@ static enum status read_char(struct json_stream *s, struct scan *scan, struct er
     TRY(keep(scan, c, err));
     pass_over(s, 1);
     const struct nesting before = scan->at;
-    if (c == '[' && !before.in_string && before.depth == 1 && scan->after_colon) {
-        size_t index = array_of_key(s, scan);
+    if (c == '[') {
+        size_t index = array_opened(s, scan);
         if (index < s->key_count && !s->arrays[index].found) {
             s->arrays[index] = (struct array_place){.found = true, .first = s->at, .base = s->base};
             const bool known = s->ends && s->ends[index].text > 0;
@@ -227,6 +236,7 @@ static enum status read_char(struct json_stream *s, struct scan *scan, struct er
         }
     }
     nest(&scan->at, c);
+    scan->begun |= !is_space(c);
     if (before.in_string) {
         if (!scan->at.in_string && before.depth == 1) scan->string_end = scan->length - 1;
         return STATUS_OK;

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/files/file.h"
 #include "base/files/file_kind.h"
 #include "base/json/json_stream.h"
 #include "base/size.h"
@@ -35,7 +34,6 @@
 #include "traces/trace_reader.h"
 
 enum { HOLDS_BYTES = 256 };
-static const size_t CHROME_BYTES_MAX = (size_t)1 << 30; /* the limit of our JSON files */
 
 /* --- the readers: each writes a description of the file to `text` ------------------------------- */
 
@@ -89,13 +87,9 @@ static enum status check_trace(const char *path, char *text, size_t bytes, struc
 static enum status check_chrome(const char *path, char *text, size_t bytes, struct error *err)
 {
     struct trace trace = {0};
-    char *content = NULL;
-    size_t length = 0;
-    TRY(file_read(path, CHROME_BYTES_MAX, &content, &length, err));
-    enum status status = chrome_read(path, content, length, &trace, err);
+    enum status status = chrome_read(path, &trace, err);
     if (status == STATUS_OK)
         snprintf(text, bytes, "%s on %s", CLI_COUNT(trace.span_count, "operation"), CLI_COUNT(trace.stream_count, "stream"));
-    free(content);
     trace_release(&trace);
     return status;
 }

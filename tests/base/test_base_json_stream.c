@@ -69,6 +69,24 @@ static void head_and_elements(void **state)
     json_stream_close(s);
 }
 
+static void the_root_may_be_a_long_array(void **state)
+{
+    (void)state;
+    static const char *const of_root[] = {"rows", "", NULL};
+    static const char text[] = "\n[[1, []],\n {\"rows\": [2]}, [\"\"]]", object[] = "{\"a\": [3], \"rows\": [4]}";
+    struct error err = {0};
+    struct json_stream *s;
+    if (json_stream_of_text("t", text, strlen(text), of_root, &s, &err)) fail_msg("%s", err.text);
+    assert_int_equal(json_array_size(json_input_root(json_stream_head(s))), 0);
+    all_elements(s, 0, "");
+    all_elements(s, 1, "2:2 [1, []]|3:2 {\"rows\": [2]}|3:17 [\"\"]|");
+    json_stream_close(s);
+    if (json_stream_of_text("t", object, strlen(object), of_root, &s, &err)) fail_msg("%s", err.text);
+    all_elements(s, 0, "1:21 4|");
+    all_elements(s, 1, "");
+    json_stream_close(s);
+}
+
 static void errors_have_a_place(void **state)
 {
     (void)state;
@@ -273,7 +291,7 @@ static void memory_that_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_and_elements), cmocka_unit_test(errors_have_a_place), cmocka_unit_test(pieces_end_anywhere),
+        cmocka_unit_test(head_and_elements), cmocka_unit_test(the_root_may_be_a_long_array), cmocka_unit_test(errors_have_a_place), cmocka_unit_test(pieces_end_anywhere),
         cmocka_unit_test(a_pipe_is_read),    cmocka_unit_test(rows_of_numbers),     cmocka_unit_test(memory_that_ends),
     };
     return cmocka_run_group_tests_name("base/json/json_stream.h", tests, NULL, NULL);

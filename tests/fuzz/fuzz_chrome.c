@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct explain_times times;
     struct explain_schedule schedule;
     struct explain_path path;
-    if (chrome_read("input", (const char *)data, size, &trace, &err) == STATUS_OK &&
+    if (chrome_parse("input", (const char *)data, size, &trace, &err) == STATUS_OK &&
         explain_trace_times(&trace, &arena, &times, &schedule, &err) == STATUS_OK) {
         double sum_s = 0;
         if (explain_path_find(&trace, &times, &schedule, &arena, &path, &err) != STATUS_OK) abort();

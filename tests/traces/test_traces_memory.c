@@ -1,6 +1,6 @@
 /*
  * Comparison, export and pictures of long traces (label: fast): their memory does not grow with the traces. A span that
- * was kept would take 56 bytes.
+ * was kept would take 56 bytes. Profiles of other programs take less than four times their files.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +19,7 @@
 #include "tests/support/sim/support_traces_long.h"
 #include "traces/compare.h"
 #include "traces/exchange/chrome.h"
+#include "traces/exchange/chrome_read.h"
 
 enum { SPANS = 100000, SIDES = 2 };
 
@@ -115,8 +116,52 @@ static void memory_does_not_grow(void **state)
     support_clean();
 }
 
+/* --- other programs' traces ------------------------------------------------------------------ */
+
+enum { EVENTS = 60000 };
+
+/* Writes events as PyTorch's profiler does, in a bare array or in an object. Returns the length of the file. */
+static long write_profile(const char *path, bool object)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(object ? "{\"schemaVersion\": 1, \"traceEvents\": [" : "[", file);
+    for (int i = 0; i < EVENTS; i++)
+        fprintf(file, "%s\n{\"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"kernel %d\", \"pid\": 0, \"tid\": %d, \"ts\": %d.5, \"dur\": 7, "
+                      "\"args\": {\"device\": 0, \"stream\": 7, \"correlation\": %d, \"grid\": [128, 1, 1], \"block\": [256, 1, 1]}}",
+                i > 0 ? "," : "", i % 300, i % 3, 10 * i, 3 * i);
+    fputs(object ? "]}\n" : "]\n", file);
+    long length = ftell(file);
+    assert_int_equal(fclose(file), 0);
+    return length;
+}
+
+static int read_profile(const void *context)
+{
+    struct trace trace = {0};
+    struct error err = {0};
+    enum status status = context ? chrome_read(context, &trace, &err) : STATUS_OK;
+    if (status == STATUS_OK && context && (trace.span_count != EVENTS || trace.job_count != 300)) status = STATUS_CHECK;
+    trace_release(&trace);
+    return (int)status;
+}
+
+/* The limit of all JSON readers: four times the file. A tree of it took eleven times. */
+static void profiles_take_little(void **state)
+{
+    (void)state;
+    for (int object = 0; object < 2; object++) {
+        const char *path = support_path("profile.json");
+        long kib = write_profile(path, object) / 1024, least = support_peak_kib(read_profile, NULL);
+        long most = support_peak_kib(read_profile, path);
+        print_message("%ld KiB of events: %ld KiB more than %ld\n", kib, most - least, least);
+        assert_true(most - least < 4 * kib);
+    }
+    support_clean();
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_does_not_grow)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_does_not_grow), cmocka_unit_test(profiles_take_little)};
     return cmocka_run_group_tests_name("traces of any length", tests, NULL, NULL);
 }

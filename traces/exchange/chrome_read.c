@@ -1,6 +1,6 @@
 /*
- * Events are collected, sorted by track and time, reduced to outermost events, and classified by kind and name. Names
- * and tracks are borrowed from the text's tree until the trace has copies.
+ * Events are collected, sorted by track and time, reduced to outermost events, and classified by kind and name. The
+ * file is read as a stream: an event is 48 bytes then, and its name is kept once for all events of that name.
  */
 #include "traces/exchange/chrome_read.h"
 
@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json/json_in.h"
+#include "base/alloc.h"
+#include "base/files/file_in.h"
+#include "base/json/json_stream.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/plan.h"
@@ -32,16 +34,69 @@ struct event {
     bool of_device;
 };
 
+/* The name of a process or thread, which belongs to all tracks of the trace. */
+struct naming {
+    char process[40], thread[40];
+    const char *name;
+    bool of_process;
+};
+
+/* The different names. Open addressing; a cell is NULL when it is free. */
+struct names {
+    const char **cells;
+    size_t count, cell_count; /* cell_count is 0 or a power of two, at least twice the count */
+};
+
 struct chrome_read_reading {
-    const struct json_input *input;
-    const json_t *events;
     struct arena *arena;  /* of the trace */
     struct arena scratch;
+    const struct json_input *input; /* the event that is read */
+    struct names names;
     struct track *tracks;
     uint32_t track_count;
     struct event *list;
-    size_t count;
+    size_t count, capacity;
+    struct naming *namings;
+    size_t naming_count, naming_capacity;
 };
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+/* Finds the cell of a name, or the free cell for it. */
+static const char **find_cell(const struct names *names, const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    size_t at = hash & (names->cell_count - 1);
+    while (names->cells[at] && strcmp(names->cells[at], name) != 0) at = (at + 1) & (names->cell_count - 1);
+    return &names->cells[at];
+}
+
+static enum status grow_names(struct names *names, struct error *err)
+{
+    struct names larger = {.count = names->count, .cell_count = names->cell_count ? 2 * names->cell_count : 1024};
+    larger.cells = alloc_zeroed(larger.cell_count, sizeof *larger.cells);
+    if (!larger.cells) return error_memory(err, "names of events", larger.cell_count * sizeof *larger.cells);
+    for (size_t i = 0; i < names->cell_count; i++)
+        if (names->cells[i]) *find_cell(&larger, names->cells[i]) = names->cells[i];
+    free(names->cells);
+    *names = larger;
+    return STATUS_OK;
+}
+
+/* Gets a copy of the name, which equal names share. */
+static enum status keep_name(struct chrome_read_reading *r, const char *name, const char **out, struct error *err)
+{
+    struct names *names = &r->names;
+    if (2 * (names->count + 1) > names->cell_count) TRY(grow_names(names, err));
+    const char **cell = find_cell(names, name);
+    if (!*cell) {
+        TRY(arena_string(&r->scratch, name, cell, err));
+        names->count++;
+    }
+    *out = *cell;
+    return STATUS_OK;
+}
 
 /* --- events ----------------------------------------------------------------------------------- */
 
@@ -108,46 +163,95 @@ static enum status read_event(struct chrome_read_reading *r, const json_t *event
     TRY(read_time(r, event, "dur", &length_us, err));
     if (length_us < 0)
         return json_fail_key(r->input, event, "dur", err, "an event lasts %g microseconds (expected 0 or more)", length_us);
+    TRY(array_reserve(&r->list, &r->capacity, r->count, sizeof *r->list, EVENTS_MAX, "events", err));
     struct event *e = &r->list[r->count];
-    *e = (struct event){.name = text_of(event, "name"), .start_us = start_us, .end_us = start_us + length_us,
+    *e = (struct event){.start_us = start_us, .end_us = start_us + length_us,
                         .of_device = is_of_device(text_of(event, "cat"))};
+    TRY(keep_name(r, text_of(event, "name"), &e->name, err));
     e->kind = kind_of(e->name);
     TRY(find_track(r, event, &e->track, err));
     r->count++;
     return STATUS_OK;
 }
 
-static void read_name(struct chrome_read_reading *r, const json_t *event)
+/* Keeps the name of a process or thread until all tracks are known. */
+static enum status read_naming(struct chrome_read_reading *r, const json_t *event, struct error *err)
 {
     const char *what = text_of(event, "name"), *name = text_of(json_object_get(event, "args"), "name");
-    char process[40], thread[40];
     bool of_process = strcmp(what, "process_name") == 0;
-    if ((!of_process && strcmp(what, "thread_name") != 0) || !*name) return;
-    id_text(event, "pid", process);
-    id_text(event, "tid", thread);
-    for (uint32_t t = 0; t < r->track_count; t++) {
-        struct track *track = &r->tracks[t];
-        if (strcmp(track->process, process) != 0) continue;
-        if (of_process) track->process_name = name;
-        else if (strcmp(track->thread, thread) == 0) track->thread_name = name;
+    if ((!of_process && strcmp(what, "thread_name") != 0) || !*name) return STATUS_OK;
+    TRY(array_reserve(&r->namings, &r->naming_capacity, r->naming_count, sizeof *r->namings, EVENTS_MAX, "names", err));
+    struct naming *naming = &r->namings[r->naming_count];
+    *naming = (struct naming){.of_process = of_process};
+    TRY(keep_name(r, name, &naming->name, err));
+    id_text(event, "pid", naming->process);
+    id_text(event, "tid", naming->thread);
+    r->naming_count++;
+    return STATUS_OK;
+}
+
+static void name_tracks(struct chrome_read_reading *r)
+{
+    for (size_t i = 0; i < r->naming_count; i++) {
+        const struct naming *naming = &r->namings[i];
+        for (uint32_t t = 0; t < r->track_count; t++) {
+            struct track *track = &r->tracks[t];
+            if (strcmp(track->process, naming->process) != 0) continue;
+            if (naming->of_process) track->process_name = naming->name;
+            else if (strcmp(track->thread, naming->thread) == 0) track->thread_name = naming->name;
+        }
     }
 }
 
-static enum status read_events(struct chrome_read_reading *r, struct error *err)
+static enum status read_element(struct chrome_read_reading *r, const struct json_stream *file,
+                                const struct json_element *element, struct error *err)
 {
-    size_t count = json_array_size(r->events);
-    if (count > EVENTS_MAX) return error_set(err, STATUS_LIMIT, "too many events (limit is %d)", EVENTS_MAX);
-    TRY(ARENA_NEW(&r->scratch, count, r->list, err));
+    struct json_input *input;
+    TRY(json_stream_parse(file, element, &input, err));
+    const json_t *event = json_input_root(input);
+    enum status status = STATUS_OK;
+    r->input = input;
+    if (!json_is_object(event))
+        status = error_set(err, STATUS_BAD_INPUT, "%s:%zu:%zu: no event (expected an object)", json_input_name(input),
+                           element->line, element->column);
+    else if (strcmp(text_of(event, "ph"), "X") == 0)
+        status = read_event(r, event, err);
+    else if (strcmp(text_of(event, "ph"), "M") == 0)
+        status = read_naming(r, event, err);
+    json_input_destroy(input);
+    return status;
+}
+
+enum { OF_OBJECT, OF_ROOT };
+static const char *const long_arrays[] = {[OF_OBJECT] = "traceEvents", [OF_ROOT] = "", NULL};
+
+/* Finds which of the arrays has the events. */
+static enum status find_events(const struct json_stream *file, size_t *out, struct error *err)
+{
+    const struct json_input *head = json_stream_head(file);
+    const json_t *root = json_input_root(head);
+    const json_t *events = json_is_object(root) ? json_object_get(root, long_arrays[OF_OBJECT]) : root;
+    *out = json_is_object(root) ? OF_OBJECT : OF_ROOT;
+    if (!json_is_array(events))
+        return json_fail_key(head, root, NULL, err, "no events (expected an array, or an object with 'traceEvents')");
+    if (json_array_size(events) == 0) return STATUS_OK;
+    return json_fail_key(head, root, long_arrays[OF_OBJECT], err, "the key 'traceEvents' is written with escapes");
+}
+
+static enum status read_events(struct chrome_read_reading *r, struct json_stream *file, struct error *err)
+{
+    size_t events = 0;
+    TRY(find_events(file, &events, err));
     TRY(ARENA_NEW(&r->scratch, TRACKS_MAX, r->tracks, err));
-    for (size_t i = 0; i < count; i++) {
-        const json_t *event = json_array_get(r->events, i);
-        if (!json_is_object(event)) return json_fail_index(r->input, r->events, i, err, "no event (expected an object)");
-        if (strcmp(text_of(event, "ph"), "X") == 0) TRY(read_event(r, event, err));
+    TRY(json_stream_begin(file, events, err));
+    for (;;) {
+        struct json_element element;
+        bool more;
+        TRY(json_stream_next(file, &element, &more, err));
+        if (!more) break;
+        TRY(read_element(r, file, &element, err));
     }
-    for (size_t i = 0; i < count; i++) {
-        const json_t *event = json_array_get(r->events, i);
-        if (strcmp(text_of(event, "ph"), "M") == 0) read_name(r, event);
-    }
+    name_tracks(r);
     return STATUS_OK;
 }
 
@@ -270,7 +374,7 @@ static enum status make_jobs(struct chrome_read_reading *r, struct trace *trace,
     struct event **sorted;
     TRY(ARENA_NEW(&r->scratch, r->count, sorted, err));
     struct named *named;
-    TRY(ARENA_NEW(&r->scratch, r->count, named, err));
+    TRY(ARENA_NEW(&r->scratch, r->names.count, named, err));
     size_t count = 0;
     for (size_t i = 0; i < r->count; i++) sorted[i] = &r->list[i];
     qsort(sorted, r->count, sizeof *sorted, by_name);
@@ -311,39 +415,71 @@ static enum status make_spans(struct chrome_read_reading *r, struct trace *trace
 
 /* --- all --------------------------------------------------------------------------------------- */
 
-bool chrome_text(const char *text, size_t length)
+/* Returns true when the key of the events is in the text. */
+static bool has_key(const char *text, size_t length)
 {
-    size_t at = 0;
-    while (at < length && strchr(" \t\r\n", text[at]) && text[at]) at++;
-    if (at < length && text[at] == '[') return true;
     static const char key[] = "\"traceEvents\"";
     return memmem(text, length, key, sizeof key - 1) != NULL;
 }
 
-static enum status find_events(struct chrome_read_reading *r, struct error *err)
+enum status chrome_recognise(struct file_in *file, bool *out, struct error *err)
 {
-    const json_t *root = json_input_root(r->input);
-    r->events = json_is_object(root) ? json_object_get(root, "traceEvents") : root;
-    if (json_is_array(r->events)) return STATUS_OK;
-    return json_fail_key(r->input, root, NULL, err, "no events (expected an array, or an object with 'traceEvents')");
+    enum { CHUNK_BYTES = 1 << 16, OVERLAP_BYTES = 16 }; /* the key may be cut by the end of a chunk */
+    char *chunk = alloc_zeroed(1, OVERLAP_BYTES + CHUNK_BYTES);
+    if (!chunk) return error_memory(err, "a file", CHUNK_BYTES);
+    size_t kept = 0, got = 1;
+    bool begun = false;
+    enum status status = STATUS_OK;
+    *out = false;
+    while (!*out && got > 0 && (status = file_in_read(file, chunk + kept, CHUNK_BYTES, &got, err)) == STATUS_OK) {
+        size_t at = kept, length = kept + got;
+        while (!begun && at < length && memchr(" \t\r\n", chunk[at], 4)) at++;
+        *out = (!begun && at < length && chunk[at] == '[') || has_key(chunk, length);
+        begun |= at < length;
+        kept = length < OVERLAP_BYTES ? length : OVERLAP_BYTES;
+        memmove(chunk, chunk + length - kept, kept);
+    }
+    free(chunk);
+    return status;
 }
 
-enum status chrome_read(const char *name, const char *text, size_t length, struct trace *out, struct error *err)
+static enum status read_stream(struct chrome_read_reading *r, struct json_stream *file, struct trace *out, struct error *err)
 {
-    struct json_input *input = NULL;
-    TRY(json_input_parse(name, text, length, &input, err));
-    struct chrome_read_reading r = {.input = input, .arena = &out->arena};
     out->source = TRACE_MEASURED;
     out->hardware = out->policy = "not known";
-    enum status status = find_events(&r, err);
-    if (!status) status = read_events(&r, err);
-    if (!status) thin(&r);
-    if (!status && r.count == 0)
-        status = error_set(err, STATUS_BAD_INPUT, "%s: no event has a duration (expected events of phase 'X')", name);
-    if (!status) status = make_streams(&r, out, err);
-    if (!status) status = make_jobs(&r, out, err);
-    if (!status) status = make_spans(&r, out, err);
+    TRY(read_events(r, file, err));
+    thin(r);
+    if (r->count == 0)
+        return error_set(err, STATUS_BAD_INPUT, "%s: no event has a duration (expected events of phase 'X')",
+                         json_input_name(json_stream_head(file)));
+    TRY(make_streams(r, out, err));
+    TRY(make_jobs(r, out, err));
+    return make_spans(r, out, err);
+}
+
+/* Takes `file` over. */
+static enum status read_and_close(struct json_stream *file, struct trace *out, struct error *err)
+{
+    struct chrome_read_reading r = {.arena = &out->arena};
+    enum status status = read_stream(&r, file, out, err);
+    free(r.list);
+    free(r.namings);
+    free(r.names.cells);
     arena_release(&r.scratch);
-    json_input_destroy(input);
+    json_stream_close(file);
     return status;
+}
+
+enum status chrome_read(const char *path, struct trace *out, struct error *err)
+{
+    struct json_stream *file;
+    TRY(json_stream_open(path, long_arrays, &file, err));
+    return read_and_close(file, out, err);
+}
+
+enum status chrome_parse(const char *name, const char *text, size_t length, struct trace *out, struct error *err)
+{
+    struct json_stream *file;
+    TRY(json_stream_of_text(name, text, length, long_arrays, &file, err));
+    return read_and_close(file, out, err);
 }

@@ -15,14 +15,21 @@
 
 #include "traces/trace.h"
 
-/* Returns true when the text is an array or has the key of such a trace, after any length of other keys. */
-bool chrome_text(const char *text, size_t length);
+struct file_in;
+
+/* Reads a file until it is known whether it is such a trace: an array, or with the key of the events after any length
+ * of other keys. Errors: as file_in_read(); STATUS_NO_MEMORY. */
+MUST_CHECK enum status chrome_recognise(struct file_in *file, bool *out, struct error *err);
 
 /*
- * Reads a measured trace without plan, machine and memory. `name` stands for the file name in messages. The caller
- * zeroes *out, and releases it with trace_release() also after an error. Errors: STATUS_BAD_INPUT with file, line and
- * column, or when the trace is empty; STATUS_LIMIT.
+ * Reads a measured trace without plan, machine and memory; the file is not held in memory. The caller zeroes *out, and
+ * releases it with trace_release() also after an error.
+ * Errors: STATUS_BAD_INPUT with file, line and column, or when the trace is empty; STATUS_LIMIT.
  */
-MUST_CHECK enum status chrome_read(const char *name, const char *text, size_t length, struct trace *out, struct error *err);
+MUST_CHECK enum status chrome_read(const char *path, struct trace *out, struct error *err);
+
+/* Works as chrome_read() on a text in memory; `name` stands for the file name in messages. */
+MUST_CHECK enum status chrome_parse(const char *name, const char *text, size_t length, struct trace *out,
+                                    struct error *err);
 
 #endif
