@@ -206,7 +206,6 @@ static void pieces_end_anywhere(void **state)
     free(text);
 }
 
-/* Standard input that is a pipe. */
 static void a_pipe_is_read(void **state)
 {
     (void)state;

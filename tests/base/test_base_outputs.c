@@ -300,7 +300,7 @@ static void no_memory_is_told_at_every_allocation(void **state)
     assert_int_equal(failed, 7); /* an entry and two names of the input; and three of the output */
 }
 
-/* Whichever is declared first, and by whatever name. */
+/* In either order of declaration, and under any name of the folder. */
 static void folders_are_for_one_output(void **state)
 {
     (void)state;

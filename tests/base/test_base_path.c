@@ -68,7 +68,7 @@ static void paths_are_seen_from_folders(void **state)
     assert_string_equal(path_relative("/usr", "x/y", out), "x/y");
 }
 
-/* The same file, whichever folder it is seen from. */
+/* From any folder, the relative path leads to the same file. */
 static void they_lead_back(void **state)
 {
     (void)state;

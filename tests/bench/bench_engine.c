@@ -86,7 +86,7 @@ static void simulate_live(const struct workload *w, struct measured *out)
     simulate_with(w, policy_find("lrtf-emptiest"), NULL, out);
 }
 
-/* Rounded as by the program whose makespans are published. */
+/* Simulates with the rounding of the program whose makespans are published. */
 static void simulate_published(const struct workload *w, struct measured *out)
 {
     double *compute_s = live_reference_compute_s(w);
@@ -102,7 +102,7 @@ static void simulate_simgrid(const struct workload *w, struct measured *out)
 }
 #endif
 
-/* In a process of its own. */
+/* Runs a simulation in a process of its own. */
 static struct measured run_apart(simulate run, const struct workload *w)
 {
     struct measured out = {0};

@@ -62,7 +62,6 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Figures of one set of instances. */
 struct figures {
     uint32_t count, proven, by_bound, search_optimal;
     double gap_sum, gap_max;       /* of the search, to the optimum (small) or bound */
@@ -172,7 +171,7 @@ static void bench_search(const struct instance_random *shape, uint32_t instances
     free(all.seconds);
 }
 
-/* `only`: of this regime; FAMILY_COUNT: of all. */
+/* `only`: the regime; FAMILY_COUNT: all. */
 static void bench_large(uint32_t instances, uint32_t only)
 {
     printf("large: 8 devices, 12-24 jobs, 4-8 shards, 2-8 minibatches; 1 s on two cores\n");

@@ -64,7 +64,7 @@ static double stretched(double limit_s)
     return limit_s * (clock_s() - started) / (processor_s() - used);
 }
 
-/* *used_s: of the processor. */
+/* *used_s: seconds of the processor. */
 static struct spase_certificate certified(const struct spase *in, double limit_s, double *used_s)
 {
     struct spase_certify_options options = {.seed = 1, .iterations = UINT64_MAX};

@@ -47,7 +47,7 @@ static int compare(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* GB/s of the sides together. */
+/* Returns the GB/s of all sides together. */
 static double rate_of(struct side *sides, uint32_t count)
 {
     double rates[ROUNDS];

@@ -58,7 +58,7 @@ static void gpu(unsigned number, const char *lanes, const char *node)
     }
 }
 
-/* Two GPUs, and nothing wrong. */
+/* Makes a machine with two GPUs and no faults. */
 static void well(void)
 {
     gpu(1, "16\n", "0\n");

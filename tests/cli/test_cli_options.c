@@ -185,7 +185,7 @@ static void man_pages_have_every_option(void **state)
     assert_int_equal(cli_look(NULL, check_documented, NULL, &err), STATUS_OK);
 }
 
-/* An option that a page has an entry for. */
+/* An option with an entry on a page. */
 struct entry {
     const char *name;
     size_t length;
@@ -221,7 +221,6 @@ static void man_pages_have_no_other_options(void **state)
     }
 }
 
-/* The overview names every page. */
 static void the_overview_names_every_verb(void **state)
 {
     (void)state;
@@ -236,7 +235,7 @@ static void the_overview_names_every_verb(void **state)
     free(page);
 }
 
-/* The checks above must be able to fail. */
+/* Checks that the checks above can fail. */
 static void man_page_check_sees_what_is_missing(void **state)
 {
     (void)state;

@@ -41,7 +41,7 @@ struct counts {
 
 static uint64_t below(uint64_t seed, uint32_t index, uint64_t limit) { return random_below(seed, index, limit); }
 
-/* `minibatches` above 0: of one job. */
+/* `minibatches` above 0: a single job. */
 static void random_jobs(uint64_t seed, uint64_t minibatches, char *text)
 {
     static const char *const precisions[] = {"fp32", "bf16-weights"}, *const optimizers[] = {"\"adamw\"", "\"sgd\""};

@@ -49,7 +49,7 @@ static char *written(const struct document *document, const char *name)
     return contents(at(name));
 }
 
-/* Every kind of part. */
+/* Makes a document with every kind of part. */
 static struct document *example(void)
 {
     struct error err = {0};
@@ -177,7 +177,7 @@ static void read_tag(struct reader *reader, const char *tag, size_t length)
     reader->lengths[reader->depth++] = name;
 }
 
-/* One letter of text at *at. */
+/* Reads one letter of text at *at. */
 static char read_letter(const char **at)
 {
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
@@ -191,7 +191,7 @@ static char read_letter(const char **at)
     return 0;
 }
 
-/* The text in the first element `tag`. */
+/* Reads the text in the first element `tag`. */
 static void read_page(const char *page, const char *tag, char *text)
 {
     struct reader reader = {0};

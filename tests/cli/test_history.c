@@ -46,7 +46,7 @@ static const char *const machines[] = {NULL, "4x a100-sxm4-80gb", "m\xc3\xbcller
 enum { RECORDS = 200 };
 static char times[RECORDS][HISTORY_TIME_BYTES];
 
-/* A minute apart. */
+/* Makes a record, a minute after the previous one. */
 static struct history_record random_record(uint64_t key, uint32_t r)
 {
     double predicted_s = 1 + random_unit(key, 0), factor = 0.5 + random_unit(key, 1);
@@ -378,7 +378,7 @@ static void wrong_rows_are_left_out(void **state)
     unlink(path);
 }
 
-/* Rows of another program that writes into the table. */
+/* Another program writes rows into the table. */
 static void the_table_refuses_what_no_record_has(void **state)
 {
     (void)state;

@@ -185,7 +185,7 @@ static const json_t *follow(const struct sweep *sweep, const json_t *schema, con
     return schema;
 }
 
-/* The reader refuses the file and names the key. */
+/* Checks that the reader refuses the file and names the key. */
 static void must_miss(const struct sweep *sweep, const char *key)
 {
     static const char path[] = "missing-key.json";
@@ -335,7 +335,7 @@ static void look_for_json(void *context, const struct options *options)
         if (strcmp(options->specs[i].name, "json") == 0) seen->json = true;
 }
 
-/* Is the verb the "verb" of an answer's schema? */
+/* Returns true if the verb is the "verb" of an answer's schema. */
 static bool has_schema(const json_t *schemas, const char *verb)
 {
     const char *name;

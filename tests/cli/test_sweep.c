@@ -241,7 +241,7 @@ static void make(struct made *made)
     assert_int_equal(sweep_results_create(&made->grid, two_figures, 2, &made->arena, &made->results, &err), STATUS_OK);
 }
 
-/* Point p's result, some of each outcome. */
+/* Makes point p's result; some points have each outcome. */
 static struct sweep_result result_of(const struct made *made, uint64_t p)
 {
     struct sweep_result result = made->results.points[p];

@@ -59,7 +59,7 @@ static void look(void *context, const struct options *options)
             if (strcmp(options->specs[i].name, cli_synonyms[s].ours) == 0) found->known[s] = true;
 }
 
-/* Each stands for an option of some verb. */
+/* Each synonym stands for an option of some verb. */
 static void synonyms_mean_something(void **state)
 {
     (void)state;

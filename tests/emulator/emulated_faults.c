@@ -35,7 +35,7 @@ static const struct setting {
 } spilled = {"sharded-lrtf", 2, 400000, false}, apart = {"sharded-lrtf-cached", 2, 1 << 24, false},
   crossing = {"model-parallel", 2, 220000, true}, through_host = {"model-parallel", 2, 220000, false};
 
-/* first[j] minibatches of job j are done. */
+/* Makes a plan in which first[j] minibatches of job j are done. */
 static void make_plan(const struct setting *setting, const uint64_t *first, struct plan *plan)
 {
     static const char config[] = "{\"model_type\": \"gpt2\", \"n_layer\": 2, \"n_embd\": 16, "

@@ -142,7 +142,7 @@ static struct kernel_attention make_attention(int64_t b, int64_t t, int64_t h, i
     return a;
 }
 
-/* Largest difference, in units of the largest number. */
+/* Returns the largest difference, relative to the largest number. */
 static double difference(const float *x, const float *y, int64_t count)
 {
     double largest = 0, apart = 0;
@@ -334,7 +334,7 @@ static void test_no_other_way_later(void **state)
 
 /* --- rates ------------------------------------------------------------------------------------- */
 
-/* A member of an object; a number. */
+/* Returns a member of an object, a number. */
 static double member(const json_t *object, const char *key)
 {
     const json_t *const value = json_object_get(object, key);

@@ -68,7 +68,7 @@ static void fill_batch(const struct job *job, uint64_t seed, uint64_t minibatch,
 
 /* --- a forward pass in double ----------------------------------------------------------------- */
 
-/* x(t, c) through one block, in place. */
+/* Computes x(t, c) through one block, in place. */
 static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
 {
     uint64_t c = n->width, f = n->ff_width, inner = n->heads * n->head_width;
@@ -208,7 +208,7 @@ static void test_pieces(void **state)
 
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 
-/* As make_families.py has it. */
+/* Makes the job of make_families.py. */
 static struct job golden_job(void)
 {
     struct job job = {.name = "golden",

@@ -131,7 +131,7 @@ static bool outcome_of(const struct subject *subject, const char *backend, uint6
     return true;
 }
 
-/* Returns how many plans there were. */
+/* Returns the number of plans. */
 static uint32_t check_contract(const struct subject *subject, bool tf32)
 {
     struct outcome alone, host;

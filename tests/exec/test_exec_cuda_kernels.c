@@ -63,7 +63,7 @@ static void leave(void)
     check_cuda(cudaMemcpy(pool, mirror, bytes, cudaMemcpyDeviceToHost));
 }
 
-/* Where an operand is on the device. */
+/* Returns the operand's place on the device. */
 static void *there(const void *operand)
 {
     uint64_t bytes;

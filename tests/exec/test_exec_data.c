@@ -50,7 +50,7 @@ static struct data_source *open_good(const struct job *job)
     return source;
 }
 
-/* "data of job 'a': PATH: " and then `expected` */
+/* Expects "data of job 'a': PATH: " and then `expected`. */
 static void refuse(const struct job *job, enum status status, const char *expected)
 {
     struct data_source *source = NULL;

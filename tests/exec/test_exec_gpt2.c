@@ -21,7 +21,7 @@
 
 /* --- a forward pass in double ----------------------------------------------------------------- */
 
-/* out(n) = in(k) w(k,n) + bias(n) */
+/* Computes out(n) = in(k) w(k,n) + bias(n). */
 static void judge_turned_linear(double *out, const double *in, const double *w, const double *bias,
                          uint64_t n, uint64_t k)
 {
@@ -50,7 +50,7 @@ static void judge_causal_attention(double *out, const double *qkv, uint64_t i, u
     }
 }
 
-/* x(t, c) through one block, in place. */
+/* Computes x(t, c) through one block, in place. */
 static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
 {
     uint64_t c = n->width, f = n->ff_width, d = c / n->heads;
@@ -196,7 +196,7 @@ static void test_pieces(void **state)
 
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 
-/* As make.py has it. */
+/* Makes the job of make.py. */
 static struct job golden_job(void)
 {
     return (struct job){.name = "golden",

@@ -287,7 +287,7 @@ static void test_simulated(void **state)
 static const struct setting three_jobs = {
     .devices = 2, .jobs = 3, .shards = 4, .minibatches = 24, .device_bytes = 400000};
 
-/* Not one order for all: else nothing was decided. */
+/* The orders differ; if all were equal, nothing would have been decided. */
 static void test_policies_decide(void **state)
 {
     (void)state;

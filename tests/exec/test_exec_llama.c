@@ -92,7 +92,7 @@ static void judge_group_attention(double *out, const double *q, const double *k,
     }
 }
 
-/* x(t, c) through one block, in place. */
+/* Computes x(t, c) through one block, in place. */
 static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
 {
     uint64_t c = n->width, f = n->ff_width, inner = n->heads * n->head_width;
@@ -211,7 +211,7 @@ static void test_pieces(void **state)
 
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 
-/* As make_families.py has it. */
+/* Makes the job of make_families.py. */
 static struct job golden_job(void)
 {
     struct job job = {.name = "golden",

@@ -35,7 +35,7 @@ static const char *const configs[] = {
     "\"num_labels\": 10}",
 };
 
-/* Two jobs, adamw and sgd. */
+/* Makes two jobs, with adamw and sgd. */
 static void make_jobs(const char *config, uint64_t parts, double rate, struct job_set *out)
 {
     test_network_jobs(out, 2, config, STEPS);

@@ -204,7 +204,7 @@ static void remove_folder(const char *path)
     assert_int_equal(system(command), 0);
 }
 
-/* As `cp -r`; `to` is not there yet. */
+/* Copies as `cp -r`; `to` does not exist yet. */
 static void copy_folder(const char *from, const char *to)
 {
     char command[300];

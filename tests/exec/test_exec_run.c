@@ -45,7 +45,7 @@ struct setting {
     double clip;             /* of the last job; 0: it does not */
 };
 
-/* Not STATUS_OK when there is no such plan. */
+/* Returns an error if there is no such plan. */
 static enum status make_plan(const struct setting *setting, struct plan *plan)
 {
     struct hardware hardware;
@@ -222,7 +222,7 @@ static void on_alarm(int number)
     stop = true;
 }
 
-/* Set `stop` in a while, as a signal does. */
+/* Sets `stop` after a while, as a signal does. */
 static void stop_after(long microseconds)
 {
     stop = false;

@@ -68,7 +68,7 @@ static void fill_batch(const struct job *job, uint64_t seed, uint64_t minibatch,
 
 /* --- a forward pass in double ----------------------------------------------------------------- */
 
-/* x(t, c) through one block, in place. */
+/* Computes x(t, c) through one block, in place. */
 static void judge_block(const struct network *n, double *x, uint64_t t, const double **cursor)
 {
     uint64_t c = n->width, f = n->ff_width, inner = n->heads * n->head_width;
@@ -158,7 +158,7 @@ static void test_gradients(void **state)
     family_check_ways(&test, small_job, 1);
 }
 
-/* One patch is the whole image: two tokens. */
+/* One patch is the whole image, so there are two tokens. */
 static void test_gradients_of_one_patch(void **state)
 {
     (void)state;
@@ -197,7 +197,7 @@ static void test_cuts_larger(void **state)
 
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 
-/* As make_families.py has it. */
+/* Makes the job of make_families.py. */
 static struct job golden_job(void)
 {
     struct job job = {.name = "golden",

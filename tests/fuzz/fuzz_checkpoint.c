@@ -96,7 +96,7 @@ static void forge(uint8_t *data, size_t size)
 
 /* --- the target ------------------------------------------------------------------------------- */
 
-/* The job of the corpus. */
+/* Makes the job of the corpus. */
 static void make_job(struct job *job)
 {
     *job = (struct job){

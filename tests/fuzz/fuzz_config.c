@@ -47,7 +47,7 @@ static enum status parse(const char *text, size_t size, struct arena *arena, str
     return status;
 }
 
-/* As a text; the caller frees it. */
+/* Returns the network as a text; the caller frees it. */
 static char *text_of(const struct network *network)
 {
     size_t length;

@@ -131,7 +131,7 @@ static void read_expression(char *text)
     arena_release(&arena);
 }
 
-/* FIGURE of `sweep -f`. */
+/* Reads FIGURE of `sweep -f`. */
 static void read_figure(char *text)
 {
     struct error err = {0};
@@ -140,7 +140,7 @@ static void read_figure(char *text)
     if (status == STATUS_OK) sweep_figure_read(document(), text);
 }
 
-/* KEY=VALUE of --set and --vary. */
+/* Reads KEY=VALUE of --set and --vary. */
 static void read_change(char *text)
 {
     struct error err = {0};

@@ -29,7 +29,7 @@ static void spoil_sockets(void)
     }
 }
 
-/* Job 0 or another that does not suit. */
+/* Chooses job 0 or another unsuitable one. */
 static bool misbehave(const struct policy_view *view, struct policy_choice *out)
 {
     static unsigned moods; /* outside of the state, which is what makes it moody */

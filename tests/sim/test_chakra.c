@@ -61,7 +61,7 @@ static void bytes(void **state)
     test_chakra_end();
 }
 
-/* All that is written is read again. */
+/* Everything that is written can be read. */
 static void fields(void **state)
 {
     (void)state;

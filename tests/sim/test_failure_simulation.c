@@ -207,7 +207,7 @@ static void lives_have_their_mean(void **state)
     }
 }
 
-/* The minimum of the closed form, by looking around. */
+/* Compares the minimum of the closed form with points around it. */
 static void best_interval_is_a_minimum(void **state)
 {
     (void)state;

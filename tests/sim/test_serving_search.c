@@ -45,7 +45,7 @@ struct everything {
     uint32_t best, simulations;
 };
 
-/* All sets of models from this group on. */
+/* Tries all sets of models from this group on. */
 static void try_models(struct everything *e, uint32_t group)
 {
     uint32_t models = e->cuts->in->model_count;
@@ -96,7 +96,7 @@ static uint32_t best_of_all(const struct serving_cuts *cuts, const struct traffi
     return best;
 }
 
-/* All lengths of pipelines, not only powers of two. */
+/* Makes cuts for all lengths of pipelines, not only powers of two. */
 static void all_cuts(struct serving *in, struct serving_cuts *out)
 {
     struct serving_shape shapes[] = {{1, 1}, {1, 2}, {1, 3}, {2, 1}};

@@ -230,7 +230,7 @@ static void same_outcome(const struct plan *plan, const struct outcome *folded, 
     if (a->represented > 0) assert_true(a->operations < b->operations);
 }
 
-/* How many devices others stand for. */
+/* Compares both runs. Returns the number of devices that others stand for. */
 static uint32_t compare(const struct plan *plan, struct sim_options options)
 {
     struct outcome folded, whole;

@@ -169,7 +169,7 @@ static void simulate(const struct plan *plan, bool demand_first, struct sim_test
     if (trace_check(&out->trace, &err)) fail_msg("%s", err.text);
 }
 
-/* The end of a job's first copy. */
+/* Returns the end of a job's first copy. */
 static double copied_s(const struct trace *trace, uint32_t job)
 {
     uint64_t n = 0;

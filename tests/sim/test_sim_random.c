@@ -144,7 +144,7 @@ static char *written(const struct trace *trace, const char *name, size_t *length
     return support_slurp(path, length);
 }
 
-/* Written while it is simulated, and from memory afterwards. */
+/* A trace that is written during the simulation equals one from memory. */
 static void test_a_writer_gets_what_is_kept_in_memory(void **state)
 {
     (void)state;

@@ -12,7 +12,7 @@
 #include "models/cost/cost.h"
 #include "tests/support/sim/support_sim.h"
 
-/* One device behind one link. */
+/* Makes one device with one link. */
 static void one_device(struct hardware *hardware, double bytes_per_s, double latency_s, bool duplex)
 {
     sim_test_machine(hardware, "cuda", 1);
@@ -323,7 +323,7 @@ static void test_memory_in_use(void **state)
     plan_release(&plan);
 }
 
-/* Without spans the same numbers come out. */
+/* Spans do not change the numbers. */
 static void test_spans_change_nothing(void **state)
 {
     (void)state;

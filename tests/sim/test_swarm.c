@@ -421,7 +421,7 @@ static void an_empty_stage_takes_a_peer(void **state)
 
 /* --- bounds ----------------------------------------------------------------------------------- */
 
-/* All peers there all the time. */
+/* Returns the bound if all peers are always present. */
 static double bound_of(struct swarm *in)
 {
     struct swarm_result result = {.elapsed_s = 1};

@@ -126,7 +126,7 @@ static void a_whole_trace_is_its_spans(void **state)
     support_clean();
 }
 
-/* Two roads: a window, and the whole filtered. */
+/* Compares a window with the filtered whole. */
 static void a_window_is_a_part_of_the_whole(void **state)
 {
     (void)state;

@@ -49,7 +49,7 @@ static void make_world(struct world *world)
         world->hours[i] = expression_of_number(hours[i]), world->models[i] = expression_of_number(models[i]);
 }
 
-/* The value of `text`, or the message. */
+/* Returns the value of `text`, or the message. */
 static enum status evaluate(const char *text, struct arena *arena, struct expression_value *value, struct error *err)
 {
     struct world world;

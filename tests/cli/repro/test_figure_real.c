@@ -87,7 +87,7 @@ static void test_an_impossible_row(void **state)
     support_ran_release(&ran);
 }
 
-/* Steps are a parameter and nothing's option. */
+/* Steps are a parameter and no option. */
 static enum figure_option no_option(void *context, const char *verb, const char *option)
 {
     (void)context, (void)verb, (void)option;
@@ -168,7 +168,7 @@ static void test_csv(void **state)
     support_ran_release(&ran);
 }
 
-/* Twice: what an earlier run left gives way. */
+/* Runs twice: the second run replaces the files of the first. */
 static void test_what_runs_leave_is_kept(void **state)
 {
     struct support_ran ran;

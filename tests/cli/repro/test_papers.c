@@ -70,7 +70,7 @@ static void test_real_set_ups_resolve(void **state)
     cli_papers_close(&papers);
 }
 
-/* A figure compares or claims something. */
+/* Every figure compares or claims something. */
 static void test_published_are_compared(void **state)
 {
     static struct cli_papers papers;

@@ -124,7 +124,7 @@ static int64_t number(const struct descriptor *d, int name, int64_t index)
     return out;
 }
 
-/* An enumeration, or a boolean. */
+/* Returns true for an enumeration or a boolean. */
 static int small(const struct descriptor *d, int name)
 {
     const struct attribute *const a = find(d, name);

@@ -22,7 +22,7 @@
 
 static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};
 
-/* The same from its datasheet, without any fitted value. */
+/* Finds the machine with its datasheet's values only. */
 static void find_plain(const char *name, struct hardware *out)
 {
     support_machine(name, out);

@@ -58,7 +58,7 @@ static struct hardware_detected found_of(const struct case_gpus *c)
                                       .as_of = "2026-11-23"};
 }
 
-/* The text of its file. */
+/* Returns the text of the machine's file. */
 static char *text_of(const struct hardware *hardware)
 {
     struct json_out *json = json_out_create(NULL);

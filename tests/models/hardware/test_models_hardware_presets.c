@@ -61,7 +61,7 @@ static void every_preset_is_sensible_and_says_its_sources(void **state)
     assert_true(count > 50); /* both tables of the catalogue were visited */
 }
 
-/* Datasheets, by hand. */
+/* Datasheet values, typed by hand. */
 static void presets_have_their_datasheets(void **state)
 {
     (void)state;

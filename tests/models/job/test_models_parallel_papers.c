@@ -114,7 +114,7 @@ static void parameters_are_those_of_megatron(void **state)
     }
 }
 
-/* For one microbatch, on all devices. */
+/* Returns the FLOPs of one microbatch on all devices. */
 static double step_flops(const struct job *job)
 {
     double sum = 0;

@@ -54,7 +54,7 @@ static void missing_item(const void *item)
              kernel_names[e->kernel], e->m, e->n, e->k);
 }
 
-/* How many collectives of the pass computations wait for. */
+/* Counts the collectives of the pass that computations wait for. */
 static uint32_t awaited(const struct job *job, struct parallel_layers layers, enum parallel_pass pass)
 {
     struct parallel_collective list[PARALLEL_COLLECTIVES_MAX];

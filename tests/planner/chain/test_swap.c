@@ -24,7 +24,7 @@ static const uint64_t MB = 256 * 4000;
 
 /* --- planning and simulating ------------------------------------------------------------------ */
 
-/* By planner_plan(), which asks plan_check(); takes both over. */
+/* Plans with planner_plan(), which calls plan_check(); takes both over. */
 static enum status plan_swapped(struct hardware *hardware, struct job_set *jobs, uint32_t way, struct plan *plan,
                                 struct swap_report *report, struct error *err)
 {
@@ -244,7 +244,7 @@ static bool share(const struct swap_range *a, const struct swap_range *b)
     return a->from < b->to && b->from < a->to && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-/* Pair by pair, of the choices of every way. */
+/* Compares all pairs of places, for the choices of every way. */
 static void places(void **state)
 {
     (void)state;

@@ -299,7 +299,7 @@ static void whole_plan(struct plan *out, uint32_t schedule)
     make_plan(&layers, schedule, 3, 2, schedule == PIPELINE_2BW ? 3 : 1, 6, out);
 }
 
-/* The version that the unit's computation reads becomes another. */
+/* Makes the unit's computation read another version. */
 static void shift_version(struct plan *p, uint32_t pass, uint32_t chunk, uint32_t n, uint32_t by)
 {
     const struct plan_unit *unit = &p->units[test_parallel_instance(p, pass, chunk, n)->unit];

@@ -29,7 +29,7 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
     return ((const struct stages *)context)->of[layer];
 }
 
-/* A stage for each layer. */
+/* Makes a plan with a stage for each layer. */
 static void make_plan(struct stages *stages, const struct parallel *parallel, uint64_t microbatches, uint64_t minibatches,
                       struct plan *out)
 {

@@ -121,7 +121,7 @@ static void unequal_buckets(void **state)
     }
 }
 
-/* Bytes that ranks exchange of gradients, all minibatches. */
+/* Returns the bytes of gradients that ranks exchange in all minibatches. */
 static uint64_t exchanged_bytes(const struct plan *plan)
 {
     uint64_t bytes = 0;

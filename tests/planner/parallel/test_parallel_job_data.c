@@ -184,7 +184,7 @@ static void volumes(void **state)
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-/* 64 bytes are what memory is handed out by. */
+/* Rounds to 64 bytes, the unit of memory. */
 static uint64_t rounded(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;
@@ -306,7 +306,7 @@ static void break_release(struct plan *p)
     const struct plan_op *op = test_parallel_op(p, PLAN_FORWARD, 2, OP_COMPUTE);
     access_of(p, op, 0)->flags &= ~(uint32_t)ACCESS_RELEASE;
 }
-/* A pass that computes with its rank's share. */
+/* Makes a pass compute with its rank's share. */
 static void break_share(struct plan *p)
 {
     const struct plan_op *op = test_parallel_op(p, PLAN_FORWARD, 2, OP_COMPUTE);
@@ -328,7 +328,7 @@ static void break_early_update(struct plan *p)
 }
 static void break_reduce_kind(struct plan *p) { reduce_of(p)->collective = COLLECTIVE_ALL_REDUCE; }
 static void break_reduce_bytes(struct plan *p) { reduce_of(p)->bytes /= 2; }
-/* The share is overwritten instead of added to. */
+/* Overwrites the share instead of adding to it. */
 static void break_reduce_sum(struct plan *p) { access_of(p, reduce_of(p), 1)->flags = ACCESS_WRITE; }
 /* Weights are gathered before the update of shares instead of after it. */
 static void break_update_order(struct plan *p)

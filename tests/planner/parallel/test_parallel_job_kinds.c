@@ -75,7 +75,7 @@ static void clusters(void **state)
 
 /* --- pipelines ------------------------------------------------------------------------------- */
 
-/* All devices copy to each other at once. */
+/* Lets all devices copy to each other at once. */
 static void at_once(struct hardware *hardware)
 {
     struct error err = {0};

@@ -359,7 +359,7 @@ static void memory_of_a_rank(void **state)
             }
 }
 
-/* 64 bytes are what memory is handed out by. */
+/* Rounds to 64 bytes, the unit of memory. */
 static uint64_t rounded(uint64_t bytes)
 {
     return (bytes + 63) / 64 * 64;

@@ -34,13 +34,13 @@ static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
     return ((const struct test_layer *)context)[layer];
 }
 
-/* As many replicas of each stage. */
+/* Gives all stages equal numbers of replicas. */
 static struct parallel equal_stages(uint32_t stages)
 {
     return (struct parallel){.pipeline = stages, .data = DEVICES / stages};
 }
 
-/* Replicas as the digits say, "31". */
+/* Gives stages the numbers of replicas in `digits`, such as "31". */
 static struct parallel unequal_stages(const char *digits)
 {
     struct parallel p = {.data = 1};
@@ -70,7 +70,7 @@ static enum status plan_scene(const struct scene *scene, struct parallel paralle
     return planner_plan(&hardware, &jobs, &options, out, err);
 }
 
-/* 0: it does not fit, or is none. */
+/* Returns 0 if the degrees do not fit or are invalid. */
 static double scene_s(const struct scene *scene, struct parallel parallel, uint64_t microbatch, uint32_t partition,
                       struct parallel *chosen)
 {

@@ -35,7 +35,7 @@ static double draw_unit(struct draws *d) { return random_unit(d->key, d->count++
 static const double link_rate = 1e9;
 enum { ACTIVATION_BYTES = 4000000, LARGEST_WEIGHTS = 1700000, LARGEST = 8 };
 
-/* Chunks that keep alike, and differ in all else. */
+/* Chunks that keep equal bytes and differ in everything else. */
 struct mixed {
     uint32_t chunks, replicas, prefetch, places;
     struct test_layer layers[LARGEST];

@@ -45,7 +45,7 @@ static uint32_t sum_of(const struct shape *shape, uint32_t from)
     return sum;
 }
 
-/* Under way on each replica of a stage. */
+/* Returns the number of microbatches in flight on each replica of a stage. */
 static uint32_t depth_of(const struct shape *shape, uint32_t p)
 {
     return (sum_of(shape, p) + shape->replicas[p] - 1) / shape->replicas[p];
@@ -488,7 +488,7 @@ static void written_and_read(void **state)
     plan_release(&plan);
 }
 
-/* Two replicas swap the boundaries that they pass over. */
+/* Swaps the boundaries that two replicas pass over. */
 static void break_turn(struct plan *p)
 {
     test_parallel_swap_places(test_parallel_instance(p, PLAN_FORWARD, 0, 3), test_parallel_instance(p, PLAN_FORWARD, 0, 4));

@@ -67,7 +67,7 @@ static uint32_t own_of(const struct shape *shape, uint32_t p, uint32_t d, uint32
     return count;
 }
 
-/* A chunk of the network for each stage. */
+/* Makes a plan with a chunk of the network for each stage. */
 static void make_plan(struct layers *layers, struct parallel parallel, uint32_t microbatches, uint64_t minibatches,
                       double rate, struct plan *out)
 {
@@ -297,7 +297,7 @@ static double *cell(const struct replay *x, uint32_t device, const struct plan_a
     return &x->held[(size_t)device * x->plan->buffer_count + access->buffer];
 }
 
-/* The only access to a buffer of a kind. */
+/* Returns the cell of the only access to a buffer of a kind. */
 static double *cell_of(const struct replay *x, uint32_t device, const struct plan_op *op, uint32_t kind)
 {
     for (uint32_t a = 0; a < op->access_count; a++) {
@@ -422,7 +422,7 @@ static void whole_plan(struct plan *out, uint32_t variant)
     make_plan(&layers, parallel_of(&shape, PIPELINE_1F1B), 7, 2, 1e18, out);
 }
 
-/* two replicas swap the boundaries that they pass over */
+/* Swaps the boundaries that two replicas pass over. */
 static void break_turn(struct plan *p)
 {
     test_parallel_swap_places(test_parallel_instance(p, PLAN_FORWARD, 0, 1), test_parallel_instance(p, PLAN_FORWARD, 0, 2));

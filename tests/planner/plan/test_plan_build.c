@@ -280,7 +280,7 @@ static void test_folding_repeats(void **state)
     }
 }
 
-/* Does unfolding give `original` again? */
+/* Returns true if unfolding gives `original` again. */
 static bool unfolds_to(const struct plan_folded *folded, const struct plan_instance *instances,
                        const struct plan_instance *original, uint32_t count)
 {

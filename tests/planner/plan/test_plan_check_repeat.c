@@ -43,7 +43,7 @@ enum { PLANS = 200, MORE = 60 };
 
 /* --- long plans ------------------------------------------------------------------------------- */
 
-/* A segment that repeats; PLAN_NONE: none does. */
+/* Returns a segment that repeats; PLAN_NONE: none. */
 static uint32_t repeated_segment(const struct plan *plan)
 {
     for (uint32_t s = 0; s < plan->segment_count; s++)

@@ -118,7 +118,7 @@ static bool draw_access(struct writer *w, uint32_t device, uint32_t buffer, bool
     return true;
 }
 
-/* Live ranges stay taken until the operation has ended. */
+/* Ends lives; live ranges stay taken until the operation has ended. */
 static void end_lives(struct writer *w, uint32_t device, const struct plan_access *accesses,
                       const uint32_t *buffers, uint32_t count)
 {

@@ -257,7 +257,7 @@ static void schedules_as_values(void **state)
     }
 }
 
-/* All durations by `factor`. */
+/* Multiplies all durations by `factor`. */
 static void stretch(struct instance *in, int64_t factor)
 {
     struct error err = {0};

@@ -47,7 +47,7 @@ static uint32_t layers_of(uint64_t key)
     return 2 + (uint32_t)random_below(key, 2, 4);
 }
 
-/* False: the jobs do not fit. */
+/* Returns false if the jobs do not fit. */
 static bool plan_of(uint64_t key, const struct planner_options *options, struct plan *out, struct error *err)
 {
     struct hardware hardware = {0};
@@ -227,7 +227,7 @@ static void bound_too_high(void **state)
     instance_release(&in);
 }
 
-/* The same jobs cut otherwise: another instance. */
+/* The same jobs with another cut are another instance. */
 static void other_cut(void **state)
 {
     (void)state;

@@ -29,7 +29,7 @@ struct made {
     struct trace trace;
 };
 
-/* Each layer a shard. */
+/* Makes a plan in which each layer is a shard. */
 static void make(double host_bandwidth, uint64_t evaluations, struct made *out)
 {
     struct hardware hardware;
@@ -194,7 +194,7 @@ static void wrong_gradient(struct plan *plan)
     access_of(plan, norm, BUFFER_GRADIENT)->buffer = access_of(plan, other, BUFFER_GRADIENT)->buffer;
 }
 
-/* One norm goes to a place that nothing reads. */
+/* Makes one norm go to a place that nothing reads. */
 static void lost_norm(struct plan *plan)
 {
     struct error err = {0};
@@ -262,7 +262,7 @@ static void unclipped(struct plan *plan)
     plan->jobs.jobs[0].optimizer.clip = 0;
 }
 
-/* The embedding's rows are changed at once. */
+/* Makes the embedding's rows change at once. */
 static void embedding_steps(struct plan *plan)
 {
     struct plan_op *const op = find(plan, PLAN_BACKWARD, 0);

@@ -247,7 +247,7 @@ static void search_stops_at_the_bound(void **state)
 
 /* --- as an instance -------------------------------------------------------------------------- */
 
-/* A cut as an instance: its lengths and sums. */
+/* A cut becomes an instance with its lengths and sums. */
 static void becomes_an_instance(void **state)
 {
     (void)state;

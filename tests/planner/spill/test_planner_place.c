@@ -176,7 +176,7 @@ static void update_without_writing(struct plan *plan)
     access_of(plan, op, BUFFER_STATE)->flags = ACCESS_READ;
 }
 
-/* Another shard's gradient. */
+/* Makes the update read another shard's gradient. */
 static void wrong_gradient(struct plan *plan)
 {
     struct plan_op *const op = find(plan, STREAM_CPU, PLAN_UPDATE, 1);

@@ -58,7 +58,7 @@ static bool cut_make(struct cut *cut, const struct planner_options *options, boo
     return true;
 }
 
-/* The policy that ranks, through the other door. */
+/* A policy that ranks, asked through choose(). */
 static struct policy ranked;
 
 static bool look_at_all(void *state, const struct policy_view *view, struct policy_choice *out)

@@ -296,7 +296,7 @@ static void never_released(struct plan *plan)
     end_of(plan, STREAM_WRITE, 1, 0)->flags = ACCESS_READ;
 }
 
-/* Its ends are the wrong way round then. */
+/* A write on the read stream has its ends the wrong way round. */
 static void write_on_the_read_stream(struct plan *plan)
 {
     find(plan, STREAM_WRITE, 1)->stream = STREAM_READ;

@@ -55,7 +55,7 @@ static struct parallel offloaded_as(uint32_t offload, uint32_t data, bool delaye
     return p;
 }
 
-/* Stages with these numbers of replicas, 0 ends them. */
+/* Gives stages these numbers of replicas; 0 ends them. */
 static struct parallel replicated_as(const uint32_t replicas[3])
 {
     struct parallel p = parallel_as(0, 1);

@@ -37,7 +37,7 @@ struct random_times {
     struct resident_times times;
 };
 
-/* Equal devices. */
+/* Makes random times on equal devices. */
 static void make_times(struct random_times *out, uint64_t seed)
 {
     *out = (struct random_times){0};
@@ -66,7 +66,7 @@ static double best_end(const struct resident_times *t)
     return best;
 }
 
-/* Graham's bound, and no better than the best. */
+/* Checks Graham's bound; no division is better than the best. */
 static void all_resident(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static double seconds_each(uint32_t devices, uint32_t each)
     return seconds;
 }
 
-/* More jobs a device take no longer each. */
+/* More jobs per device do not make each job slower. */
 static void no_cliff(void **state)
 {
     (void)state;
@@ -470,7 +470,7 @@ static void tight_devices(void **state)
     if (planned == 0 || refused == 0) fail_msg("%u planned, %u refused", planned, refused);
 }
 
-/* Requests about spilling are carried out. */
+/* Options about spilling are followed. */
 static void no_resident_placement(void **state)
 {
     (void)state;

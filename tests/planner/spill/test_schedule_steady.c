@@ -56,7 +56,7 @@ static void draw_jobs(uint64_t key, struct job_set *out)
     }
 }
 
-/* False: the jobs do not fit. */
+/* Returns false if the jobs do not fit. */
 static bool make_plan(uint64_t key, bool all, struct plan *out)
 {
     struct hardware hardware;

@@ -107,7 +107,7 @@ static struct draft_op *new_op(struct scribe *s, const struct plan_op *op)
     return added;
 }
 
-/* The next free range of the half. */
+/* Acquires the next free range of the half. */
 static struct draft_access acquired(struct scribe *s, struct plan_buffer buffer, uint32_t flags)
 {
     struct draft_access access = {.buffer = buffer,

@@ -146,7 +146,7 @@ static void choose(struct run *r)
     }
 }
 
-/* The first loaded unit of every idle device begins. */
+/* Begins the first loaded unit of every idle device. */
 static void compute_next(struct run *r)
 {
     for (uint32_t d = 0; d < r->in->device_count; d++) {
