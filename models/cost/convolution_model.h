@@ -24,7 +24,7 @@
 
 #include "models/cost/kernel_model.h"
 
-/* The item is a 3 x 3 convolution (work_is_convolution_3x3()); counts all executions. */
+/* Returns the seconds of all executions of a 3 x 3 convolution (work_is_convolution_3x3()). */
 double convolution_model_s(struct kernel_rates rates, const struct work_item *item);
 
 #endif

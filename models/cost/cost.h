@@ -18,7 +18,7 @@
 #include "models/hardware/hardware.h"
 #include "models/kernel/work.h"
 
-/* Counts all executions of an item, with nothing else running on the machine. */
+/* Returns the seconds of all executions of an item, with nothing else running on the machine. */
 double cost_item_s(const struct hardware *hardware, uint32_t device, const struct work_item *item);
 
 /* Returns the seconds of the items of one pass. Dispatches by the host (models/cost/kernel_model.h) overlap with
@@ -35,7 +35,7 @@ double cost_device_s(const struct hardware *hardware, uint32_t device, const str
 /* Returns the share of cores that compute for the device; 1 if it is not a host device. */
 double cost_host_share(const struct hardware *hardware, uint32_t device);
 
-/* Takes the highest peak in any precision; 0 when unknown. */
+/* Returns the highest peak in any precision; 0: unknown. */
 double cost_peak_flops_per_s(const struct hardware *hardware, uint32_t device);
 
 /* Nothing else is running. */

@@ -50,7 +50,7 @@ static bool is_matmul(uint32_t kernel)
     return kernel <= KERNEL_MATMUL_WEIGHT || is_half_matmul(kernel);
 }
 
-/* True for attention in 16 bits or fp32, which have the same parts; likewise the next two functions. */
+/* Returns true for attention in 16 bits or fp32, which have the same parts; likewise the next two functions. */
 static bool is_attention(uint32_t kernel)
 {
     kernel = kernel_half(kernel);
@@ -63,21 +63,21 @@ static bool is_backward(uint32_t kernel)
     return kernel == KERNEL_ATTENTION_HALF_BACKWARD || kernel == KERNEL_ATTENTION_FULL_HALF_BACKWARD;
 }
 
-/* These work on activations, number by number. */
+/* Returns true for kernels that work on activations, number by number. */
 static bool is_elementwise(uint32_t kernel)
 {
     kernel = kernel_half(kernel);
     return kernel >= KERNEL_NORM_HALF_FORWARD && kernel <= KERNEL_EMBED_HALF_BACKWARD;
 }
 
-/* True when frameworks dispatch these separately. */
+/* Returns true if frameworks dispatch these separately. */
 static bool is_dispatched(uint32_t kernel)
 {
     return kernel_half(kernel) >= KERNEL_MATMUL_HALF_FORWARD;
 }
 
-/* True when rows of weights (m x n if the product is their gradient, else n x k) are a multiple of 16 bytes in 16
- * bits. fp32 products count the same number of elements. */
+/* Returns true if rows of weights (m x n if the product is their gradient, else n x k) are a multiple of 16 bytes in
+ * 16 bits. fp32 products count the same number of elements. */
 static bool is_aligned(const struct work_item *item)
 {
     bool weight = item->kernel == KERNEL_MATMUL_BF16_WEIGHT || kernel_wide(item->kernel) == KERNEL_MATMUL_WEIGHT;

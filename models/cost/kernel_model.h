@@ -58,7 +58,7 @@ struct kernel_seconds {
     bool multiplies; /* more than half of device_s */
 };
 
-/* Counts all executions of an item. */
+/* Returns the seconds of all executions of an item. */
 struct kernel_seconds kernel_model_seconds(const struct kernel_model *model, struct kernel_rates rates,
                                            const struct work_item *item);
 

@@ -224,7 +224,7 @@ static enum status set_device_memory(struct hardware *hardware, uint64_t bytes, 
     return STATUS_OK;
 }
 
-/* True when a device before `device` ends in `link`. */
+/* Returns true if a device before `device` ends in `link`. */
 static bool taken(const struct hardware *hardware, uint32_t device, uint32_t link)
 {
     for (uint32_t i = 0; i < device; i++) {
@@ -275,7 +275,7 @@ static enum status pace_links(struct hardware *hardware, double bytes_per_s, str
     return STATUS_OK;
 }
 
-/* True when only copies between devices cross this link. */
+/* Returns true if only copies between devices cross this link. */
 static bool only_p2p(const struct hardware *hardware, uint32_t link)
 {
     bool crossed = false;
@@ -338,7 +338,7 @@ static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct
     return STATUS_OK;
 }
 
-/* True when no other copy crosses the network that joins nodes. */
+/* Returns true if no other copy crosses the network that joins nodes. */
 static bool joins_nodes(const struct hardware *hardware, uint32_t link)
 {
     if (!only_p2p(hardware, link)) return false;
@@ -350,7 +350,7 @@ static bool joins_nodes(const struct hardware *hardware, uint32_t link)
     return true;
 }
 
-/* True when the group has devices at another host bridge. */
+/* Returns true if the group has devices at another host bridge. */
 static bool spans_nodes(const struct hardware *hardware, const struct hardware_device *device, uint32_t group)
 {
     for (uint32_t i = 0; i < hardware->device_count; i++) {

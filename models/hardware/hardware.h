@@ -295,7 +295,7 @@ static inline uint32_t hardware_cpu(const struct hardware *hardware)
 {
     return hardware->device_count;
 }
-/* True when its speed is known. */
+/* Returns true if its speed is known. */
 bool hardware_has_cpu(const struct hardware *hardware);
 
 /*
@@ -341,13 +341,13 @@ static inline const struct hardware_network *hardware_network_of(const struct ha
     return NULL;
 }
 
-/* True when `to` can fetch directly from `from`. */
+/* Returns true if `to` can fetch directly from `from`. */
 static inline bool hardware_p2p_pair(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
     return from != to && hardware_network_of(hardware, from, to);
 }
 
-/* True when data can go directly, or through the memory of a common host. */
+/* Returns true if data can go directly, or through the memory of a common host. */
 static inline bool hardware_reaches(const struct hardware *hardware, uint32_t from, uint32_t to)
 {
     return from != to && (hardware->devices[from].host == hardware->devices[to].host ||
@@ -452,7 +452,7 @@ uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, 
 /* Counts hosts with devices: in a part of a machine possibly below hardware_host_count(). */
 uint32_t hardware_hosts_in_use(const struct hardware *hardware);
 
-/* Takes the smallest of devices first to first + count - 1; count is not 0. */
+/* Returns the smallest memory of devices first to first + count - 1; count is not 0. */
 uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count);
 
 void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key);

@@ -116,7 +116,7 @@ static uint32_t group_of(const struct hardware_detected *found, uint32_t first, 
     return other;
 }
 
-/* True when each group's members reach exactly each other. */
+/* Returns true if each group's members reach exactly each other. */
 static bool is_grouped(const struct hardware_detected *found, uint32_t first, uint32_t count)
 {
     for (uint32_t a = first; a < first + count; a++)

@@ -27,7 +27,7 @@ static enum status import_json(struct import *import, const char *text, size_t l
     return status;
 }
 
-/* True when it has a line "Running host_to_device_memcpy_ce." before each matrix. */
+/* Returns true if it has a line "Running host_to_device_memcpy_ce." before each matrix. */
 static bool is_of_nvbandwidth(const char *text, size_t length)
 {
     static const char mark[] = "Running ";

@@ -50,7 +50,7 @@ enum machine_value {
 };
 extern const char *const machine_value_names[MACHINE_VALUES]; /* "matmul_efficiency", "link", ... */
 
-/* True when a smaller value makes the machine faster. */
+/* Returns true if a smaller value makes the machine faster. */
 bool machine_value_is_cost(enum machine_value figure);
 
 struct machine_place {

@@ -4,8 +4,8 @@
 
 #include "models/job/job.h"
 
-/* True when an evaluation follows `minibatch`, counted from 0 among the remaining ones.
- * Evaluations follow every `every`-th minibatch since the training began, and the last one. */
+/* Returns true if an evaluation follows `minibatch`, counted from 0 among the remaining ones. Evaluations follow
+ * every `every`-th minibatch since the training began, and the last one. */
 bool evaluation_follows(const struct job *job, uint64_t minibatch);
 
 /* Counts evaluations of the remaining minibatches; 0 without. */

@@ -9,11 +9,11 @@
 double host_file_read_rate(const struct hardware *hardware);
 double host_file_write_rate(const struct hardware *hardware);
 
-/* Counts making these layers' state from a checkpoint, the file of weights, or the seed. */
+/* Returns the seconds to make these layers' state from a checkpoint, the file of weights, or the seed. */
 double host_file_open_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
                         uint64_t layer_count);
 
-/* Counts writing these layers' weights, and the best weights. */
+/* Returns the seconds to write these layers' weights, and the best weights. */
 double host_file_close_s(const struct hardware *hardware, const struct job *job, uint64_t first_layer,
                          uint64_t layer_count);
 

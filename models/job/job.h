@@ -169,7 +169,7 @@ struct job {
  */
 uint64_t job_batch_bytes(const struct job *job);
 
-/* True when its steps wait for the norm of all gradients. */
+/* Returns true if its steps wait for the norm of all gradients. */
 static inline bool job_clips(const struct job *job)
 {
     return job->optimizer.clip > 0;

@@ -210,7 +210,7 @@ uint64_t memory_attention_workspace(struct attention_sizes s, bool back);
  * results. Backward, one number per row and head follows. */
 uint64_t memory_attention_copies(struct attention_sizes s, bool back);
 
-/* True when the pass recomputes one layer at a time from inputs. */
+/* Returns true if the pass recomputes one layer at a time from inputs. */
 static inline bool unit_holds_inputs(enum unit_pass pass, uint32_t how)
 {
     return (how & UNIT_INPUTS) && (pass == UNIT_LOSS || (how & UNIT_KEEP));

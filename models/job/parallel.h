@@ -133,7 +133,7 @@ enum pipeline_schedule {
 };
 extern const char *const pipeline_schedule_names[PIPELINE_SCHEDULE_COUNT]; /* "gpipe", "1f1b", ... */
 
-/* True when minibatches follow each other without a flush. */
+/* Returns true if minibatches follow each other without a flush. */
 static inline bool pipeline_is_asynchronous(uint32_t schedule)
 {
     return schedule == PIPELINE_PIPEDREAM || schedule == PIPELINE_2BW;
@@ -148,7 +148,7 @@ enum parallel_recompute {
     RECOMPUTE_COUNT
 };
 
-/* True when forward passes are repeated. */
+/* Returns true if forward passes are repeated. */
 static inline bool recompute_repeats(uint32_t recompute)
 {
     return recompute >= RECOMPUTE_FULL;
@@ -229,7 +229,7 @@ static inline bool parallel_splits(const struct parallel *parallel, enum zero_le
     return parallel->data > 1 && parallel->zero >= level;
 }
 
-/* True when passes fetch the weights that they multiply by. */
+/* Returns true if passes fetch the weights that they multiply by. */
 static inline bool parallel_fetches_weights(const struct parallel *parallel)
 {
     return parallel_splits(parallel, ZERO_WEIGHTS) || parallel->offload == OFFLOAD_WEIGHTS;
@@ -330,7 +330,7 @@ const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struc
 /* Parts add up to `whole`. */
 uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
 
-/* True when a stage with r replicas updates after every r minibatches. */
+/* Returns true if a stage with r replicas updates after every r minibatches. */
 static inline bool parallel_has_own_pace(const struct parallel *parallel)
 {
     return parallel->replicated > 0 && parallel->schedule == PIPELINE_PIPEDREAM;
@@ -394,14 +394,14 @@ MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
  */
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 
-/* True when a group of `tensor` devices may divide the rows of norms and sums ("sequence"). */
+/* Returns true if a group of `tensor` devices may divide the rows of norms and sums ("sequence"). */
 bool parallel_divides_tokens(const struct job *job, uint32_t tensor);
 
 /* Returns true if the layer's output is sent to another stage: not inside a chunk, nor between a stage's chunks or
  * buckets. */
 bool parallel_crosses(const struct job *job, uint64_t layer);
 
-/* True when the layer's output is sent and compressed. */
+/* Returns true if the layer's output is sent and compressed. */
 bool parallel_compresses(const struct job *job, uint64_t layer);
 
 /* Counts blocks, or listed layers. */

@@ -29,7 +29,7 @@ static uint64_t chunk_end(const struct network *network, uint64_t layer, uint64_
 
 /* --- parameters ------------------------------------------------------------------------------- */
 
-/* True when the table is tied and both ends are on different stages. */
+/* Returns true if the table is tied and both ends are on different stages. */
 static bool has_two_tables(const struct job *job)
 {
     const struct parallel *p = &job->parallel;

@@ -40,7 +40,7 @@ uint64_t parallel_joined_bytes(const struct job *job);
  * form one group; each rank contributes its stage's sum divided by the number of members that have it. */
 uint32_t parallel_joined_groups(const struct parallel *parallel);
 
-/* True when the chunk has a gradient that is summed this way. */
+/* Returns true if the chunk has a gradient that is summed this way. */
 static inline bool parallel_joins_chunk(const struct job *job, uint32_t chunk)
 {
     return (chunk == 0 || chunk + 1 == parallel_chunks(&job->parallel)) && parallel_joined_bytes(job) > 0;

@@ -46,13 +46,13 @@ static inline bool parallel_offloads(const struct parallel *parallel)
     return parallel->offload != OFFLOAD_NOTHING;
 }
 
-/* True when hosts that have all state add up gradients between ranks. */
+/* Returns true if hosts that have all state add up gradients between ranks. */
 static inline bool parallel_joins_on_hosts(const struct parallel *parallel)
 {
     return parallel->offload == OFFLOAD_WEIGHTS && parallel->zero == ZERO_NOTHING && parallel->data > 1;
 }
 
-/* True when a minibatch has several passes. */
+/* Returns true if a minibatch has several passes. */
 bool parallel_sums_on_host(const struct job *job);
 
 /* Each rank's sum on the host; 0 without. */

@@ -133,7 +133,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     return json_object_close(&o, err);
 }
 
-/* True when `prefetch` has an effect. */
+/* Returns true if `prefetch` has an effect. */
 static bool gathers_ahead(const struct parallel *p)
 {
     return p->zero == ZERO_WEIGHTS || p->offload == OFFLOAD_WEIGHTS;

@@ -30,7 +30,7 @@ static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_
     return end < next ? end : next;
 }
 
-/* True when backward passes recompute it: an embedding and a head only with their stage. */
+/* Returns true if backward passes recompute it: an embedding and a head only with their stage. */
 static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
 {
     enum layer_kind kind = network_layer_kind(&job->network, layer);
@@ -248,7 +248,7 @@ static void blocks_exchange(struct exchange *list, const struct job *job, uint64
     if (crosses) cross_exchange(list, job, blocks, pass);
 }
 
-/* True when the pass includes the forward pass of an embedding or a head. */
+/* Returns true if the pass includes the forward pass of an embedding or a head. */
 static bool goes_forward(const struct job *job, enum parallel_pass pass)
 {
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;

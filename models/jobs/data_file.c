@@ -44,7 +44,7 @@ static const struct magic magics[] = {
 
 enum { HEAD_BYTES = 512 };
 
-/* True when the header is a JSON object shorter than the file. */
+/* Returns true if the header is a JSON object shorter than the file. */
 static bool is_safetensors(const unsigned char *head, size_t count, uint64_t file_bytes)
 {
     uint64_t header = 0;

@@ -14,7 +14,7 @@
 #include "models/network/network_t5.h"
 #include "models/network/network_traits.h"
 
-/* False also when the file cannot be read. */
+/* Returns false also if the file cannot be read. */
 static bool begins_as_llmc(const char *path)
 {
     enum { MAGIC_GPT2 = 20240520, MAGIC_LLAMA3 = 20240801 };

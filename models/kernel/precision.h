@@ -50,8 +50,8 @@ enum { PRECISION_NUMBERS = PRECISION_BF16_WEIGHTS };
  */
 const char *precision_spelled(const char *text);
 
-/* True for fp16 ("half", "torch.float16"), which has bf16's size and speed but needs loss scaling, which is neither
- * carried out nor modelled. */
+/* Returns true for fp16 ("half", "torch.float16"), which has bf16's size and speed but needs loss scaling, which is
+ * neither carried out nor modelled. */
 bool precision_is_fp16(const char *text);
 
 /* Takes one of the first `count` precisions; if absent, *out is untouched. */
@@ -64,13 +64,13 @@ static inline uint64_t precision_bytes(uint32_t precision)
     return precision == PRECISION_BF16 ? 2 : 4;
 }
 
-/* True when passes read this weight in 16 bits. */
+/* Returns true if passes read this weight in 16 bits. */
 static inline bool precision_halves_weight(uint32_t precision, bool matrix)
 {
     return precision == PRECISION_BF16 || (precision == PRECISION_BF16_WEIGHTS && matrix);
 }
 
-/* Counts a matrix's number in passes. */
+/* Returns the bytes of a matrix's number as passes read it. */
 static inline uint64_t precision_weight_bytes(uint32_t precision)
 {
     return precision_halves_weight(precision, true) ? 2 : 4;

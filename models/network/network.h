@@ -208,7 +208,7 @@ MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *
 MUST_CHECK enum status network_find(const char *name_or_path, struct arena *arena,
                                     struct network *out, struct error *err);
 
-/* True when network_find() treats the name as a path. */
+/* Returns true if network_find() treats the name as a path. */
 bool network_is_path(const char *name_or_path);
 
 /* Returns true if the text stands for a file: it is a path, or no preset's name and `path` is a folder with a
@@ -235,7 +235,7 @@ const char *network_preset_source(uint32_t index); /* of the preset's shape */
 /* network_parse() reads the same network back. */
 void network_write(const struct network *network, struct json_out *out, const char *key);
 
-/* True when layers are listed, without embedding, blocks and head. */
+/* Returns true if layers are listed, without embedding, blocks and head. */
 static inline bool network_is_listed(const struct network *network)
 {
     return network->family == NETWORK_PROFILE || network->graph;
@@ -279,14 +279,14 @@ uint64_t network_tokens(const struct network *network, uint64_t sequence);
 /* Returns the tokens that a layer computes on: fewer in t5's blocks and head. */
 uint64_t network_layer_tokens(const struct network *network, uint64_t layer, uint64_t sequence);
 
-/* True when the block attends to an encoder's result; when it is the first that does. */
+/* Returns true if the block attends to an encoder's result; when it is the first that does. */
 bool network_crosses(const struct network *network, uint64_t layer);
 static inline bool network_joins(const struct network *network, uint64_t layer)
 {
     return network_crosses(network, layer) && layer == network->encoder_blocks + 1;
 }
 
-/* True when sequences are at most its positions. */
+/* Returns true if sequences are at most its positions. */
 static inline bool network_is_limited(const struct network *network)
 {
     return network->positions > 0 && network->family != NETWORK_VIT && network->encoder_blocks == 0;
@@ -336,7 +336,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
                             uint64_t microbatch, uint64_t sequence, struct state_format format,
                             struct work_item out[LAYER_WORK_MAX]);
 
-/* Updates such states. */
+/* Returns the kernel that updates such states. */
 enum kernel optimizer_kernel(struct state_format format);
 
 /* --- a layer that the devices of a tensor group share --------------------------------------- */

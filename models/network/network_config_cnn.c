@@ -13,7 +13,7 @@ enum { IMAGE_DEFAULT = 224 };
 
 /* --- operations ------------------------------------------------------------------------------- */
 
-/* True when the operation chooses its channels. */
+/* Returns true if the operation chooses its channels. */
 static bool has_channels(uint32_t kind)
 {
     return kind == GRAPH_CONVOLUTION || kind == GRAPH_UPSAMPLE || kind == GRAPH_LINEAR;

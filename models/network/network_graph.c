@@ -201,7 +201,7 @@ static enum status check_size(const struct graph_builder *b, const struct graph_
     return STATUS_OK;
 }
 
-/* True when the backward pass reads the input, or the result. */
+/* Returns true if the backward pass reads the input, or the result. */
 static bool keeps_input(uint32_t kind)
 {
     switch ((enum graph_kind)kind) {
@@ -358,7 +358,7 @@ uint64_t graph_elements(const struct network_graph *graph, uint32_t op, uint64_t
     return samples * o->channels * o->side * o->side;
 }
 
-/* Statistics and indexes. */
+/* Counts words of statistics and indexes. */
 static uint64_t noted_words(const struct network_graph *graph, uint32_t op, uint64_t samples)
 {
     const struct graph_op *o = &graph->ops[op];

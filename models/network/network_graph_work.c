@@ -60,7 +60,7 @@ struct network_graph_work_product {
     uint32_t forward, weight, input; /* of a linear layer */
 };
 
-/* True when the convolution needs fewer multiplications than a product. */
+/* Returns true if the convolution needs fewer multiplications than a product. */
 static bool is_minimal(const struct graph_op *o)
 {
     return o->kind == GRAPH_CONVOLUTION && o->kernel == 3 && o->stride == 1;

@@ -46,13 +46,13 @@ enum { NO_POSITION_TABLE = UINT32_MAX };
 
 const struct network_traits *network_traits(const struct network *network);
 
-/* True when norms come before their sublayers. */
+/* Returns true if norms come before their sublayers. */
 static inline bool network_norms_first(const struct network *network)
 {
     return network->family != NETWORK_BERT && !network->post_norm;
 }
 
-/* True when the head classifies samples by their first tokens. */
+/* Returns true if the head classifies samples by their first tokens. */
 static inline bool network_classifies(const struct network *network)
 {
     return network->classes > 0;
@@ -63,7 +63,7 @@ static inline uint64_t network_word_width(const struct network *network)
     return network->word_width > 0 ? network->word_width : network->width;
 }
 
-/* True when its embedding only has tables of rows as wide as the network. */
+/* Returns true if its embedding only has tables of rows as wide as the network. */
 static inline bool network_has_plain_tables(const struct network *network)
 {
     return network_traits(network)->decoder && network->word_width == 0;

@@ -476,8 +476,8 @@ static void head_loss(const struct network *n, struct network_work_sizes s, stru
         add_times(list, pieces[i].times, KERNEL_LOSS, pieces[i].rows, n->vocabulary, 0);
 }
 
-/* True when a norm precedes the head's last product (with classes: of first tokens), except in a BERT with classes
- * and with norms after sums. */
+/* Returns true if a norm precedes the head's last product (with classes: of first tokens), except in a BERT with
+ * classes and with norms after sums. */
 static bool has_head_norm(const struct network *n)
 {
     return n->family == NETWORK_BERT ? !network_classifies(n) : network_norms_first(n);

@@ -86,7 +86,7 @@ struct outcome {
     uint64_t weights[JOBS];
 };
 
-/* False when no plan fits. */
+/* Returns false if no plan fits. */
 static bool outcome_of(const struct subject *subject, const char *backend, uint64_t memory_bytes,
                        const char *policy, uint32_t activations, uint64_t delay_seed, bool tf32,
                        struct outcome *out)

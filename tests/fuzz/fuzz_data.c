@@ -35,7 +35,7 @@ static uint64_t number(const uint8_t *bytes, size_t width)
     return value;
 }
 
-/* False when the bytes are no file of the format. */
+/* Returns false if the bytes are no file of the format. */
 static bool read_tokens(uint32_t format, const uint8_t *data, size_t size, struct tokens *out)
 {
     size_t begin = 0, width = 1;
