@@ -8,6 +8,8 @@
  * "Errors:" in the comment of a function lists the possible statuses, except STATUS_NO_MEMORY: every function that
  * allocates may return it.
  *
+ * A result whose type has a release function is zeroed by the caller, and released by the caller also after an error.
+ *
  * Messages start in lower case, name the fault before its cause, put names in 'single quotes', give found and
  * expected values, and have no full stop. Only main prints them and chooses the exit code.
  */

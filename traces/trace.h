@@ -136,11 +136,8 @@ void trace_finish(struct trace *trace);
  */
 MUST_CHECK enum status trace_check(const struct trace *trace, struct error *err);
 
-/*
- * Reads a trace and checks it. The caller zeroes *out, and releases it with trace_release() also after an error.
- * Errors: STATUS_BAD_INPUT with file, line and column; STATUS_CHECK, prefixed by the file name, from trace_check();
- * STATUS_LIMIT.
- */
+/* Reads a trace and checks it. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_CHECK, prefixed by the
+ * file name, from trace_check(); STATUS_LIMIT. */
 MUST_CHECK enum status trace_read(const char *path, struct trace *out, struct error *err);
 
 /* Reads a trace from memory, for tests; `name` stands for the file name in messages. */

@@ -382,7 +382,6 @@ extern const struct sourced_value hardware_staged_efficiency;
 /* Returns the bytes/s of each host that simultaneous reading and writing share. */
 double hardware_storage_rate(const struct hardware *hardware);
 
-/* The caller zeroes *out, and releases it with hardware_release() also after an error. */
 MUST_CHECK enum status hardware_read(const char *path, struct hardware *out, struct error *err);
 MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t *value,
                                       struct hardware *out, struct error *err);

@@ -66,10 +66,7 @@ struct machine_place {
 typedef void machine_visitor(void *context, const struct machine_place *place);
 void machine_values_visit(const struct hardware *hardware, machine_visitor *visit, void *context);
 
-/*
- * Multiplies the value of each place by `factor`; shares of a peak stay at most 1. `from` must outlive *out. The
- * caller zeroes *out, and releases it with hardware_release() also after an error.
- */
+/* Multiplies the value of each place by `factor`; shares of a peak stay at most 1. `from` must outlive *out. */
 typedef double machine_factor(void *context, const struct machine_place *place);
 MUST_CHECK enum status machine_values_move(const struct hardware *from, machine_factor *factor, void *context,
                                            struct hardware *out, struct error *err);

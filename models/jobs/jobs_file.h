@@ -7,7 +7,6 @@
 
 struct json_out;
 
-/* The caller zeroes *out, and releases it with job_set_release() also after an error. */
 MUST_CHECK enum status job_set_read(const char *path, struct job_set *out, struct error *err);
 MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *value,
                                      const char *folder, struct job_set *out, struct error *err);

@@ -271,7 +271,7 @@ static int by_value(const void *left, const void *right)
     return (a->recomputed > b->recomputed) - (a->recomputed < b->recomputed); /* of one array */
 }
 
-/* Lists the sets that cost at most `cutoff`. *out zeroed before; release it with sets_release(). */
+/* Lists the sets that cost at most `cutoff`. */
 static enum status sets_list(struct certifying *c, double cutoff, struct sets *out, struct error *err)
 {
     uint32_t layers = c->chain->layer_count;

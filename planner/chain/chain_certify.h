@@ -47,10 +47,8 @@ struct chain_certificate {
     struct error solver_error;      /* why the solver failed; the schedule is valid all the same */
 };
 
-/*
- * Makes a certified schedule. *schedule is zeroed before; release it with chain_schedule_release(). Deterministic
- * unless a time limit ends a step. Errors: STATUS_CHECK would be a fault of this program.
- */
+/* Makes a certified schedule. Deterministic unless a time limit ends a step. Errors: STATUS_CHECK would be a fault
+ * of this program. */
 MUST_CHECK enum status chain_certify(const struct chain *chain, const struct chain_certify_options *options,
                                      struct chain_schedule *schedule, struct chain_certificate *out,
                                      struct error *err);

@@ -17,10 +17,8 @@
 struct chain_schedule;
 struct json_out;
 
-/*
- * Parses a chain. *out is zeroed before; release it with chain_release(), also after an error. Errors: STATUS_BAD_INPUT
- * with file, line and column; errors of chain_finish(), with the file's name.
- */
+/* Parses a chain. Errors: STATUS_BAD_INPUT with file, line and column; errors of chain_finish(), with the file's
+ * name. */
 MUST_CHECK enum status chain_parse(const struct json_input *in, struct chain *out, struct error *err);
 
 /* Writes a chain that chain_parse() reads as the same chain. */

@@ -34,8 +34,7 @@ void chain_pass_destroy(struct chain_pass *pass);
 bool chain_makespan(const struct chain *chain, const uint8_t *choices, struct chain_pass *pass,
                     int64_t *makespan);
 
-/* Makes a schedule. *out is zeroed before; release it with chain_schedule_release(). Errors: STATUS_INFEASIBLE when
- * memory cannot hold the choices. */
+/* Makes a schedule. Errors: STATUS_INFEASIBLE when memory cannot hold the choices. */
 MUST_CHECK enum status chain_schedule_make(const struct chain *chain, const uint8_t *choices,
                                            struct chain_schedule *out, struct error *err);
 void chain_schedule_release(struct chain_schedule *schedule);

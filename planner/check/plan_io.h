@@ -6,11 +6,9 @@
 
 struct json_out;
 
-/*
- * Reads a plan and checks it with plan_check(). *out is zeroed before; release it with plan_release(), also after an
- * error. Errors: STATUS_BAD_INPUT with file, line and column (an unknown version, key, name; an index out of range);
- * STATUS_CHECK, with the file's name, when plan_check() refuses the plan.
- */
+/* Reads a plan and checks it with plan_check(). Errors: STATUS_BAD_INPUT with file, line and column (an unknown
+ * version, key, name; an index out of range); STATUS_CHECK, with the file's name, when plan_check() refuses the
+ * plan. */
 MUST_CHECK enum status plan_read(const char *path, struct plan *out, struct error *err);
 
 /* Reads a plan from memory, for tests; `name` stands for the file in messages. */

@@ -25,7 +25,6 @@ struct saturn_machine {
     uint32_t *class_node; /* (class_count) the first node of each */
 };
 
-/* Finds the nodes. *out is zeroed before; release it also after an error. */
 MUST_CHECK enum status saturn_machine_find(const struct hardware *hardware, struct saturn_machine *out,
                                            struct error *err);
 void saturn_machine_release(struct saturn_machine *machine);

@@ -70,11 +70,8 @@ void swap_report_release(struct swap_report *report);
 /* Returns true when swap_plan() made a plan with this policy; *way: its way. */
 bool swap_made(const char *policy, uint32_t *way);
 
-/*
- * Adds all jobs to the builder, with estimate and lower bound. `report` is zeroed before; release it, also after an
- * error. Errors: STATUS_INFEASIBLE, naming the job and the missing bytes; STATUS_BAD_INPUT for jobs that clip, are
- * evaluated on held-out data or parallel, STATUS_LIMIT.
- */
+/* Adds all jobs to the builder, with estimate and lower bound. Errors: STATUS_INFEASIBLE, naming the job and the
+ * missing bytes; STATUS_BAD_INPUT for jobs that clip, are evaluated on held-out data or parallel, STATUS_LIMIT. */
 MUST_CHECK enum status swap_plan(struct plan_builder *builder, const struct swap_options *options,
                                  struct swap_report *report, struct error *err);
 

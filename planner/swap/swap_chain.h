@@ -44,9 +44,8 @@ static inline uint64_t swap_kept_bytes(const struct swap_job *job, uint32_t l)
     return last ? 0 : job->layers[l].bytes.kept_bytes[ACTIVATIONS_KEEP];
 }
 
-/* Makes the chain's layers. *out is zeroed before; release it with swap_job_release(), also after an error. Errors:
- * STATUS_INFEASIBLE for states that do not fit, naming the missing bytes; STATUS_BAD_INPUT for a job that clips, or
- * evaluates on held-out data; STATUS_LIMIT. */
+/* Makes the chain's layers. Errors: STATUS_INFEASIBLE for states that do not fit, naming the missing bytes;
+ * STATUS_BAD_INPUT for a job that clips, or evaluates on held-out data; STATUS_LIMIT. */
 MUST_CHECK enum status swap_job_make(const struct hardware *hardware, const struct job_set *jobs,
                                      struct footprints *footprints, uint32_t index, uint32_t device,
                                      struct swap_job *out, struct error *err);

@@ -47,7 +47,6 @@ struct swap_places {
     struct arena arena;
 };
 
-/* Finds the places. *out is zeroed before; release it with swap_places_release(). */
 MUST_CHECK enum status swap_places_make(const struct swap_job *job, const struct chain *chain,
                                         const struct chain_schedule *schedule, struct swap_places *out,
                                         struct error *err);

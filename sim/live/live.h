@@ -41,8 +41,7 @@ struct sim_live_options {
     void *context;
 };
 
-/* Makes the machine for an instance without one: every device has its own duplex link. `out` is zeroed before; the
- * caller releases it with hardware_release(), also after an error. */
+/* Makes the machine for an instance without one: every device has its own duplex link. */
 MUST_CHECK enum status sim_live_machine(const struct instance *in, struct hardware *out,
                                         struct error *err);
 

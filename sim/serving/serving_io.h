@@ -40,11 +40,8 @@
 
 struct json_out;
 
-/*
- * Reads a problem. `out` is zeroed before; the caller releases it with serving_release(), also after an error.
- * `hardware` NULL: no machine is known, and networks are refused. Errors: STATUS_BAD_INPUT with file, line and column;
- * STATUS_LIMIT.
- */
+/* Reads a problem. `hardware` NULL: no machine is known, and networks are refused. Errors: STATUS_BAD_INPUT with
+ * file, line and column; STATUS_LIMIT. */
 MUST_CHECK enum status serving_read(const char *path, const struct hardware *hardware, struct serving *out,
                                     struct error *err);
 MUST_CHECK enum status serving_parse(const struct json_input *in, const struct hardware *hardware,

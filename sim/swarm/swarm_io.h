@@ -35,8 +35,7 @@
 #include "base/json/json_in.h"
 #include "sim/swarm/swarm.h"
 
-/* Reads a swarm. `out` is zeroed before; the caller releases it with swarm_release(), also after an error. Errors:
- * STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT, STATUS_IO. */
+/* Reads a swarm. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT, STATUS_IO. */
 MUST_CHECK enum status swarm_read(const char *path, struct swarm *out, struct error *err);
 MUST_CHECK enum status swarm_parse(const struct json_input *in, struct swarm *out, struct error *err);
 

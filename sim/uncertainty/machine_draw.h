@@ -15,10 +15,7 @@
 /* Returns the factor of a value with this spread, at the quantile `share` (0 to 1) of its error. */
 double machine_draw_factor(double spread, double share);
 
-/*
- * Makes draw number `draw` of `seed`. *out shares unchanged parts with `from`, which must outlive it. `out` is zeroed
- * before; the caller releases it with hardware_release(), also after an error.
- */
+/* Makes draw number `draw` of `seed`. *out shares unchanged parts with `from`, which must outlive it. */
 MUST_CHECK enum status machine_draw(const struct hardware *from, uint64_t seed, uint64_t draw, struct hardware *out,
                                     struct error *err);
 

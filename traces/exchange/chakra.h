@@ -120,8 +120,7 @@ struct chakra_rank {
     uint32_t *by_id;           /* nodes in ascending order of ids */
 };
 
-/* Parses a rank. `name` stands for the file name in messages. The caller zeroes *out, and releases it with
- * chakra_rank_release() also after an error. Errors: STATUS_BAD_INPUT with the byte; STATUS_LIMIT. */
+/* Parses a rank. `name` stands for the file name in messages. Errors: STATUS_BAD_INPUT with the byte; STATUS_LIMIT. */
 MUST_CHECK enum status chakra_rank_parse(const char *name, const void *bytes, size_t length,
                                          struct chakra_rank *out, struct error *err);
 void chakra_rank_release(struct chakra_rank *rank);

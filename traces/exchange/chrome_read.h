@@ -21,11 +21,8 @@ struct file_in;
  * of other keys. Errors: as file_in_read(); STATUS_NO_MEMORY. */
 MUST_CHECK enum status chrome_recognise(struct file_in *file, bool *out, struct error *err);
 
-/*
- * Reads a measured trace without plan, machine and memory; the file is not held in memory. The caller zeroes *out, and
- * releases it with trace_release() also after an error.
- * Errors: STATUS_BAD_INPUT with file, line and column, or when the trace is empty; STATUS_LIMIT.
- */
+/* Reads a measured trace without plan, machine and memory; the file is not held in memory. Errors: STATUS_BAD_INPUT
+ * with file, line and column, or when the trace is empty; STATUS_LIMIT. */
 MUST_CHECK enum status chrome_read(const char *path, struct trace *out, struct error *err);
 
 /* Works as chrome_read() on a text in memory; `name` stands for the file name in messages. */

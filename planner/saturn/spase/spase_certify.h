@@ -51,11 +51,8 @@ struct spase_certificate {
     struct error solver_error; /* why the solver failed; the schedule is valid all the same */
 };
 
-/*
- * Makes a certified schedule. *schedule is zeroed before; release it with spase_schedule_release(). Keeps to the time
- * limits, except for one list, which is always made; deterministic without limits. Errors: STATUS_CHECK would be a
- * fault of this program.
- */
+/* Makes a certified schedule. Keeps to the time limits, except for one list, which is always made; deterministic
+ * without limits. Errors: STATUS_CHECK would be a fault of this program. */
 MUST_CHECK enum status spase_certify(const struct spase *in, const struct spase_certify_options *options,
                                      struct spase_schedule *schedule, struct spase_certificate *out,
                                      struct error *err);

@@ -42,11 +42,8 @@ struct spase_course {
     uint32_t intervals, replans; /* intervals examined; plans taken */
 };
 
-/*
- * Simulates the schedule steps[] with planning at every interval. *out is zeroed before; release it with
- * spase_course_release(), also after an error. Errors: STATUS_LIMIT for more than SPASE_INTERVALS_MAX intervals, or
- * durations with too large a sum.
- */
+/* Simulates the schedule steps[] with planning at every interval. Errors: STATUS_LIMIT for more than
+ * SPASE_INTERVALS_MAX intervals, or durations with too large a sum. */
 MUST_CHECK enum status spase_introspect(const struct spase *in, const struct spase_step *steps,
                                         const struct spase_introspect_options *options,
                                         struct spase_course *out, struct error *err);

@@ -22,10 +22,8 @@
 
 struct json_out;
 
-/*
- * Reads an instance. *out is zeroed before; release it with spase_release(), also after an error. Errors:
- * STATUS_BAD_INPUT with file, line and column; errors of spase_finish(), with the file's name.
- */
+/* Reads an instance. Errors: STATUS_BAD_INPUT with file, line and column; errors of spase_finish(), with the file's
+ * name. */
 MUST_CHECK enum status spase_read(const char *path, struct spase *out, struct error *err);
 MUST_CHECK enum status spase_parse(const struct json_input *in, struct spase *out, struct error *err);
 

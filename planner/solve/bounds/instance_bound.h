@@ -63,7 +63,7 @@ struct instance_bounds {
                                                   is 1 */
 };
 
-/* Computes all bounds but `priced`. *out is zeroed before; release it with instance_bounds_release(). */
+/* Computes all bounds but `priced`. */
 MUST_CHECK enum status instance_bounds_make(const struct instance *in, struct instance_bounds *out,
                                             struct error *err);
 void instance_bounds_release(struct instance_bounds *bounds);

@@ -51,11 +51,8 @@ struct certificate {
     struct error solver_error; /* why the solver failed; the schedule is valid all the same */
 };
 
-/*
- * Makes a certified schedule. *timetable is zeroed before; release it with timetable_release(). Keeps to the time
- * limits, except for one list schedule, which is always made; deterministic without limits. Errors: STATUS_CHECK would
- * be a fault of this program.
- */
+/* Makes a certified schedule. Keeps to the time limits, except for one list schedule, which is always made;
+ * deterministic without limits. Errors: STATUS_CHECK would be a fault of this program. */
 MUST_CHECK enum status certify(const struct instance *in, const struct certify_options *options,
                                struct timetable *timetable, struct certificate *out,
                                struct error *err);

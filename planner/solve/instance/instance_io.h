@@ -20,10 +20,8 @@
 
 struct json_out;
 
-/*
- * Reads an instance. *out is zeroed before; release it with instance_release(), also after an error. Errors:
- * STATUS_BAD_INPUT with file, line and column; errors of instance_finish(), with the file's name.
- */
+/* Reads an instance. Errors: STATUS_BAD_INPUT with file, line and column; errors of instance_finish(), with the
+ * file's name. */
 MUST_CHECK enum status instance_read(const char *path, struct instance *out, struct error *err);
 MUST_CHECK enum status instance_parse(const struct json_input *in, struct instance *out,
                                       struct error *err);

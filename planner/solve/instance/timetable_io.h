@@ -18,10 +18,8 @@ MUST_CHECK enum status timetable_write(const struct instance *in, const struct t
                                        int64_t bound, const char *proof, const char *path,
                                        struct error *err);
 
-/*
- * Reads a timetable without judging it; timetable_check() does that. *out is zeroed before; release it with
- * timetable_release(), also after an error. Errors: STATUS_BAD_INPUT with file, line and column.
- */
+/* Reads a timetable without judging it; timetable_check() does that. Errors: STATUS_BAD_INPUT with file, line and
+ * column. */
 MUST_CHECK enum status timetable_read(const struct instance *in, const char *path,
                                       struct timetable *out, int64_t *bound, struct error *err);
 

@@ -20,11 +20,8 @@ struct set_up_guide {
     double row_start;     /* before a device's first task */
 };
 
-/*
- * Makes a guide. softness: in mean computations of a unit; 0: the duals of `bounds` unchanged. *out is zeroed before;
- * release it with set_up_guide_release(). Costs are taken between at most some hundred units of the instance and all
- * others, which takes 30 ms.
- */
+/* Makes a guide. softness: in mean computations of a unit; 0: the duals of `bounds` unchanged. Costs are taken
+ * between at most some hundred units of the instance and all others, which takes 30 ms. */
 MUST_CHECK enum status set_up_guide_make(const struct instance *in, const struct instance_bounds *bounds,
                                          double softness, struct set_up_guide *out, struct error *err);
 void set_up_guide_release(struct set_up_guide *guide);

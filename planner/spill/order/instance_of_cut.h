@@ -13,8 +13,7 @@
 #include "planner/solve/instance/instance.h"
 #include "planner/spill/order/cost_table.h"
 
-/* Makes the instance. *out is zeroed before; release it also after an error. The partition must be a spilled one.
- * Errors: as instance_init() and instance_finish(). */
+/* Makes the instance. The partition must be a spilled one. Errors: as instance_init() and instance_finish(). */
 MUST_CHECK enum status instance_of_cut(const struct cost_table *times, struct instance *out,
                                        struct error *err);
 
