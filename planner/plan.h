@@ -580,8 +580,8 @@ const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
 const char *plan_buffer_text(const struct plan *plan, uint32_t buffer,
                              char text[PLAN_TEXT_BYTES]);
 
-/* Returns a 64-bit fingerprint of everything that interpreters act on; traces carry it. It includes the names of files
- * and not their folders, so that it stays the same when a plan is moved. */
+/* Returns a 64-bit fingerprint of everything that interpreters act on; traces carry it. It includes names of files but
+ * not their folders, so that a plan can be moved. */
 uint64_t plan_fingerprint(const struct plan *plan);
 
 /* Returns true when a trace with this fingerprint was made from the plan, also for traces of version 0.1, whose

@@ -35,8 +35,8 @@ static inline void plan_gang_own_accesses(const struct plan *plan, const struct 
     *end = *first + 1;
 }
 
-/* The last two gangs that a gang copied from, for callers that look at each pair once: a stage of a pipeline copies
- * from the stage before it and the stage after it. */
+/* The last two gangs that a gang copied from, for callers that visit each pair once: a stage of a pipeline copies from
+ * its two neighbours. */
 struct plan_gang_peers {
     uint32_t last[2];
 };

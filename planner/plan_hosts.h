@@ -25,15 +25,15 @@ struct plan_host_use {
  */
 MUST_CHECK enum status plan_host_uses(const struct plan *plan, struct plan_host_use *uses, struct error *err);
 
-/* Returns the use of the fullest host, by its memory, then by its storage: a machine without room for it has no room
- * for the plan. Returns UINT64_MAX in both for a plan that plan_host_uses() refuses. */
+/* Returns the use of the fullest host, by memory, then by storage; UINT64_MAX in both for a plan that plan_host_uses()
+ * refuses. */
 struct plan_host_use plan_host_fullest(const struct plan *plan);
 
 /* Finds the largest number of jobs in host memory at a time: all jobs, or fewer when jobs take turns. */
 MUST_CHECK enum status plan_host_jobs(const struct plan *plan, uint32_t *out, struct error *err);
 
-/* Checks that each host has room for its part. Errors: STATUS_INFEASIBLE, naming the node where there are several; also
- * for a buffer that two hosts would have, such as a resident job's tied table. */
+/* Checks that each host has room for its part. Errors: STATUS_INFEASIBLE, naming the node if there are several; also
+ * for a buffer that two hosts would have. */
 MUST_CHECK enum status plan_host_fits(const struct plan *plan, struct error *err);
 
 #endif

@@ -6,9 +6,9 @@
 
 enum { PLANNER_AUTO = UINT32_MAX };
 
-/* The place of the optimizers of spilled shards: where their gradients are made; on the host's processor, which leaves
- * two thirds of the state in host memory; or on the device for each job's first shards and on the host for the others,
- * so that both are equally busy. */
+/* The place of the optimizers of spilled shards: the device of their gradients; the host's processor, so that two
+ * thirds of the state stay in host memory; or the device for each job's first shards and the host for the others, so
+ * that both are equally busy. */
 enum planner_place { PLANNER_PLACE_DEVICE, PLANNER_PLACE_CPU, PLANNER_PLACE_SPLIT, PLANNER_PLACE_COUNT };
 extern const char *const planner_place_names[PLANNER_PLACE_COUNT]; /* "device", "cpu", "split" */
 

@@ -46,8 +46,8 @@ static inline bool feasibility_way_stays(const struct feasibility_way *way)
     return way->last != PLANNER_LAST_AUTO || parallel_is_set(&way->parallel);
 }
 
-/* Lists the ways of this job on this machine, whatever its memory. Replicas are left out when the minibatch has fewer
- * microbatches than devices. Returns their number, below FEASIBILITY_WAYS_MAX. */
+/* Lists the job's ways on this machine, whatever its memory; no replicas if the minibatch has fewer microbatches than
+ * devices. Returns their number, below FEASIBILITY_WAYS_MAX. */
 uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job,
                           struct feasibility_way out[FEASIBILITY_WAYS_MAX]);
 

@@ -5,9 +5,9 @@
 #include "planner/check/plan_checker.h"
 
 /*
- * Returns true when the unit, whose operations begin at the plan's operation first_op, is alike to `known`, which was
- * found right. Then every result of plan_check_unit.c, claims included, is the same for both units, operation by
- * operation. The operations of `unit` must exist; no other check of it is needed before.
+ * Returns true if the unit, whose operations begin at first_op, is alike to the correct unit `known`. Then every result
+ * of plan_check_unit.c, claims included, is the same for both, operation by operation. The operations of `unit` must
+ * exist.
  */
 bool check_is_alike(const struct plan *plan, const struct plan_unit *unit, const struct plan_unit *known);
 

@@ -44,7 +44,7 @@ struct check_parallel_view {
 struct check_parallel_view check_parallel_view(const struct checker *c, struct job *room);
 
 /* Returns true when the unit's operation `index` is a computation without work, on the compute stream, that acquires
- * the place of the data that the next operation fetches (`blocking`). Neither operation needs an earlier check. */
+ * the place of the data that the next operation fetches (`blocking`). */
 bool check_holds_place(const struct checker *c, uint32_t index);
 
 /* Returns whether the chunk has the operand. Returns the operand that a buffer is, or CHECK_OPERANDS. Returns its

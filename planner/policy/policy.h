@@ -122,8 +122,8 @@ static inline bool policy_may_run(const struct policy_view *view, uint32_t job, 
            (j->next_device == POLICY_NONE || j->next_device == device);
 }
 
-/* Returns the preferred device of a job: its last device, which saves moving boundaries, when that one asks as well;
- * else the lowest device that may run it. POLICY_NONE: no device may. */
+/* Returns the preferred device of a job: its last device, which saves moving boundaries, if that asks too; else the
+ * lowest device that may run it. POLICY_NONE: none may. */
 static inline uint32_t policy_place(const struct policy_view *view, uint32_t job)
 {
     uint32_t last = view->jobs[job].last_device;

@@ -23,15 +23,14 @@ bool policy_is_file(const char *name);
 bool policy_name_is_good(const char *name);
 
 /*
- * Returns the error that no policy is called `name`, with a suggestion, or with all possible names: the built-in ones
- * and `others`, words that the caller accepts in place of a name. `others` ends with NULL and may be NULL.
+ * Returns the error that no policy is called `name`, with a suggestion or all names: the built-in ones and `others`,
+ * further words that the caller accepts (ends with NULL; may be NULL).
  */
 MUST_CHECK enum status policy_unknown(const char *name, const char *const *others, struct error *err);
 
 /*
  * Finds or loads a policy. Close it with policy_close(). Errors: STATUS_BAD_INPUT for an unknown name (with a
- * suggestion), a missing file, a file that is no shared object or defines no spillway_policy, another version, a bad
- * name, or a policy without choose() or rank().
+ * suggestion), or a file that is missing or defines no valid spillway_policy of this version.
  */
 MUST_CHECK enum status policy_open(const char *name, struct policy_handle *out, struct error *err);
 void policy_close(struct policy_handle *handle); /* zeroed is allowed */

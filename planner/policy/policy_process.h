@@ -11,10 +11,9 @@
 struct policy_process; /* opaque */
 
 /*
- * Opens a policy. `name`: a built-in policy, or a file (planner/policy/policy_load.h). Call it before any thread
- * starts, because the process is copied. `answer_s`: longest time of one answer; 0: 10 s. The caller ends it with
- * policy_process_close(). Errors: as policy_open(); STATUS_BAD_INPUT when loading the file crashes; STATUS_DEVICE
- * without a process.
+ * Opens a policy, built-in or from a file (planner/policy/policy_load.h). Call it before any thread starts, because the
+ * process is copied. `answer_s`: longest time of one answer; 0: 10 s. The caller ends it with policy_process_close().
+ * Errors: as policy_open(); STATUS_BAD_INPUT when loading the file crashes; STATUS_DEVICE without a process.
  */
 MUST_CHECK enum status policy_process_open(const char *name, double answer_s, struct policy_process **out,
                                        struct error *err);

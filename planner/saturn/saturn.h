@@ -28,8 +28,7 @@
 
 /*
  * The rule that makes the schedule: Saturn's, or a rival's, by the same run times
- * (planner/saturn/spase/spase_baseline.h). Optimus-dynamic is Optimus's rule planned again at intervals, as Saturn's
- * introspection does with its own rule.
+ * (planner/saturn/spase/spase_baseline.h). Optimus-dynamic plans by Optimus's rule again at intervals.
  */
 enum saturn_rule {
     SATURN_RULE_SPASE,

@@ -33,9 +33,8 @@ struct merge_options {
 
 /*
  * Merges subplans, in the order in which they have devices; each job of `jobs` is in one of them. Takes ownership of
- * hardware and jobs (moved into the plan, zeroed here), also after an error. The plan has the subplans' choices for
- * their jobs (runs, slices). The lower bound is for these subplans: the device with the most computation, or the
- * longest subplan. Errors: STATUS_INFEASIBLE when host memory is too small for all; STATUS_LIMIT.
+ * hardware and jobs, also after an error. The lower bound is for these subplans: the device with the most computation,
+ * or the longest subplan. Errors: STATUS_INFEASIBLE when host memory is too small for all; STATUS_LIMIT.
  */
 MUST_CHECK enum status plan_merge(struct hardware *hardware, struct job_set *jobs,
                                     const struct merge_subplan *subplans, uint32_t subplan_count,

@@ -9,10 +9,10 @@
 
 #include "planner/planner_options.h"
 
-/* Makes a plan. Takes ownership of hardware and jobs (moved into the plan, zeroed here), also after an error.
- * Errors: STATUS_INFEASIBLE, naming the job, the layer and the missing bytes, when a job fits at no sharding or host
- * memory is too small; STATUS_BAD_INPUT for an unknown policy, a file that is no shared object of a policy, and a
- * policy that breaks a rule (policy_ask.h). */
+/* Makes a plan. Takes ownership of hardware and jobs, which are moved into the plan, also after an error. Errors:
+ * STATUS_INFEASIBLE, naming the job, the layer and the missing bytes, when a job fits at no sharding or host memory is
+ * too small; STATUS_BAD_INPUT for an unknown policy, a file that is no shared object of a policy, and a policy that
+ * breaks a rule (policy_ask.h). */
 MUST_CHECK enum status planner_plan(struct hardware *hardware, struct job_set *jobs,
                                     const struct planner_options *options, struct plan *out,
                                     struct error *err);

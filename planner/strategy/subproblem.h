@@ -27,10 +27,9 @@ MUST_CHECK enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, 
 
 /*
  * Plans a subproblem. Jobs and machine borrow names, networks and links from `from` and `all`, which must live longer.
- * Jobs that name devices name none in the result, and parallel ones begin at the subproblem's first device: its devices
- * are the answer. `how` (NULL: the job's own): the parallelism of the subproblem's jobs. Devices keep their hosts, with
- * the memory that is left. Errors: as planner_plan(), which numbers devices as the subproblem does; the message
- * says so.
+ * Jobs name no devices in the result; parallel ones begin at the subproblem's first device. `how` (NULL: the job's
+ * own): the parallelism of the subproblem's jobs. Devices keep their hosts, with the memory that is left. Errors: as
+ * planner_plan(), which numbers devices as the subproblem does; the message says so.
  */
 MUST_CHECK enum status subproblem_plan(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
                                  const struct parallel *how, double host_bytes,

@@ -72,8 +72,8 @@ void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uin
  * Once this is used, every instance must be in a segment, and the builder folds nothing. */
 void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count);
 
-/* Folds repetitions into segments and moves the result to *out. The builder can only be destroyed afterwards. Folding
- * is exact: expanding the segments gives the instances appended and repeated. */
+/* Folds repetitions into segments and moves the result to *out. The builder can only be destroyed afterwards. Expanding
+ * the segments gives the appended and repeated instances. */
 MUST_CHECK enum status plan_builder_finish(struct plan_builder *builder, struct plan *out,
                                            struct error *err);
 

@@ -12,8 +12,8 @@ struct plan_folded {
 
 /*
  * Folds `count` instances in place: a repeated stretch is kept once, and its segment has the number of repetitions.
- * Expanding the segments gives the original sequence. Instances are equal when unit, device and layout are. Cost:
- * O(count) for any sequence; 20 bytes per instance of scratch.
+ * Instances are equal if unit, device and layout are. Cost: O(count) for any sequence; 20 bytes per instance of
+ * scratch.
  */
 MUST_CHECK enum status plan_fold(struct plan_instance *instances, uint32_t count,
                                  struct plan_folded *out, struct error *err);

@@ -74,10 +74,10 @@ MUST_CHECK enum status spase_schedule_steps(const struct spase *in, const struct
                                             struct spase_step *steps, struct error *err);
 
 /*
- * Checks a schedule of the instance: every job once, in one of its configurations, for that one's run time on the class
- * of its devices; the configuration's number of devices, all different, of one class, of one node unless it spans; no
- * device for two jobs at a time; and the makespan as claimed. Shares no code with the makers of schedules. Errors:
- * STATUS_CHECK with the first broken rule.
+ * Checks a schedule of the instance: every job once, in one of its configurations, for its run time on the class of its
+ * devices; the right number of different devices, of one class, of one node unless it spans; no device for two jobs at
+ * a time; the claimed makespan. Shares no code with the makers of schedules. Errors: STATUS_CHECK with the first broken
+ * rule.
  */
 MUST_CHECK enum status spase_check(const struct spase *in, const struct spase_schedule *schedule,
                                    struct error *err);

@@ -30,9 +30,8 @@ MUST_CHECK enum status instance_library_open(const char *folder, struct instance
 void instance_library_release(struct instance_library *library);
 
 /*
- * Reads row `index`, checks its schedule, and certifies the instance again under `limits` (early; time and seed as
- * given there). Errors: of reading; STATUS_CHECK when the schedule breaks a rule, does not have the claimed value, or
- * ends below a bound proven now, or when the new schedule ends below the bound of the file.
+ * Reads row `index`, checks its schedule, and certifies the instance again under `limits`. Errors: of reading;
+ * STATUS_CHECK if the schedule breaks a rule or lacks the claimed value, or if a value is below a proven bound.
  */
 MUST_CHECK enum status instance_library_solve(const char *folder, struct instance_library *library,
                                               uint32_t index, const struct certify_options *limits,

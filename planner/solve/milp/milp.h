@@ -105,8 +105,8 @@ struct milp_result {
 extern const char *const milp_solver_names[];
 
 /*
- * Solves a program. Errors: STATUS_DEVICE when the solver is missing, is ended by a signal, fails, writes unreadable
- * output or reports an invalid solution (result->found still tells about earlier solutions), STATUS_IO, STATUS_LIMIT.
+ * Solves a program. Errors: STATUS_DEVICE if the solver is missing, fails, writes unreadable output or reports an
+ * invalid solution (result->found still tells about earlier ones), STATUS_IO, STATUS_LIMIT.
  */
 MUST_CHECK enum status milp_solve(const struct milp *milp, const struct milp_options *options,
                                   struct milp_result *result, struct error *err);

@@ -19,9 +19,9 @@
 enum { PARTITION_GRADIENT_TURNS = 3 };
 
 /*
- * Fills partition->storage. With PLANNER_STORAGE_NONE in options->storage, or without storage, nothing is stored, and
- * the sum of host memory reports a shortage later. Errors: STATUS_INFEASIBLE when host memory is too small with
- * everything on storage, or storage is; STATUS_BAD_INPUT for PLANNER_STORAGE_ALL on a machine without storage.
+ * Fills partition->storage; nothing is stored with PLANNER_STORAGE_NONE in options->storage, or without storage.
+ * Errors: STATUS_INFEASIBLE when host memory is too small with everything on storage, or storage is; STATUS_BAD_INPUT
+ * for PLANNER_STORAGE_ALL on a machine without storage.
  */
 MUST_CHECK enum status storage_choose(const struct hardware *hardware, const struct job_set *jobs,
                                       struct footprints *footprints,

@@ -27,9 +27,9 @@ struct order_claim {
 };
 
 /*
- * Reads an order from a timetable's file. timetable_read_checked() checks that it is one of this cut; certify() proves
- * its bound again as far as it gets in `limit_s`. The file is refused when a schedule below the bound is found. *out as
- * above. Errors: STATUS_BAD_INPUT, also for such a file; errors of instance_of_cut() and certify().
+ * Reads an order from a timetable's file. timetable_read_checked() checks that it is of this cut; certify() proves its
+ * bound again as far as possible in `limit_s`. A file is refused if a schedule below its bound is found. *out as above.
+ * Errors: STATUS_BAD_INPUT, also for such a file; errors of instance_of_cut() and certify().
  */
 MUST_CHECK enum status order_of_timetable(const struct cost_table *times, const char *path, uint64_t seed,
                                           double limit_s, struct schedule *out, struct order_claim *claim,
