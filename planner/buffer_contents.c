@@ -1,10 +1,7 @@
 /*
- * Extents on the line of a buffer's bytes.
- *
- * Nearly all buffers hold one thing, so nearly all lists have one extent. The exceptions matter: the state of an
- * embedding on the host while its slices are updated one after the other, a table that is the first part of a state,
- * the three parts of a slice. With neighbours merged, the host state of a sliced embedding has a handful of extents at
- * any time:
+ * Nearly all buffers hold one thing, so nearly all lists have one extent. The exceptions: the state of an embedding on
+ * the host while its slices are updated, a table that is the first part of a state, the three parts of a slice. With
+ * neighbours merged, the host state of a sliced embedding has few extents at any time:
  *
  *     parts            [ p ............ | m ............ | v ............ ]
  *     after slice 2    [ v1 ...| v0 ... | v1 ...| v0 ... | v1 ...| v0 ... ]

@@ -1,6 +1,4 @@
 /*
- * Derived data of a plan's tables without interpreting them: sizes, names, a fingerprint.
- *
  * The fingerprint tells whether a trace belongs to a plan. It covers contents, and not the arrangement of the tables:
  * an operation's accesses count, not their position in `accesses`; an instance's slots count, not the layout's
  * position. So a plan that went through a file, which arranges layouts again, keeps its fingerprint. Fields on which no

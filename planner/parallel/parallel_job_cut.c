@@ -1,5 +1,5 @@
 /*
- * The dynamic programs of planner/parallel/pipeline/stage_partition.h. Their layers are the units that chunks consist
+ * The layers of the dynamic programs (planner/parallel/pipeline/stage_partition.h) are the units that chunks consist
  * of: blocks, the first with the embedding and the last with the head, or layers of a profile.
  *
  * Balanced: a worker for each chunk. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches. With

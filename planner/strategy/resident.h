@@ -9,9 +9,7 @@
  * On several devices jobs are placed *resident*: each has one device from its first minibatch to its last, and the jobs
  * of a device share it in one of these ways. Or some jobs are resident, and the others are spilled and run on the
  * remaining devices. A file whose jobs name "devices" (planner/strategy/reservation.h) describes the same, and the plan
- * is the plan of such a file. Spilling all jobs over all devices balances better, resident placement copies less: with
- * no more jobs than devices it wins nearly always, with twelve equal jobs on eight it would leave four of them idle
- * half of the time.
+ * is the plan of such a file. Spilling all jobs over all devices balances better, resident placement copies less.
  *
  * Divisions are found by LPT (resident_divide.h); the most promising are planned. Comparisons use the planner's own
  * clock, with copies of spilled states as slow as when all busy devices copy at once; resident states are copied once

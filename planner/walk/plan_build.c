@@ -1,6 +1,4 @@
 /*
- * A plan grows at the end of its arrays, and equal parts are stored once.
- *
  * Interning. A new unit (slot, layout, work, buffer) is first appended, then looked up by a hash of its contents; if an
  * equal one exists, the arrays are cut back and the old index is returned. So there is one representation to hash and
  * compare, and no scratch. The hash tables use open addressing, hold index + 1, and double when half full.
@@ -10,9 +8,6 @@
  *
  * Units are compared without `first_access` of operations, which differs because they were appended at different
  * places.
- *
- * Errors are remembered in the builder and reported by plan_builder_finish(): a policy calls a million times and checks
- * once. After an error, calls return index 0 and do nothing.
  *
  * At the end the instances are folded (plan_fold.h), and every array is copied at its exact length into the plan's
  * arena. The cost is linear in the number of appended elements.

@@ -1,6 +1,4 @@
 /*
- * Ranges painted one over the other.
- *
  * A release puts its range over older ranges: ranges inside vanish, ranges at the borders are cut. So the list has
  * about one range for each neighbouring buffer of the device. A plan uses the same few slots again and again: paint
  * mostly replaces a range with the same borders, and a search mostly ends where it last ended for that slot (the hint).

@@ -1,8 +1,7 @@
 /*
  * Rule 2 of plan.h, computed while walking: the operations that an operation waits for.
  *
- * The rule as written looks back over all operations that ever used a buffer or a range of memory. Two observations
- * reduce it to a few numbers per buffer:
+ * Two observations reduce the rule to a few numbers per buffer:
  *
  *     - A stream is in order. Only the latest operation on each stream matters among those to wait for: its
  *       predecessors have ended by then. Operations of the own stream need not be named at all.

@@ -1,6 +1,4 @@
 /*
- * Skipped repetitions of a walk.
- *
  * Numbers and positions go on as if the plan had fewer repetitions, so all records of the walk, whose times are
  * numbers, stay valid: operations before the cursor do not depend on repetitions skipped before. From the third
  * repetition of a segment on, an operation waits for the same operations as one repetition earlier, with numbers larger

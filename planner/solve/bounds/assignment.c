@@ -1,6 +1,4 @@
 /*
- * The transportation problem by shortest augmenting paths.
- *
  * Duals stay feasible, and flow runs only on pairs without reduced cost. Columns are reduced first, then rows, and all
  * that can be shipped at once is shipped; that leaves a few rows with supply. From such a row Dijkstra's algorithm,
  * over reduced costs, finds the nearest column with demand left, going back from full columns to the rows that ship

@@ -1,6 +1,4 @@
 /*
- * Lower bounds of instances; instance_bound.h lists them.
- *
  * The assignment bound. A schedule covers all tasks by paths, one for each of the G devices. Let D(j, k) be a lower
  * bound on s_k - s_j for neighbours, A(k) on the start of a first task and E(j) on the time from the start of a last
  * task to the makespan. For any numbers with

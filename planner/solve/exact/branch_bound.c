@@ -1,6 +1,4 @@
 /*
- * Optimal schedules by branch and bound; see branch_bound.h.
- *
  * A node is a partial schedule. Its children put some job's next task on some device, at the earliest time that the
  * rules allow but not before the last task placed. This order of time loses nothing: tasks dispatched in the order of a
  * schedule's starts start no later than in the schedule. The search is complete with dominance. Suppose a schedule of

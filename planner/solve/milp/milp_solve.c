@@ -1,6 +1,4 @@
 /*
- * Runs GLPK in a child process; this process has the clock and reads the other end of a pipe.
- *
  *     parent                              child
  *     fork ------------------------------> load, solve
  *     poll(pipe, time left) <------------- BOUND, SOLUTION x, BOUND, ...

@@ -1,6 +1,4 @@
 /*
- * List schedules and the beam search over them; see beam_search.h.
- *
  * Slack makes partial schedules comparable. A schedule of makespan C has exactly devices * C - (sum of duals) of it. Of
  * partial schedules with equal numbers of tasks, the one that has spent least slack can end first, whatever its tasks.
  * Two other things make a partial schedule bad: a job whose remaining chain no longer fits below the best known value

@@ -1,6 +1,4 @@
 /*
- * Local search; see local_search.h.
- *
  * The schedule's steps are in the order of their starts. The split (local_split.h) advances through them; at each step,
  * `at`, changes of this and the next steps are tried. Most ways across a split are nearly as long as the makespan, so
  * hardly any change makes the longest shorter. The objective is therefore the sum over all ways of exp((length -

@@ -1,6 +1,4 @@
 /*
- * The anytime search; see schedule_search.h.
- *
  * Each iteration depends only on its number and the seed, except that local search under a time limit cools down within
  * it. The first iterations are list schedules over a range of priorities, with and without a look at every device. Then
  * these alternate:

@@ -1,6 +1,4 @@
 /*
- * Four bounds that need no solver.
- *
  *     area     all computation, each layer at the speed of the fastest device for it, spread evenly over the devices,
  *              by the faster of two lists of kernels: one device at a time, with logits in pieces; or tensor groups,
  *              with padded words and one optimizer kernel. Recomputation is not counted: another plan might not need

@@ -1,10 +1,8 @@
 /*
- * A cache of questions to models/.
- *
- * The partitioner tries dozens of weight buffer sizes. For each it walks the layers of each job and asks at every step
- * for the needs of the shard so far: a few thousand questions per job, most of them repeated. A question costs
- * microseconds, because memory tables are rebuilt; an answer from the cache costs nanoseconds. Jobs that differ only in
- * name, seed, data or learning rate count as one: the lowest of them is their twin.
+ * The partitioner tries dozens of weight buffer sizes, and asks for the needs of a few thousand shards per job, most of
+ * them repeatedly. A question to models/ costs microseconds, because memory tables are rebuilt; an answer from the
+ * cache costs nanoseconds. Jobs that differ only in name, seed, data or learning rate count as one: the lowest of them
+ * is their twin.
  *
  * Of L equal blocks there are L ranges to measure, not L squared.
  *

@@ -5,9 +5,7 @@
  *
  * with t_i the estimate of shard i (partition_estimate.h), T their sum in the greedy cut and e = `tie`. Each term is a
  * sum over shards, so one dynamic program solves it. The terms with e are a few millionths of the first and decide
- * between cuts of equal time: fewer shards before even ones, because the second sum is at most T. If a device always
- * computes, cuts into single layers would be even and, by this estimate, as fast as any other; but the copies that they
- * add, though hidden, are not free.
+ * between cuts of equal time: fewer shards before even ones, because the second sum is at most T.
  *
  * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4, which need a
  * smaller weight buffer, and the freed memory may keep states on the device.

@@ -1,8 +1,5 @@
 /*
- * Chooses the states that live on storage.
- *
- * A state on storage costs its traffic: storage is one more link, shared by all devices, and the choice minimises its
- * busy time.
+ * The choice minimises the busy time of storage, which is one more link, shared by all devices.
  *
  * Per byte of freed host memory, a spilled shard moves 7/3 bytes in each minibatch of its job (with AdamW: parameters
  * in; state in and out), the last shard 2, an embedding with a tied head 8/3, a persistent shard 2 in all. The shards
