@@ -3,8 +3,9 @@
  *              by the faster of two lists of kernels: one device at a time, with logits in pieces; or tensor groups,
  *              with padded words and one optimizer kernel. Recomputation is not counted: another plan might not need
  *              it. Work that the host's processor may do (optimizers, embeddings) is shared so that all end together
- *     chain    the longest job: its minibatches follow each other, on one device at a time without other jobs. A
- *              parallel job can be faster
+ *     chain    the longest job: its minibatches follow each other, on one device at a time without other jobs, each
+ *              pass on the fastest device for it. A held-out minibatch follows the last one; with several devices,
+ *              other held-out minibatches can overlap with training. A parallel job can be faster
  *     link     (if states start in host memory, planner/plan_charges.h) every state must reach a device once and come
  *              back once; if the processor may update, only the parameters and equally many gradients. If a job's state
  *              exceeds the memory of all devices, at least the excess must come and go in each minibatch after the
@@ -214,6 +215,13 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
     return cost_device_s(hw, device, items, count);
 }
 
+/* Returns the end of the layers from `layer` on whose passes are alike; the last layer has the loss. */
+static uint64_t alike_passes_end(const struct job *job, uint64_t layer)
+{
+    uint64_t end = network_alike_end(&job->network, layer), layers = job->network.layer_count;
+    return layer + 1 < layers && end == layers ? end - 1 : end;
+}
+
 /* If a job clips, neither devices nor the processor gather its embedding's rows. */
 static bool gathers_apart(const struct job *job, uint64_t layer)
 {
@@ -226,13 +234,46 @@ static double processors_s(const struct hardware *hw, const struct job *job, uin
     return pass_s(hw, hardware_cpu(hw), job, layer, pass, 0) / hardware_host_count(hw);
 }
 
-/* Does the same for a held-out minibatch, which has only forward passes. */
-static struct bound_parts held_out_parts(const struct hardware *hw, uint32_t device,
-                                         const struct job *job, bool cpu)
+/* The devices that bounds look at: the first of each type. */
+struct kinds {
+    uint32_t device[DEVICE_TYPES_MAX];
+    uint32_t count;
+};
+
+static struct kinds find_kinds(const struct hardware *hw)
+{
+    struct kinds kinds = {.count = 0};
+    bool seen[DEVICE_TYPES_MAX] = {false};
+    for (uint32_t d = 0; d < hw->device_count; d++) {
+        if (seen[hw->devices[d].type]) continue;
+        seen[hw->devices[d].type] = true;
+        kinds.device[kinds.count++] = d;
+    }
+    return kinds;
+}
+
+/* Returns the least seconds of a pass on any device, without the update that ends it. Each pass may be on another
+ * device. */
+static double least_pass_s(const struct hardware *hw, const struct kinds *kinds, const struct job *job, uint64_t layer,
+                           enum plan_pass pass)
+{
+    double best = HUGE_VAL;
+    bool updates = pass == PLAN_LOSS || pass == PLAN_BACKWARD;
+    for (uint32_t k = 0; k < kinds->count; k++) {
+        uint32_t device = kinds->device[k];
+        double update_s = updates ? pass_s(hw, device, job, layer, PLAN_UPDATE, 0) : 0;
+        best = min_s(best, pass_s(hw, device, job, layer, pass, 0) - update_s);
+    }
+    return best;
+}
+
+/* Returns the parts of a held-out minibatch, which has only forward passes. */
+static struct bound_parts held_out_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
+                                         bool cpu)
 {
     struct bound_parts parts = {0};
     for (uint64_t l = 0; l < job->network.layer_count; l++) {
-        double seconds = pass_s(hw, device, job, l, PLAN_EVALUATE, 0);
+        double seconds = least_pass_s(hw, kinds, job, l, PLAN_EVALUATE);
         if (gathers_apart(job, l)) continue;
         if (cpu && l == 0 && job_slices(job)) {
             parts.movable += seconds;
@@ -244,29 +285,32 @@ static struct bound_parts held_out_parts(const struct hardware *hw, uint32_t dev
     return parts;
 }
 
-/* Returns a minibatch's parts on one type of device, without recomputation. */
-static struct bound_parts minibatch_parts(const struct hardware *hw, uint32_t device,
-                                          const struct job *job, bool cpu)
+/* Returns the seconds of passes over a layer on one device at a time, without the update. */
+static double own_passes_s(const struct hardware *hw, const struct kinds *kinds, const struct job *job, uint64_t layer)
+{
+    bool last = layer + 1 == job->network.layer_count;
+    double forward = last || gathers_apart(job, layer) ? 0 : least_pass_s(hw, kinds, job, layer, PLAN_FORWARD);
+    return forward + least_pass_s(hw, kinds, job, layer, last ? PLAN_LOSS : PLAN_BACKWARD);
+}
+
+/* Returns a minibatch's parts on one device at a time, without recomputation. */
+static struct bound_parts minibatch_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
+                                          bool cpu)
 {
     struct bound_parts parts = {0};
     uint64_t layers = job->network.layer_count;
-    for (uint64_t l = 0; l < layers; l++) {
-        bool last = l + 1 == layers, rows = l == 0 && !last && job_slices(job);
-        bool apart = gathers_apart(job, l);
-        double forward = last || apart ? 0 : pass_s(hw, device, job, l, PLAN_FORWARD, 0);
-        double back = pass_s(hw, device, job, l, last ? PLAN_LOSS : PLAN_BACKWARD, 0);
-        double update = pass_s(hw, device, job, l, PLAN_UPDATE, 0);
-        if (!cpu) {
-            parts.device += forward + back;
-        } else if (rows) {
-            parts.movable += forward + back;
-            parts.movable_on_cpu += (apart ? 0 : processors_s(hw, job, l, PLAN_FORWARD)) +
+    for (uint64_t l = 0, end; l < layers; l = end) {
+        bool rows = l == 0 && layers > 1 && job_slices(job);
+        end = alike_passes_end(job, l);
+        double times = (double)(end - l), passes = own_passes_s(hw, kinds, job, l);
+        double update = least_pass_s(hw, kinds, job, l, PLAN_UPDATE);
+        *(cpu && rows ? &parts.movable : &parts.device) += times * passes;
+        *(cpu ? &parts.movable : &parts.device) += times * update;
+        if (cpu && rows)
+            parts.movable_on_cpu += (gathers_apart(job, l) ? 0 : processors_s(hw, job, l, PLAN_FORWARD)) +
                                     processors_s(hw, job, l, PLAN_BACKWARD);
-        } else {
-            parts.device += forward + back - update;
-            parts.movable += update;
-            parts.movable_on_cpu += processors_s(hw, job, l, PLAN_UPDATE);
-        }
+        else if (cpu)
+            parts.movable_on_cpu += times * processors_s(hw, job, l, PLAN_UPDATE);
     }
     return parts;
 }
@@ -322,108 +366,76 @@ static double one_step_s(const struct hardware *hw, uint32_t device, const struc
     return cost_device_s(hw, device, &step, 1);
 }
 
-/* Returns the seconds of passes over a layer on one device at a time, without the update. */
-static double own_passes_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer)
+/* Returns the least seconds of a minibatch's passes over a layer, by the faster list of kernels. */
+static double any_passes_s(const struct hardware *hw, const struct kinds *kinds, const struct job *job, uint64_t layer)
 {
-    bool last = layer + 1 == job->network.layer_count;
-    double forward = last || gathers_apart(job, layer) ? 0 : pass_s(hw, device, job, layer, PLAN_FORWARD, 0);
-    return forward + pass_s(hw, device, job, layer, last ? PLAN_LOSS : PLAN_BACKWARD, 0) -
-           pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
-}
-
-/* Returns the seconds of a minibatch's passes over a layer on a device of one type; adds the update's seconds to
- * *update_s. */
-static double passes_of_type(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer, double *update_s)
-{
-    double own = own_passes_s(hw, device, job, layer);
-    *update_s += pass_s(hw, device, job, layer, PLAN_UPDATE, 0);
-    return job_clips(job) ? own : min_s(own, parallel_passes_s(hw, device, job, layer));
+    double best = own_passes_s(hw, kinds, job, layer);
+    for (uint32_t k = 0; k < kinds->count && !job_clips(job); k++)
+        best = min_s(best, parallel_passes_s(hw, kinds->device[k], job, layer));
+    return best;
 }
 
 /* Returns the least parts of a minibatch in any plan, by the fastest type and list of kernels for each layer. */
-static struct bound_parts least_parts(const struct hardware *hw, const struct job *job, bool cpu)
+static struct bound_parts least_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job, bool cpu)
 {
     struct bound_parts parts = {0};
-    double updates_s[DEVICE_TYPES_MAX] = {0}, update_s = HUGE_VAL, host_s = 0;
+    double update_s = 0, host_s = 0;
     for (uint64_t l = 0, end; l < job->network.layer_count; l = end) {
-        double best = HUGE_VAL;
-        bool seen[DEVICE_TYPES_MAX] = {false}, embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
-        end = network_alike_end(&job->network, l);
-        if (l + 1 < job->network.layer_count && end == job->network.layer_count) end--; /* the last layer has the
-                                                                                           loss */
-        for (uint32_t d = 0; d < hw->device_count; d++) {
-            uint32_t type = hw->devices[d].type;
-            double layer_update_s = 0;
-            if (seen[type]) continue;
-            seen[type] = true;
-            best = min_s(best, passes_of_type(hw, d, job, l, &layer_update_s));
-            updates_s[type] += (double)(end - l) * layer_update_s;
-        }
-        *(cpu && embedding ? &parts.movable : &parts.device) += (double)(end - l) * best;
+        bool embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
+        end = alike_passes_end(job, l);
+        double times = (double)(end - l);
+        update_s += times * least_pass_s(hw, kinds, job, l, PLAN_UPDATE);
+        *(cpu && embedding ? &parts.movable : &parts.device) += times * any_passes_s(hw, kinds, job, l);
         if (!cpu) continue;
-        host_s += (double)(end - l) * processors_s(hw, job, l, PLAN_UPDATE);
+        host_s += times * processors_s(hw, job, l, PLAN_UPDATE);
         if (embedding)
             parts.movable_on_cpu += (gathers_apart(job, l) ? 0 : processors_s(hw, job, l, PLAN_FORWARD)) +
                                     processors_s(hw, job, l, PLAN_BACKWARD) - processors_s(hw, job, l, PLAN_UPDATE);
     }
-    for (uint32_t d = 0; d < hw->device_count; d++)
-        update_s = min_s(update_s, min_s(updates_s[hw->devices[d].type], one_step_s(hw, d, job)));
+    for (uint32_t k = 0; k < kinds->count; k++) update_s = min_s(update_s, one_step_s(hw, kinds->device[k], job));
     *(cpu ? &parts.movable : &parts.device) += update_s;
     if (cpu) parts.movable_on_cpu += min_s(host_s, one_step_s(hw, hardware_cpu(hw), job) / hardware_host_count(hw));
     return parts;
 }
 
-/* Returns the least parts of a job in any plan. Parallel jobs have no held-out minibatches; these run on their
- * fastest type. */
-static struct bound_parts least_job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+/* Returns the least parts of a job in any plan. Parallel jobs have no held-out minibatches. */
+static struct bound_parts least_job_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
+                                          bool cpu)
 {
     bool movable = cpu && job_can_use_cpu(job);
     double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
-    struct bound_parts parts = {0}, best = {0};
-    add_parts(&parts, least_parts(hw, job, movable), (double)job->minibatches);
-    for (uint32_t d = 0; held_out > 0 && d < hw->device_count; d++) {
-        if (d > 0 && hw->devices[d].type == hw->devices[d - 1].type) continue;
-        struct bound_parts of = held_out_parts(hw, d, job, movable);
-        if (d == 0 || of.device + of.movable < best.device + best.movable) best = of;
-    }
-    if (held_out > 0) add_parts(&parts, best, held_out);
+    struct bound_parts parts = {0};
+    add_parts(&parts, least_parts(hw, kinds, job, movable), (double)job->minibatches);
+    if (held_out > 0) add_parts(&parts, held_out_parts(hw, kinds, job, movable), held_out);
     return parts;
 }
 
 /* --- on one device at a time ------------------------------------------------------------------- */
 
-/* Returns the parts of a job on its fastest type of device. */
-static struct bound_parts job_parts(const struct hardware *hw, const struct job *job, bool cpu)
+/* Returns the parts of a job that follow each other: its minibatches and, after the last one, a held-out one. Other
+ * held-out minibatches can run on other devices during training. */
+static struct bound_parts chain_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job, bool cpu)
 {
-    struct bound_parts best = {0};
-    bool some = false;
-    for (uint32_t type = 0; type < hw->type_count; type++) {
-        uint32_t device = 0;
-        while (device < hw->device_count && hw->devices[device].type != type) device++;
-        if (device == hw->device_count) continue;
-        bool movable = cpu && job_can_use_cpu(job);
-        double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
-        struct bound_parts parts = {0};
-        add_parts(&parts, minibatch_parts(hw, device, job, movable), (double)job->minibatches);
-        if (held_out > 0)
-            add_parts(&parts, held_out_parts(hw, device, job, movable), held_out);
-        if (some && parts.device + parts.movable >= best.device + best.movable) continue;
-        best = parts;
-        some = true;
-    }
-    return best;
+    bool movable = cpu && job_can_use_cpu(job);
+    double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
+    struct bound_parts parts = {0};
+    add_parts(&parts, minibatch_parts(hw, kinds, job, movable), (double)job->minibatches);
+    if (held_out > 0)
+        add_parts(&parts, held_out_parts(hw, kinds, job, movable), hw->device_count == 1 ? held_out : 1);
+    return parts;
 }
 
 void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                     struct bound *out)
 {
+    const struct kinds kinds = find_kinds(hw);
     struct bound_parts all = {0};
     double chain = 0, moved = 0;
     uint32_t longest = 0;
     for (uint32_t j = 0; j < jobs->count; j++) {
-        struct bound_parts parts = job_parts(hw, &jobs->jobs[j], cpu);
+        struct bound_parts parts = chain_parts(hw, &kinds, &jobs->jobs[j], cpu);
         double alone = shared_s(parts, 1);
-        add_parts(&all, least_job_parts(hw, &jobs->jobs[j], cpu), 1);
+        add_parts(&all, least_job_parts(hw, &kinds, &jobs->jobs[j], cpu), 1);
         if (alone > chain) {
             chain = alone;
             longest = j;

@@ -3,7 +3,7 @@
  * least the bound that the default plan is printed with, when it is simulated. Plans are the plans of all policies,
  * with each place of the optimizer; of saturn and the rules that it is compared with; and parallel jobs in the ways
  * that planner/capacity/what_if_ways.h has. The chain's bound is of plans that compute each job on one device at a
- * time, and is held against these only.
+ * time, and is held against these only. Jobs that are evaluated on held-out data are among them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,16 @@ struct sample {
     char text[2048];
 };
 
-static void draw(uint64_t key, uint32_t job_count, struct sample *out)
+/* Writes the held-out minibatches of a job, or nothing. */
+static void draw_evaluation(uint64_t own, bool evaluates, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (evaluates)
+        snprintf(text, size, ", \"evaluate\": {\"data\": \"held-out.bin\", \"every\": %u, \"minibatches\": %u}",
+                 1 + (unsigned)random_below(own, 6, 3), 1 + (unsigned)random_below(own, 7, 6));
+}
+
+static void draw(uint64_t key, uint32_t job_count, bool evaluates, struct sample *out)
 {
     struct error err = {0};
     *out = (struct sample){0};
@@ -68,13 +77,16 @@ static void draw(uint64_t key, uint32_t job_count, struct sample *out)
     size_t used = (size_t)snprintf(out->text, sizeof out->text, "{\"spillway_jobs\": 1, \"jobs\": [");
     for (uint32_t j = 0; j < job_count; j++) {
         uint64_t own = random_u64(key, 10 + j);
+        char evaluation[128];
+        draw_evaluation(own, evaluates, evaluation, sizeof evaluation);
         used += (size_t)snprintf(
             out->text + used, sizeof out->text - used,
             "%s{\"name\": \"%c\", \"network\": %s, \"sequence\": 128, \"microbatch\": %u, \"microbatches\": %u, "
-            "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": %s}", j > 0 ? ", " : "", (int)('a' + j),
+            "\"minibatches\": %u, \"precision\": \"%s\", \"optimizer\": %s%s}", j > 0 ? ", " : "", (int)('a' + j),
             networks[random_below(own, 0, ARRAY_COUNT(networks))], 1 + (unsigned)random_below(own, 1, 3),
             1u << random_below(own, 2, 4), 1 + (unsigned)random_below(own, 3, 5),
-            precision_names[random_below(own, 4, PRECISION_COUNT)], optimizers[random_below(own, 5, ARRAY_COUNT(optimizers))]);
+            precision_names[random_below(own, 4, PRECISION_COUNT)], optimizers[random_below(own, 5, ARRAY_COUNT(optimizers))],
+            evaluation);
     }
     snprintf(out->text + used, sizeof out->text - used, "]}");
     support_machine(machine, &out->hardware);
@@ -139,25 +151,25 @@ static void find_bound(const struct sample *sample, struct bound *out)
     assert_true(out->kind == BOUND_CHAIN || out->any_s >= out->seconds);
 }
 
-static void policies_of(uint64_t key, uint32_t job_count, bool saturn, struct counts *counts)
+static void policies_of(uint64_t key, uint32_t job_count, bool evaluates, bool saturn, struct counts *counts)
 {
     static const uint32_t places[] = {PLANNER_AUTO, PLANNER_PLACE_DEVICE, PLANNER_PLACE_CPU, PLANNER_PLACE_SPLIT};
     struct planner_options options = {.activations = PLANNER_AUTO, .iterations = 20,
                                       .optimizer = places[random_below(key, 90, ARRAY_COUNT(places))]};
     struct sample sample;
     struct bound bound;
-    draw(key, job_count, &sample);
+    draw(key, job_count, evaluates, &sample);
     find_bound(&sample, &bound);
     release(&sample);
     for (uint32_t p = 0; p == 0 || policy_name_at(p - 1); p++) {
-        draw(key, job_count, &sample);
+        draw(key, job_count, evaluates, &sample);
         options.policy = p > 0 ? policy_name_at(p - 1) : NULL;
         options.resident = p == 0;
         try_policy(&sample, &bound, &options, SATURN_RULES, counts);
     }
     options = (struct planner_options){.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = 200};
     for (enum saturn_rule rule = 0; saturn && rule < SATURN_RULES; rule++) {
-        draw(key, job_count, &sample);
+        draw(key, job_count, evaluates, &sample);
         try_policy(&sample, &bound, &options, rule, counts);
     }
 }
@@ -177,8 +189,18 @@ static void of_policies(void **state)
     (void)state;
     uint64_t seed = support_seed("bounds_hold: policies");
     struct counts counts = {0};
-    for (uint32_t i = 0; i < 40; i++) policies_of(random_u64(seed, i), 1 + i % 4, i % 4 == 1, &counts);
+    for (uint32_t i = 0; i < 40; i++) policies_of(random_u64(seed, i), 1 + i % 4, false, i % 4 == 1, &counts);
     print("policies", &counts);
+}
+
+/* Checks jobs whose held-out minibatches can overlap with training and with each other. */
+static void of_evaluations(void **state)
+{
+    (void)state;
+    uint64_t seed = support_seed("bounds_hold: evaluations");
+    struct counts counts = {0};
+    for (uint32_t i = 0; i < 30; i++) policies_of(random_u64(seed, i), 1 + i % 3, true, i % 3 == 1, &counts);
+    print("evaluations", &counts);
 }
 
 /* Checks one job, in the ways that have its microbatches. */
@@ -192,7 +214,7 @@ static void of_ways(void **state)
     for (uint32_t i = 0; i < SAMPLES; i++) {
         struct sample sample;
         struct bound bound;
-        draw(random_u64(seed, i), 1, &sample);
+        draw(random_u64(seed, i), 1, false, &sample);
         find_bound(&sample, &bound);
         const struct job *job = &sample.jobs.jobs[0];
         uint32_t count = what_if_ways(&sample.hardware, job, ways), kept = 0;
@@ -218,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(of_policies),
+        cmocka_unit_test(of_evaluations),
         cmocka_unit_test(of_ways),
     };
     return cmocka_run_group_tests_name("bounds_hold", tests, NULL, NULL);
