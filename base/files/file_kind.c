@@ -56,17 +56,29 @@ static bool is_web_page(const struct start *start)
     return begins(start, "<!doctype html") || begins(start, "<html");
 }
 
+/* A page that we wrote: all begin with a mark, or with the title of a verb's report. */
 static bool is_page(const struct start *start)
 {
-    return is_web_page(start) || (is_text(start) && begins(start, "# "));
+    if (is_web_page(start)) return has(start, "<meta name=\"generator\" content=\"spillway ");
+    return is_text(start) && (begins(start, FILE_KIND_PAGE_MARK) || begins(start, "# spillway "));
 }
 
-/* Returns true when the first line has at least two columns. A line that begins like JSON or markup is not a table's
- * heading. */
+/* A picture that gnuplot drew; PNG and PDF carry no mark. */
+static bool is_own_picture(const struct start *start)
+{
+    return is_picture(start) && (!has(start, "<svg") || strcasestr(start->text, "gnuplot"));
+}
+
+/* A table that we wrote: of a sweep, of policies, of a paper's figure. */
 static bool is_table(const struct start *start)
 {
-    const size_t line = strcspn(start->text, "\r\n");
-    return is_text(start) && memchr(start->text, ',', line) && !strchr("{[<#", start->text[0]);
+    static const char *const headings[] = {",outcome,", "outcome,", "workload,seed,policy,", "series,published,"};
+    struct start line = {.length = strcspn(start->text, "\r\n")};
+    if (!is_text(start)) return false;
+    memcpy(line.text, start->text, line.length);
+    for (size_t h = 0; h < ARRAY_COUNT(headings); h++)
+        if (h == 0 || h == 3 ? has(&line, headings[h]) : begins(&line, headings[h])) return true;
+    return false;
 }
 
 static bool is_database(const struct start *start)
@@ -101,6 +113,21 @@ static bool is_program(const struct start *start)
     return is_text(start) && (begins(start, "\\*") || begins(start, "*") || begins(start, "NAME"));
 }
 
+/* A length of one byte, then the version, "1.0.0", as field 1. */
+static bool is_execution_trace(const struct start *start)
+{
+    return start->length > 6 && start->text[1] == '\n' && isdigit((unsigned char)start->text[3]) && start->text[4] == '.';
+}
+
+/* An object of lists under numbers. */
+static bool is_process_groups(const struct start *start)
+{
+    if (!is_json(start)) return false;
+    const char *c = strchr(start->text, '{') + 1;
+    c += strspn(c, " \t\r\n");
+    return c[0] == '"' && isdigit((unsigned char)c[1]);
+}
+
 static bool is_manifest(const struct start *start)
 {
     return is_json(start) && has(start, "\"spillway-repro-manifest-");
@@ -124,13 +151,15 @@ static const struct kind {
     [FILE_KIND_LOG] = {.noun = "a log", .keys = {"log"}, .in_place = true},
     [FILE_KIND_RESULT] = {.noun = "a result", .keys = {"run", "check", "checkpoints"}, .recognised = is_json},
     [FILE_KIND_TIMELINE] = {.noun = "a timeline", .recognised = is_timeline},
-    [FILE_KIND_PICTURE] = {.noun = "a picture", .recognised = is_picture},
-    [FILE_KIND_PAGE] = {.noun = "a page", .recognised = is_page},
-    [FILE_KIND_TABLE] = {.noun = "a table", .recognised = is_table},
-    [FILE_KIND_POINTS] = {.noun = "a table or a database", .recognised = is_points},
+    [FILE_KIND_PICTURE] = {.noun = "a picture that spillway drew", .recognised = is_own_picture},
+    [FILE_KIND_PAGE] = {.noun = "a page that spillway wrote", .recognised = is_page},
+    [FILE_KIND_TABLE] = {.noun = "a table that spillway wrote", .recognised = is_table},
+    [FILE_KIND_POINTS] = {.noun = "a table or database that spillway wrote", .recognised = is_points},
     [FILE_KIND_DATABASE] = {.noun = "a database", .recognised = is_database, .in_place = true},
     [FILE_KIND_WEIGHTS] = {.noun = "a safetensors file", .recognised = is_weights},
     [FILE_KIND_MANIFEST] = {.noun = "a manifest", .recognised = is_manifest},
+    [FILE_KIND_EXECUTION_TRACE] = {.noun = "an execution trace", .recognised = is_execution_trace},
+    [FILE_KIND_PROCESS_GROUPS] = {.noun = "a file of process groups", .recognised = is_process_groups},
     [FILE_KIND_FOLDER] = {.noun = "a folder"},
     [FILE_KIND_PROGRAM] = {.noun = "an integer program", .recognised = is_program},
 };

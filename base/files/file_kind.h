@@ -31,9 +31,14 @@ enum file_kind {
     FILE_KIND_WEIGHTS,
     FILE_KIND_PROGRAM,
     FILE_KIND_MANIFEST, /* describes a figure of a paper */
+    FILE_KIND_EXECUTION_TRACE, /* of a rank, for Chakra */
+    FILE_KIND_PROCESS_GROUPS,  /* of these ranks */
     FILE_KIND_FOLDER,   /* a folder; the verb declares its files one by one */
     FILE_KIND_COUNT
 };
+
+/* The first line of pages in Markdown. */
+#define FILE_KIND_PAGE_MARK "<!-- made by spillway -->"
 
 /* Returns the noun for messages: "a plan". */
 const char *file_kind_noun(enum file_kind kind);

@@ -96,7 +96,7 @@ static void see_table(void *context, const struct cli_table *table, long from, l
 static enum status check_target(const char *path, struct error *err)
 {
     struct file_out *file;
-    if (document_check_path(path, err) != STATUS_OK || file_out_create(path, &file, err) != STATUS_OK)
+    if (document_check_path(path, PICTURES_MAX, err) != STATUS_OK || file_out_create(path, &file, err) != STATUS_OK)
         return error_add(err, "option '--report'");
     file_out_discard(file);
     return STATUS_OK;

@@ -16,6 +16,8 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/files/outputs.h"
+#include "base/size.h"
 #include "base/try.h"
 #include "cli/document/document_nodes.h"
 
@@ -283,15 +285,32 @@ static bool is_html(const char *ending)
     return strcmp(ending, ".html") == 0 || strcmp(ending, ".htm") == 0;
 }
 
-enum status document_check_path(const char *path, struct error *err)
+/* Writes "out/NAME-1.svg" for the first picture of "out/NAME.md". */
+static enum status name_picture(const char *path, size_t number, uint32_t form, char beside[PATH_MAX], struct error *err)
 {
-    const char *ending = path_ending(path);
-    if (ending && (is_html(ending) || strcmp(ending, ".md") == 0)) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT, "'%s' is not the name of a report (expected a name that ends in .html or .md)",
-                     path);
+    int length = snprintf(beside, PATH_MAX, "%.*s-%zu.%s", (int)(path_ending(path) - path), path, number,
+                          document_picture_endings[form]);
+    if (length >= 0 && length < PATH_MAX) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "the name of a picture for '%s' is too long", path);
 }
 
-/* Writes pictures "out/NAME-1.svg" and so on, for "out/NAME.md". */
+enum status document_check_path(const char *path, size_t picture_max, struct error *err)
+{
+    const char *ending = path_ending(path);
+    char beside[PATH_MAX];
+    if (!ending || (!is_html(ending) && strcmp(ending, ".md") != 0))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' is not the name of a report (expected a name that ends in .html or .md)", path);
+    if (is_html(ending)) return STATUS_OK;
+    for (size_t number = 1; number <= picture_max; number++)
+        for (uint32_t form = 0; form < ARRAY_COUNT(document_picture_endings); form++) {
+            TRY(name_picture(path, number, form, beside, err));
+            TRY(outputs_declare(beside, FILE_KIND_PICTURE, "the report's picture", err));
+        }
+    return STATUS_OK;
+}
+
+/* Writes the pictures of a page in Markdown. */
 static enum status write_pictures(const struct document *document, const char *path, struct error *err)
 {
     size_t number = 0;
@@ -300,10 +319,7 @@ static enum status write_pictures(const struct document *document, const char *p
         if (node->kind != DOCUMENT_NODE_PICTURE) continue;
         char beside[PATH_MAX];
         struct file_out *file;
-        int length = snprintf(beside, sizeof beside, "%.*s-%zu.%s", (int)(path_ending(path) - path), path, ++number,
-                              document_picture_endings[node->form]);
-        if (length < 0 || (size_t)length >= sizeof beside)
-            return error_set(err, STATUS_BAD_INPUT, "the name of a picture for '%s' is too long", path);
+        TRY(name_picture(path, ++number, node->form, beside, err));
         TRY(file_out_create(beside, &file, err));
         file_out_write(file, node->data, node->length);
         TRY(file_out_commit(file, err));
@@ -316,7 +332,7 @@ enum status document_write(const struct document *document, const char *path, st
     assert(!document->in_table);
     if (document->failed.status != STATUS_OK)
         return error_set(err, document->failed.status, "%s", document->failed.text);
-    TRY(document_check_path(path, err));
+    TRY(document_check_path(path, 0, err));
     const char *ending = path_ending(path), *folder_end = strrchr(path, '/');
     const char *name = folder_end ? folder_end + 1 : path;
     char beside[PATH_MAX];

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/files/file_kind.h"
 #include "cli/document/document_nodes.h"
 
 const char *const document_picture_endings[2] = {"svg", "png"};
@@ -113,7 +114,7 @@ void document_write_markdown(const struct document *document, const char *beside
 {
     static const char marks[] = "####";
     size_t pictures = 0;
-    put(file, "# ");
+    put(file, FILE_KIND_PAGE_MARK "\n\n# ");
     put_text(file, document->title);
     put(file, "\n\n");
     for (size_t i = 0; i < document->node_count; i++) {

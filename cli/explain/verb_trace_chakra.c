@@ -1,12 +1,15 @@
 /* `trace chakra`: writes a plan as execution traces of MLCommons Chakra, for ASTRA-sim and other simulators. */
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/files/outputs.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "cli/common/cli.h"
 #include "planner/check/plan_io.h"
 #include "sim/chakra/chakra_export.h"
+#include "traces/exchange/chakra.h"
 
 static enum status report(struct cli *cli, const char *prefix, const struct sim_chakra_written *written,
                           struct error *err)
@@ -31,6 +34,20 @@ static enum status report(struct cli *cli, const char *prefix, const struct sim_
         fprintf(cli->out, "written to %s.groups.json: %" PRIu32 " process groups\n", prefix, written->groups);
     cli_next(cli, (const char *const[]){"trace", "simulate", prefix, "--hw", "MACHINE", NULL});
     return STATUS_OK;
+}
+
+/* Declares the files of all ranks, those of an earlier plan's further ranks, and the process groups. */
+static enum status declare_files(const char *prefix, uint32_t device_count, struct error *err)
+{
+    static const char what[] = "option '--output'";
+    char path[CHAKRA_PATH_BYTES];
+    for (uint32_t rank = 0;; rank++) {
+        TRY(chakra_path(prefix, rank, path, err));
+        if (rank >= device_count && access(path, F_OK) != 0) break;
+        TRY(outputs_declare(path, FILE_KIND_EXECUTION_TRACE, what, err));
+    }
+    TRY(chakra_groups_path(prefix, path, err));
+    return outputs_declare(path, FILE_KIND_PROCESS_GROUPS, what, err);
 }
 
 enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct error *err)
@@ -61,6 +78,7 @@ enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct err
     struct plan plan = {0};
     struct sim_chakra_written written = {0};
     enum status status = plan_read(options.operands[0], &plan, err);
+    if (status == STATUS_OK) status = declare_files(output, plan.hardware.device_count, err);
     if (status == STATUS_OK) status = sim_chakra_export(&plan, output, &written, err);
     if (status == STATUS_OK) status = report(cli, output, &written, err);
     plan_release(&plan);

@@ -245,7 +245,7 @@ enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error 
     struct repro_work work = {0};
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
-    if ((!request.output || document_check_path(request.output, err) == STATUS_OK) &&
+    if ((!request.output || document_check_path(request.output, CLI_FIGURES_MAX, err) == STATUS_OK) &&
         cli_papers_open(request.papers, &work.papers, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_page(work.results, work.result_count, request.output, err) == STATUS_OK) &&
         repro_report_all(cli, work.results, work.result_count, run_set_count(work.set), request.output, err) == STATUS_OK &&

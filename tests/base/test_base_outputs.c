@@ -198,12 +198,16 @@ static void kinds_are_known_by_their_beginning(void **state)
         {"{\"spillway_instance\": 1}", 0, FILE_KIND_INSTANCE, "an instance file"},
         {"{\"spillway_log\":1}\n{\"job\":\"a\"}\n", 0, FILE_KIND_LOG, "a log file"},
         {"{\"traceEvents\": []}", 0, FILE_KIND_TIMELINE, "a timeline"},
-        {"<?xml version=\"1.0\"?>\n<svg width=\"7\">", 0, FILE_KIND_PICTURE, "a picture"},
+        {"<?xml version=\"1.0\"?>\n<svg width=\"7\"><desc>Produced by GNUPLOT", 0, FILE_KIND_PICTURE, "a picture"},
         {"\x89PNG\r\n", 0, FILE_KIND_PICTURE, "a picture"},
-        {"<!DOCTYPE html><p>", 0, FILE_KIND_PAGE, "a web page"},
-        {"# A report\n", 0, FILE_KIND_PAGE, "a text"},
-        {"policy,makespan_s\nlrtf,3\n", 0, FILE_KIND_TABLE, "a text"},
-        {"policy,makespan_s\nlrtf,3\n", 0, FILE_KIND_POINTS, "a text"},
+        {"<!DOCTYPE html><meta name=\"generator\" content=\"spillway 0.2.0\">", 0, FILE_KIND_PAGE, "a web page"},
+        {FILE_KIND_PAGE_MARK "\n\n# A report\n", 0, FILE_KIND_PAGE, "a text"},
+        {"# spillway mem\n", 0, FILE_KIND_PAGE, "a text"},
+        {"workload,seed,policy,outcome\ntight,1,fifo,done\n", 0, FILE_KIND_TABLE, "a text"},
+        {"model,series,published,simulated,error\n", 0, FILE_KIND_TABLE, "a text"},
+        {"tp,link [B/s],outcome,makespan_s,reason\r\n", 0, FILE_KIND_POINTS, "a text"},
+        {"\7\n\5" "1.0.0d", 9, FILE_KIND_EXECUTION_TRACE, "a text"},
+        {"{\n  \"1\": [0, 1]\n}", 0, FILE_KIND_PROCESS_GROUPS, "other JSON"},
         {database, sizeof database, FILE_KIND_POINTS, "a database"},
         {database, sizeof database, FILE_KIND_DATABASE, "a database"},
         {weights, sizeof weights, FILE_KIND_WEIGHTS, "a safetensors file"},
@@ -225,6 +229,26 @@ static void kinds_are_known_by_their_beginning(void **state)
     assert_true(file_kind_matches("b", FILE_KIND_TRACE, found));
     assert_true(file_kind_matches("nothing", FILE_KIND_TRACE, found));
     assert_true(file_kind_matches("sub", FILE_KIND_TRACE, found));
+}
+
+/* Pages, tables and pictures of somebody else are not ours to replace. */
+static void other_works_are_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        enum file_kind kind;
+    } files[] = {
+        {"# My project\n", FILE_KIND_PAGE}, {"<!doctype html><p>my page", FILE_KIND_PAGE},
+        {"policy,makespan_s\nlrtf,3\n", FILE_KIND_TABLE}, {"day,weather\nMonday,good\n", FILE_KIND_POINTS},
+        {"<svg width=\"7\"><path/></svg>", FILE_KIND_PICTURE}, {"notes", FILE_KIND_EXECUTION_TRACE},
+        {"{\"spillway_jobs\": 1}", FILE_KIND_PROCESS_GROUPS},
+    };
+    char found[FILE_KIND_FOUND_BYTES];
+    for (size_t i = 0; i < ARRAY_COUNT(files); i++) {
+        put("b", files[i].bytes);
+        assert_false(file_kind_matches("b", files[i].kind, found));
+    }
 }
 
 static void compressed_files_are_looked_into(void **state)
@@ -336,6 +360,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(force_allows_both, begin, end),
         cmocka_unit_test_setup_teardown(two_outputs_are_two_files, begin, end),
         cmocka_unit_test(kinds_are_known_by_their_beginning),
+        cmocka_unit_test(other_works_are_kept),
         cmocka_unit_test(compressed_files_are_looked_into),
         cmocka_unit_test_setup_teardown(a_file_of_another_kind_is_kept, begin, end),
         cmocka_unit_test_setup_teardown(folders_are_for_one_output, begin, end),

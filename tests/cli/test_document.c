@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/files/file.h"
+#include "base/files/file_kind.h"
 #include "base/random.h"
 #include "cli/document/document.h"
 #include "tests/support/support_folder.h"
@@ -251,7 +252,7 @@ static void hostile_text(void **state)
         char shown[256], expected[256];
         read_page(html, "p", shown);
         assert_string_equal(shown, cases[i].shown);
-        snprintf(expected, sizeof expected, "# t\n\n%s\n\n", cases[i].markdown);
+        snprintf(expected, sizeof expected, FILE_KIND_PAGE_MARK "\n\n# t\n\n%s\n\n", cases[i].markdown);
         assert_string_equal(markdown, expected);
         free(markdown);
         free(html);
