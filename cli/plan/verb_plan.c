@@ -116,7 +116,7 @@ static enum status check_policy(const char *policy, struct error *err)
     for (uint32_t r = 0; r < SATURN_RULES; r++) others[r] = saturn_rule_names[r];
     others[SATURN_RULES] = "all";
     if (strcmp(policy, cli_resident_name) == 0)
-        return error_set(err, STATUS_BAD_INPUT, "'%s' is not a policy: jobs settle if that is better than spilling "
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is not a policy: it is chosen if it is better than spilling "
                          "(expected no '--policy')", cli_resident_name);
     if (!policy_is_file(policy) && !policy_find(policy)) return policy_unknown(policy, others, err);
     return cli_try_apart(policy, open_and_close, &policy, err);

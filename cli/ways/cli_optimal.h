@@ -4,7 +4,7 @@
  * The order search (planner/spill/order/order_search.h) is given cut after cut: first the planner's own choice, then
  * cuts that differ from the best so far in one respect (weight buffers for spilled state, activations kept for backward
  * passes, states that stay, shards), until no cut is better. Policies that do not order spilled units are candidates
- * as well: jobs one after the other, jobs whose states stay on devices, and resident placement ("settled"). Options
+ * as well: jobs one after the other, jobs whose states stay on devices, and resident placement. Options
  * that the user fixed are not varied, and policies that contradict them are left out. The best candidate by simulation
  * is searched once more within the limits.
  */

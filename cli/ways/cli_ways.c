@@ -71,7 +71,7 @@ static uint64_t count_units(const struct plan *plan)
     return units;
 }
 
-/* --- spilled, resident, settled -------------------------------------------------------------- */
+/* --- spilled and resident --------------------------------------------------------------------- */
 
 /* Makes the spilled plan. Errors: all but STATUS_INFEASIBLE, which is an outcome. */
 static enum status try_spilled(struct ways *w, struct error *err)

@@ -3,8 +3,8 @@
  * --policy and with --policy all.
  *
  *     spilled     shards of all jobs over all devices, by each built-in policy and by the search of policy optimal
- *     resident    states on the devices: in stages on all of them, or jobs one after the other
- *     settled     jobs that each have a device for themselves (planner/strategy/resident.h)
+ *     resident    states on the devices: in stages on all of them, jobs one after the other, or resident placement, a
+ *                 device for each job (planner/strategy/resident.h)
  *     saturn      parallelism, devices and start of each job chosen together (planner/saturn/saturn.h); also with one
  *                 device for each job, which `run` can carry out
  *     parallel    every job over all devices by one of the ways of `mem` (planner/capacity/feasibility_ways.h):
