@@ -147,15 +147,20 @@ static void traced(void **state)
     struct plot_view view;
     const struct plot_options options = {.width_px = 0};
     char text[256];
-    if (plot_view_init(&view, &again, NULL, &options, &err)) fail_msg("%s", err.text);
+    struct trace_reader *predicted, *measured;
+    if (trace_reader_of(&again, &predicted, &err)) fail_msg("%s", err.text);
+    if (plot_view_init(&view, predicted, NULL, &options, &err)) fail_msg("%s", err.text);
     plot_view_describe(&view, text, sizeof text);
     assert_non_null(strstr(text, "; the first 32 of 96 devices; the first 8 of 12 hosts"));
     assert_string_equal(plot_view_host_name(&view, 7), "host7");
     char little[20]; /* cut, and the length as snprintf() has it */
     assert_true(plot_view_describe(&view, little, sizeof little) >= sizeof little);
     done.trace.more_hosts = 0;
-    assert_int_equal(plot_view_init(&view, &again, &done.trace, &options, &err), STATUS_BAD_INPUT);
+    if (trace_reader_of(&done.trace, &measured, &err)) fail_msg("%s", err.text);
+    assert_int_equal(plot_view_init(&view, predicted, measured, &options, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "the traces are of machines with 12 and 1 hosts");
+    trace_reader_close(predicted);
+    trace_reader_close(measured);
     trace_release(&again);
     forget(&done);
     plan_release(&plan);
