@@ -10,8 +10,8 @@
  * Times counted from the start of a run are rounded differently as they grow, and would hardly ever be equal to the
  * last bit. So at each inspection the origin of time moves to the current time. This changes the last bits of results,
  * but equally with and without skipping. With and without skipping,
- *   - the makespan, jobs' starts and ends, counts, bytes and peaks are equal to the last bit (the origins are added with
- *     twice the digits, so that the order of addition has no effect),
+ *   - the makespan, jobs' starts and ends, counts, bytes and peaks are equal to the last bit (the origins are added
+ *     with twice the digits, so that the order of addition has no effect),
  *   - seconds in which streams and links are busy, or full, are equal up to rounding: 1e-12 of the makespan.
  */
 #ifndef SPILLWAY_SIM_STEADY_H

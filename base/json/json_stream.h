@@ -21,8 +21,8 @@ struct json_stream; /* opaque */
 enum { JSON_STREAM_ARRAYS_MAX = 8 };
 
 /* Opens a file. `arrays` holds keys of the top-level object, at most JSON_STREAM_ARRAYS_MAX, then NULL; they outlive
- * the stream. The key "" also stands for a top-level array. The caller frees *out with json_stream_close(). Input that cannot be read twice (a pipe) is held in
- * memory, up to 1 GiB. */
+ * the stream. The key "" also stands for a top-level array. The caller frees *out with json_stream_close(). Input
+ * that cannot be read twice (a pipe) is held in memory, up to 1 GiB. */
 MUST_CHECK enum status json_stream_open(const char *path, const char *const *arrays, struct json_stream **out,
                                         struct error *err);
 

@@ -67,8 +67,8 @@ MUST_CHECK enum status document_picture(struct document *document, const char *c
 MUST_CHECK enum status document_picture_file(struct document *document, const char *caption, const char *path,
                                              struct error *err);
 
-/* Checks, before long work, that `path` ends in a known format, and declares the files of up to `picture_max` pictures of
- * a page in Markdown as outputs (base/files/outputs.h). Errors: STATUS_BAD_INPUT. */
+/* Checks, before long work, that `path` ends in a known format, and declares the files of up to `picture_max`
+ * pictures of a page in Markdown as outputs (base/files/outputs.h). Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status document_check_path(const char *path, size_t picture_max, struct error *err);
 
 /* Writes the page atomically. Separate picture files are written first, so that the page never names a missing file.

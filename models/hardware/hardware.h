@@ -395,8 +395,9 @@ MUST_CHECK enum status hardware_parse(const struct json_input *in, const json_t 
  * - several nodes ("384x dgx-a100-80gb"), also with an oversubscription ("64x dgx-a100-80gb 2:1": leaf switches whose
  *   uplinks have half of the NICs' bandwidth);
  * - several kinds of devices or nodes ("2x a100-sxm4-80gb + 2x v100-sxm2-32gb", "dgx-h100 + 2x dgx-a100-80gb");
- * - the path of a file (has a slash or ends in .json). Nodes of AWS may have the prefix "aws:". A name that fits several
- *   presets ("a100") is an error; one that fits a single preset ("rtx3090") is accepted: hardware_name_completed().
+ * - the path of a file (has a slash or ends in .json). Nodes of AWS may have the prefix "aws:". A name that fits
+ *   several presets ("a100") is an error; one that fits a single preset ("rtx3090") is accepted:
+ *   hardware_name_completed().
  *
  * Several devices are placed in pairs at PCIe switches, and these at one host bridge, which carries both directions of
  * all devices together at 0.71 of their sum, as measured. Host memory (128 GiB per device) and cores (16 per device)

@@ -241,9 +241,8 @@ void parallel_job_async_emit(struct parallel_job *s)
     }
     emit_ticks(&t, repeats > 1 ? fill + period : 0, written + s->stages[0].lag);
     plan_builder_segment(s->builder, 1);
-    for (uint32_t r = 0; r < s->chunks; r++) s->of[r].version = written / round_of(s, s->of[r].stage); /* the version
-                                                                                                        that is
-                                                                                                        stored */
+    /* the stored version */
+    for (uint32_t r = 0; r < s->chunks; r++) s->of[r].version = written / round_of(s, s->of[r].stage);
 }
 
 /* Returns the seconds per tick that a blocking stage waits for boundaries from the previous stage and gradients from

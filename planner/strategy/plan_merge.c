@@ -6,9 +6,9 @@
  *     subplan 0  minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
  *     subplan 1                       1 2 3 4
  *
- * Subplans that take turns one instance at a time do so for as many minibatches as they have. Where that is many, they go
- * on in cycles of whole repetitions (planner/strategy/merge_cycle.h): one is written, and it repeats. The plan then does
- * not grow with the number of minibatches, and a simulation finds the cycle, too.
+ * Subplans that take turns one instance at a time do so for as many minibatches as they have. Where that is many, they
+ * go on in cycles of whole repetitions (planner/strategy/merge_cycle.h): one is written, and it repeats. The plan then
+ * does not grow with the number of minibatches, and a simulation finds the cycle, too.
  */
 #include "planner/strategy/plan_merge.h"
 
@@ -430,7 +430,8 @@ static double period_s(struct plan_merge_piece *p)
     return p->repetition_s / p->all_s * (p->subplan->end_s - p->subplan->begin_s);
 }
 
-/* Finds the subplans whose next instance is less than a repetition away. Returns when the first of the others goes on. */
+/* Finds the subplans whose next instance is less than a repetition away. Returns when the first of the others goes
+ * on. */
 static double find_paces(struct merge *c, double now_s)
 {
     double others_s = HUGE_VAL;

@@ -4,8 +4,8 @@
  *
  *   1. on every file of it, as it is;
  *   2. on each file cut short at 64 places, or at fewer if there are many files;
- *   3. on mutations of them: a few bit flips, bytes removed, doubled or replaced, cuts, splices of two files, and tokens
- *      that readers get wrong (NaN, 1e999, huge integers, quotes).
+ *   3. on mutations of them: a few bit flips, bytes removed, doubled or replaced, cuts, splices of two files, and
+ *      tokens that readers get wrong (NaN, 1e999, huge integers, quotes).
  *
  *     fuzz_plan tests/fuzz/corpus/plan            2000 mutations, seed from the clock
  *     SPILLWAY_SEED=7 SPILLWAY_FUZZ_RUNS=100000 fuzz_plan tests/fuzz/corpus/plan

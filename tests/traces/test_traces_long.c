@@ -1,7 +1,7 @@
 /*
  * Long traces (label: fast): a trace is judged, and a window of it read, in memory that does not grow with the trace; a
- * window has the spans and levels that a filter of the whole has. Arguments are the number of spans and a version of the
- * format; test_traces_long_many and _indexed have files larger than the 1 GiB up to which JSON is read whole.
+ * window has the spans and levels that a filter of the whole has. Arguments are the number of spans and a version of
+ * the format; test_traces_long_many and _indexed have files larger than the 1 GiB up to which JSON is read whole.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,8 +98,8 @@ static void memory_does_not_grow(void **state)
         long batches = peak_kib(MINIBATCHES, path, span_count, version);
         print_message("%s: %ld KiB for nothing, %ld to show, %ld to judge, %ld for a window, %ld for minibatches\n", files[n].name,
                       nothing, shown, judged, window, batches);
-        /* buffers, and room for allocators that keep freed memory; a span or level that was kept would take 6 MiB. The index
-         * of a long trace takes a few bytes by span. */
+        /* buffers, and room for allocators that keep freed memory; a span or level that was kept would take 6 MiB.
+         * The index of a long trace takes a few bytes by span. */
         long most = nothing + 4096 + (long)(span_count / TRACE_BLOCK_SPANS * 256 / 1024);
         assert_true(shown < most);
         assert_true(judged < most);

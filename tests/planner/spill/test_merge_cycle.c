@@ -1,9 +1,9 @@
 /* Cycles of subplans that run side by side (planner/strategy/merge_cycle.h; label: medium).
  *
- * Random paces give cycles within their room, and near enough. Plans of many minibatches in cycles have the same instances
- * of each job, in the same order, as plans that are written out instance by instance, and end as early. A simulation of
- * cycles is the simulation of the plan that they expand to. For that the test puts a merge_cycle_choose() in place of the
- * library's that can be switched off. */
+ * Random paces give cycles within their room, and near enough. Plans of many minibatches in cycles have the same
+ * instances of each job, in the same order, as plans that are written out instance by instance, and end as early. A
+ * simulation of cycles is the simulation of the plan that they expand to. For that the test puts a
+ * merge_cycle_choose() in place of the library's that can be switched off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
