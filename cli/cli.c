@@ -172,8 +172,8 @@ static enum status run_old(struct cli *cli, struct cli_old_spelling *old, struct
     cli->argc = old->count;
     cli->argv = old->words;
     cli->advice = old->advice;
-    enum status status = cli_find_verb(old->words[0], old->words[1], &cli->verb, err);
-    return status == STATUS_OK ? run_verb(cli, old->count, old->words, err) : status;
+    TRY(cli_find_verb(old->words[0], old->words[1], &cli->verb, err));
+    return run_verb(cli, old->count, old->words, err);
 }
 
 static enum status print_version(struct cli *cli, int argc, char **argv, struct error *err)

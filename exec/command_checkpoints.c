@@ -142,15 +142,14 @@ enum status command_checkpoints(int argc, char **argv, const volatile bool *stop
         .argument_min = 2,
         .argument_max = 2,
     };
-    enum status status = options_parse(&options, argc, argv, err);
-    if (status != STATUS_OK) return status;
+    TRY(options_parse(&options, argc, argv, err));
     if (options.help) {
         options_print_help(&options, stdout);
         return STATUS_OK;
     }
     struct plan plan = {0};
     struct resume_job *jobs = NULL;
-    status = plan_read(options.operands[0], &plan, err);
+    enum status status = plan_read(options.operands[0], &plan, err);
     if (status == STATUS_OK) {
         jobs = calloc(plan.jobs.count, sizeof *jobs);
         if (!jobs) status = error_memory(err, "a list of jobs", plan.jobs.count * sizeof *jobs);

@@ -81,8 +81,7 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
     };
-    enum status status = options_parse(&options, argc, argv, err);
-    if (status != STATUS_OK) return status;
+    TRY(options_parse(&options, argc, argv, err));
     if (options.help) {
         options_print_help(&options, stdout);
         return STATUS_OK;
@@ -100,7 +99,7 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
                                             .notes = quiet ? NULL : stderr,
                                             .on_progress = show_measure,
                                             .context = &progress};
-    status = measure_machine(name, &measure, &hardware, err);
+    enum status status = measure_machine(name, &measure, &hardware, err);
     progress_end(&progress);
     if (status == STATUS_OK) status = command_write_hardware(&hardware, output, err);
     hardware_release(&hardware);
@@ -129,17 +128,15 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
     };
-    enum status status = options_parse(&options, argc, argv, err);
-    if (status != STATUS_OK) return status;
+    TRY(options_parse(&options, argc, argv, err));
     if (options.help) {
         options_print_help(&options, stdout);
         return STATUS_OK;
     }
     struct file_out *file;
-    status = file_out_create(output, &file, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_out_create(output, &file, err));
     struct json_out *json = json_out_create(file);
-    status = json ? gpu_rates_write(json, err) : error_memory(err, "the rates", 0);
+    enum status status = json ? gpu_rates_write(json, err) : error_memory(err, "the rates", 0);
     if (status == STATUS_OK && !json_out_complete(json)) status = error_memory(err, "the rates", 0);
     json_out_destroy(json);
     if (status == STATUS_OK) return file_out_commit(file, err);

@@ -113,12 +113,11 @@ static enum status write_executed(const struct run_request *command, const struc
 {
     struct plan_executed carried;
     if (!command->carried || !trace->complete) return STATUS_OK;
-    enum status status = plan_executed_make(plan, result->order, (uint32_t)result->order_count, &carried, err);
-    if (status != STATUS_OK) return status;
+    TRY(plan_executed_make(plan, result->order, (uint32_t)result->order_count, &carried, err));
     carried.plan.policy = trace->policy;
     carried.plan.seed = command->seed;
     carried.plan.estimated_makespan_s = result->makespan_s;
-    status = plan_write(&carried.plan, command->carried, err);
+    enum status status = plan_write(&carried.plan, command->carried, err);
     plan_executed_release(&carried);
     return status;
 }
@@ -268,8 +267,7 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         .argument_min = 1,
         .argument_max = 1,
     };
-    enum status status = options_parse(&options, argc, argv, err);
-    if (status != STATUS_OK) return status;
+    TRY(options_parse(&options, argc, argv, err));
     if (options.help) {
         options_print_help(&options, stdout);
         return STATUS_OK;
@@ -282,7 +280,7 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
                          "'--log -' and '--json' cannot both have standard output");
     if (command.quiet) progress_disable();
     struct plan plan = {0};
-    status = plan_read(options.operands[0], &plan, err);
+    enum status status = plan_read(options.operands[0], &plan, err);
     if (status == STATUS_OK && command.checkpoint) status = job_set_checkpoints_declare(&plan.jobs, command.checkpoint, err);
     if (status == STATUS_OK) status = carry_out(&command, &plan, stop, err);
     plan_release(&plan);

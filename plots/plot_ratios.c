@@ -8,6 +8,7 @@
  * The axis begins at 1, the bound: the distance between the bound and a dot is the largest possible gain. If
  * durations were perturbed, a second dot below shows the result of live decisions.
  */
+#include "base/try.h"
 #include "plots/plot.h"
 
 #include <math.h>
@@ -118,9 +119,8 @@ enum status plot_ratios(const struct plot_ratio *rows, uint32_t count, const cha
                         const char *path, const struct plot_options *options, struct error *err)
 {
     struct ratios_plot r = {.rows = rows, .count = count, .labels = {labels[0], labels[1]}};
-    enum status status = plot_check_path(path, err);
-    if (status == STATUS_OK) status = check_rows(rows, count, err);
-    if (status != STATUS_OK) return status;
+    TRY(plot_check_path(path, err));
+    TRY(check_rows(rows, count, err));
     uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
     if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
         return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)",
@@ -132,7 +132,7 @@ enum status plot_ratios(const struct plot_ratio *rows, uint32_t count, const cha
     plot_script_axis(&r.script, &r.area, 1, r.most, "value over bound (dot: mean, bar: 95 %, cross: worst)");
     draw_names(&r);
     add_data(&r);
-    status = plot_draw(&r.script, path, options->keep_script, err);
+    enum status status = plot_draw(&r.script, path, options->keep_script, err);
     plot_script_release(&r.script);
     return status;
 }

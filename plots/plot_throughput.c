@@ -13,6 +13,7 @@
  * Bars are horizontal, because names of policies are longer than bars are wide. The value is
  * written at the end of each bar; the axis serves only for orientation.
  */
+#include "base/try.h"
 #include "plots/plot.h"
 
 #include <assert.h>
@@ -189,9 +190,8 @@ enum status plot_throughput(const struct plot_policy *policies, uint32_t count,
     struct throughput_plot t = {
         .policies = policies, .count = count, .lower_bound_s = lower_bound_s};
     assert(isfinite(lower_bound_s));
-    enum status status = plot_check_path(path, err);
-    if (status == STATUS_OK) status = check_policies(policies, count, err);
-    if (status != STATUS_OK) return status;
+    TRY(plot_check_path(path, err));
+    TRY(check_policies(policies, count, err));
     uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
     if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
         return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)",
@@ -204,7 +204,7 @@ enum status plot_throughput(const struct plot_policy *policies, uint32_t count,
     draw_names(&t);
     draw_limit(&t);
     add_data(&t);
-    status = plot_draw(&t.script, path, options->keep_script, err);
+    enum status status = plot_draw(&t.script, path, options->keep_script, err);
     plot_script_release(&t.script);
     return status;
 }

@@ -572,14 +572,13 @@ enum status plot_timeline_readers(struct trace_reader *predicted, struct trace_r
 {
     struct timeline t = {0};
     struct plot_area area = {.top_px = 80};
-    enum status status = plot_check_path(path, err);
-    if (status == STATUS_OK) status = plot_view_init(&t.view, predicted, measured, options, err);
-    if (status != STATUS_OK) return status;
+    TRY(plot_check_path(path, err));
+    TRY(plot_view_init(&t.view, predicted, measured, options, err));
     t.script.width_px = t.view.canvas_width_px;
     area.left_px = t.view.trace_count > 1 ? 130 : 84;
     area.right_px = t.view.canvas_width_px - 190;
     t.view.window.width_px = area.right_px - area.left_px;
-    status = make_boxes(&t, err);
+    enum status status = make_boxes(&t, err);
     if (status == STATUS_OK) {
         draw(&t, &area);
         status = plot_draw(&t.script, path, options->keep_script, err);

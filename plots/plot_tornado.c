@@ -8,6 +8,7 @@
  * The ends of each bar are labelled. A bar on only one side means that the figure works in one direction: less of it
  * hurts, and more does not help.
  */
+#include "base/try.h"
 #include "plots/plot.h"
 
 #include <math.h>
@@ -113,9 +114,8 @@ enum status plot_tornado(const struct plot_effect *effects, uint32_t count, cons
                          const struct plot_options *options, struct error *err)
 {
     struct tornado t = {.effects = effects, .count = count};
-    enum status status = plot_check_path(path, err);
-    if (status == STATUS_OK) status = check_effects(effects, count, err);
-    if (status != STATUS_OK) return status;
+    TRY(plot_check_path(path, err));
+    TRY(check_effects(effects, count, err));
     uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
     if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
         return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)", (unsigned)width_px,
@@ -128,7 +128,7 @@ enum status plot_tornado(const struct plot_effect *effects, uint32_t count, cons
     plot_script_axis(&t.script, &t.area, t.least, t.most, "change, %");
     draw_names(&t);
     add_data(&t);
-    status = plot_draw(&t.script, path, options->keep_script, err);
+    enum status status = plot_draw(&t.script, path, options->keep_script, err);
     plot_script_release(&t.script);
     return status;
 }

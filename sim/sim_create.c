@@ -3,6 +3,7 @@
  * (sim.c) and lookahead limits (sim/lookahead.h), and ACQUIREs, which bound the memory levels of the trace, so that
  * nothing is allocated later.
  */
+#include "base/try.h"
 #include "planner/plan_hosts.h"
 #include "sim/sim_state.h"
 
@@ -191,20 +192,17 @@ static enum status create_trace(struct sim *sim, uint64_t acquires, struct error
 {
     struct trace *trace = sim->trace;
     bool record = sim->options->record_spans;
-    enum status status = trace_init(trace, sim->plan, TRACE_PREDICTED, record ? sim->total : 0,
-                                    record ? 2 * acquires + hardware_host_count(sim->hardware) : 0, err);
-    if (status != STATUS_OK) return status;
-    status = arena_string(&trace->arena, sim->hardware->name, &trace->hardware, err);
+    TRY(trace_init(trace, sim->plan, TRACE_PREDICTED, record ? sim->total : 0,
+                   record ? 2 * acquires + hardware_host_count(sim->hardware) : 0, err));
+    enum status status = arena_string(&trace->arena, sim->hardware->name, &trace->hardware, err);
     if (status == STATUS_OK && sim->live)
         status = arena_string(&trace->arena, sim->options->live->policy->name, &trace->policy, err);
     if (status != STATUS_OK) return status;
     if (sim->options->writer) {
         trace->plan_fingerprint = plan_fingerprint(sim->plan);
-        status = trace_writer_begin(sim->options->writer, trace, err);
-        if (status != STATUS_OK) return status;
+        TRY(trace_writer_begin(sim->options->writer, trace, err));
     }
-    status = fill_hosts(sim, trace, err);
-    if (status != STATUS_OK) return status;
+    TRY(fill_hosts(sim, trace, err));
     for (uint32_t d = 0; d < sim->hardware->device_count; d++)
         trace->places[1 + d].capacity_bytes = sim->hardware->devices[d].memory_bytes;
     return STATUS_OK;
@@ -246,17 +244,12 @@ enum status sim_create(struct sim *sim, struct error *err)
         sim_allocate(&sim->arena, sim->plan->jobs.count, sizeof *sim->job_started, &status, err);
     if (status != STATUS_OK) return status;
     uint64_t acquires;
-    status = count_operations(sim, &acquires, err);
-    if (status == STATUS_OK) status = create_trace(sim, acquires, err);
-    if (status == STATUS_OK)
-        status = sim_durations_create(&sim->arena, sim->plan, sim->hardware, sim->options->slow,
-                                      &sim->durations, err);
-    if (status == STATUS_OK) status = sim_create_machine(sim, err);
-    if (status == STATUS_OK)
-        status = sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans, sim->options->writer,
-                                      sim->options->caching ? sim->hardware : NULL, &sim->lifetimes, err);
-    if (status == STATUS_OK)
-        status = sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err);
-    if (status == STATUS_OK) status = sim_steady_create(sim, err);
-    return status;
+    TRY(count_operations(sim, &acquires, err));
+    TRY(create_trace(sim, acquires, err));
+    TRY(sim_durations_create(&sim->arena, sim->plan, sim->hardware, sim->options->slow, &sim->durations, err));
+    TRY(sim_create_machine(sim, err));
+    TRY(sim_lifetimes_create(sim->plan, sim->trace, sim->options->record_spans, sim->options->writer,
+                             sim->options->caching ? sim->hardware : NULL, &sim->lifetimes, err));
+    TRY(sim_window_create(sim->plan, sim->walk, sim->lifetimes, sim->collectives, &sim->window, err));
+    return sim_steady_create(sim, err);
 }

@@ -8,6 +8,7 @@
  *     then           to device d again, for copies that are not on demand; only if priorities matter
  *     then           collectives that are flows (collective_flow.h); computations are not affected by them
  */
+#include "base/try.h"
 #include "sim/sim_state.h"
 
 #include <inttypes.h>
@@ -266,10 +267,8 @@ static enum status create_flows(struct sim *sim, struct arena *scratch, struct s
     fill_owners(sim, setup.path_count, devices);
     setup.links = links;
     setup.paths = paths;
-    status = sim_flows_create(&sim->arena, &setup, &sim->flows, err);
-    if (status != STATUS_OK) return status;
-    status = create_queue(sim, setup.path_count, err);
-    if (status != STATUS_OK) return status;
+    TRY(sim_flows_create(&sim->arena, &setup, &sim->flows, err));
+    TRY(create_queue(sim, setup.path_count, err));
     *out = paths;
     return sim_interference_attach(sim->interference, &sim->arena, sim->flows, sim->queue, devices,
                                    setup.path_count, err);

@@ -167,13 +167,12 @@ enum status trace_init(struct trace *trace, const struct plan *plan, enum trace_
     trace->source = source;
     if (source == TRACE_PREDICTED) trace->load = hardware_load_taken(&plan->hardware);
     if (span_limit > 0) trace->plan_fingerprint = plan_fingerprint(plan);
-    enum status status = arena_string(&trace->arena, plan->hardware.name, &trace->hardware, err);
-    if (status == STATUS_OK) status = arena_string(&trace->arena, plan->policy, &trace->policy, err);
-    if (status == STATUS_OK) status = init_streams(trace, plan, prefix, err);
-    if (status == STATUS_OK) status = init_places(trace, plan, prefix, err);
-    if (status == STATUS_OK) status = init_jobs(trace, plan, err);
-    if (status == STATUS_OK) status = init_records(trace, span_limit, level_limit, err);
-    return status;
+    TRY(arena_string(&trace->arena, plan->hardware.name, &trace->hardware, err));
+    TRY(arena_string(&trace->arena, plan->policy, &trace->policy, err));
+    TRY(init_streams(trace, plan, prefix, err));
+    TRY(init_places(trace, plan, prefix, err));
+    TRY(init_jobs(trace, plan, err));
+    return init_records(trace, span_limit, level_limit, err);
 }
 
 void trace_release(struct trace *trace)

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/files/file_in.h"
 #include "base/size.h"
+#include "base/try.h"
 
 static const char *const long_arrays[] = {[TRACE_SPANS] = "spans",
                                           [TRACE_LEVELS] = "levels",
@@ -197,23 +198,23 @@ static enum status open_file(struct trace_file *s, struct file_in *file, struct 
         return status;
     }
     for (int i = 0; i < TRACE_ARRAYS; i++) ends[i] = s->ends.arrays[i].at;
-    status = json_stream_of_file(file, long_arrays, s->indexed ? ends : NULL, &s->json, err);
-    if (status == STATUS_OK) status = trace_file_read_head(s, err);
-    return status == STATUS_OK ? read_index(s, err) : status;
+    TRY(json_stream_of_file(file, long_arrays, s->indexed ? ends : NULL, &s->json, err));
+    TRY(trace_file_read_head(s, err));
+    return read_index(s, err);
 }
 
 enum status trace_file_open(struct trace_file *s, const char *path, struct error *err)
 {
     struct file_in *file;
-    enum status status = file_in_open(path, &file, err);
-    return status == STATUS_OK ? open_file(s, file, err) : status;
+    TRY(file_in_open(path, &file, err));
+    return open_file(s, file, err);
 }
 
 enum status trace_file_of_text(struct trace_file *s, const char *name, const char *text, size_t length, struct error *err)
 {
     struct file_in *file;
-    enum status status = file_in_of_text(name, text, length, &file, err);
-    return status == STATUS_OK ? open_file(s, file, err) : status;
+    TRY(file_in_of_text(name, text, length, &file, err));
+    return open_file(s, file, err);
 }
 
 void trace_file_release(struct trace_file *s)

@@ -1,4 +1,5 @@
 /* Reads all of a trace file but its spans and levels. Every count is within a limit, every index in range. */
+#include "base/try.h"
 #include "traces/trace_file.h"
 
 #include <inttypes.h>
@@ -14,16 +15,14 @@ static enum status read_text(struct trace *trace, struct json_object *object, co
                              const char **out, struct error *err)
 {
     const char *text = NULL;
-    enum status status = json_take_string(object, key, JSON_REQUIRED, &text, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_take_string(object, key, JSON_REQUIRED, &text, err));
     return arena_string(&trace->arena, text, out, err);
 }
 
 static enum status read_fingerprint(struct json_object *object, uint64_t *out, struct error *err)
 {
     const char *text = NULL;
-    enum status status = json_take_string(object, "plan", JSON_REQUIRED, &text, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_take_string(object, "plan", JSON_REQUIRED, &text, err));
     uint64_t value = 0;
     if (strlen(text) != 16 || strspn(text, "0123456789abcdef") != 16)
         return json_fail_key(object->input, object->value, "plan", err,
@@ -58,16 +57,14 @@ static enum status read_columns(struct json_object *object, const char *key,
                                 const char *const *names, size_t count, struct error *err)
 {
     const json_t *array = NULL;
-    enum status status = json_take_array(object, key, JSON_REQUIRED, &array, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_take_array(object, key, JSON_REQUIRED, &array, err));
     if (json_array_size(array) != count)
         return json_fail_key(object->input, object->value, key, err,
                              "'%s' has %zu columns (expected %zu)", key, json_array_size(array),
                              count);
     for (size_t i = 0; i < count; i++) {
         const char *name = NULL;
-        status = json_item_string(object->input, array, i, &name, err);
-        if (status != STATUS_OK) return status;
+        TRY(json_item_string(object->input, array, i, &name, err));
         if (strcmp(name, names[i]) != 0)
             return json_fail_index(object->input, array, i, err,
                                    "column '%s' of '%s' (expected '%s')", name, key, names[i]);
@@ -79,16 +76,14 @@ static enum status read_head(struct trace *trace, struct json_object *object, st
 {
     uint64_t version = 0;
     size_t source = 0;
-    enum status status = json_take_u64(object, "spillway_trace", JSON_REQUIRED, 0, INT64_MAX,
-                                       &version, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_take_u64(object, "spillway_trace", JSON_REQUIRED, 0, INT64_MAX, &version, err));
     if (version < TRACE_VERSION_OLDEST || version > TRACE_VERSION)
         return json_fail_key(object->input, object->value, "spillway_trace", err,
                              "trace version %" PRIu64 " is not known (expected %d or %d)", version,
                              TRACE_VERSION_OLDEST, TRACE_VERSION);
     json_take_any(object, "made_by");
-    status = json_take_choice(object, "source", JSON_REQUIRED, trace_source_names,
-                              ARRAY_COUNT(trace_source_names), &source, err);
+    enum status status = json_take_choice(object, "source", JSON_REQUIRED, trace_source_names,
+                                          ARRAY_COUNT(trace_source_names), &source, err);
     trace->source = (uint32_t)source;
     if (status == STATUS_OK) status = read_text(trace, object, "hardware", &trace->hardware, err);
     if (status == STATUS_OK) status = read_text(trace, object, "policy", &trace->policy, err);
@@ -219,8 +214,7 @@ enum status trace_item_index(const struct json_input *input, const json_t *array
                               size_t count, const char *what, uint32_t *out, struct error *err)
 {
     uint32_t value = 0;
-    enum status status = trace_item_u32(input, array, index, UINT32_MAX, &value, err);
-    if (status != STATUS_OK) return status;
+    TRY(trace_item_u32(input, array, index, UINT32_MAX, &value, err));
     if (value >= count)
         return json_fail_index(input, array, index, err,
                                "%s %" PRIu32 " does not exist (there are %zu)", what, value, count);
@@ -232,8 +226,7 @@ static enum status item_pass(const struct json_input *input, const json_t *array
                              uint8_t *out, struct error *err)
 {
     const char *name = NULL;
-    enum status status = json_item_string(input, array, index, &name, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_item_string(input, array, index, &name, err));
     for (uint8_t pass = 0; pass < PLAN_PASS_COUNT; pass++)
         if (strcmp(name, plan_pass_names[pass]) == 0) {
             *out = pass;
@@ -310,18 +303,16 @@ enum status trace_file_read_head(struct trace_file *s, struct error *err)
     struct json_object root;
     const struct json_input *input = json_stream_head(s->json);
     struct trace *trace = &s->head;
-    enum status status = json_object_open(&root, input, json_input_root(input), "a trace", err);
-    if (status == STATUS_OK) status = read_head(trace, &root, err);
-    if (status == STATUS_OK) status = read_streams(trace, &root, err);
-    if (status == STATUS_OK) status = read_places(trace, &root, err);
-    if (status == STATUS_OK) status = read_jobs(trace, &root, err);
-    if (status == STATUS_OK) status = read_operations(s, &root, err);
-    if (status == STATUS_OK)
-        status = read_columns(&root, "span_columns", trace_span_columns, TRACE_SPAN_COLUMNS, err);
-    if (status == STATUS_OK) status = read_long_array(&root, "spans", err);
-    if (status == STATUS_OK)
-        status = read_columns(&root, "level_columns", trace_level_columns, TRACE_LEVEL_COLUMNS, err);
-    if (status == STATUS_OK) status = read_long_array(&root, "levels", err);
-    if (status == STATUS_OK) status = read_index(&root, err);
-    return status == STATUS_OK ? json_object_close(&root, err) : status;
+    TRY(json_object_open(&root, input, json_input_root(input), "a trace", err));
+    TRY(read_head(trace, &root, err));
+    TRY(read_streams(trace, &root, err));
+    TRY(read_places(trace, &root, err));
+    TRY(read_jobs(trace, &root, err));
+    TRY(read_operations(s, &root, err));
+    TRY(read_columns(&root, "span_columns", trace_span_columns, TRACE_SPAN_COLUMNS, err));
+    TRY(read_long_array(&root, "spans", err));
+    TRY(read_columns(&root, "level_columns", trace_level_columns, TRACE_LEVEL_COLUMNS, err));
+    TRY(read_long_array(&root, "levels", err));
+    TRY(read_index(&root, err));
+    return json_object_close(&root, err);
 }

@@ -10,6 +10,7 @@
 
 #include "base/files/file_in.h"
 #include "base/json/json_out.h"
+#include "base/try.h"
 #include "traces/trace_format.h"
 
 static const char key[] = ",\n  \"ends\": [", closing[] = "]\n}\n";
@@ -67,8 +68,7 @@ enum status trace_ends_read(struct file_in *file, struct trace_ends *out, bool *
     uint64_t numbers[NUMBERS], begin;
     size_t length = 0;
     *found = false;
-    enum status status = file_in_end(file, text, LINE_BYTES_MAX, &begin, &length, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_in_end(file, text, LINE_BYTES_MAX, &begin, &length, err));
     text[length] = '\0';
     const char *line = find_line(text, length);
     if (!line || !read_numbers(line + sizeof key - 1, numbers)) return STATUS_OK;

@@ -94,10 +94,8 @@ static enum status check_span(const struct trace *trace, const struct trace_span
 enum status trace_judge_begin(struct trace_judge *judge, const struct trace *trace, struct error *err)
 {
     judge->trace = trace;
-    enum status status = ARENA_NEW(&judge->arena, trace->stream_count, judge->stream_end_s, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&judge->arena, trace->job_count, judge->bounds_s, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&judge->arena, trace->stream_count, judge->stream_end_s, err));
+    TRY(ARENA_NEW(&judge->arena, trace->job_count, judge->bounds_s, err));
     trace_judge_restart(judge);
     return check_tables(trace, err);
 }

@@ -2,6 +2,7 @@
 #include "traces/trace_operations.h"
 
 #include "base/random.h"
+#include "base/try.h"
 
 static struct trace_operation span_operation(const struct trace_span *span)
 {
@@ -60,8 +61,7 @@ enum status trace_operations_find(struct trace_operations *table, const struct t
                                   struct error *err)
 {
     if (table->count >= table->cell_count / 2) {
-        enum status status = grow(table, err);
-        if (status != STATUS_OK) return status;
+        TRY(grow(table, err));
     }
     struct trace_operation operation = span_operation(span);
     uint32_t *cell = operation_cell(table, &operation);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "traces/trace_reader.h"
 
 struct gathered {
@@ -31,9 +32,8 @@ static enum status gather_levels(struct trace_reader *s, struct gathered *all, s
         struct trace_level level;
         enum status status = trace_reader_level(s, &level, &more, err);
         if (status != STATUS_OK || !more) return status;
-        status = array_reserve(&all->levels, &all->level_capacity, all->level_count, sizeof level, TRACE_LEVELS_MAX,
-                               "memory levels", err);
-        if (status != STATUS_OK) return status;
+        TRY(array_reserve(&all->levels, &all->level_capacity, all->level_count, sizeof level, TRACE_LEVELS_MAX,
+                          "memory levels", err));
         all->levels[all->level_count++] = level;
     }
 }
@@ -53,15 +53,13 @@ static enum status adopt(struct arena *arena, void *items, size_t bytes, struct 
 /* The trace takes the arrays over. */
 static enum status keep(struct trace *trace, struct gathered *all, struct error *err)
 {
-    enum status status = adopt(&trace->arena, &all->spans, all->span_count * sizeof *all->spans, err);
-    if (status != STATUS_OK) return status;
+    TRY(adopt(&trace->arena, &all->spans, all->span_count * sizeof *all->spans, err));
     if (all->span_count > 0) {
         trace->spans = all->spans;
         all->spans = NULL;
     }
     trace->span_count = all->span_count;
-    status = adopt(&trace->arena, &all->levels, all->level_count * sizeof *all->levels, err);
-    if (status != STATUS_OK) return status;
+    TRY(adopt(&trace->arena, &all->levels, all->level_count * sizeof *all->levels, err));
     if (all->level_count > 0) {
         trace->levels = all->levels;
         all->levels = NULL;
@@ -87,8 +85,8 @@ static enum status read_part(struct trace_reader *s, struct trace *out, struct e
 enum status trace_read_part(const char *path, const struct trace_part *part, struct trace *out, struct error *err)
 {
     struct trace_reader *s;
-    enum status status = trace_reader_open(path, part, &s, err);
-    return status == STATUS_OK ? read_part(s, out, err) : status;
+    TRY(trace_reader_open(path, part, &s, err));
+    return read_part(s, out, err);
 }
 
 enum status trace_read(const char *path, struct trace *out, struct error *err)
@@ -99,6 +97,6 @@ enum status trace_read(const char *path, struct trace *out, struct error *err)
 enum status trace_parse(const char *name, const char *text, size_t length, struct trace *out, struct error *err)
 {
     struct trace_reader *s;
-    enum status status = trace_reader_of_text(name, text, length, NULL, &s, err);
-    return status == STATUS_OK ? read_part(s, out, err) : status;
+    TRY(trace_reader_of_text(name, text, length, NULL, &s, err));
+    return read_part(s, out, err);
 }

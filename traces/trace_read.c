@@ -10,6 +10,7 @@
  * For a window only the blocks that overlap it are read. The judge then leaves totals out, because they need all spans.
  * The index has the level of each place at the start of a block, which replaces the levels before the window.
  */
+#include "base/try.h"
 #include "traces/trace_reader.h"
 
 #include <assert.h>
@@ -78,8 +79,7 @@ static enum status prepare(struct trace_reader *s, struct error *err)
 {
     const uint32_t places = s->file.head.place_count;
     s->skips = s->windowed && s->file.indexed;
-    enum status status = judged(s, trace_judge_begin(&s->judge, &s->file.head, err), err);
-    if (status != STATUS_OK) return status;
+    TRY(judged(s, trace_judge_begin(&s->judge, &s->file.head, err), err));
     s->held = alloc_zeroed(places, sizeof *s->held);
     s->sorted = alloc_zeroed(places, sizeof *s->sorted);
     if (!s->held || !s->sorted) return error_memory(err, "a trace", 2 * places * sizeof *s->held);
@@ -300,13 +300,12 @@ static enum status next_in_blocks(struct trace_reader *s, struct trace_span *out
     enum status status = STATUS_OK;
     if (s->bounds.left == 0) status = next_block(s, more, err);
     if (status != STATUS_OK || (s->bounds.left == 0 && !*more)) return status;
-    status = json_stream_next(s->file.json, &element, more, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_stream_next(s->file.json, &element, more, err));
     if (!*more) return fail_index(s, "span_blocks", s->bounds.block - 1, err);
     s->bounds.left--;
-    status = trace_file_span(&s->file, &element, out, err);
-    if (status == STATUS_OK) status = judged(s, trace_judge_span(&s->judge, out, err), err);
-    return status == STATUS_OK ? check_in_block(s, out, err) : status;
+    TRY(trace_file_span(&s->file, &element, out, err));
+    TRY(judged(s, trace_judge_span(&s->judge, out, err), err));
+    return check_in_block(s, out, err);
 }
 
 /* Reads the next span. */
@@ -339,8 +338,7 @@ enum status trace_reader_span(struct trace_reader *s, struct trace_span *out, bo
     for (;;) {
         struct trace_span span;
         *more = false;
-        enum status status = s->skips ? next_in_blocks(s, &span, more, err) : next_span(s, &span, more, err);
-        if (status != STATUS_OK) return status;
+        TRY(s->skips ? next_in_blocks(s, &span, more, err) : next_span(s, &span, more, err));
         if (!*more) return end_spans(s, err);
         if (s->windowed && !span_wanted(&s->part, &span)) continue;
         s->last_s = fmax(s->last_s, span.end_s);
@@ -388,8 +386,8 @@ static enum status next_level(struct trace_reader *s, struct json_element *eleme
         if (status != STATUS_OK || !s->file.indexed) return status;
         return prove_end(s, TRACE_LEVELS, s->judge.level_count, "level_blocks", s->file.level_block_count, err);
     }
-    status = trace_file_level(&s->file, element, out, err);
-    return status == STATUS_OK ? judged(s, trace_judge_level(&s->judge, out, err), err) : status;
+    TRY(trace_file_level(&s->file, element, out, err));
+    return judged(s, trace_judge_level(&s->judge, out, err), err);
 }
 
 static int by_element(const void *a, const void *b)
@@ -442,8 +440,7 @@ static enum status level_of_window(struct trace_reader *s, struct trace_level *o
 {
     enum status status = STATUS_OK;
     if (!s->held_given) {
-        status = pass_to_window(s, err);
-        if (status != STATUS_OK) return status;
+        TRY(pass_to_window(s, err));
         sort_held(s);
     }
     *more = true;
@@ -473,12 +470,11 @@ enum status trace_reader_level(struct trace_reader *s, struct trace_level *out, 
         if (*more) *out = s->memory->levels[s->at++];
         return STATUS_OK;
     }
-    enum status status = s->begun ? STATUS_OK : begin_levels(s, err);
-    if (status != STATUS_OK) return status;
+    TRY(s->begun ? STATUS_OK : begin_levels(s, err));
     if (s->windowed) return level_of_window(s, out, more, err);
     struct json_element element;
     struct trace_level level;
-    status = next_level(s, &element, &level, more, err);
+    enum status status = next_level(s, &element, &level, more, err);
     if (status != STATUS_OK || !*more) return status;
     *out = level;
     return s->file.indexed ? prove_level(s, &element, &level, err) : STATUS_OK;

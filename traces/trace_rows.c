@@ -2,6 +2,7 @@
  * Rows of a trace file. A span as the writer has it is five numbers, which are read without a tree. Any other row is
  * parsed like the head, which says where and why it is wrong.
  */
+#include "base/try.h"
 #include "traces/trace_file.h"
 
 #include <inttypes.h>
@@ -21,8 +22,7 @@ static bool is_whole(double value, double max)
 static enum status open_row(const struct trace_file *s, const struct json_element *element, size_t columns,
                             struct json_input **input, struct error *err)
 {
-    enum status status = json_stream_parse(s->json, element, input, err);
-    if (status != STATUS_OK) return status;
+    TRY(json_stream_parse(s->json, element, input, err));
     const json_t *row = json_input_root(*input);
     if (!json_is_array(row))
         return json_fail_key(*input, row, NULL, err, "element %" PRIu64 " is not an array",
@@ -37,14 +37,11 @@ static enum status read_span_row(const struct trace_file *s, const struct json_i
                                  uint32_t *which, struct error *err)
 {
     const json_t *row = json_input_root(input);
-    enum status status = json_item_u64(input, row, 0, 0, INT64_MAX, &span->number, err);
-    if (status == STATUS_OK) status = trace_item_index(input, row, 1, s->operation_count, "operation", which, err);
-    if (status == STATUS_OK) status = trace_item_u32(input, row, 2, UINT32_MAX, &span->minibatch, err);
-    if (status == STATUS_OK)
-        status = json_item_double(input, row, 3, 0, TRACE_TIME_MAX_S, &span->start_s, err);
-    if (status == STATUS_OK)
-        status = json_item_double(input, row, 4, 0, TRACE_TIME_MAX_S, &span->end_s, err);
-    return status;
+    TRY(json_item_u64(input, row, 0, 0, INT64_MAX, &span->number, err));
+    TRY(trace_item_index(input, row, 1, s->operation_count, "operation", which, err));
+    TRY(trace_item_u32(input, row, 2, UINT32_MAX, &span->minibatch, err));
+    TRY(json_item_double(input, row, 3, 0, TRACE_TIME_MAX_S, &span->start_s, err));
+    return json_item_double(input, row, 4, 0, TRACE_TIME_MAX_S, &span->end_s, err);
 }
 
 enum status trace_file_span(const struct trace_file *s, const struct json_element *element, struct trace_span *span,
@@ -84,10 +81,9 @@ static enum status read_level_row(const struct trace_file *s, const struct json_
                                   struct error *err)
 {
     const json_t *row = json_input_root(input);
-    enum status status = json_item_double(input, row, 0, 0, TRACE_TIME_MAX_S, &level->time_s, err);
-    if (status == STATUS_OK) status = trace_item_index(input, row, 1, s->head.place_count, "place", &level->place, err);
-    if (status == STATUS_OK) status = json_item_u64(input, row, 2, 0, INT64_MAX, &level->bytes, err);
-    return status;
+    TRY(json_item_double(input, row, 0, 0, TRACE_TIME_MAX_S, &level->time_s, err));
+    TRY(trace_item_index(input, row, 1, s->head.place_count, "place", &level->place, err));
+    return json_item_u64(input, row, 2, 0, INT64_MAX, &level->bytes, err);
 }
 
 enum status trace_file_level(const struct trace_file *s, const struct json_element *element, struct trace_level *level,

@@ -1,4 +1,5 @@
 /* A trace in memory, written as one that comes span by span (trace_writer.c). */
+#include "base/try.h"
 #include "traces/trace_writer.h"
 
 static enum status write_all(struct trace_writer *writer, const struct trace *trace, struct error *err)
@@ -18,6 +19,6 @@ enum status trace_write(const struct trace *trace, const char *path, struct erro
     struct trace_writer *writer;
     enum status status = trace_check(trace, err);
     if (status != STATUS_OK) return error_add(err, "the trace for '%s'", path);
-    status = trace_writer_create(path, &writer, err);
-    return status == STATUS_OK ? write_all(writer, trace, err) : status;
+    TRY(trace_writer_create(path, &writer, err));
+    return write_all(writer, trace, err);
 }

@@ -36,6 +36,7 @@
 #include "base/files/spool.h"
 #include "base/json/json_out.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/plan.h"
 #include "traces/trace_format.h"
 #include "traces/trace_index.h"
@@ -120,9 +121,8 @@ static enum status begin_judge(struct trace_writer *writer, const struct trace *
 {
     writer->head = *trace;
     writer->head.arena = (struct arena){0};
-    enum status status = ARENA_NEW(&writer->arena, trace->place_count, writer->head.places, err);
-    if (status == STATUS_OK) status = ARENA_NEW(&writer->arena, trace->place_count, writer->highest, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&writer->arena, trace->place_count, writer->head.places, err));
+    TRY(ARENA_NEW(&writer->arena, trace->place_count, writer->highest, err));
     for (uint32_t p = 0; p < trace->place_count; p++)
         writer->head.places[p] = (struct trace_place){.name = trace->places[p].name, .peak_bytes = UINT64_MAX};
     return trace_judge_begin(&writer->judge, &writer->head, err);
@@ -131,8 +131,7 @@ static enum status begin_judge(struct trace_writer *writer, const struct trace *
 enum status trace_writer_begin(struct trace_writer *writer, const struct trace *trace, struct error *err)
 {
     struct json_out *out = writer->file.out;
-    enum status status = begin_judge(writer, trace, err);
-    if (status != STATUS_OK) return status;
+    TRY(begin_judge(writer, trace, err));
     json_out_object_begin(out, NULL, false);
     json_out_u64(out, "spillway_trace", TRACE_VERSION);
     json_out_string(out, "made_by", "spillway " SPILLWAY_VERSION);

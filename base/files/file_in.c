@@ -182,9 +182,8 @@ static enum status read_short(struct file_in *file, char *data, size_t capacity,
     *got = 0;
     while (part > 0) {
         char more;
-        enum status status = used < capacity ? file_in_read(file, data + used, capacity - used, &part, err)
-                                             : file_in_read(file, &more, 1, &part, err);
-        if (status != STATUS_OK) return status;
+        TRY(used < capacity ? file_in_read(file, data + used, capacity - used, &part, err)
+                            : file_in_read(file, &more, 1, &part, err));
         if (part > 0 && used == capacity) return STATUS_OK;
         used += part;
     }
@@ -356,9 +355,8 @@ void file_in_close(struct file_in *file)
 enum status file_read(const char *path, size_t limit, char **text, size_t *length, struct error *err)
 {
     struct file_in *file;
-    enum status status = file_in_open(path, &file, err);
-    if (status != STATUS_OK) return status;
-    status = file_in_rest(file, limit, text, length, err);
+    TRY(file_in_open(path, &file, err));
+    enum status status = file_in_rest(file, limit, text, length, err);
     file_in_close(file);
     return status;
 }

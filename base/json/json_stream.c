@@ -115,8 +115,7 @@ static enum status go_to(struct json_stream *s, const struct array_place *array,
 /* Does the same with the place that was stored when the file was written. */
 static enum status go_to_place(struct json_stream *s, const struct file_place *place, struct error *err)
 {
-    enum status status = file_in_go(s->file, place, err);
-    if (status != STATUS_OK) return status;
+    TRY(file_in_go(s->file, place, err));
     s->first = s->last = 0;
     s->file_ended = false;
     s->base = *place;
@@ -301,14 +300,13 @@ static enum status measure(struct json_stream *s, size_t *length, struct error *
 /* Goes to the next element, past the comma before it; *more is false at the array's closing bracket. */
 static enum status find_next(struct json_stream *s, bool *more, struct error *err)
 {
-    enum status status = skip_space(s, err);
-    if (status != STATUS_OK) return status;
+    TRY(skip_space(s, err));
     char c = s->buffer[s->first];
     *more = c != ']';
     if (c == ']' || (s->index == 0 && c != ',')) return STATUS_OK;
     if (s->index == 0 || c != ',') return fail_here(s, err, s->index == 0 ? "a value" : "']'");
     pass_over(s, 1);
-    status = skip_space(s, err);
+    enum status status = skip_space(s, err);
     c = s->buffer[s->first];
     return status == STATUS_OK && (c == ']' || c == ',') ? fail_here(s, err, "a value") : status;
 }
@@ -322,8 +320,7 @@ enum status json_stream_next(struct json_stream *s, struct json_element *out, bo
     size_t length = 0;
     *out = (struct json_element){
         .line = s->at.line, .column = s->at.column, .offset = s->at.offset, .index = s->index++};
-    status = measure(s, &length, err);
-    if (status != STATUS_OK) return status;
+    TRY(measure(s, &length, err));
     pass_over(s, length);
     out->text = s->buffer + s->first - length;
     out->length = length;
@@ -446,8 +443,8 @@ static enum status hold(struct file_in *file, char **held, struct file_in **out,
 enum status json_stream_open(const char *path, const char *const *arrays, struct json_stream **out, struct error *err)
 {
     struct file_in *file = NULL;
-    enum status status = file_in_open(path, &file, err);
-    return status == STATUS_OK ? json_stream_of_file(file, arrays, NULL, out, err) : status;
+    TRY(file_in_open(path, &file, err));
+    return json_stream_of_file(file, arrays, NULL, out, err);
 }
 
 enum status json_stream_of_file(struct file_in *file, const char *const *arrays, const struct file_place *ends,
@@ -463,8 +460,8 @@ enum status json_stream_of_text(const char *name, const char *text, size_t lengt
                                 struct json_stream **out, struct error *err)
 {
     struct file_in *file = NULL;
-    enum status status = file_in_of_text(name, text, length, &file, err);
-    return status == STATUS_OK ? open_stream(file, NULL, arrays, &beginning, NULL, out, err) : status;
+    TRY(file_in_of_text(name, text, length, &file, err));
+    return open_stream(file, NULL, arrays, &beginning, NULL, out, err);
 }
 
 enum status json_stream_of_element(const struct json_stream *stream, const struct json_element *element,

@@ -343,8 +343,7 @@ enum status json_take_choice(struct json_object *object, const char *key, enum j
     enum status status = consume(object, key, need, &item, err);
     if (item.missing) *out = 0;
     if (!item.value) return status;
-    status = item_string(&item, &name, err);
-    if (status != STATUS_OK) return status;
+    TRY(item_string(&item, &name, err));
     for (size_t i = 0; i < count; i++) {
         if (strcmp(names[i], name) != 0) continue;
         *out = i;

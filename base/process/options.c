@@ -293,8 +293,8 @@ static enum status declare_output(const struct option_spec *spec, const char *pa
     char what[LABEL_BYTES];
     snprintf(what, sizeof what, "option '--%s'", spec->name);
     if (!path) return STATUS_OK;
-    const enum status status = outputs_declare(path, spec->output, what, err);
-    return status == STATUS_OK ? outputs_probe(path, spec->output, what, err) : status;
+    TRY(outputs_declare(path, spec->output, what, err));
+    return outputs_probe(path, spec->output, what, err);
 }
 
 static enum status declare_files(const struct options *options, struct error *err)

@@ -109,17 +109,16 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
 enum status cli_machine_adjust(const struct cli_machine *machine, struct hardware *hardware, struct error *err)
 {
     struct hardware_options options;
-    enum status status = read_options(machine, &options, err);
-    return status == STATUS_OK ? hardware_adjust(hardware, &options, err) : status;
+    TRY(read_options(machine, &options, err));
+    return hardware_adjust(hardware, &options, err);
 }
 
 enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out, struct error *err)
 {
     struct hardware_options options;
-    enum status status = read_options(machine, &options, err);
-    if (status == STATUS_OK)
-        status = machine->name ? hardware_find(machine->name, out, err) : read_profile(machine, out, err);
-    return status == STATUS_OK ? hardware_adjust(out, &options, err) : status;
+    TRY(read_options(machine, &options, err));
+    TRY(machine->name ? hardware_find(machine->name, out, err) : read_profile(machine, out, err));
+    return hardware_adjust(out, &options, err);
 }
 
 const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACHINE_TEXT_BYTES])

@@ -33,8 +33,8 @@ enum status cli_other_machine_find(const struct cli_machine *machine, const char
     }
     if (!cli_machine_speeds_given(machine)) return STATUS_OK;
     out->hardware = &out->own.hardware;
-    enum status status = plan_read(path, &out->own, err);
-    return status == STATUS_OK ? cli_machine_adjust(machine, &out->own.hardware, err) : status;
+    TRY(plan_read(path, &out->own, err));
+    return cli_machine_adjust(machine, &out->own.hardware, err);
 }
 
 void cli_other_machine_release(struct cli_other_machine *other)

@@ -105,9 +105,8 @@ enum status cli_resume_look(struct cli *cli, const char *plan_path, const struct
                             struct error *err)
 {
     char path[CLI_PATH_BYTES];
-    enum status status = cli_child_file(path, err);
-    if (status != STATUS_OK) return status;
-    status = ask(cli, plan_path, folder, write_weights, path, err);
+    TRY(cli_child_file(path, err));
+    enum status status = ask(cli, plan_path, folder, write_weights, path, err);
     if (status == STATUS_OK) status = read_jobs(cli, path, plan, out, err);
     unlink(path);
     return status;

@@ -282,12 +282,11 @@ static enum status run_rest(struct cli *cli, struct cli_run_report *report, cons
 {
     struct plan rest = {0};
     char path[CLI_PATH_BYTES];
-    enum status status = cli_child_file(path, err);
-    if (status != STATUS_OK) return status;
+    TRY(cli_child_file(path, err));
     if (!policy_find(report->whole->policy) && !report->request->dispatch)
         cli_warn(cli, "the plan's policy '%s' is not built in: the remaining minibatches are planned by %s",
                  report->whole->policy, policy_name_at(0));
-    status = cli_resume_plan(plan_path, report->resume, &rest, err);
+    enum status status = cli_resume_plan(plan_path, report->resume, &rest, err);
     if (status == STATUS_OK) status = plan_write(&rest, path, err);
     report->plan = &rest;
     if (status == STATUS_OK) status = run_plan_file(cli, report, path, err);

@@ -167,9 +167,8 @@ static enum status write_outputs(const struct sweep_request *request, struct swe
 {
     for (size_t o = 0; o < request->outputs.count; o++) {
         const char *path = request->outputs.items[o];
-        enum status status = text_ends_in(path, ".csv") ? sweep_results_csv(&sweeping->results, path, err)
-                                                   : sweep_kept_write(sweeping->kept, path, err);
-        if (status != STATUS_OK) return status;
+        TRY(text_ends_in(path, ".csv") ? sweep_results_csv(&sweeping->results, path, err)
+                                  : sweep_kept_write(sweeping->kept, path, err));
     }
     return cli_sweep_pictures_draw(&request->pictures, &sweeping->results, err);
 }

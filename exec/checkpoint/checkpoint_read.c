@@ -102,17 +102,15 @@ static enum status read_head(struct checkpoint_reader *reader, struct error *err
     char first[SAFETENSORS_LENGTH_BYTES];
     if (reader->bytes < sizeof first)
         return not_whole(reader, err, "it has %" PRIu64 " bytes", reader->bytes);
-    enum status status = read_exactly(reader, first, sizeof first, 0, err);
-    if (status != STATUS_OK) return status;
+    TRY(read_exactly(reader, first, sizeof first, 0, err));
     if (!safetensors_head_bytes(first, reader->bytes, &reader->head_bytes))
         return not_whole(reader, err, "its head is longer than the file or than is allowed");
     reader->head = malloc(reader->head_bytes);
     if (!reader->head) return error_memory(err, "the head of a checkpoint", reader->head_bytes);
-    status = read_exactly(reader, reader->head, reader->head_bytes, 0, err);
-    if (status != STATUS_OK) return status;
+    TRY(read_exactly(reader, reader->head, reader->head_bytes, 0, err));
     struct error why = {0};
-    status = safetensors_parse_head("head", reader->head, reader->head_bytes, reader->bytes,
-                                    &reader->parsed, &why);
+    enum status status = safetensors_parse_head("head", reader->head, reader->head_bytes, reader->bytes,
+                                                &reader->parsed, &why);
     if (status == STATUS_NO_MEMORY) return error_set(err, status, "%s", why.text);
     return status == STATUS_OK ? status : not_whole(reader, err, "%.200s", why.text);
 }

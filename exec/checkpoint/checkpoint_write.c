@@ -9,6 +9,7 @@
  * The sync before the rename writes the bytes before the name; the sync after the rename shows that older checkpoints
  * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint.c does so.
  */
+#include "base/try.h"
 #include "exec/checkpoint/checkpoint_format.h"
 
 #include <assert.h>
@@ -56,9 +57,8 @@ enum status checkpoint_folder_open(struct disk *disk, const char *path, uint64_t
 {
     assert(keep > 0);
     char parent[PATH_MAX];
-    enum status status = parent_of(path, parent, err);
-    if (status == STATUS_OK) status = make_folder(disk, path, parent, err);
-    if (status != STATUS_OK) return status;
+    TRY(parent_of(path, parent, err));
+    TRY(make_folder(disk, path, parent, err));
     const int lock = disk->calls->lock_folder(disk, path);
     if (lock < 0 && errno == EWOULDBLOCK)
         return error_set(err, STATUS_IO, "another run writes its checkpoints into '%s'", path);

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/try.h"
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
 #include "models/jobs/job_files.h"
@@ -45,9 +46,7 @@ static enum status look_at(const struct job *job, const char *folder, bool write
                            struct arena *arena, struct resume_job *out, struct error *err)
 {
     struct memory_table parameters = {0};
-    enum status status = memory_parameters(&job->network, 0, job->network.layer_count, arena,
-                                           &parameters, err);
-    if (status != STATUS_OK) return status;
+    TRY(memory_parameters(&job->network, 0, job->network.layer_count, arena, &parameters, err));
     const struct state_tables values = state_tables_of_values(parameters);
     const struct checkpoint_subject subject = {
         .job = job,
@@ -56,8 +55,7 @@ static enum status look_at(const struct job *job, const char *folder, bool write
         .tables = &values,
         .shard_count = 1,
     };
-    status = checkpoint_find(&disk_real, folder, &subject, &out->found, err);
-    if (status != STATUS_OK) return status;
+    TRY(checkpoint_find(&disk_real, folder, &subject, &out->found, err));
     const uint64_t end = job->first_minibatch + job->minibatches;
     if (out->found.step > end)
         return error_set(err, STATUS_BAD_INPUT,
@@ -65,11 +63,10 @@ static enum status look_at(const struct job *job, const char *folder, bool write
                          job->name, (unsigned long long)out->found.step, (unsigned long long)end);
     out->complete = out->found.step == end;
     if (!out->complete || !write_weights || !job->weights_out) return STATUS_OK;
-    status = write_complete(folder, subject, out->found.step, job->weights_out, err);
-    if (status != STATUS_OK) return status;
+    TRY(write_complete(folder, subject, out->found.step, job->weights_out, err));
     out->weights_path = job->weights_out;
     if (!job->keep_best || out->found.best_step == 0) return STATUS_OK;
-    status = write_complete(folder, subject, out->found.best_step, job->weights_best, err);
+    enum status status = write_complete(folder, subject, out->found.best_step, job->weights_best, err);
     if (status != STATUS_OK) return error_add(err, "the weights of the best evaluation");
     out->best_path = job->weights_best;
     return STATUS_OK;

@@ -518,8 +518,7 @@ static enum status open_all(struct device *device, struct error *err)
 {
     struct cuda_device *const cuda = device->own;
     uint32_t count = 0;
-    enum status status = backend_cuda.count(&count, err);
-    if (status != STATUS_OK) return status;
+    TRY(backend_cuda.count(&count, err));
     if (device->options.index >= count)
         return error_set(err, STATUS_DEVICE, "there is no CUDA device %u (found %u)",
                          device->options.index, count);
@@ -532,7 +531,7 @@ static enum status open_all(struct device *device, struct error *err)
     TRY_CUDA(cudaGetDeviceProperties(&properties, cuda->index));
     describe(properties.name, device->options.tf32);
     TRY_CUDA(cudaMemGetInfo(&available, &total));
-    status = map_arena(device, properties.name, err);
+    enum status status = map_arena(device, properties.name, err);
     const uint32_t kinds = device->options.p2p ? STREAM_P2P + 1 : STREAM_P2P;
     for (uint32_t kind = 0; kind < kinds && status == STATUS_OK; kind++)
         status = open_stream(device, kind, err);

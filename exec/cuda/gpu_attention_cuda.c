@@ -204,8 +204,7 @@ static enum status put_shape(struct json_out *json, struct gpu_attention_bench *
                              struct error *err)
 {
     const struct gpu_attention_shape *const s = bench->shape;
-    enum status status = s->beside_host ? run_host(bench, err) : STATUS_OK;
-    if (status != STATUS_OK) return status;
+    TRY(s->beside_host ? run_host(bench, err) : STATUS_OK);
     json_out_object_begin(json, NULL, false);
     json_out_u64(json, "samples", (uint64_t)s->b);
     json_out_u64(json, "tokens", (uint64_t)s->t);
@@ -213,7 +212,7 @@ static enum status put_shape(struct json_out *json, struct gpu_attention_bench *
     json_out_u64(json, "kv_heads", (uint64_t)s->kv);
     json_out_u64(json, "head_width", (uint64_t)s->d);
     json_out_bool(json, "causal", s->causal);
-    status = put_way(json, bench, "usual", usual, err);
+    enum status status = put_way(json, bench, "usual", usual, err);
     if (status == STATUS_OK) status = put_way(json, bench, "own", own, err);
     if (status == STATUS_OK && s->beside_host) {
         json_out_object_begin(json, "host", false);

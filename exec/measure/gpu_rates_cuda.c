@@ -4,6 +4,7 @@
  * Copies are timed by the device's events. Kernels are timed by the clock around an awaited batch, which is long
  * enough.
  */
+#include "base/try.h"
 #include "exec/measure/gpu_rates.h"
 
 #include <cuda_runtime_api.h>
@@ -359,12 +360,11 @@ enum status gpu_rates_write(struct json_out *json, struct error *err)
     uint32_t count;
     char why[160];
     void *host = NULL;
-    enum status status = backend_cuda.count(&count, err);
-    if (status != STATUS_OK) return status;
+    TRY(backend_cuda.count(&count, err));
     json_out_object_begin(json, NULL, false);
     json_out_u64(json, "spillway_gpu_rates", 1);
     json_out_string(json, "version", SPILLWAY_VERSION);
-    status = put_device(json, err);
+    enum status status = put_device(json, err);
     if (status == STATUS_OK) status = host_memory_map("the copies' host memory", HOST_BYTES, &host, err);
     if (status == STATUS_OK) status = open_gpu(&bench, false, err);
     bench.host = host;

@@ -185,12 +185,9 @@ static enum status place_device(struct measure *measure, struct device_type *typ
                                 struct sourced_value handover_s, struct error *err)
 {
     struct hardware *const hardware = measure->hardware;
-    enum status status = ARENA_NEW(&hardware->arena, 1, hardware->devices, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&hardware->arena, 1, hardware->links, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&hardware->arena, 1, hardware->types, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&hardware->arena, 1, hardware->devices, err));
+    TRY(ARENA_NEW(&hardware->arena, 1, hardware->links, err));
+    TRY(ARENA_NEW(&hardware->arena, 1, hardware->types, err));
     hardware->types[0] = *type;
     hardware->type_count = 1;
     hardware->devices[0] = (struct hardware_device){

@@ -227,12 +227,10 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
     struct measure measure;
     struct measure_machine machine;
     uint32_t count = 0;
-    enum status status = backend_cuda.count(&count, err);
-    if (status != STATUS_OK) return status;
+    TRY(backend_cuda.count(&count, err));
     measure_machine_look(&machine);
     if (options->notes) measure_machine_warn(&machine, options->notes);
-    status = measure_begin(&measure, options, out, err);
-    if (status != STATUS_OK) return status;
+    TRY(measure_begin(&measure, options, out, err));
 
     struct cudaDeviceProp properties;
     size_t available = 0, total = 0;
@@ -244,15 +242,12 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
     struct sourced_value handover_s = {0};
     struct device_type type = {.memory_bytes = measure_sourced(&measure, (double)total, 0),
                                .usable_bytes = measure_sourced(&measure, (double)available, 0)};
-    status = ARENA_NEW(&out->arena, 1, profile, err);
-    if (status == STATUS_OK)
-        status = arena_string(&out->arena, properties.name, &type.name, err);
-    if (status == STATUS_OK) status = measure_host_bandwidth(&measure, machine.cores, err);
-    if (status == STATUS_OK)
-        status = measure_type(&measure, &type, profile, available, count, &handover_s, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&out->arena, 1, profile, err));
+    TRY(arena_string(&out->arena, properties.name, &type.name, err));
+    TRY(measure_host_bandwidth(&measure, machine.cores, err));
+    TRY(measure_type(&measure, &type, profile, available, count, &handover_s, err));
     set_peaks(&measure, &type, gpu_peak_fp32(0));
-    status = place_devices(&measure, &type, count, handover_s, err);
+    enum status status = place_devices(&measure, &type, count, handover_s, err);
     if (status == STATUS_OK && options->storage)
         status = measure_storage(&measure, options->storage, &out->storage, err);
     if (status == STATUS_OK) status = describe(&measure, &machine, properties.name, count, err);

@@ -157,8 +157,7 @@ static enum status begin_units(struct run_live *live, struct error *err)
         } else if (status != STATUS_OK) {
             return error_set(err, status, "%s", why.text);
         } else if (found) {
-            status = enqueue_unit(live, &next, err);
-            if (status != STATUS_OK) return status;
+            TRY(enqueue_unit(live, &next, err));
         } else {
             return STATUS_OK;
         }

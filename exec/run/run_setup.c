@@ -89,10 +89,8 @@ static enum status lay_out_host(struct run *run, struct error *err)
 static enum status find_states(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    enum status status = ARENA_NEW(&run->arena, plan->shard_count, run->states, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&run->arena, plan->shard_count, run->kept, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->states, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->kept, err));
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (buffer->on_device || buffer->variant != 0) continue;
@@ -113,17 +111,12 @@ static enum status find_states(struct run *run, struct error *err)
 static enum status make_tables(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
-    enum status status = ARENA_NEW(&run->arena, plan->shard_count, run->tables, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&run->arena, plan->shard_count, run->state_tables, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&run->arena, plan->shard_count, run->value_tables, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->tables, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->state_tables, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->value_tables, err));
     for (uint32_t s = 0; s < plan->shard_count; s++) {
         const struct plan_shard *const shard = &plan->shards[s];
-        status = unit_tables_init(&plan->jobs.jobs[shard->job], shard, &run->arena,
-                                  &run->tables[s], err);
-        if (status != STATUS_OK) return status;
+        TRY(unit_tables_init(&plan->jobs.jobs[shard->job], shard, &run->arena, &run->tables[s], err));
         run->state_tables[s] = run->tables[s].state;
         run->value_tables[s] = state_tables_of_values(run->tables[s].parameters);
     }
@@ -391,10 +384,8 @@ static enum status find_users(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     const uint32_t devices = plan->hardware.device_count;
-    enum status status = ARENA_NEW(&run->arena, devices, run->device_noted, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&run->arena, (size_t)plan->jobs.count * devices, run->uses_device, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&run->arena, devices, run->device_noted, err));
+    TRY(ARENA_NEW(&run->arena, (size_t)plan->jobs.count * devices, run->uses_device, err));
     const uint32_t count = run->options->live ? plan->instance_count : plan_first_choice(plan);
     for (uint32_t i = 0; i < count; i++) {
         const struct plan_instance *const instance = &plan->instances[i];
@@ -431,13 +422,10 @@ static enum status open_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     const uint32_t device_count = plan->hardware.device_count;
-    enum status status = ARENA_NEW(&run->arena, device_count, run->devices, err);
-    if (status == STATUS_OK)
-        status = ARENA_NEW(&run->arena, plan_stream_count(plan), run->streams, err);
-    if (status != STATUS_OK) return status;
-    status = ARENA_NEW(&run->arena, (size_t)plan->slot_count * device_count, run->slot_uses, err);
-    if (status != STATUS_OK) return status;
-    status = find_users(run, err);
+    TRY(ARENA_NEW(&run->arena, device_count, run->devices, err));
+    TRY(ARENA_NEW(&run->arena, plan_stream_count(plan), run->streams, err));
+    TRY(ARENA_NEW(&run->arena, (size_t)plan->slot_count * device_count, run->slot_uses, err));
+    enum status status = find_users(run, err);
     if (status != STATUS_OK) return status;
     for (uint32_t d = 0; d < device_count; d++) {
         const struct hardware_device *const about = &plan->hardware.devices[d];
@@ -466,8 +454,7 @@ static enum status open_devices(struct run *run, struct error *err)
             run->streams[plan_stream(plan, d, kind)] = device_stream(run->devices[d], kind);
     }
     run->streams[plan_stream(plan, 0, STREAM_HOST)] = device_stream(run->devices[0], STREAM_HOST);
-    status = link_devices(run, err);
-    if (status != STATUS_OK) return status;
+    TRY(link_devices(run, err));
     return open_cpu(run, err);
 }
 
@@ -515,15 +502,13 @@ static enum status make_results(struct run *run, struct error *err)
 {
     const struct job_set *const jobs = &run->plan->jobs;
     struct run_result *const result = run->result;
-    enum status status = ARENA_NEW(&run->arena, jobs->count, run->jobs, err);
-    if (status != STATUS_OK) return status;
+    TRY(ARENA_NEW(&run->arena, jobs->count, run->jobs, err));
     for (uint32_t j = 0; j < jobs->count; j++) run->jobs[j].limit = UINT64_MAX;
-    status = ARENA_NEW(&result->arena, jobs->count, result->jobs, err);
+    enum status status = ARENA_NEW(&result->arena, jobs->count, result->jobs, err);
     if (status != STATUS_OK) return status;
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *const job = &jobs->jobs[j];
-        status = ARENA_NEW(&result->arena, job->first_minibatch + job->minibatches, result->jobs[j].losses, err);
-        if (status != STATUS_OK) return status;
+        TRY(ARENA_NEW(&result->arena, job->first_minibatch + job->minibatches, result->jobs[j].losses, err));
         result->jobs[j].first_minibatch = job->first_minibatch;
         result->jobs[j].best_evaluation = EVALUATION_NONE;
         status = ARENA_NEW(&result->arena,
@@ -589,20 +574,18 @@ enum status run_prepare(struct run *run, struct error *err)
 {
     run->last_job = PLAN_NONE;
     if (run->backend->arena_on_host) run->threads = device_threads(&run->plan->hardware);
-    enum status status = make_results(run, err);
-    if (status == STATUS_OK) status = run_check_jobs(run, err);
-    if (status == STATUS_OK) status = check_no_checkpoints(run, err);
-    if (status == STATUS_OK) status = make_tables(run, err);
-    if (status == STATUS_OK) status = lay_out_host(run, err);
-    return status;
+    TRY(make_results(run, err));
+    TRY(run_check_jobs(run, err));
+    TRY(check_no_checkpoints(run, err));
+    TRY(make_tables(run, err));
+    return lay_out_host(run, err);
 }
 
 enum status run_open_inputs(struct run *run, struct error *err)
 {
-    enum status status = run_check_memory(run, err);
-    if (status == STATUS_OK) status = open_data(run, err);
-    if (status == STATUS_OK) status = run_check_weights(run, err);
-    return status;
+    TRY(run_check_memory(run, err));
+    TRY(open_data(run, err));
+    return run_check_weights(run, err);
 }
 
 enum status run_setup(struct run *run, struct error *err)

@@ -40,8 +40,8 @@ static enum status declare_weights(const char *path, const char *what, bool prob
         outputs_declare(job_partial_path(path, partial), FILE_KIND_WEIGHTS, what, err) != STATUS_OK)
         return err->status;
     if (!probe) return STATUS_OK;
-    const enum status status = outputs_probe(path, FILE_KIND_WEIGHTS, what, err);
-    return status == STATUS_OK ? outputs_probe(partial, FILE_KIND_WEIGHTS, what, err) : status;
+    TRY(outputs_probe(path, FILE_KIND_WEIGHTS, what, err));
+    return outputs_probe(partial, FILE_KIND_WEIGHTS, what, err);
 }
 
 /* Weights are F32. Other jobs' needs are not counted. */

@@ -37,6 +37,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/text/quantity.h"
+#include "base/try.h"
 #include "planner/parallel/parallel_job_async.h"
 #include "planner/parallel/parallel_job_recompute.h"
 #include "planner/parallel/parallel_job_cut.h"
@@ -185,14 +186,13 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
     s->parallel = &s->job->parallel;
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
-    enum status status = ARENA_NEW(arena, s->chunks, s->of, err);
-    if (!status) status = ARENA_NEW(arena, s->parallel->pipeline, s->stages, err);
-    if (!status) status = ARENA_NEW(arena, s->chunks, s->completed, err);
-    if (status) return status;
+    TRY(ARENA_NEW(arena, s->chunks, s->of, err));
+    TRY(ARENA_NEW(arena, s->parallel->pipeline, s->stages, err));
+    TRY(ARENA_NEW(arena, s->chunks, s->completed, err));
     s->joined_bytes = parallel_joined_bytes(s->job);
     bool asynchronous = pipeline_is_asynchronous(s->parallel->schedule);
     bool sliced = s->parallel->schedule == PIPELINE_TERAPIPE;
-    status = parallel_job_offload_check(&s->plan->hardware, s->job, err);
+    enum status status = parallel_job_offload_check(&s->plan->hardware, s->job, err);
     if (!status) status = make_gangs(s, err);
     bool undecided = s->parallel->choose && s->parallel->chosen == 0;
     if (!status && undecided) status = parallel_job_choose_recompute(s, job, err);

@@ -149,10 +149,8 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     plan->order = *order;
     for (uint32_t j = 0; j < plan->jobs.count; j++)
         plan->job_activations[j] = partition->activations;
-    enum status status = arena_string(&plan->arena, bound.text, &plan->bound_text, err);
-    if (!status) status = arena_string(&plan->arena, options->timetable ? "timetable" : policy->name,
-                                        &plan->policy, err);
-    return status;
+    TRY(arena_string(&plan->arena, bound.text, &plan->bound_text, err));
+    return arena_string(&plan->arena, options->timetable ? "timetable" : policy->name, &plan->policy, err);
 }
 
 /* Returns true if jobs may wait in their files: their devices have one host, or each job is spilled on one host. */

@@ -255,9 +255,8 @@ static enum status join_segment(struct joiner *j, uint32_t first, uint32_t count
 {
     while (repeats > 0) {
         uint32_t some = repeats < UINT32_MAX ? (uint32_t)repeats : UINT32_MAX;
-        enum status status = array_reserve(&j->folded.segments, &j->capacity, j->folded.segment_count,
-                                           sizeof *j->folded.segments, PLAN_SEGMENTS_MAX, "segments", j->err);
-        if (status) return status;
+        TRY(array_reserve(&j->folded.segments, &j->capacity, j->folded.segment_count,
+                          sizeof *j->folded.segments, PLAN_SEGMENTS_MAX, "segments", j->err));
         j->folded.segments[j->folded.segment_count++] = (struct plan_segment){first, count, some};
         repeats -= some;
     }

@@ -299,9 +299,8 @@ static enum status create_flows(struct graph_run *run, struct error *err)
         devices[p] = p / 2 < hardware->device_count ? p / 2 : hardware_cpu(hardware);
     for (uint32_t i = 0; i < run->graph->pair_count; i++) {
         const struct sim_graph_pair *pair = &run->graph->pairs[i];
-        status = sim_machine_p2p_path(&run->arena, hardware, run->interference, links, pair->from, pair->to,
-                                      hardware_cpu(hardware) + 1 + i, &run->paths[run->first_p2p_path + i], err);
-        if (status != STATUS_OK) return status;
+        TRY(sim_machine_p2p_path(&run->arena, hardware, run->interference, links, pair->from, pair->to,
+                                 hardware_cpu(hardware) + 1 + i, &run->paths[run->first_p2p_path + i], err));
         devices[run->first_p2p_path + i] = pair->to;
     }
     const struct sim_flows_setup setup = {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan_gang.h"
 #include "sim/engine/allocate.h"
@@ -460,10 +461,9 @@ enum status symmetry_graph_make(struct arena *arena, const struct sim_symmetry_s
     if (status == STATUS_OK) status = add_devices(g, err);
     if (status == STATUS_OK) status = add_pairs(g, possible, err);
     if (status != STATUS_OK || !*possible) return status;
-    status = add_groups(g, err);
-    if (status == STATUS_OK) status = add_joints(g, err);
-    if (status == STATUS_OK) status = add_links(g, err);
-    return status;
+    TRY(add_groups(g, err));
+    TRY(add_joints(g, err));
+    return add_links(g, err);
 }
 
 void symmetry_graph_release(struct symmetry_graph *graph)

@@ -37,9 +37,8 @@ static enum status read_rank(const char *path, struct chakra_rank *rank, struct 
 {
     char *bytes;
     size_t length;
-    enum status status = file_read(path, CHAKRA_FILE_BYTES_MAX, &bytes, &length, err);
-    if (status != STATUS_OK) return status;
-    status = chakra_rank_parse(path, bytes, length, rank, err);
+    TRY(file_read(path, CHAKRA_FILE_BYTES_MAX, &bytes, &length, err));
+    enum status status = chakra_rank_parse(path, bytes, length, rank, err);
     free(bytes);
     return status;
 }
@@ -146,9 +145,8 @@ static enum status read_groups(struct chakra_trace *trace, struct error *err)
     struct json_input *in;
     TRY(chakra_groups_path(trace->prefix, path, err));
     if (access(path, F_OK) != 0) return STATUS_OK;
-    enum status status = json_input_read(path, &in, err);
-    if (status != STATUS_OK) return status;
-    status = parse_groups(in, trace, err);
+    TRY(json_input_read(path, &in, err));
+    enum status status = parse_groups(in, trace, err);
     json_input_destroy(in);
     return status;
 }
@@ -157,10 +155,9 @@ static enum status read_groups(struct chakra_trace *trace, struct error *err)
 
 enum status chakra_trace_read(const char *prefix, struct chakra_trace *out, struct error *err)
 {
-    enum status status = arena_string(&out->arena, prefix, &out->prefix, err);
-    if (status == STATUS_OK) status = read_ranks(out, err);
-    if (status == STATUS_OK) status = read_groups(out, err);
-    return status;
+    TRY(arena_string(&out->arena, prefix, &out->prefix, err));
+    TRY(read_ranks(out, err));
+    return read_groups(out, err);
 }
 
 void chakra_trace_release(struct chakra_trace *trace)

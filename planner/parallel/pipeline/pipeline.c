@@ -27,6 +27,7 @@
 
 #include "base/extreme.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "planner/parallel/pipeline/pipeline_buckets.h"
 #include "planner/parallel/pipeline/pipeline_turns.h"
 
@@ -341,13 +342,12 @@ static enum status prepare(struct pipeline_clock *c, struct arena *arena, struct
     struct sequence_step *sequence;
     c->leaf_count = 1;
     while (c->leaf_count < p->pipeline) c->leaf_count *= 2;
-    enum status status = ARENA_NEW(arena, p->pipeline, c->stages, err);
-    if (!status) status = ARENA_NEW(arena, c->leaf_count, c->next, err);
-    if (!status) status = ARENA_NEW(arena, 2 * (size_t)c->leaf_count, c->first, err);
-    if (!status) status = ARENA_NEW(arena, 2 * (size_t)c->chunks, c->passed, err);
-    if (!status) status = ARENA_NEW(arena, 2 * cells, c->forward_end_s, err);
-    if (!status) status = ARENA_NEW(arena, p->pipeline * c->length, sequence, err);
-    if (status) return status;
+    TRY(ARENA_NEW(arena, p->pipeline, c->stages, err));
+    TRY(ARENA_NEW(arena, c->leaf_count, c->next, err));
+    TRY(ARENA_NEW(arena, 2 * (size_t)c->leaf_count, c->first, err));
+    TRY(ARENA_NEW(arena, 2 * (size_t)c->chunks, c->passed, err));
+    TRY(ARENA_NEW(arena, 2 * cells, c->forward_end_s, err));
+    TRY(ARENA_NEW(arena, p->pipeline * c->length, sequence, err));
     c->appended = c->passed + c->chunks;
     c->backward_end_s = c->forward_end_s + cells;
     for (uint32_t stage = 0; stage < p->pipeline; stage++)

@@ -19,6 +19,7 @@
 #include <math.h>
 
 #include "base/extreme.h"
+#include "base/try.h"
 
 struct replica {
     uint32_t stage, first;  /* its first microbatch, which is also its index among the stage's replicas */
@@ -130,10 +131,9 @@ static enum status prepare(struct pipeline_turns_clock *c, struct arena *arena, 
 {
     const struct parallel *p = c->parallel;
     size_t cells = (size_t)p->pipeline * c->microbatches;
-    enum status status = ARENA_NEW(arena, c->count, c->replicas, err);
-    if (!status) status = ARENA_NEW(arena, p->pipeline, c->first_of, err);
-    if (!status) status = ARENA_NEW(arena, 2 * cells, c->forward_end_s, err);
-    if (status) return status;
+    TRY(ARENA_NEW(arena, c->count, c->replicas, err));
+    TRY(ARENA_NEW(arena, p->pipeline, c->first_of, err));
+    TRY(ARENA_NEW(arena, 2 * cells, c->forward_end_s, err));
     c->backward_end_s = c->forward_end_s + cells;
     for (size_t i = 0; i < 2 * cells; i++) c->forward_end_s[i] = INFINITY;
     for (uint32_t stage = 0; stage < p->pipeline; stage++) {
