@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/json/json_out.h"
@@ -151,7 +152,7 @@ enum status command_checkpoints(int argc, char **argv, const volatile bool *stop
     struct resume_job *jobs = NULL;
     enum status status = plan_read(options.operands[0], &plan, err);
     if (status == STATUS_OK) {
-        jobs = calloc(plan.jobs.count, sizeof *jobs);
+        jobs = alloc_zeroed(plan.jobs.count, sizeof *jobs);
         if (!jobs) status = error_memory(err, "a list of jobs", plan.jobs.count * sizeof *jobs);
     }
     if (status == STATUS_OK) status = wait_for_writer(options.operands[1], stop, err);

@@ -16,6 +16,7 @@
  * checkpoint that the newest one names. The data of evaluations is not part of a training's identity: with other
  * held-out data, evaluations start again.
  */
+#include "base/alloc.h"
 #include "exec/checkpoint/checkpoint_format.h"
 
 #include <assert.h>
@@ -148,7 +149,7 @@ enum status checkpoint_identify(const struct checkpoint_subject *subject, struct
                                 struct error *err)
 {
     const struct job *const job = subject->job;
-    struct checkpoint_identity *const identity = calloc(1, sizeof *identity);
+    struct checkpoint_identity *const identity = alloc_zeroed(1, sizeof *identity);
     if (!identity || !network_text(&job->network, identity->values[CHECKPOINT_KEY_NETWORK]) ||
         !optimizer_text(job, identity->values[CHECKPOINT_KEY_OPTIMIZER])) {
         free(identity);
@@ -245,9 +246,9 @@ enum status checkpoint_contents_list(const struct checkpoint_subject *subject, u
     for (uint32_t s = 0; s < subject->shard_count; s++)
         contents.state_count += (size_t)subject->tables[s].parts[STATE_WEIGHTS].count * part_count;
     contents.count = contents.state_count + 2 + (evaluation_count > 0);
-    contents.tensors = calloc(contents.count, sizeof *contents.tensors);
-    contents.values = calloc(contents.count, sizeof *contents.values);
-    contents.names = calloc(contents.count, sizeof *contents.names);
+    contents.tensors = alloc_zeroed(contents.count, sizeof *contents.tensors);
+    contents.values = alloc_zeroed(contents.count, sizeof *contents.values);
+    contents.names = alloc_zeroed(contents.count, sizeof *contents.names);
     if (!contents.tensors || !contents.values || !contents.names) {
         checkpoint_contents_release(&contents);
         return error_memory(err, "a list of tensors", contents.count * sizeof *contents.tensors);

@@ -3,6 +3,7 @@
  * its place. A damaged file is skipped in favour of the previous one, with a reason. An undamaged file of another
  * training is an error: the user named the wrong folder, and continuing would mix two trainings.
  */
+#include "base/alloc.h"
 #include "base/try.h"
 #include "exec/checkpoint/checkpoint_format.h"
 
@@ -105,7 +106,7 @@ static enum status read_head(struct checkpoint_reader *reader, struct error *err
     TRY(read_exactly(reader, first, sizeof first, 0, err));
     if (!safetensors_head_bytes(first, reader->bytes, &reader->head_bytes))
         return not_whole(reader, err, "its head is longer than the file or than is allowed");
-    reader->head = malloc(reader->head_bytes);
+    reader->head = alloc_resize(NULL, reader->head_bytes);
     if (!reader->head) return error_memory(err, "the head of a checkpoint", reader->head_bytes);
     TRY(read_exactly(reader, reader->head, reader->head_bytes, 0, err));
     struct error why = {0};
@@ -123,7 +124,7 @@ static enum status read_checksums(struct checkpoint_reader *reader, struct error
     if (!last || strcmp(last->name, checkpoint_checksums_name) != 0 || strcmp(last->type_name, "U32") != 0 ||
         last->elements != tensors + 1)
         return not_whole(reader, err, "there are no checksums at its end");
-    reader->checksums = malloc(last->bytes);
+    reader->checksums = alloc_resize(NULL, last->bytes);
     if (!reader->checksums) return error_memory(err, "checksums", last->bytes);
     TRY(read_exactly(reader, reader->checksums, last->bytes, last->offset, err));
     const uLong none = crc32_z(0, NULL, 0);
@@ -246,9 +247,9 @@ static enum status measured_init(struct measured *measured, const struct checkpo
                                  struct error *err)
 {
     const uint64_t n = contents->evaluation_count;
-    measured->losses = malloc(contents->step * sizeof *measured->losses);
-    measured->pairs = malloc((n + 1) * 2 * sizeof *measured->pairs);
-    measured->evaluations = malloc((n + 1) * sizeof *measured->evaluations);
+    measured->losses = alloc_resize(NULL, contents->step * sizeof *measured->losses);
+    measured->pairs = alloc_resize(NULL, (n + 1) * 2 * sizeof *measured->pairs);
+    measured->evaluations = alloc_resize(NULL, (n + 1) * sizeof *measured->evaluations);
     measured->evaluation_count = n;
     if (measured->losses && measured->pairs && measured->evaluations) return STATUS_OK;
     measured_release(measured);
@@ -286,7 +287,7 @@ static bool same_evaluation(const struct checkpoint_reader *reader, const struct
 static enum status read_data(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                              struct measured *measured, struct error *err)
 {
-    char *const scratch = malloc(CHECKPOINT_CHUNK_BYTES);
+    char *const scratch = alloc_resize(NULL, CHECKPOINT_CHUNK_BYTES);
     if (!scratch) return error_memory(err, "reading a checkpoint", CHECKPOINT_CHUNK_BYTES);
     enum status status = STATUS_OK;
     for (size_t i = 0; i + 1 < contents->count && status == STATUS_OK; i++) {

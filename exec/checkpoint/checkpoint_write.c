@@ -9,6 +9,7 @@
  * The sync before the rename writes the bytes before the name; the sync after the rename shows that older checkpoints
  * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint.c does so.
  */
+#include "base/alloc.h"
 #include "base/try.h"
 #include "exec/checkpoint/checkpoint_format.h"
 
@@ -63,7 +64,7 @@ enum status checkpoint_folder_open(struct disk *disk, const char *path, uint64_t
     if (lock < 0 && errno == EWOULDBLOCK)
         return error_set(err, STATUS_IO, "another run writes its checkpoints into '%s'", path);
     if (lock < 0) return error_io(err, "cannot use the folder '%s'", path);
-    struct checkpoint_folder *const folder = malloc(sizeof *folder);
+    struct checkpoint_folder *const folder = alloc_resize(NULL, sizeof *folder);
     if (!folder) {
         disk->calls->close(disk, lock);
         return error_memory(err, "a folder of checkpoints", sizeof *folder);
@@ -118,7 +119,7 @@ static enum status write_evaluations(struct checkpoint_writer *writer, const str
                                      struct error *err)
 {
     const size_t bytes = history->evaluation_count * 2 * sizeof(double);
-    double *const pairs = malloc(bytes);
+    double *const pairs = alloc_resize(NULL, bytes);
     if (!pairs) return error_memory(err, "evaluations", bytes);
     for (uint64_t i = 0; i < history->evaluation_count; i++) {
         pairs[2 * i] = (double)history->evaluations[i].step;
@@ -263,7 +264,7 @@ enum status checkpoint_write(struct checkpoint_folder *folder,
     if (status == STATUS_OK)
         status = describe(subject, origin, &contents, best, &head, &head_bytes, err);
     if (status == STATUS_OK) {
-        writer.checksums = calloc(contents.count + 2, sizeof *writer.checksums);
+        writer.checksums = alloc_zeroed(contents.count + 2, sizeof *writer.checksums);
         if (!writer.checksums) status = error_memory(err, "checksums", contents.count);
     }
     if (status == STATUS_OK) status = make_folder(disk, home, folder->path, err);

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/try.h"
 #include "exec/files/data.h"
 #include "exec/files/weights.h"
@@ -16,7 +17,7 @@ static enum status write_complete(const char *folder, struct checkpoint_subject 
 {
     struct job written = *subject.job;
     const uint64_t bytes = subject.tables->layout.bytes;
-    float *const state = malloc(bytes);
+    float *const state = alloc_resize(NULL, bytes);
     float *const states[] = {state};
     written.weights_out = path;
     subject.states = states;

@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clones.h"
 #include "base/random.h"
 #include "base/try.h"
@@ -256,7 +257,7 @@ static enum status create(const struct job *job, const char *name, uint64_t held
                           const struct mapped_file *file, struct mapped_file mapped,
                           struct data_source **out, struct error *err)
 {
-    struct data_source *source = calloc(1, sizeof *source);
+    struct data_source *source = alloc_zeroed(1, sizeof *source);
     if (!source) {
         mapped_file_close(&mapped);
         return error_memory(err, "a data source", sizeof *source);

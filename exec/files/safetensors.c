@@ -19,6 +19,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/clones.h"
 #include "base/files/file.h"
 #include "base/json/json_out.h"
@@ -198,7 +199,7 @@ static enum status parse_metadata(const char *name, json_t *metadata, struct err
 static enum status parse_entries(const char *name, struct safetensors *file, uint64_t data_bytes,
                                  struct error *err)
 {
-    file->tensors = calloc(json_object_size(file->header) + 1, sizeof *file->tensors);
+    file->tensors = alloc_zeroed(json_object_size(file->header) + 1, sizeof *file->tensors);
     file->index = json_object();
     if (!file->tensors || !file->index)
         return error_memory(err, "a table of tensors",
@@ -262,7 +263,7 @@ static enum status parse(const char *name, const unsigned char *data, uint64_t d
 static enum status create(const char *name, const void *data, uint64_t bytes, uint64_t file_bytes,
                           struct mapped_file *mapped, struct safetensors **out, struct error *err)
 {
-    struct safetensors *file = calloc(1, sizeof *file);
+    struct safetensors *file = alloc_zeroed(1, sizeof *file);
     if (!file) {
         mapped_file_close(mapped);
         return error_memory(err, "a safetensors file", sizeof *file);
@@ -446,7 +447,7 @@ enum status safetensors_head(struct safetensors_tensor *tensors, size_t count,
     size_t text_length;
     const char *text = json_out_text(json, &text_length);
     const uint64_t padded = size_align(text_length, 8), bytes = SAFETENSORS_LENGTH_BYTES + padded;
-    char *head = json_out_complete(json) ? malloc(bytes) : NULL;
+    char *head = json_out_complete(json) ? alloc_resize(NULL, bytes) : NULL;
     if (head) {
         for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) head[i] = (char)(padded >> 8 * i & 0xff);
         memcpy(head + SAFETENSORS_LENGTH_BYTES, text, text_length);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clones.h"
 #include "base/random.h"
 #include "base/try.h"
@@ -233,8 +234,8 @@ enum status weights_write(const struct job *job, const struct state_tables *tabl
 {
     struct write_list list = {0};
     for (uint32_t s = 0; s < shard_count; s++) list.count += tables[s].parts[STATE_WEIGHTS].count;
-    list.tensors = calloc(list.count, sizeof *list.tensors);
-    list.names = calloc(list.count, sizeof *list.names);
+    list.tensors = alloc_zeroed(list.count, sizeof *list.tensors);
+    list.names = alloc_zeroed(list.count, sizeof *list.names);
     enum status status;
     if (!list.tensors || !list.names) {
         status = error_memory(err, "a list of tensors",

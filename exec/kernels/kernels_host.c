@@ -27,6 +27,7 @@
 #endif
 #include <oneapi/dnnl/dnnl.h>
 
+#include "base/alloc.h"
 #include "base/process/progress.h"
 
 enum { PROBE_SIZE = 512, PROBE_REPEATS = 5 };
@@ -72,7 +73,7 @@ static bool product_is_right(bool transpose_a, bool transpose_b)
 static double product_rate(void)
 {
     size_t elements = (size_t)PROBE_SIZE * PROBE_SIZE;
-    float *memory = calloc(3 * elements, sizeof *memory);
+    float *memory = alloc_zeroed(3 * elements, sizeof *memory);
     if (!memory) return 0;
     for (size_t i = 0; i < 2 * elements; i++) memory[i] = 0.5f;
     struct host_product product = {.m = PROBE_SIZE,
@@ -202,9 +203,9 @@ static const struct kernels table = {
 enum status kernels_host_create(uint32_t threads, struct kernels **out, struct error *err)
 {
     assert(threads >= 1 && threads <= INT_MAX);
-    struct kernels *kernels = calloc(1, sizeof *kernels);
-    struct host_context *context = calloc(1, sizeof *context);
-    if (context) context->widened = calloc(2 * (size_t)HOST_WIDENED, sizeof *context->widened);
+    struct kernels *kernels = alloc_zeroed(1, sizeof *kernels);
+    struct host_context *context = alloc_zeroed(1, sizeof *context);
+    if (context) context->widened = alloc_zeroed(2 * (size_t)HOST_WIDENED, sizeof *context->widened);
     if (!kernels || !context || !context->widened) {
         if (context) free(context->widened);
         free(kernels);

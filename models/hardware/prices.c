@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/text/number.h"
 #include "base/try.h"
@@ -215,7 +216,7 @@ enum status price_list_parse(const char *name, const char *text, size_t length, 
                              struct error *err)
 {
     struct prices_table t = {.name = name, .at = text, .end = text + length, .line = 1, .column = 1};
-    t.fields = calloc(FIELDS_MAX, sizeof *t.fields);
+    t.fields = alloc_zeroed(FIELDS_MAX, sizeof *t.fields);
     if (!t.fields) return error_memory(err, "a row of prices", FIELDS_MAX * sizeof *t.fields);
     enum status status = read_rows(&t, out, err);
     free(t.fields);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/try.h"
 
 enum { FIELD_NUMBER_MAX = (1 << 29) - 1, FIRST_CAPACITY = 256 };
@@ -26,7 +27,7 @@ static uint8_t *extend(struct protobuf_out *out, size_t more)
     if (out->capacity - out->length < more) {
         size_t capacity = out->capacity > 0 ? out->capacity : FIRST_CAPACITY;
         while (capacity - out->length < more) capacity *= 2;
-        uint8_t *bytes = realloc(out->bytes, capacity);
+        uint8_t *bytes = alloc_resize(out->bytes, capacity);
         out->failed = !bytes;
         if (!bytes) return NULL;
         out->bytes = bytes;

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
+
 enum { UNITS = PARALLEL_SLICES_MAX };
 
 struct slice_partition_table {
@@ -76,7 +78,7 @@ static void read_off(const struct slice_partition_table *t, const struct slice_r
 
 enum status slice_partition_find(const struct slice_request *request, struct slice_partition *out, struct error *err)
 {
-    struct slice_partition_table *t = malloc(sizeof *t);
+    struct slice_partition_table *t = alloc_resize(NULL, sizeof *t);
     if (!t) return error_memory(err, "slices of a sequence", sizeof *t);
     t->units = (request->tokens + request->granularity - 1) / request->granularity;
     assert(t->units > 0 && t->units <= UNITS && request->stages > 0 && request->repeats > 0);

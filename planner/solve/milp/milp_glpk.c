@@ -48,8 +48,8 @@ static glp_prob *load(const struct milp *m)
         size_t length = milp_row_end(m, r) - m->rows[r].first_term;
         if (length > longest) longest = length;
     }
-    int *index = calloc(longest + 1, sizeof *index);
-    double *value = calloc(longest + 1, sizeof *value);
+    int *index = alloc_zeroed(longest + 1, sizeof *index);
+    double *value = alloc_zeroed(longest + 1, sizeof *value);
     if (!index || !value) _exit(3);
     for (size_t r = 0; r < m->row_count; r++) {
         const struct milp_row *row = &m->rows[r];
@@ -271,7 +271,7 @@ _Noreturn void milp_glpk_child(const struct milp *milp, const struct milp_option
     static struct milp_glpk_child c; /* survives the jump */
     c = (struct milp_glpk_child){.milp = milp, .options = options, .pipe = pipe, .bound = -HUGE_VAL,
                                  .until_s = clock_s() + options->limit_s};
-    c.x = calloc(milp->column_count + 1, sizeof *c.x);
+    c.x = alloc_zeroed(milp->column_count + 1, sizeof *c.x);
     if (!c.x) _exit(3);
     volatile bool again = false;
     if (setjmp(c.gave_up) != 0) { /* after an error GLPK must be initialised again */

@@ -8,6 +8,7 @@
  *
  * Source: pseudo-costs, Benichou et al., Mathematical Programming 1 (1971).
  */
+#include "base/alloc.h"
 #include "planner/solve/milp/milp_glpk.h"
 
 #include <math.h>
@@ -217,10 +218,10 @@ enum milp_status milp_glpk_list(struct milp_glpk_listing *listing)
     const struct milp_options *options = listing->options;
     size_t columns = (size_t)glp_get_num_cols(listing->lp) + 1, listed = options->listed_count + 1u;
     struct milp_listing l = {.of = listing,
-                                       .gains = calloc(columns, sizeof *l.gains),
-                                       .held = calloc(listed, sizeof *l.held),
-                                       .path = calloc(listed, sizeof *l.path),
-                                       .setting = calloc(listed, sizeof *l.setting)};
+                                       .gains = alloc_zeroed(columns, sizeof *l.gains),
+                                       .held = alloc_zeroed(listed, sizeof *l.held),
+                                       .path = alloc_zeroed(listed, sizeof *l.path),
+                                       .setting = alloc_zeroed(listed, sizeof *l.setting)};
     if (!l.gains || !l.held || !l.path || !l.setting) _exit(3);
     glp_init_smcp(&l.how);
     l.how.msg_lev = GLP_MSG_OFF;

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/random.h"
 #include "models/cost/cost.h"
 #include "models/job/memory.h"
@@ -118,14 +119,14 @@ static bool same_shape(const struct job *a, const struct job *b)
 enum status footprints_create(const struct hardware *hardware, const struct job_set *jobs,
                               struct footprints **out, struct error *err)
 {
-    struct footprints *f = calloc(1, sizeof *f);
+    struct footprints *f = alloc_zeroed(1, sizeof *f);
     size_t capacity = 4096;
     if (f) {
         f->hardware = hardware;
         f->jobs = jobs;
         f->capacity = capacity;
-        f->twins = calloc(jobs->count ? jobs->count : 1, sizeof *f->twins);
-        f->entries = calloc(capacity, sizeof *f->entries);
+        f->twins = alloc_zeroed(jobs->count ? jobs->count : 1, sizeof *f->twins);
+        f->entries = alloc_zeroed(capacity, sizeof *f->entries);
     }
     if (!f || !f->twins || !f->entries) {
         footprints_destroy(f);
@@ -177,7 +178,7 @@ static struct footprint_entry *find_entry(struct footprint_entry *entries, size_
 static bool grow(struct footprints *f)
 {
     size_t capacity = f->capacity * 2;
-    struct footprint_entry *entries = calloc(capacity, sizeof *entries);
+    struct footprint_entry *entries = alloc_zeroed(capacity, sizeof *entries);
     if (!entries) return false;
     for (size_t i = 0; i < f->capacity; i++) {
         const struct footprint_entry *e = &f->entries[i];

@@ -7,6 +7,7 @@
  * each number, activations are treated in the way with the least time: of all stages if one job runs at a time, else of
  * the longest stage. The embedding is a shard of its own and shares the first device with the first stage.
  */
+#include "base/alloc.h"
 #include "planner/spill/cut/partition_cutter.h"
 
 #include <inttypes.h>
@@ -62,8 +63,8 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
                               uint32_t stages, uint64_t *ends, bool *fits, struct error *err)
 {
     size_t width = (size_t)layers + 1;
-    double *best = calloc((stages + 1u) * width, sizeof *best);
-    uint64_t *from = calloc((stages + 1u) * width, sizeof *from);
+    double *best = alloc_zeroed((stages + 1u) * width, sizeof *best);
+    uint64_t *from = alloc_zeroed((stages + 1u) * width, sizeof *from);
     enum status status = best && from ? STATUS_OK : cutter_out_of_memory(err);
     bool embedding = job_has_embedding(&p->cutter->jobs->jobs[p->job]);
     *fits = false;
@@ -207,7 +208,7 @@ enum status partition_resident(const struct hardware *hardware, const struct job
         return error_set(err, STATUS_BAD_INPUT,
                          "activations of resident shards cannot be spilled (expected keep, "
                          "keep-inputs or recompute)");
-    uint64_t *ends = calloc(hardware->device_count, sizeof *ends);
+    uint64_t *ends = alloc_zeroed(hardware->device_count, sizeof *ends);
     enum status status = ends ? partition_allocate(jobs, &made, err) : cutter_out_of_memory(err);
     if (!status) status = partition_allocate(jobs, &trial, err);
     bool found = false;

@@ -19,6 +19,7 @@
  * If nothing fits, the message gives the missing bytes for shards of one layer and one weight buffer, and names the
  * layer with the largest need.
  */
+#include "base/alloc.h"
 #include "planner/spill/cut/partition_job.h"
 #include "planner/spill/cut/partition_kept.h"
 #include "planner/spill/cut/partition_persistent.h"
@@ -251,14 +252,14 @@ static void free_cuts(struct partition_job_cut *cuts, uint32_t count)
 
 static struct partition_job_cut *make_cuts(const struct job_set *jobs, struct footprints *footprints)
 {
-    struct partition_job_cut *cuts = calloc(jobs->count ? jobs->count : 1, sizeof *cuts);
+    struct partition_job_cut *cuts = alloc_zeroed(jobs->count ? jobs->count : 1, sizeof *cuts);
     for (uint32_t j = 0; cuts && j < jobs->count; j++) {
         if (footprint_twin(footprints, j) != j) continue;
-        cuts[j].shards = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
-        cuts[j].on_cpu = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].on_cpu);
-        cuts[j].persistent = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].persistent);
-        cuts[j].kept = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].kept);
-        cuts[j].ready_s = calloc(jobs->jobs[j].network.layer_count, sizeof *cuts[j].ready_s);
+        cuts[j].shards = alloc_zeroed(jobs->jobs[j].network.layer_count, sizeof *cuts[j].shards);
+        cuts[j].on_cpu = alloc_zeroed(jobs->jobs[j].network.layer_count, sizeof *cuts[j].on_cpu);
+        cuts[j].persistent = alloc_zeroed(jobs->jobs[j].network.layer_count, sizeof *cuts[j].persistent);
+        cuts[j].kept = alloc_zeroed(jobs->jobs[j].network.layer_count, sizeof *cuts[j].kept);
+        cuts[j].ready_s = alloc_zeroed(jobs->jobs[j].network.layer_count, sizeof *cuts[j].ready_s);
         if (!cuts[j].shards || !cuts[j].on_cpu || !cuts[j].persistent || !cuts[j].kept ||
             !cuts[j].ready_s) {
             free_cuts(cuts, jobs->count);

@@ -22,6 +22,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
@@ -219,7 +220,7 @@ enum status storage_choose(const struct hardware *hardware, const struct job_set
                         .jobs = jobs,
                         .footprints = footprints,
                         .p = partition,
-                        .candidates = calloc(partition->shard_count + 1u, sizeof *c.candidates)};
+                        .candidates = alloc_zeroed(partition->shard_count + 1u, sizeof *c.candidates)};
     enum status status = c.candidates ? choose_all(&c, options, err) : no_memory(err);
     free(c.candidates);
     return status;

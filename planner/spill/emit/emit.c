@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "planner/spill/cut/partition_storage.h"
 #include "planner/spill/emit/emit_pass.h"
 #include "planner/spill/emit/emit_unit.h"
@@ -308,15 +309,15 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
     size_t ids = (size_t)partition->shard_count * 3 * UNIT_VARIANTS;
     uint32_t devices = plan->hardware.device_count;
     struct emission on = {.schedule = schedule,
-                          .continued = calloc(schedule->count + 1u, sizeof *on.continued),
-                          .last_device = calloc(plan->jobs.count + 1u, sizeof *on.last_device)};
-    struct emit_turns *kept = calloc(devices, sizeof *kept);
-    e.unit_ids = malloc((ids + 1) * sizeof *e.unit_ids);
-    e.edge_turn = calloc(devices, sizeof *e.edge_turn);
-    e.weight_buffer_turn = calloc(devices, sizeof *e.weight_buffer_turn);
-    e.transient_turn = calloc(devices, sizeof *e.transient_turn);
-    e.held_turn = calloc(devices, sizeof *e.held_turn);
-    e.host_seat = calloc(devices, sizeof *e.host_seat);
+                          .continued = alloc_zeroed(schedule->count + 1u, sizeof *on.continued),
+                          .last_device = alloc_zeroed(plan->jobs.count + 1u, sizeof *on.last_device)};
+    struct emit_turns *kept = alloc_zeroed(devices, sizeof *kept);
+    e.unit_ids = alloc_resize(NULL, (ids + 1) * sizeof *e.unit_ids);
+    e.edge_turn = alloc_zeroed(devices, sizeof *e.edge_turn);
+    e.weight_buffer_turn = alloc_zeroed(devices, sizeof *e.weight_buffer_turn);
+    e.transient_turn = alloc_zeroed(devices, sizeof *e.transient_turn);
+    e.held_turn = alloc_zeroed(devices, sizeof *e.held_turn);
+    e.host_seat = alloc_zeroed(devices, sizeof *e.host_seat);
     if (!on.continued || !on.last_device || !kept || !e.unit_ids || !e.edge_turn || !e.weight_buffer_turn ||
         !e.transient_turn || !e.held_turn || !e.host_seat) {
         e.status = error_memory(err, "the table of units", ids * sizeof *e.unit_ids);

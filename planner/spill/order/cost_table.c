@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/extreme.h"
 #include "models/cost/cost.h"
 #include "models/job/evaluation.h"
@@ -212,9 +213,9 @@ enum status cost_table_make(const struct hardware *hardware, const struct job_se
 {
     size_t count = (size_t)hardware->type_count * partition->shard_count * COST_PASSES;
     *out = (struct cost_table){.hardware = hardware, .jobs = jobs, .partition = partition};
-    out->of = calloc(count + 1, sizeof *out->of);
-    out->kinds = calloc(hardware->type_count + (size_t)1, sizeof *out->kinds);
-    bool *seen = calloc(hardware->type_count + (size_t)1, sizeof *seen);
+    out->of = alloc_zeroed(count + 1, sizeof *out->of);
+    out->kinds = alloc_zeroed(hardware->type_count + (size_t)1, sizeof *out->kinds);
+    bool *seen = alloc_zeroed(hardware->type_count + (size_t)1, sizeof *seen);
     if (!out->of || !out->kinds || !seen) {
         free(seen);
         cost_table_release(out);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/extreme.h"
 #include "models/job/evaluation.h"
 
@@ -219,7 +220,7 @@ static void raise_all(const struct cost_table *t, bool one_device, struct order_
 enum status order_bound_make(const struct cost_table *t, bool one_device, struct order_bound *out, struct error *err)
 {
     uint32_t count = t->partition->resident ? t->hardware->device_count : 1;
-    struct order_bound_sums *sums = calloc(count + (size_t)1, sizeof *sums);
+    struct order_bound_sums *sums = alloc_zeroed(count + (size_t)1, sizeof *sums);
     if (!sums) return error_memory(err, "sums of units", count * sizeof *sums);
     for (uint32_t d = 0; d < count; d++) sums[d] = nothing;
     *out = (struct order_bound){.kind = PLAN_ORDER_NONE};

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/try.h"
 #include "planner/policy/policy_ask.h"
@@ -475,9 +476,9 @@ static enum status find_nodes(struct scheduler *s, struct error *err)
     const struct cost_table *times = s->builder->times;
     uint32_t devices = s->builder->device_count, jobs = times->jobs->count;
     if (s->resident || !node_assignment_applies(times->hardware, devices)) return STATUS_OK;
-    double *seconds = calloc(jobs + 1u, sizeof *seconds);
-    s->nodes = calloc(jobs + 1u, sizeof *s->nodes);
-    s->ready_s = calloc(hardware_host_count(times->hardware), sizeof *s->ready_s);
+    double *seconds = alloc_zeroed(jobs + 1u, sizeof *seconds);
+    s->nodes = alloc_zeroed(jobs + 1u, sizeof *s->nodes);
+    s->ready_s = alloc_zeroed(hardware_host_count(times->hardware), sizeof *s->ready_s);
     enum status status = STATUS_OK;
     if (!seconds || !s->nodes || !s->ready_s) status = error_memory(err, "the schedule", jobs * sizeof *seconds);
     for (uint32_t j = 0; !status && j < jobs; j++) seconds[j] = s->builder->view_jobs[j].remaining_s;
@@ -500,7 +501,7 @@ enum status schedule_init(struct schedule *schedule, const struct cost_table *ti
             return error_set(err, STATUS_LIMIT, "more than %llu units in the schedule",
                              (unsigned long long)PLAN_INSTANCES_MAX);
     }
-    schedule->units = calloc(count + 1, sizeof *schedule->units);
+    schedule->units = alloc_zeroed(count + 1, sizeof *schedule->units);
     if (!schedule->units) return error_memory(err, "the schedule", count * sizeof *schedule->units);
     schedule->count = (uint32_t)count;
     schedule->capacity = count + 1;
@@ -512,7 +513,7 @@ enum status schedule_copy_ranges(struct schedule *schedule, const struct schedul
     uint32_t jobs = builder->times->jobs->count;
     if (!builder->times->partition->host.need) return STATUS_OK;
     free(schedule->ranges);
-    schedule->ranges = calloc(jobs + 1u, sizeof *schedule->ranges);
+    schedule->ranges = alloc_zeroed(jobs + 1u, sizeof *schedule->ranges);
     if (!schedule->ranges) return error_memory(err, "the schedule", jobs * sizeof *schedule->ranges);
     for (uint32_t j = 0; j < jobs; j++) schedule->ranges[j] = builder->jobs[j].range_offset;
     return STATUS_OK;
@@ -521,7 +522,7 @@ enum status schedule_copy_ranges(struct schedule *schedule, const struct schedul
 enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t devices,
                           struct error *err)
 {
-    uint32_t *of_job = malloc(((size_t)jobs + devices) * sizeof *of_job);
+    uint32_t *of_job = alloc_resize(NULL, ((size_t)jobs + devices) * sizeof *of_job);
     if (!of_job) return error_memory(err, "the schedule", ((size_t)jobs + devices) * sizeof *of_job);
     uint32_t *on_device = of_job + jobs;
     for (uint32_t i = 0; i < jobs + devices; i++) of_job[i] = PLAN_NONE;
@@ -549,11 +550,11 @@ enum status schedule_make(const struct cost_table *times, const struct policy *p
     if (status) goto out;
     uint32_t devices = s.builder->device_count;
     uint32_t jobs = times->jobs->count, types = times->hardware->type_count;
-    s.turns = calloc(devices, sizeof *s.turns);
-    s.devices = calloc(devices, sizeof *s.devices);
-    s.jobs = calloc(jobs + 1u, sizeof *s.jobs);
-    s.costs = calloc((size_t)jobs * types + 1, sizeof *s.costs);
-    s.of_type = calloc(types, sizeof *s.of_type);
+    s.turns = alloc_zeroed(devices, sizeof *s.turns);
+    s.devices = alloc_zeroed(devices, sizeof *s.devices);
+    s.jobs = alloc_zeroed(jobs + 1u, sizeof *s.jobs);
+    s.costs = alloc_zeroed((size_t)jobs * types + 1, sizeof *s.costs);
+    s.of_type = alloc_zeroed(types, sizeof *s.of_type);
     if (!s.turns || !s.devices || !s.jobs || !s.costs || !s.of_type) {
         status = error_memory(err, "the schedule", devices * sizeof *s.turns);
         goto out;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/extreme.h"
 #include "models/cost/cost.h"
 #include "models/job/evaluation.h"
@@ -438,13 +439,13 @@ static size_t lay_out(struct schedule_builder *p, char *memory)
 enum status schedule_builder_create(const struct cost_table *times, bool one_device, struct schedule_builder **out,
                                     struct error *err)
 {
-    struct schedule_builder *p = calloc(1, sizeof *p);
+    struct schedule_builder *p = alloc_zeroed(1, sizeof *p);
     *out = NULL;
     if (!p) return error_memory(err, "the schedule", sizeof *p);
     p->times = times;
     p->device_count = one_device ? 1 : times->hardware->device_count;
     p->bytes = lay_out(p, NULL);
-    p->memory = calloc(1, p->bytes + 1);
+    p->memory = alloc_zeroed(1, p->bytes + 1);
     if (!p->memory) {
         enum status status = error_memory(err, "the schedule", p->bytes);
         free(p);

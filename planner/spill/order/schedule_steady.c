@@ -26,6 +26,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/extreme.h"
 #include "planner/policy/policies.h"
 
@@ -54,8 +55,8 @@ enum status schedule_steady_begin(struct schedule_steady *steady, struct schedul
                                        .marker = PLAN_NONE, .patience = PATIENCE_MIN};
     uint32_t jobs = builder->times->jobs->count;
     if (units < UNITS_MIN || !repeats(builder, policy)) return STATUS_OK;
-    steady->ranks = calloc(jobs + 1u, sizeof *steady->ranks);
-    steady->lowest = calloc(jobs + 1u, sizeof *steady->lowest);
+    steady->ranks = alloc_zeroed(jobs + 1u, sizeof *steady->ranks);
+    steady->lowest = alloc_zeroed(jobs + 1u, sizeof *steady->lowest);
     if (!steady->ranks || !steady->lowest) return error_memory(err, "the schedule", jobs * sizeof *steady->ranks);
     return schedule_builder_create(builder->times, one_device, &steady->reference, err);
 }
