@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <inttypes.h>
 
+#include "base/alloc.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/strategy/planner.h"
@@ -146,8 +147,41 @@ static void as_if_all_were_placed(void **state)
     if (shorter * 2 < plans) fail_msg("%u plans, %u with minibatches left out", plans, shorter);
 }
 
+/* --- no memory -------------------------------------------------------------------------------- */
+
+/* Plans spilled jobs of 12000 minibatches with the n-th allocation failing. */
+static enum status plan_failing_at(uint64_t n, uint64_t *made)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct plan plan = {0};
+    struct error err = {0};
+    const struct planner_options options = {.policy = "sharded-lrtf", .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+    test_hardware(&hardware, 2, 100000, 1e9);
+    test_gpt_jobs(&jobs, 2, 3, 8, 64, 12000);
+    alloc_test_fail_at(n);
+    const enum status status = planner_plan(&hardware, &jobs, &options, &plan, &err);
+    *made = alloc_test_fail_at(0);
+    if (status == STATUS_OK) plan_release(&plan);
+    return status;
+}
+
+/* Each allocation of the cut, the schedule and the plan that is written down fails in turn. */
+static void every_allocation_fails(void **state)
+{
+    (void)state;
+    places_all = false;
+    const uint64_t before = left_out;
+    uint64_t made, failures = 0;
+    enum status status = STATUS_NO_MEMORY;
+    for (uint64_t n = 1; status == STATUS_NO_MEMORY; n++, failures++) status = plan_failing_at(n, &made);
+    assert_int_equal(status, STATUS_OK);
+    assert_true(failures > made); /* none failed in the last plan */
+    assert_true(left_out > before);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_if_all_were_placed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_if_all_were_placed), cmocka_unit_test(every_allocation_fails)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
