@@ -1,7 +1,7 @@
 /*
- * When is memory in use? A plan gives plan order - ACQUIRE, uses, RELEASE - but time differs on each stream: the copy
- * that releases a buffer may end before a computation that also reads it. So each lifetime counts its users. It ends
- * when it has been released (in plan order) and its last user has ended (in time):
+ * A plan gives the order of ACQUIRE, uses and RELEASE, but time differs on each stream: the copy that releases a buffer
+ * may end before a computation that also reads it. So each lifetime counts its users. It ends when it has been released
+ * (in plan order) and its last user has ended (in time):
  *
  *     plan order:   copy in ACQUIRE     compute     copy out RELEASE
  *     users known:        1                2               3, released

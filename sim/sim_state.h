@@ -104,7 +104,7 @@ struct sim {
     bool order_failed;        /* no memory for it */
 };
 
-/* Is every operation told one by one? */
+/* Returns true if every operation is reported. */
 static inline bool sim_records(const struct sim *sim)
 {
     return sim->options->record_spans || sim->options->writer;

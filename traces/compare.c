@@ -51,7 +51,7 @@ struct stream_sum {
 
 enum { SIDES = 2 }; /* 0 predicted, 1 measured */
 
-/* --- are they comparable? ------------------------------------------------------------------- */
+/* --- comparability ---------------------------------------------------------------------------- */
 
 /* One of the two traces while its spans are read. */
 struct compare_side {

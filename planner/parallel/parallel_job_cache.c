@@ -5,7 +5,7 @@
  */
 #include "planner/parallel/parallel_job_cache.h"
 
-/* Has the pass nothing that goes by turns: whole weights or gradients in rings, versions, slices, replicas? */
+/* Returns true if only variants distinguish passes: no rings of whole weights or gradients, versions, slices, turns. */
 static bool is_told_by_variants(const struct parallel_job *s, const struct parallel_job_chunk *chunk)
 {
     return !chunk->gathers && !chunk->scatters && chunk->versions == 0 && s->parallel->slices <= 1 &&

@@ -337,7 +337,7 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer)
     return cudaSuccess;
 }
 
-/* Is it in memory of a device? */
+/* Returns true for memory of a device. */
 static bool is_allocated(const void *memory)
 {
     for (const std::pair<void *const, size_t> &piece : allocated)

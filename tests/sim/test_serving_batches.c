@@ -176,7 +176,7 @@ struct slow_group {
     uint32_t count;
 };
 
-/* Starts and ends of all batches; is everybody within the objective? */
+/* Sets starts and ends of all batches. Returns true if all requests are within the objective. */
 static bool schedule(struct slow_group *group, const struct serving_cuts *cuts, uint32_t stages,
                      const struct traffic *traffic)
 {

@@ -48,7 +48,7 @@ static void random_picture(uint64_t key, struct picture *out)
         }
 }
 
-/* Do the nodes see the same: equally many neighbours in each role of each colour? */
+/* Returns true if both nodes have equal numbers of neighbours in each role of each colour. */
 static bool see_alike(const struct picture *p, const uint32_t *colours, uint32_t a, uint32_t b)
 {
     int counts[2][NODES_MAX] = {{0}};

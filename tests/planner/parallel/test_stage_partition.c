@@ -127,7 +127,7 @@ static void pipedream_is_best(void **state)
     }
 }
 
-/* Do layers [i, end) fit a worker of a stage with r of the workers from this stage on? */
+/* Returns true if layers [i, end) fit a worker of a stage that has r of the workers from this stage on. */
 static bool fits(const struct small *x, uint32_t i, uint32_t end, uint32_t workers, uint32_t r)
 {
     uint64_t bytes = 0;

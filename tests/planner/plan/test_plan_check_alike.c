@@ -159,7 +159,7 @@ static bool find_alike(const struct plan *plan, uint64_t key, uint32_t *out)
     return false;
 }
 
-/* Are both verdicts the same? Whether it is one of something wrong. */
+/* Checks that both verdicts are equal. Returns true if the plan is wrong. */
 static bool same_verdict(const struct plan *plan, const struct damage *damage, uint64_t key)
 {
     struct error alike = {0}, each = {0};

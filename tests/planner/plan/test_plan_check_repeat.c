@@ -186,7 +186,7 @@ static const struct damage damages[] = {
 
 /* --- the test --------------------------------------------------------------------------------- */
 
-/* Are both verdicts the same? Returns it. */
+/* Checks that both verdicts are equal, and returns the verdict. */
 static enum status same_verdict(const struct plan *plan, const char *family, const char *damage, uint64_t key)
 {
     struct error some = {0}, all = {0};

@@ -233,8 +233,8 @@ static struct test_layer some_layer(void *context, uint32_t job, uint32_t layer)
     return (struct test_layer){64, 64, 64, 7, 11};
 }
 
-/* Can the segment be repeated: does it use no device buffer that was acquired before it? (What it acquires it
- * releases, being the last.) Folding may have cut a block in two. */
+/* Returns true if the segment can be repeated: it uses no device buffer that was acquired before it. (The last segment
+ * releases all that it acquires.) Folding may have cut a block in two. */
 static bool stands_alone(const struct plan *plan, const struct plan_segment *segment)
 {
     bool live[DEVICES_MAX_HERE][64] = {{false}};
@@ -354,7 +354,7 @@ static void flatten(const struct plan *plan, struct flat *flat)
         }
 }
 
-/* Do access a of `x` and access b of `y` touch the same buffer in the same lifetime? */
+/* Returns true if access a of `x` and access b of `y` touch one buffer in one lifetime. */
 static bool same_buffer(const struct flat *flat, const struct flat_op *x, uint32_t a,
                         const struct flat_op *y, uint32_t b)
 {

@@ -45,7 +45,7 @@ static void make_plan(struct plan *plan)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
-/* Do two instances on one device have bytes of large slots in common? Workspace and the like are everybody's. */
+/* Returns true if two instances on one device share bytes of large slots. All share workspace and the like. */
 static bool share_state(const struct plan *plan, const struct plan_instance *a, const struct plan_instance *b)
 {
     const struct plan_unit *units[] = {&plan->units[a->unit], &plan->units[b->unit]};

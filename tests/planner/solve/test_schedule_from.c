@@ -35,8 +35,8 @@ static struct test_layer random_layer(void *context, uint32_t job, uint32_t laye
                                .backward_ns = 20000 + random_below(key + 4, at, 900000)};
 }
 
-/* Are units of the size of milliseconds, with little at their boundaries and nothing on the host's processor? Then
- * the instance's clock says much about the planner's. */
+/* Returns true for units of milliseconds, with small boundaries and no work for the host's processor. Then the
+ * instance's clock is close to the planner's. */
 static bool alike_to_instance(uint64_t key)
 {
     return random_below(key, 5, 2) == 0;
