@@ -186,7 +186,7 @@ static void means_are_those_of_theory(void **state)
     assert_near(got.mean, 40000 / (0.75 + 0.25 / 4), 5 * got.error + 40);
 }
 
-/* Weibull lives have the mean that is stated: renewals in a long time. */
+/* Weibull lives have the stated mean: counts renewals in a long time. */
 static void lives_have_their_mean(void **state)
 {
     (void)state;

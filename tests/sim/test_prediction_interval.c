@@ -80,7 +80,7 @@ static void intervals_hold_nine_of_ten(void **state)
     }
 }
 
-/* A machine that drifts far: what all runs alike say is wide, and out of date. */
+/* A machine drifts far: the interval of all runs together is wide and out of date. */
 static void what_drifts_is_followed(void **state)
 {
     (void)state;
@@ -109,8 +109,7 @@ static void kinds_are_told_apart(void **state)
     assert_true(other.median <= none.median && none.median <= other.median);
 }
 
-/* A run that was always twice as slow is twice as slow next; and runs whose ratios were all the same
- * keep that ratio. */
+/* A run that was always twice as slow is predicted twice as slow; runs with one ratio keep it. */
 static void factors_carry_over(void **state)
 {
     (void)state;
@@ -128,7 +127,7 @@ static void factors_carry_over(void **state)
     }
 }
 
-/* The same scores but for their order: where the last ones fell outside, the interval is wider. */
+/* Equal scores in another order: if the last ones were outside, the interval is wider. */
 static void what_fell_outside_widens(void **state)
 {
     (void)state;

@@ -107,7 +107,7 @@ struct slow_group {
     uint32_t count;
 };
 
-/* Everything that happens in a group up to `until_s`: again and again the earliest thing that can. */
+/* Handles everything that happens in a group up to `until_s`, always the earliest event first. */
 static void advance(struct slow_group *g, const struct stage_cut *const *cuts, uint32_t stages, double until_s)
 {
     for (;;) {

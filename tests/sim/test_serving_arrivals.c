@@ -99,7 +99,7 @@ static void remove_folder(const struct folder *folder)
     support_folder_remove(folder->path);
 }
 
-/* Beside the problem, wherever one is; the places of both files in a message. */
+/* The file is found relative to the problem; messages have the places in both files. */
 static void files_are_beside_the_problem(void **state)
 {
     (void)state;

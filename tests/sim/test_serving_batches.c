@@ -64,7 +64,7 @@ static double *latencies_of(struct serving *in, uint32_t stages, uint32_t groups
 
 /* --- a batch of one is a request --------------------------------------------------------------- */
 
-/* A model that could be batched gets no requests: the other models wait in lines, and nothing changes. */
+/* A model that could have batches gets no requests: the other models wait as before, and nothing changes. */
 static void batches_of_one_change_no_bit(void **state)
 {
     (void)state;

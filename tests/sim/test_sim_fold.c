@@ -62,7 +62,7 @@ static bool see_alike(const struct picture *p, const uint32_t *colours, uint32_t
     return true;
 }
 
-/* Round by round: a node has the colour of the first that is like it. */
+/* Refines round by round: a node has the colour of the first node that is equal to it. */
 static void colour_slowly(const struct picture *p, uint32_t *colours)
 {
     for (bool changed = true; changed;) {
@@ -191,8 +191,8 @@ static void same(double folded, double whole, const char *what, uint32_t index)
     if (memcmp(&folded, &whole, sizeof folded) != 0) fail_msg("%s %u: %.17g, and of all %.17g", what, index, folded, whole);
 }
 
-/* Sums of seconds where rounds that are left out are added at once (sim/steady.h), which rounds otherwise; and times
- * where collectives are flows (sim/symmetry/symmetry.h). */
+/* Compares seconds with rounding: skipped rounds are added at once (sim/steady.h), and collectives as flows round
+ * differently (sim/symmetry/symmetry.h). */
 static void same_seconds(double folded, double whole, double makespan_s, bool rounded, const char *what, uint32_t index)
 {
     if (!rounded) same(folded, whole, what, index);
@@ -435,7 +435,7 @@ static void collectives_as_flows(void **state)
     }
 }
 
-/* Wherever memory ends, the simulation says so and leaks no memory. */
+/* Wherever an allocation fails, the simulation reports it and leaks no memory. */
 static void no_memory_for_folding(void **state)
 {
     (void)state;

@@ -24,7 +24,7 @@
 
 /* --- comparing ------------------------------------------------------------------------------ */
 
-/* Most bytes in use on a device, of changes within 1e-9 of each other releases or acquires first. */
+/* Returns the most bytes in use on a device. Of changes within 1e-9 of each other, releases or acquires come first. */
 static uint64_t reference_peak(const struct reference *r, uint32_t device, bool releases_first)
 {
     double slack_s = 1e-9 * r->now_s * (releases_first ? -1 : 1);

@@ -32,7 +32,7 @@ static uint32_t model_first(const struct model *model)
     return first;
 }
 
-/* Few ranks, that equal ones are the rule; those without bounds are ranks, too. */
+/* Draws a rank of few, so that ties are frequent; infinite ranks are allowed. */
 static double draw_rank(struct sim_test_random *random)
 {
     static const double special[] = {-INFINITY, INFINITY, -0.0, 0.0, -1e300};

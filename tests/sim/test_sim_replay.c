@@ -43,7 +43,7 @@ static double replayed_s(const struct plan *plan, const struct trace *record, co
 
 /* --- unchanged ------------------------------------------------------------------------------- */
 
-/* Also where copies shared links and collectives joined devices: each span where it was, and no gaps. */
+/* Also with shared links and collectives, each span keeps its place, without gaps. */
 static void test_unchanged(void **state)
 {
     (void)state;
@@ -84,7 +84,7 @@ static double simulated_s(const struct plan *plan, const struct sim_options *opt
     return makespan_s;
 }
 
-/* The simulator's answer by another road: links of each device's own are duplex, so no copy slows another one. */
+/* Compares with the simulator: all links are duplex and of one device, so no copy slows another one. */
 static void test_two_roads(void **state)
 {
     (void)state;

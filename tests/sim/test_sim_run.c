@@ -507,7 +507,7 @@ static void test_caching(void **state)
     plan_release(&plan);
 }
 
-/* Every allocation fails once: the run says so and leaks nothing (the sanitizer looks). */
+/* Every allocation fails once: the run reports it and leaks nothing (the sanitizer looks). */
 static void test_no_memory(void **state)
 {
     (void)state;

@@ -445,7 +445,7 @@ static int by_ratio(const void *a, const void *b)
     return (left < right) - (left > right);
 }
 
-/* Two stages: those who are relatively best in the first go there, and one group is divided. */
+/* Each peer goes to the stage for which it is relatively best, and one group is divided. */
 static double best_of_two(struct pair *pairs, uint32_t count)
 {
     double second = 0, first = 0;

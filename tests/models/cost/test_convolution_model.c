@@ -79,7 +79,7 @@ static void measured(void **state)
     hardware_release(&hardware);
 }
 
-/* Where products in fp32 have matrix cores it is a product like another. */
+/* With matrix cores for fp32, it is a product like others. */
 static void matrix_cores(void **state)
 {
     (void)state;

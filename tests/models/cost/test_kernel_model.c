@@ -182,7 +182,7 @@ static void misaligned_products_have_a_part_of_their_rate(void **state)
     }
 }
 
-/* Whatever the shape: no faster than the rates allow, and no faster for a row, a column or an inner element more. */
+/* Shapes are no faster than the rates allow, and not faster with one more row, column or inner element. */
 static void no_shape_is_past_the_rates(void **state)
 {
     (void)state;
@@ -246,7 +246,7 @@ static void collectives_between_others_take_nothing(void **state)
     hardware_release(&h);
 }
 
-/* cost.h asks the model where the type has one: the A100 has, a t4 has not. */
+/* cost.h uses the model of types that have one: the A100 does, the T4 does not. */
 static void presets_of_the_a100_have_one(void **state)
 {
     (void)state;

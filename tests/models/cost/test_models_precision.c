@@ -124,7 +124,7 @@ static void small_jobs_take_their_dispatches(void **state)
     hardware_release(&h);
 }
 
-/* A pass over all layers with one stack and the other. */
+/* Compares a pass over all layers with both stacks. */
 static void check_stacks(const char *name, uint32_t precision, bool differ)
 {
     struct hardware h;
@@ -141,8 +141,7 @@ static void check_stacks(const char *name, uint32_t precision, bool differ)
     hardware_release(&h);
 }
 
-/* Where fp32 has no matrix cores, the software's part is not counted for it; nor where a machine has no kernel
- * model. */
+/* The stacks are equal in fp32 without matrix cores, and on machines without a kernel model. */
 static void stacks_differ_where_frameworks_were_fitted(void **state)
 {
     (void)state;
@@ -154,8 +153,8 @@ static void stacks_differ_where_frameworks_were_fitted(void **state)
     check_stacks("rtx-3090-24gb", PRECISION_BF16, false);
 }
 
-/* Products in fp32 run at fp32's own peak, as large ones do; products of 16 bits, and GPUs without TF32, are as
- * before. */
+/* Products in fp32 have fp32's own peak, as large ones do; products of 16 bits, and GPUs without TF32, do not
+ * change. */
 static void without_tf32(void **state)
 {
     (void)state;

@@ -127,7 +127,7 @@ static void half_precision_halves_all_but_fp32_state(void **state)
     assert_true(work_item_bytes(&attention, 2) == 420 * 2 + 15 * 4);
 }
 
-/* Two roads: a class of 16 bits is its wide one with elements of two bytes, but where a result is fp32. */
+/* A class of 16 bits equals its wide class with elements of two bytes, except for results in fp32. */
 static void halves_are_their_wide_classes_in_two_bytes(void **state)
 {
     (void)state;

@@ -233,8 +233,7 @@ static void unknown_gpus_are_what_is_told(void **state)
     hardware_release(&bare);
 }
 
-/* Types come in the driver's order, however kinds follow each other; a type gets the memory that is free on all of
- * its devices. */
+/* Types keep the driver's order, also if kinds alternate; a type gets the memory that is free on all of its devices. */
 static void kinds_stay_in_order(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void a_file_is_read(void **state)
     "\"load\": {\"others\": " SOURCED_VALUE(others, "ratio") ", \"stolen\": " SOURCED_VALUE(stolen, "ratio") ", " \
     "\"disturbed\": " SOURCED_VALUE("0.375", "ratio") "},\n"
 
-/* The share of others is told when it is a twentieth or more, and the larger cause is named. */
+/* A share of others of a twentieth or more is reported, with its larger cause. */
 static void a_load_is_read_and_told(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void bad_files_are_refused_with_their_place(void **state)
     }
 }
 
-/* Entries that may be there only once, and tables past their limits. */
+/* Repeated entries that must be single, and tables past their limits. */
 static void repetitions_and_excess_are_refused(void **state)
 {
     (void)state;

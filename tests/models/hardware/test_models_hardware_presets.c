@@ -168,7 +168,7 @@ static void hydra_has_its_machines(void **state)
     hardware_release(&h);
 }
 
-/* A fit of a node is of that node: its GPUs have their own figures, or the defaults, elsewhere. */
+/* Figures fitted to a node belong to that node; its GPUs have other figures elsewhere. */
 static void a_node_may_have_a_fit_of_its_own(void **state)
 {
     (void)state;
@@ -191,7 +191,7 @@ static void a_node_may_have_a_fit_of_its_own(void **state)
     hardware_release(&board);
 }
 
-/* Products are as fast as is stated, also above what the A100's are known to sustain: the more the faster. */
+/* Products have the stated efficiency, even above the A100's known rates; larger efficiencies are faster. */
 static void a_stated_efficiency_holds(void **state)
 {
     (void)state;
@@ -212,7 +212,7 @@ static void a_stated_efficiency_holds(void **state)
     }
 }
 
-/* The name that a price list has, the one that the driver prints, and what both are here. */
+/* Names in price lists and names that the driver prints mean these machines. */
 static void machines_have_several_names(void **state)
 {
     (void)state;

@@ -84,7 +84,7 @@ static void direct_routes_leave_out_what_is_common(void **state)
     hardware_release(&h);
 }
 
-/* A machine that loses devices, or is told to, has no direct links; one that is told to gets them. */
+/* A machine that loses devices, or is told to, has no direct links; options can also add links. */
 static void direct_links_follow_the_command_line(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void routes_of_a_cluster(void **state)
     hardware_release(&h);
 }
 
-/* As many as there may be, written and read again. */
+/* The largest machine survives writing and reading. */
 static void the_largest_cluster(void **state)
 {
     (void)state;
@@ -251,7 +251,7 @@ static void clusters_that_are_refused(void **state)
     }
 }
 
-/* Three devices of one network, of which the last is in another one around it. */
+/* Three devices in one network; the last one is in another network around it. */
 static void networks_nest(void **state)
 {
     (void)state;

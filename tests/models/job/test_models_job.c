@@ -351,7 +351,7 @@ static void bytes_are_tokens_only_when_meant(void **state)
     support_folder_remove(folder);
 }
 
-/* Nobody trains on the bytes of a compressed file or of weights, whatever its name and whatever the job says. */
+/* Compressed files and weights are refused as data, whatever their names and the job. */
 static void files_of_other_formats_are_no_data(void **state)
 {
     (void)state;

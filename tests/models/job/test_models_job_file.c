@@ -90,7 +90,7 @@ static void places_are_those_of_the_file(void **state)
 
 enum { JOBS = 200, NUMBERS = 25000 };
 
-/* Ten megabytes of numbers of one digit, each of which a tree has 40 bytes for. */
+/* Writes ten megabytes of one-digit numbers; a tree would take 40 bytes for each. */
 static const char *write_large(void)
 {
     const char *path = support_path("large.json");
@@ -107,7 +107,7 @@ static const char *write_large(void)
     return path;
 }
 
-/* The most memory that a process of its own holds while it reads the file, in KiB. */
+/* Returns the KiB that a process of its own holds at most while it reads the file. */
 static long peak_kib(const char *path)
 {
     int code;

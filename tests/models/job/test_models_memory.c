@@ -242,7 +242,7 @@ static void activations_of_gpt2(void **state)
     arena_release(&arena);
 }
 
-/* With inputs only there is one less than layers: the first layer's is the boundary. */
+/* With inputs only there is one entry less than layers: the first layer's input is the boundary. */
 static void inputs_of_layers(void **state)
 {
     (void)state;
@@ -433,7 +433,7 @@ static void workspaces_of_gpt2(void **state)
     check_workspace(&n, 11, 3, UNIT_LOSS, false, untied, 8);
 }
 
-/* Those of a piece: 512 rows, however many there are. */
+/* Logits of a piece: 512 rows, whatever the total. */
 static void logits_are_those_of_a_piece(void **state)
 {
     (void)state;
@@ -548,7 +548,7 @@ static void sizes_are_those_of_the_tables(void **state)
     }
 }
 
-/* The whole is the sum of its shards, but for the outputs that become boundaries. */
+/* The whole is the sum of its shards, without the outputs that become boundaries. */
 static void shards_add_up(void **state)
 {
     (void)state;

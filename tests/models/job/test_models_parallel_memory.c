@@ -197,8 +197,8 @@ static void workspaces_by_hand(void **state)
     assert_int_equal(parallel_workspace_bytes(&job, head), 4 * 2 * rows);
 }
 
-/* As kept_by_hand(): a stage keeps nothing, and its backward pass everything, embedding and head included, and the
- * workspace of the widest of these passes. */
+/* As kept_by_hand(): a recomputed stage keeps nothing, and its backward pass has all activations, embedding and head
+ * included, and the workspace of the widest of these passes. */
 static void stages_are_made_again_whole(void **state)
 {
     (void)state;
@@ -268,8 +268,8 @@ static struct job random_job(struct dice *dice)
     return job;
 }
 
-/* Chunks and the boundaries between them hold what the whole does; less is kept when more is computed
- * again, and where more devices share. */
+/* Chunks and the boundaries between them hold the activations of the whole; less is kept with more recomputation or
+ * more devices. */
 static void chunks_add_up(void **state)
 {
     (void)state;

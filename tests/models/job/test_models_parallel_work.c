@@ -370,7 +370,7 @@ static void add_work(struct work_list *list, const struct job *job, struct paral
     for (uint32_t i = 0; i < count; i++) work_list_add(list, &items[i], 1);
 }
 
-/* The two halves of a backward pass are it; chunks are the network; and collectives likewise. */
+/* The two halves of a backward pass add up to it, chunks add up to the network, and so do collectives. */
 static void parts_add_up(void **state)
 {
     (void)state;
@@ -405,7 +405,7 @@ static void parts_add_up(void **state)
     }
 }
 
-/* A stage that is made again goes forward once more, embedding, head and collectives included. */
+/* A recomputed stage goes forward once more, embedding, head and collectives included. */
 static void stages_go_forward_again(void **state)
 {
     (void)state;

@@ -165,7 +165,7 @@ static void text_models_are_found(void **state)
     arena_release(&arena);
 }
 
-/* A written network is read again as the same. */
+/* A written network is read back unchanged. */
 static void networks_survive_writing(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void tensors_have_their_names(void **state)
     arena_release(&arena);
 }
 
-/* Keys of which versions 4 and 5 of transformers make something else, or a class something of null. */
+/* Other spellings: keys that versions 4 and 5 of transformers interpret differently, and null values. */
 static void other_spellings_mean_the_same(void **state)
 {
     (void)state;
@@ -350,7 +350,7 @@ static void parallel_blocks_keep_less(void **state)
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-/* Small ones of each family, spilled, resident and parallel: plan_check() accepts what the planner makes. */
+/* Small networks of each family, spilled, resident and parallel: plan_check() accepts their plans. */
 static void every_family_is_planned(void **state)
 {
     (void)state;

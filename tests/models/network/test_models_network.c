@@ -569,7 +569,7 @@ static void check_found(const char *name, const char *expected)
     arena_release(&arena);
 }
 
-/* As papers spell them; and no two presets are spelt alike. */
+/* Names as papers spell them; no two presets have one spelling. */
 static void names_are_read_as_people_spell_them(void **state)
 {
     (void)state;

@@ -159,8 +159,8 @@ static void skips_cross_every_cut_between(void **state)
     assert_int_equal(graph_boundary(n.graph, n.layer_count - 1, 1), 0);
 }
 
-/* Two roads: a cut is crossed by the outputs of earlier layers that later layers read, found from the operations'
- * `from`. */
+/* A cut is crossed by the outputs of earlier layers that later layers read; the reference finds them from the
+ * operations' `from`. */
 static void boundaries_follow_from_the_operations(void **state)
 {
     (void)state;

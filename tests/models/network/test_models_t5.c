@@ -517,7 +517,7 @@ static uint64_t all_parameters(const struct job *job)
     return sum;
 }
 
-/* Wherever stages are cut: their parameters are the network's, their work is, and each sends the rows of both
+/* Wherever stages are cut, their parameters and work add up to the network's, and each sends the rows of both
  * sequences. */
 static void stages_are_the_network(void **state)
 {

@@ -124,7 +124,8 @@ static void check_figures(const struct hardware *machine, uint64_t key, const st
     plan_release(&plan);
 }
 
-/* Enough, and one alignment less is not. Stages that do not fit are other stages on another device. */
+/* Checks that the least memory is enough, and one alignment less is not. Stages that do not fit are other stages on
+ * another device. */
 static void check_least(const struct hardware *machine, uint64_t key, const struct feasibility_way *way,
                         const struct feasibility *f)
 {
@@ -236,8 +237,7 @@ static void what_is_stored_is_not_on_the_host(void **state)
     assert_true(f.host.bytes[MEMORY_PART_STAGED] > 0);
 }
 
-/* Tensor groups of three have no part of four heads; stages are no more than blocks; without storage nothing is
- * there. */
+/* Tensor groups divide the heads, stages are at most the blocks, and storage ways need storage. */
 static void ways_are_those_that_are_possible(void **state)
 {
     (void)state;

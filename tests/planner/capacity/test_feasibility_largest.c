@@ -143,7 +143,7 @@ static void one_more_does_not_fit(void **state)
     hardware_release(&hardware);
 }
 
-/* A device that holds nothing: not even one block; where all that is asked for fits, it is the limit. */
+/* A device that holds nothing has not even one block; if everything fits, the result is the limit. */
 static void none_and_all(void **state)
 {
     (void)state;

@@ -103,7 +103,7 @@ static void no_plan_by_hand_is_faster(void **state)
     assert_true(compared > 20);
 }
 
-/* The best is at least as good as with half, whatever is left out in between. */
+/* The best is at least as good as with half of the memory. */
 static void less_memory_is_never_faster(void **state)
 {
     (void)state;

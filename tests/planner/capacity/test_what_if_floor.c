@@ -211,8 +211,7 @@ static void boundaries_that_nobody_waits_for(void **state)
     hardware_release(&hardware);
 }
 
-/* One node, links too fast to matter, blocks alike: passes of stages follow each other without a gap but the
- * pipeline's. */
+/* One node, very fast links, equal blocks: passes of stages follow each other with no gap except the pipeline's. */
 static void an_even_pipeline_takes_its_floor(void **state)
 {
     (void)state;

@@ -72,7 +72,7 @@ static void by_hand(void **state)
     chain_release(&chain);
 }
 
-/* The choices of a chain that fits: nothing to do but compute. */
+/* Makes the choices of a chain that fits: all layers are kept. */
 static void all_kept(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void limits(void **state)
     chain_release(&chain);
 }
 
-/* Every allocation of a small search fails once: told, and nothing leaks or breaks. */
+/* Every allocation of a small search fails once: the error is reported, and nothing leaks. */
 static void memory_ends(void **state)
 {
     (void)state;

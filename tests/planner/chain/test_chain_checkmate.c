@@ -22,8 +22,8 @@
 
 enum { LAYERS_MAX = 8 };
 
-/* Ticks that the full program computes again; false: memory is too short for anything. Twice: as GLPK has
- * it, and as its solution plays. */
+/* Finds the recomputed ticks of the full program, for which GLPK's value must be its solution's. Returns false if
+ * memory is too small for anything. */
 static bool full(const struct chain *chain, int64_t *again)
 {
     struct milp *milp = checkmate_program(chain);
@@ -43,7 +43,7 @@ static bool full(const struct chain *chain, int64_t *again)
     return result.found;
 }
 
-/* The same of keep or recompute, one layer at a time; a boundary is made while its layer's bytes are there. */
+/* Does the same for keep or recompute, layer by layer; a boundary is made while its layer's bytes are there. */
 static bool single(const struct chain *chain, int64_t *again)
 {
     struct chain_need needs[LAYERS_MAX];
@@ -135,8 +135,7 @@ static void never_worse(void **state)
     assert_true(tally.equal > 0);
 }
 
-/* The same with more layers, where it is better by some; always the same chains, for how long GLPK takes is
- * chance. */
+/* Does the same for more layers, where it is better by some. The chains are fixed, because GLPK's time varies. */
 static void longer(void **state)
 {
     (void)state;
@@ -209,7 +208,7 @@ static void two_in_a_row(void **state)
     chain_release(&chain);
 }
 
-/* Every row and column has a name of its own, in the file too. */
+/* Every row and column has its own name, also in the file. */
 static void named(void **state)
 {
     (void)state;

@@ -57,7 +57,7 @@ static void tiny(void **state)
     }
 }
 
-/* Any choice but none, layer by layer; always one that the rule recompute or swap-all may take. */
+/* Draws sets of allowed choices, each with the choice of the rule swap-all or, without a link, recompute. */
 static void draw_allowed(uint64_t seed, const struct chain *chain, uint8_t *allowed)
 {
     uint8_t way_out = 1 << (chain_swaps(chain) ? CHAIN_SWAP : CHAIN_RECOMPUTE);
@@ -118,7 +118,7 @@ static void narrow(void **state)
     assert_true(sharper > 0);
 }
 
-/* No search worth the name, so that the sets that the fluid program leaves have to be gone through. */
+/* The search is made useless, so that the sets that the fluid program leaves are all tried. */
 static void sets(void **state)
 {
     (void)state;
@@ -147,8 +147,8 @@ static void sets(void **state)
     assert_true(by_sets > 0);
 }
 
-/* The fluid program's optimum lies between the prices' bound and the optimum; and prices of its duals
- * are worth what the relaxed program is. */
+/* The fluid program's optimum lies between the prices' bound and the optimum; prices from its duals attain the
+ * relaxed program's value. */
 static void fluid(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void annealed(void **state)
     assert_true(optimal * 4 > count * 3);
 }
 
-/* Only keep or recompute: Checkmate's rule is the optimum where there is no link. */
+/* Without a link, Checkmate's rule (keep or recompute) is the optimum. */
 static void no_link(void **state)
 {
     (void)state;

@@ -77,7 +77,7 @@ static uint64_t needed(const struct chain *chain, const uint8_t *choices)
     return most;
 }
 
-/* Those that leave are the first that are not recomputed, and no more than must; of equal layers none is cheap. */
+/* Swapped layers are the first that are not recomputed, and no more than necessary; of equal layers none is cheap. */
 static void evicted(void **state)
 {
     (void)state;

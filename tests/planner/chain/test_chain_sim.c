@@ -56,7 +56,7 @@ static uint32_t list_events(const struct chain *chain, const struct chain_schedu
 
 /* --- as a plan -------------------------------------------------------------------------------- */
 
-/* Behind the last operation of each stream that had ended when this one starts. */
+/* Adds orderings: each operation waits for the last operation of each stream that had ended at its start. */
 static uint32_t orderings(const struct event *events, uint32_t at, struct plan_after *afters)
 {
     uint32_t count = 0;
@@ -202,7 +202,7 @@ static void kept_promises(void **state)
     printf("simulated at most %.4f %% below what was promised\n", 100 * worst);
 }
 
-/* Links that carry whole numbers of bytes a tick: nothing is rounded, and times are equal. */
+/* Links carry whole numbers of bytes per tick: nothing is rounded, and times are equal. */
 static void to_the_tick(void **state)
 {
     (void)state;

@@ -128,7 +128,7 @@ static void saves_what_it_promises(void **state)
     assert_true(some >= 5);
 }
 
-/* Jobs that share a device share the bytes; several devices may each see a job, and none keeps. */
+/* Jobs that share a device share the bytes; if a job may use several devices, nothing is kept. */
 static void where_it_may(void **state)
 {
     (void)state;

@@ -166,7 +166,7 @@ static void kept_promises(void **state)
     print_message("simulated at most %.3f %% below the clock, %.3f %% below the chain\n", 100 * most, 100 * turn);
 }
 
-/* The same of networks with embeddings, batches, losses, updates and a tied table, at several memories. */
+/* Does the same for networks with embeddings, batches, losses, updates and a tied table, at several memories. */
 static void networks(void **state)
 {
     (void)state;
@@ -213,7 +213,7 @@ static void networks(void **state)
 
 /* --- several jobs ---------------------------------------------------------------------------- */
 
-/* Three equal jobs on two devices: the third after the first. */
+/* Three equal jobs on two devices: the third runs after the first. */
 static void in_turn(void **state)
 {
     (void)state;

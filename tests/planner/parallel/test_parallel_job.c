@@ -262,7 +262,7 @@ static void data_parallel_over_a_nic(void **state)
     test_parallel_near(seconds[0], seconds[1] + between_s);
 }
 
-/* A slower link of one device: it is simulated by itself, and so are all. */
+/* A slower link of one device: nothing is folded. */
 static void unlike_devices(void **state)
 {
     (void)state;
@@ -316,7 +316,7 @@ static bool is_other_end(const struct plan_op *op, uint32_t access, uint32_t end
     return op->kind == OP_COLLECTIVE && op->axes == 1u << AXIS_ENDS && access != end;
 }
 
-/* When the operation can start on the device, as far as its buffers say. */
+/* Returns the time at which the operation's buffers allow it to start on the device. */
 static double buffers_ready_s(struct literal *l, const struct plan_op *op, uint32_t device, uint32_t peer,
                               const uint32_t *layout, uint32_t end)
 {
@@ -445,7 +445,7 @@ static double literal_makespan_s(const struct plan *plan)
     return makespan_s;
 }
 
-/* Devices that share one memory: their copies meet nowhere. A job on one device has a resident plan, without gangs. */
+/* Devices share one memory, but their copies do not contend. A job on one device has a resident plan, without gangs. */
 static void by_the_rules(void **state)
 {
     (void)state;

@@ -113,7 +113,7 @@ static double recurrence_s(const struct layers *layers, uint32_t stages, uint64_
     return end_s;
 }
 
-/* Random stages: the recurrence; and in the long run nothing but the slowest stage counts. */
+/* Random stages follow the recurrence; in the long run only the slowest stage counts. */
 static void unequal_stages(void **state)
 {
     (void)state;
@@ -319,9 +319,9 @@ static void shift_version(struct plan *p, uint32_t pass, uint32_t chunk, uint32_
     }
     fail_msg("no version to shift");
 }
-/* forward with the weights that the next update of the same stage makes: fresh, and so not as stale as stated */
+/* Passes forward with the weights that the next update of the stage makes: not as stale as stated. */
 static void break_fresh(struct plan *p) { shift_version(p, PLAN_FORWARD, 0, 4, 1); }
-/* back with the newest version: another than on the way there */
+/* Passes backward with the newest version, not the forward pass's. */
 static void break_two_versions(struct plan *p) { shift_version(p, PLAN_BACKWARD, 0, 3, 2); }
 static void break_sum(struct plan *p)
 {

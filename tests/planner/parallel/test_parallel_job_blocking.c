@@ -79,7 +79,7 @@ static void two_stages(void **state)
  * sooner: an anomaly. In 9000 random cases 6 had one, of at most 2.1 % of the makespan. */
 static const double anomaly_most = 0.05;
 
-/* Random stages of six kinds: blocking is no faster than overlap but for such anomalies, and slower for most. */
+/* Random stages of six kinds: blocking is not faster than overlap except for known anomalies, and slower for most. */
 static void never_faster(void **state)
 {
     (void)state;
@@ -204,10 +204,10 @@ static void whole_plan(struct plan *out, uint32_t blocking)
 
 static void break_said(struct plan *p) { p->jobs.jobs[0].parallel.blocking = true; }
 static void break_unsaid(struct plan *p) { p->jobs.jobs[0].parallel.blocking = false; }
-/* its place acquired while other passes go on */
+/* Acquires the place on another stream. */
 static void break_stream(struct plan *p) { test_parallel_op(p, PLAN_FORWARD, 1, OP_COMPUTE)->stream = STREAM_GROUP; }
 static void break_pass(struct plan *p) { test_parallel_op(p, PLAN_BACKWARD, 0, OP_COMPUTE)->pass = PLAN_FORWARD; }
-/* a computation that does not hold a place is the pass, and there is one already */
+/* Gives work to the computation that holds a place, so that the unit has two passes. */
 static void break_work(struct plan *p)
 {
     struct plan_op *holds = test_parallel_op(p, PLAN_FORWARD, 1, OP_COMPUTE);

@@ -262,12 +262,12 @@ static void written_and_read(void **state)
     plan_release(&plan);
 }
 
-/* an exchange before the last replica has passed back over the bucket */
+/* Exchanges before the last replica has passed backward over the bucket. */
 static void break_early(struct plan *p)
 {
     test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 1, 0), test_parallel_instance(p, PLAN_BACKWARD, 1, 1));
 }
-/* a bucket that is stepped with before it is added up */
+/* Steps with a bucket before it is added up. */
 static void break_sum(struct plan *p)
 {
     test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_UPDATE, 1, 0));
@@ -347,7 +347,7 @@ static void as_text(void **state)
     assert_string_equal(err.text, "'buckets=0' is not understood (expected buckets=N with N 1 to 1024)");
 }
 
-/* Stages cut by their times are divided as well. */
+/* Balanced stages are divided into buckets as well. */
 static void of_balanced_stages(void **state)
 {
     (void)state;

@@ -93,7 +93,7 @@ static void one_microbatch(void **state)
     }
 }
 
-/* The same network with codecs written into its layers, by every schedule that has them. */
+/* The same network with the codecs' time written into its layers, by every schedule that has them. */
 static void two_roads(void **state)
 {
     (void)state;
@@ -131,7 +131,7 @@ static void from_a_layer_on(void **state)
     }
 }
 
-/* Sending nine tenths less pays where the wire is slow, and costs where it is not. */
+/* Sending nine tenths less pays on a slow link, and costs on a fast one. */
 static void worth(void **state)
 {
     (void)state;

@@ -272,7 +272,7 @@ static void break_gather_source(struct plan *p)
 {
     access_of(p, gather_of(p), 0)->buffer = access_of(p, test_parallel_op(p, PLAN_GATHER, 3, OP_COLLECTIVE), 0)->buffer;
 }
-/* Both minibatches written out, and the first gather of the second before the last update of the first. */
+/* Writes both minibatches out, and puts the first gather of the second before the last update of the first. */
 static void break_stale_weights(struct plan *p)
 {
     static struct plan_instance order[512];
@@ -300,7 +300,7 @@ static void break_stale_weights(struct plan *p)
     p->segments = &segment;
     p->segment_count = 1;
 }
-/* The weights of one pass stay, and the next that are gathered have no place. */
+/* Keeps the weights of one pass, so that the next gathered weights have no place. */
 static void break_release(struct plan *p)
 {
     const struct plan_op *op = test_parallel_op(p, PLAN_FORWARD, 2, OP_COMPUTE);
@@ -330,7 +330,7 @@ static void break_reduce_kind(struct plan *p) { reduce_of(p)->collective = COLLE
 static void break_reduce_bytes(struct plan *p) { reduce_of(p)->bytes /= 2; }
 /* Overwrites the share instead of adding to it. */
 static void break_reduce_sum(struct plan *p) { access_of(p, reduce_of(p), 1)->flags = ACCESS_WRITE; }
-/* Weights are gathered before the update of shares instead of after it. */
+/* Gathers weights before the update of shares. */
 static void break_update_order(struct plan *p)
 {
     struct plan_op *compute = test_parallel_op(p, PLAN_UPDATE, 2, OP_COMPUTE), swap = *compute;
@@ -338,7 +338,7 @@ static void break_update_order(struct plan *p)
     compute[0] = compute[1];
     compute[1] = swap;
 }
-/* An all-reduce in place that the level does not have. */
+/* Adds an all-reduce in place that the level does not have. */
 static void break_level(struct plan *p) { p->jobs.jobs[0].parallel.zero = 1; }
 
 static void broken(void **state)

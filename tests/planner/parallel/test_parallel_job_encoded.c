@@ -74,7 +74,7 @@ static void near_to(double found, double expected)
     if (!(fabs(found - expected) <= 1e-4 * expected)) fail_msg("%.9g (expected %.9g)", found, expected);
 }
 
-/* Where all stay: each chunk encodes once and decodes once. */
+/* If everything stays, each chunk encodes once and decodes once. */
 static void kept(void **state)
 {
     (void)state;
@@ -86,7 +86,7 @@ static void kept(void **state)
     }
 }
 
-/* The same network with codecs written into its layers, with links that bind and that do not. */
+/* The same network with the codecs' time written into its layers, with slow and with fast links. */
 static void two_roads(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ static void two_roads(void **state)
             }
 }
 
-/* Sending seven eighths less pays where the link is slow, and costs where it is not. */
+/* Sending seven eighths less pays on a slow link, and costs on a fast one. */
 static void worth(void **state)
 {
     (void)state;

@@ -108,7 +108,7 @@ static void phases(void **state)
     assert_true(hidden > 10 && exposed > 10);
 }
 
-/* Alone there is nothing to add up, and `zero` says nothing. */
+/* One device adds up nothing, and `zero` has no effect. */
 static void alone(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void swapped(void **state)
                 }
 }
 
-/* One pass ahead is enough where copies are shorter than passes, and none is not. */
+/* Prefetching one pass is enough if copies are shorter than passes; none is not. */
 static void ahead(void **state)
 {
     (void)state;
@@ -296,8 +296,7 @@ static void stored(void **state)
     plan_release(&plan);
 }
 
-/* Blocks that are recomputed from their boundaries keep nothing: in the memory that all take together nothing
- * leaves, and no place is shared. */
+/* Blocks that are recomputed from their boundaries keep nothing: no activations leave, and no place is shared. */
 static void nothing_kept(void **state)
 {
     (void)state;
@@ -434,7 +433,7 @@ static void refused(void **state)
                         "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
 }
 
-/* Too little memory for what must be there, and chunks that have nothing to come back with. */
+/* Too little memory for the permanent data, and chunks without weights, with which activations would return. */
 static void refused_machines(void **state)
 {
     (void)state;

@@ -58,7 +58,7 @@ static void machines(void **state)
     hardware_release(&all);
 }
 
-/* Nodes of two kinds copy over the slower's NIC; nodes of one kind copy as if there were no others. */
+/* Nodes of two kinds copy at the slower NIC's rate; nodes of one kind copy as if there were no others. */
 static void clusters(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void two_kinds(void **state)
         }
 }
 
-/* A stage of two kinds is as slow as its slowest device: as two of that. It is not folded, two of one are. */
+/* A stage of two kinds is as slow as two of its slowest device. It is not folded; stages of one kind are. */
 static void mixed_replicas(void **state)
 {
     (void)state;

@@ -444,7 +444,7 @@ static void break_early_refresh(struct plan *p)
 {
     move_in_front(test_parallel_instance(p, PLAN_REFRESH, 5, 0), test_parallel_instance(p, PLAN_UPDATE, 5, 0));
 }
-/* The delayed plan's refresh of the second minibatch before its first pass. */
+/* Puts the delayed refresh of the second minibatch before its first pass. */
 static void break_hurried_refresh(struct plan *p)
 {
     move_in_front(test_parallel_instance(p, PLAN_REFRESH, 5, 0), p->instances + p->segments[2].first_instance);
@@ -552,7 +552,7 @@ static void refused(void **state)
     assert_string_equal(parallel_text(&p, text), known);
 }
 
-/* Machines that cannot: no figure of the host, no storage, nodes of which some have no rank. */
+/* Refused machines: without the host's speed, without storage, with nodes that have no rank. */
 static void refused_machines(void **state)
 {
     (void)state;

@@ -96,7 +96,7 @@ static double makespan_s(struct mixed *m, const char *choices)
 
 /* --- the clock -------------------------------------------------------------------------------- */
 
-/* As the plan has it: places are told by how many chunks leave. */
+/* Describes places as the plan has them: the number of chunks that leave decides them. */
 static void describe(const struct mixed *m, const struct plan *plan, struct parallel_job_choice_chunk *chunks,
                      struct parallel_job_choice_problem *out)
 {
@@ -186,7 +186,7 @@ static void best_of_all(void **state)
     print_message("%" PRIu32 " of 12 jobs swap some chunks and compute others again\n", mixtures);
 }
 
-/* More chunks than are tried: against trying them all, less than 1 % on average and 3 % at most. */
+/* With more chunks than are tried exhaustively, the result is within 1 % of the optimum on average, 3 % at most. */
 static void search(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void nothing_fits(void **state)
 
 /* --- refused jobs ----------------------------------------------------------------------------- */
 
-/* A recomputed chunk must be one, by its work and by its kept bytes. */
+/* A chunk marked as recomputed must have the work and the kept bytes of one. */
 static void broken(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void refused(void **state)
     }
 }
 
-/* In a job's file, and on the command line, where only the planner chooses. */
+/* Reads and writes the texts of jobs files, and of the command line, where only the planner chooses. */
 static void texts(void **state)
 {
     (void)state;

@@ -150,7 +150,7 @@ static uint32_t depth_in(const struct recurrence *x, uint32_t p)
     return depth_of(x->shape, p) + (p == 0 ? x->extra : 0);
 }
 
-/* When what a pass needs is there; negative: not yet. */
+/* Returns the time at which the inputs of a pass are there; negative: not yet. */
 static double needs_s(const struct recurrence *x, uint32_t p, uint64_t n, bool forward)
 {
     uint64_t round = n / size_of(x, p), stale = x->size > 0 ? x->stale : depth_in(x, p) - 1;
@@ -312,7 +312,7 @@ static void unequal_stages(void **state)
     assert_true(equal >= 2 * 120 - 12 && 5 * reached > 2 * compared);
 }
 
-/* As many replicas everywhere are data parallelism: the same makespan, of r times the minibatches of pipedream. */
+/* Equal numbers of replicas are data parallelism: the same makespan, of r times the minibatches of pipedream. */
 static void equal_replicas(void **state)
 {
     (void)state;
@@ -507,12 +507,12 @@ static void break_pass_of_all(struct plan *p)
 {
     test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang = test_parallel_instance(p, PLAN_UPDATE, 0, 0)->gang;
 }
-/* an exchange before the last replica has passed back */
+/* Exchanges before the last replica has passed backward. */
 static void break_round(struct plan *p)
 {
     test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_BACKWARD, 0, 2));
 }
-/* a forward pass that does not wait for the update which makes its version */
+/* Makes a forward pass not wait for the update that makes its version. */
 static void break_version(struct plan *p)
 {
     test_parallel_swap(test_parallel_instance(p, PLAN_UPDATE, 0, 0), test_parallel_instance(p, PLAN_FORWARD, 0, 6));

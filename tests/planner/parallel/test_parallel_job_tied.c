@@ -135,7 +135,7 @@ static void where(void **state)
     }
 }
 
-/* Gradients of the hosts' are not summed: there the table is there twice, and that is all. */
+/* Gradients on hosts are not summed: the table exists twice. */
 static void offloaded(void **state)
 {
     (void)state;

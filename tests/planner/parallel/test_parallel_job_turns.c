@@ -436,7 +436,7 @@ static void break_gang(struct plan *p)
 {
     test_parallel_instance(p, PLAN_REDUCE, 0, 0)->gang = test_parallel_instance(p, PLAN_FORWARD, 0, 0)->gang;
 }
-/* a sum before the last replica has passed back, none before the step */
+/* Reduces before the last replica has passed backward; break_sum(): after the update. */
 static void break_round(struct plan *p)
 {
     test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 0, 0), test_parallel_instance(p, PLAN_BACKWARD, 0, 6));

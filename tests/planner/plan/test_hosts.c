@@ -78,7 +78,8 @@ static void forget(struct outcome *outcome)
 
 #define JOB_HEAD "{\"spillway_jobs\": 1, \"jobs\": [{\"name\": \"a\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, "
 
-/* A node's processor steps for its ranks of the stage, at its half of the bandwidth of both. */
+/* Returns the seconds in which a node's processor steps for its ranks of the stage, at its own half of the
+ * bandwidth. */
 static double steps_s(const struct plan *plan, uint32_t stage, uint32_t ranks)
 {
     const struct job *job = &plan->jobs.jobs[0];
@@ -93,7 +94,7 @@ static double steps_s(const struct plan *plan, uint32_t stage, uint32_t ranks)
     return (double)job->minibatches * ranks * bytes / rate;
 }
 
-/* A stage on each of two nodes: its host has what its ranks leave there, and no other's. */
+/* A stage on each of two nodes: each host has only the data of its own ranks. */
 static void stages(void **state)
 {
     (void)state;
@@ -120,7 +121,7 @@ static void stages(void **state)
     plan_release(&plan);
 }
 
-/* Traces say which host it is, in files and in pictures. */
+/* Traces name the host, in files and in pictures. */
 static void traced(void **state)
 {
     (void)state;
@@ -245,7 +246,7 @@ static void as_alone(void **state)
     }
 }
 
-/* Every device does the same as the one device of a folded plan: to the last bit. */
+/* Every device gets the result of the one device that a folded plan simulates, to the last bit. */
 static void folded(void **state)
 {
     (void)state;
@@ -443,7 +444,7 @@ static void staged_on_each(void **state)
     plan_release(&plan);
 }
 
-/* Stages whose states stay on devices may be on several nodes, but for a table that the first and the last have. */
+/* Stages whose states stay on devices may be on several nodes, except if the first and the last share a table. */
 static void tied(void **state)
 {
     (void)state;

@@ -70,7 +70,7 @@ static void inputs_of_an_embedding(struct plan *plan)
     plan->shards[0].inputs_only = true;
 }
 
-/* The kernels say that the loss holds all activations, the shard that it does not. */
+/* Makes the kernels claim that the loss keeps all activations, which its shard denies. */
 static void inputs_of_the_loss(struct plan *plan)
 {
     plan->shards[2].inputs_only = true;

@@ -84,7 +84,7 @@ static bool text_plan(uint64_t key, struct plan *out, uint32_t *segment)
     return true;
 }
 
-/* Its planner made it with some minibatches, of which not all may be in segments that repeat. */
+/* Plans some minibatches; not all of them may be in repeated segments. */
 static bool long_plan(enum random_family family, uint64_t key, struct plan *out, uint32_t *segment)
 {
     if (family == RANDOM_SPILLED || family == RANDOM_RESIDENT) return text_plan(key, out, segment);

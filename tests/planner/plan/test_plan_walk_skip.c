@@ -42,7 +42,7 @@ static uint32_t tell_all(struct plan_walk *walk, struct told *all)
     return count;
 }
 
-/* Whom the one waits for the other does: the same operation, or the one of `shift` numbers later. */
+/* Checks that both wait for the same operations, or for operations `shift` numbers later. */
 static void same_waits(const struct told *found, const struct told *whole, uint64_t shift)
 {
     assert_int_equal(found->wait_count, whole->wait_count);

@@ -77,7 +77,7 @@ struct running {
     uint32_t job, device;
 };
 
-/* Units end by chance. The order that comes about is a plan, whatever the policy. */
+/* Units end in random order. The executed order is a valid plan, whatever the policy. */
 static void test_any_order_is_a_plan(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void test_any_order_is_a_plan(void **state)
     plan_release(&plan);
 }
 
-/* A job that is dropped has nothing more; the others come to their end without a policy. */
+/* A dropped job has no further units; the others end without a policy. */
 static void test_dropped(void **state)
 {
     (void)state;
@@ -233,7 +233,7 @@ static void test_what_is_wrong_with_a_choice(void **state)
     expect(&plan, "has peer 0");
 }
 
-/* A plan with another order as its only one keeps data on a device: it cannot have choices. */
+/* A plan with only one order may keep data on a device; it cannot have choices. */
 static void test_units_that_leave_something(void **state)
 {
     (void)state;

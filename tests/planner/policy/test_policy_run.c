@@ -117,7 +117,7 @@ static void live_sees_what_happened(void **state)
 
 /* --- the baselines of the searches ----------------------------------------------------------- */
 
-/* list_baseline.h breaks ties by the lowest index on the device that asks, and prefers no other device. */
+/* list_baseline.h breaks ties by the lowest index on the device that asks, without a preferred device. */
 static bool longest_here(void *state, const struct policy_view *view, struct policy_choice *out)
 {
     (void)state;

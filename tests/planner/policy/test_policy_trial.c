@@ -265,7 +265,7 @@ static void broken_policies(void **state)
     instance_release(&in);
 }
 
-/* Those that need more than a small instance to go wrong. */
+/* Rules that are broken only in larger instances. */
 static void rules_on_a_longer_one(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void rules_on_a_longer_one(void **state)
     instance_release(&in);
 }
 
-/* Memory that it may not have: whatever it does then is contained. */
+/* The policy asks for more memory than allowed; its process contains the effects. */
 static void hungry(void **state)
 {
     (void)state;
@@ -320,7 +320,7 @@ static struct test_layer layer(void *context, uint32_t job, uint32_t number)
     return (struct test_layer){64 * (1000 + job), 64, 64, 1000000 + number, 2000000 + 1000 * job};
 }
 
-/* A shared object and the same rule built in make the same plan; refusals say which decision it was. */
+/* A shared object and the same built-in rule make equal plans; refusals name the decision. */
 static void plans(void **state)
 {
     (void)state;

@@ -147,7 +147,7 @@ static double whole_s(const struct hardware *hardware, const struct job_set *job
     return seconds;
 }
 
-/* All minibatches after the second take the second's time, so the time stated for 23 is the time that 23 take. */
+/* All minibatches after the second take the second's time, so the stated time of 23 is right. */
 static void few_minibatches_say_it_all(void **state)
 {
     (void)state;
@@ -303,7 +303,7 @@ static bool is_piece(const char *name, uint32_t j)
     return strncmp(name, whole, length) == 0 && (name[length] == '\0' || name[length] == '.');
 }
 
-/* The learning rate of every step of a piece is the rate of that step of the whole job, to the last bit. */
+/* Checks that each step of a piece has the learning rate of that step of the whole job, to the last bit. */
 static void check_rates(const struct job *piece, const struct job *whole)
 {
     for (uint64_t i = 0; i < piece->minibatches; i++)

@@ -167,7 +167,7 @@ static void closed_forms(void **state)
     assert_false(saturn_rule_find("sharded-lrtf", &none) || saturn_rule_find(NULL, &none));
 }
 
-/* Each policy's plan is what the others' reports say of it; without intervals Optimus-dynamic has the paper's. */
+/* Each policy's plan is equal to its line in the others' reports; without intervals Optimus-dynamic has the paper's. */
 static void reported_by_the_others(void **state)
 {
     static const enum spase_baseline baselines[SATURN_RULES] = {

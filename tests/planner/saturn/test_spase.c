@@ -143,7 +143,7 @@ static char *text_of(const struct spase *in)
     return text;
 }
 
-/* A generated instance is the same again, and comes back from its text. */
+/* A generated instance is repeatable, and survives writing and reading. */
 static void generates(void **state)
 {
     (void)state;

@@ -428,7 +428,7 @@ static void introspects(void **state)
     spase_release(&in);
 }
 
-/* Whatever is begun with, a course is one and ends no later; on tiny ones no sooner than the work. */
+/* From any schedule, the course is valid and ends no later; on tiny instances no sooner than the work allows. */
 static void never_worse(void **state)
 {
     (void)state;

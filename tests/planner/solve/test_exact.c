@@ -104,7 +104,7 @@ static int64_t by_branching(const struct instance *in, const struct instance_bou
     return value;
 }
 
-/* Label setting finds the optimum from whatever is known, or that it is one. */
+/* Checks that label setting finds the optimum, or proves it, from any known schedule. */
 static void check_label_setting(const struct instance *in, const struct instance_bounds *bounds, uint64_t seed, int64_t best)
 {
     struct label_setting_options options = {.until_s = HUGE_VAL, .memory_bytes = 1 << 20};
@@ -300,7 +300,7 @@ static void bounds_of_openings(void **state)
     assert_true(more_stretched > 0);
 }
 
-/* Bounds of several minibatches, by branch and bound that is told nothing of them but duals. */
+/* Bounds of several minibatches, compared with branch and bound that knows only the duals. */
 static void bounds_of_minibatches(void **state)
 {
     (void)state;

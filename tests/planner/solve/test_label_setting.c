@@ -91,7 +91,7 @@ static int64_t by_depth(const struct instance *in)
     return value;
 }
 
-/* Whatever is known before: the optimum is found, or found to be one. */
+/* Checks that the optimum is found, or proven, from any known schedule. */
 static void check_optimum(const struct instance *in, uint64_t seed, uint64_t draw, int64_t best)
 {
     struct label_setting_options options = {
@@ -153,7 +153,7 @@ static int compare_tasks(const void *a, const void *b)
     return (x->position > y->position) - (x->position < y->position);
 }
 
-/* The states that a schedule goes through, in time or, mirrored, against it. */
+/* Returns the states that a schedule goes through, in order of time or mirrored. */
 static uint32_t pass_states(const struct task_net *net, const struct timetable *table, int64_t limit,
                             struct lagrangian_state *states)
 {
@@ -251,7 +251,7 @@ static void prices_of_a_chain(void **state)
 
 /* --- label sets ------------------------------------------------------------------------------ */
 
-/* How many of two states are kept, the first before the second. */
+/* Returns how many of two states are kept. */
 static uint32_t kept_of(const struct task_net *net, const struct lagrangian_state *first,
                         const struct lagrangian_state *second)
 {
@@ -322,7 +322,7 @@ static void run_copy(const struct label_setting_options *options, int64_t *value
     instance_release(&in);
 }
 
-/* 42 tasks: cut short, the best known stays and nothing is claimed; the same budget, the same answer. */
+/* With 42 tasks the search is cut short: it claims nothing, and equal budgets give equal answers. */
 static void limits(void **state)
 {
     (void)state;

@@ -109,7 +109,7 @@ static void more_are_no_worse(void **state)
     assert_true(better >= 1); /* most, as a rule */
 }
 
-/* Few tasks: no local search, and nothing of what further searches would find. */
+/* With few tasks there is no local search, so further searches would find nothing new. */
 static void few_tasks_go_alone(void **state)
 {
     (void)state;
@@ -130,7 +130,7 @@ static void few_tasks_go_alone(void **state)
     instance_release(&in);
 }
 
-/* Told before it begins, a search makes no iteration; told by time, all searches come back. */
+/* A search that is stopped before it begins makes no iteration; after a time limit all searches return. */
 static void told_to_stop(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void told_to_stop(void **state)
     instance_release(&in);
 }
 
-/* Some call of some thread fails: no memory, or it can be done without. */
+/* One allocation of some thread fails: an error, or a result without it. */
 static void no_memory(void **state)
 {
     (void)state;

@@ -213,7 +213,7 @@ static void bad_files(void **state)
     instance_release(&in);
 }
 
-/* As two_devices(): the good table is taken, and each way to break it has its place. */
+/* The good timetable of two_devices() is accepted, and each broken one is refused with its place. */
 static void checked_files(void **state)
 {
     (void)state;

@@ -27,7 +27,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-/* Plan and simulate; the seconds, or HUGE_VAL when nothing fits. */
+/* Plans and simulates. Returns the seconds, or HUGE_VAL if nothing fits. */
 static double makespan(struct hardware *hardware, struct job_set *jobs,
                        const struct planner_options *options, struct plan *plan)
 {

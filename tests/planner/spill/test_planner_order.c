@@ -220,7 +220,7 @@ static struct test_layer even_layer(void *context, uint32_t job, uint32_t layer)
                                .forward_ns = 1000000, .backward_ns = 2000000};
 }
 
-/* Computing hides copies: the search stops at the bound and says so. */
+/* If computing hides copies, the search stops at the bound and says so. */
 static void search_stops_at_the_bound(void **state)
 {
     (void)state;

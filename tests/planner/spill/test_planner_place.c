@@ -191,7 +191,7 @@ static void wrong_state(struct plan *plan)
     access_of(plan, op, BUFFER_STATE)->buffer = access_of(plan, other, BUFFER_STATE)->buffer;
 }
 
-/* The update becomes a second one of the pass; nothing changes the state. */
+/* Makes the update a second one of the pass, so that nothing changes the state. */
 static void forgotten_update(struct plan *plan)
 {
     find(plan, STREAM_CPU, PLAN_UPDATE, 1)->pass = PLAN_BACKWARD;

@@ -311,7 +311,7 @@ static void backwards(struct plan *plan) { plan->reservations[1].begin_s = 2 * p
 static void other_ranks(struct plan *plan) { plan->reservation_devices[plan->reservations[1].first_device] = 4; }
 static void other_device(struct plan *plan) { plan->reservation_devices[plan->reservations[3].first_device] = 4; }
 
-/* The instance that stores a shard of job 0 and the first of job 3 change places. */
+/* Exchanges the instance that stores a shard of job 0 and the first instance of job 3. */
 static void exchange(struct plan *plan, uint32_t shard)
 {
     uint32_t last = 0, first = plan->instance_count;
@@ -325,7 +325,7 @@ static void exchange(struct plan *plan, uint32_t shard)
 static void state_stays(struct plan *plan) { exchange(plan, 0); }
 static void goes_on(struct plan *plan) { exchange(plan, 1); }
 
-/* Reservations 0 and 2 share device 1: named the other way round, the second comes first. */
+/* Swaps the numbers of reservations 0 and 2, which share device 1: the second then comes first. */
 static void renumbered(struct plan *plan)
 {
     struct plan_reservation swap = plan->reservations[0];
@@ -390,7 +390,7 @@ static void refused(void **state)
     }
 }
 
-/* Every n-th allocation fails: nothing is kept, and the plan is made when none does. */
+/* Every n-th allocation fails: nothing leaks, and the plan is made if none fails. */
 static void no_memory(void **state)
 {
     (void)state;

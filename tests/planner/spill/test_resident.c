@@ -124,7 +124,8 @@ static void some_left(void **state)
     }
 }
 
-/* The same by looking at every device: resident_divide.h, word by word. Times are whole numbers: no sum is rounded. */
+/* Does the same by examining every device, by the words of resident_divide.h. Times are whole numbers, so sums are
+ * exact. */
 static uint32_t look_at_each(const struct resident_times *t, const double *load_s, uint32_t resident, double share,
                              uint32_t job)
 {
@@ -282,7 +283,7 @@ static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer
                                .forward_ns = 500000 + 1000 * layer, .backward_ns = 1000000};
 }
 
-/* Two roads: each with a device to itself takes what one takes on one device, simulated too. */
+/* Jobs that each have a device take the time of one job on one device, also simulated. */
 static void as_many_as_devices(void **state)
 {
     (void)state;
@@ -439,7 +440,7 @@ static void round_trip(void **state)
     plan_release(&plan);
 }
 
-/* Jobs that name their devices are planned whenever they are without resident placement, down to the least memory. */
+/* Jobs that name their devices are planned with any memory that suffices without resident placement. */
 static void tight_devices(void **state)
 {
     (void)state;
