@@ -44,7 +44,7 @@ struct stage_partition_finder {
     double *seconds;   /* of the layers before the index, layers + 1 entries; likewise below */
     double *seconds_of_stage; /* likewise, stage by stage; NULL: stages have equal devices */
     uint64_t *weights, *held, *kept;
-    struct stage_partition_cell *levels[STAGE_LEVELS_MAX]; /* [i][j][m - 1] */
+    struct stage_partition_cell *levels[STAGE_LEVELS_MAX]; /* [i][j][m - 1]; of the highest level only i = 0 */
     struct stage *stages;                                  /* from the last stage on */
     uint32_t stage_count;
 };
@@ -84,12 +84,18 @@ static double sent_s(const struct stage_partition_finder *f, uint32_t level, uin
     return 2.0 * (double)f->chain->layers[layer].cut_bytes / f->request->levels[level].bytes_per_s;
 }
 
+/* Returns the number of first layers whose ranges a level needs: all, or one where no level above asks for others. */
+static uint32_t begins_of(const struct stage_partition_finder *f, uint32_t level)
+{
+    return level + 1 == f->request->level_count ? 1 : f->layers;
+}
+
 /* Fills short ranges before long ones, because a range needs both of its parts. */
 static void fill_level(struct stage_partition_finder *f, uint32_t level)
 {
-    uint32_t components = f->request->levels[level].components;
+    uint32_t components = f->request->levels[level].components, begins = begins_of(f, level);
     for (uint32_t length = 1; length <= f->layers; length++)
-        for (uint32_t i = 0; i + length <= f->layers; i++) {
+        for (uint32_t i = 0; i < begins && i + length <= f->layers; i++) {
             uint32_t j = i + length - 1;
             double one_s = inside_s(f, level, i, j);
             for (uint32_t m = 1; m <= components; m++)
@@ -136,8 +142,8 @@ static enum status find_pipedream(struct stage_partition_finder *f, struct arena
                                   struct error *err)
 {
     uint32_t top = f->request->level_count - 1;
-    size_t ranges = (size_t)f->layers * f->layers;
     for (uint32_t level = 0; level <= top; level++) {
+        size_t ranges = (size_t)f->layers * begins_of(f, level);
         TRY(ARENA_NEW(scratch, ranges * f->request->levels[level].components, f->levels[level], err));
         fill_level(f, level);
     }
@@ -297,7 +303,7 @@ static enum status check_size(const struct stage_partition_finder *f, struct err
 {
     double n = f->layers, steps = 0;
     for (uint32_t k = 0; k < f->request->level_count; k++)
-        steps += n * n * n * pow(f->request->levels[k].components, 2) / 12;
+        steps += n * n * (begins_of(f, k) > 1 ? n / 3 : 1) * pow(f->request->levels[k].components, 2) / 4;
     if (f->request->method == STAGE_BALANCED)
         steps = n * n * pow(f->workers, 2) * fmin(f->workers, n) / 4;
     if (f->workers <= STAGE_WORKERS_MAX && steps <= STAGE_STEPS_MAX) return STATUS_OK;

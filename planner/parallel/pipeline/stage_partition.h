@@ -73,10 +73,11 @@ const char *stage_partition_text(const struct stage_partition *partition, char t
 
 /*
  * Finds the best partition; among equal ones, the one with the fewest stages after the first layers. It lives as long
- * as `arena`. Cost: O(sum over levels of layers^3 components^2), balanced O(layers^2 workers^3); steps past
- * STAGE_STEPS_MAX are refused. Errors: STATUS_INFEASIBLE if nothing fits, with the missing bytes; STATUS_LIMIT.
+ * as `arena`. Cost: O(layers^2 components^2) for the highest level and O(layers^3 components^2) for each other level,
+ * balanced O(layers^2 workers^3); steps past STAGE_STEPS_MAX are refused. Errors: STATUS_INFEASIBLE if nothing fits,
+ * with the missing bytes; STATUS_LIMIT.
  */
-#define STAGE_STEPS_MAX 2e10 /* 1251 layers on 8 workers take 1.05e10 */
+#define STAGE_STEPS_MAX 2e10 /* 1251 layers on 200 workers of one level take 1.6e10 */
 MUST_CHECK enum status stage_partition_find(struct arena *arena, const struct stage_chain *chain,
                                             const struct stage_request *request, struct stage_partition *out,
                                             struct error *err);
