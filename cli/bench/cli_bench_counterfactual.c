@@ -1,7 +1,6 @@
 /*
- * `bench --counterfactual RUN:DECISION`: repeats a policy's run on an instance, with one decision made by each of the
- * other policies, and later decisions by the policy itself. The other policy sees the same view, and has no state from
- * earlier decisions.
+ * `bench --counterfactual RUN:DECISION`: repeats a policy's run on an instance, with one decision made by each other
+ * policy, which sees the same view without state from earlier decisions.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -64,7 +63,7 @@ static enum status find_run(struct counterfactual *c, struct error *err)
 
 /* --- trials ------------------------------------------------------------------------------------------- */
 
-/* Runs a trial. `other`: the policy that decides; NULL: the policy itself. */
+/* Runs a trial in which `other` decides; NULL: the policy itself. */
 static enum status try_it(const struct counterfactual *c, const char *other, struct policy_trial *out, struct error *err)
 {
     const struct policy_trial_options options = {
@@ -100,7 +99,7 @@ static bool same_choice(const struct policy_decided *a, const struct policy_deci
 /* --- the answer --------------------------------------------------------------------------------------- */
 
 struct bench_counterfactual_answer {
-    uint32_t failed;       /* policies that broke a rule in the decision */
+    uint32_t failed;       /* policies that broke a rule */
     struct cli_table table;
     struct json_out *json; /* NULL: a table */
 };
@@ -164,7 +163,7 @@ static enum status try_all(const struct counterfactual *c, struct bench_counterf
     return STATUS_OK;
 }
 
-/* Returns the status after the answer, as other comparisons do. */
+/* Returns the status after the answer. */
 static enum status verdict(const struct bench_counterfactual_answer *answer, struct error *err)
 {
     if (answer->failed == 0) return STATUS_OK;

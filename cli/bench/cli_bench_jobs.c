@@ -1,7 +1,6 @@
 /*
- * Policies on jobs: planned, simulated and optionally run as `run` does, in the planned order or live.
- *
- * Planning with a user's policy is done in a child process. It returns a few figures, and the plan in a file.
+ * Policies on jobs: planned, simulated and optionally run, in the planned order or live. A child process plans with a
+ * user's policy.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +35,7 @@ struct bench_jobs_planned {
     double makespan_s, bound_s;
 };
 
-/* Plans with `searched`, the order search at the planner's cut, or `optimal`, which searches cuts too, or a policy. */
+/* Plans with `searched` (orders at the planner's cut), `optimal` (cuts too), or a policy. */
 static enum status make(const struct bench_jobs_planning *planning, struct bench_jobs_planned *out, struct error *err)
 {
     bool optimal = strcmp(planning->policy, bench_optimal) == 0;
@@ -108,7 +107,7 @@ static enum status make_in_child(struct bench_jobs_planning *planning, struct be
     return STATUS_OK;
 }
 
-/* Returns true if the error is a fault of the user's policy, whose name begins the text, and not of the files. */
+/* Returns true if the user's policy is at fault: its name begins the text. */
 static bool is_policys(const char *text)
 {
     return strncmp(text, "policy '", 8) == 0;

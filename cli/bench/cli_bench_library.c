@@ -69,7 +69,7 @@ static enum status report_json(struct cli *cli, const char *folder, const struct
     return cli_report_end(cli, json, err);
 }
 
-/* Solves every row; *worse: number of values that are worse than before. */
+/* Solves every row; *worse: values worse than before. */
 static enum status solve_all(const char *folder, struct instance_library *library, double limit_s,
                              uint64_t seed, uint32_t *worse, struct error *err)
 {

@@ -1,4 +1,3 @@
-/* The report of a comparison as text, JSON and CSV. */
 #include <inttypes.h>
 
 #include "base/files/csv.h"
@@ -216,7 +215,7 @@ enum status bench_json(struct cli *cli, const struct bench *bench, const struct 
 
 /* --- CSV ------------------------------------------------------------------------------------- */
 
-/* Writes the shortest text that reads back as the same number, in every locale. */
+/* Writes the shortest text that reads back the same, in every locale. */
 static void put_number(struct file_out *file, const struct number_powers *powers, double value, bool known)
 {
     char text[NUMBER_TEXT_BYTES];

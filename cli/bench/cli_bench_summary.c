@@ -1,4 +1,3 @@
-/* The summary of each policy, from the results of a comparison. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -20,7 +19,7 @@ static const struct bench_result *result_of(const struct bench *bench, size_t nu
 
 enum measure { MEASURE_PLANNED, MEASURE_KEPT, MEASURE_LIVE };
 
-/* Computes a value divided by its bound. Returns false if there is none. */
+/* Divides a value by its bound; false if there is none. */
 static bool ratio_of(const struct bench_result *r, enum measure which, double *out)
 {
     if (r->outcome != BENCH_DONE) return false;
@@ -32,8 +31,7 @@ static bool ratio_of(const struct bench_result *r, enum measure which, double *o
     return which == MEASURE_KEPT ? r->kept > 0 : r->has_live;
 }
 
-/* Returns the number of cases in one sample: one for a family, all for a file, whose cases differ only in the order of
- * jobs and are no independent workloads. */
+/* Returns the cases of one sample: one for a family, all for a file. */
 static uint32_t sample_size(const struct bench *bench, size_t number)
 {
     bool family = bench->workloads[number / bench->seeds].kind == BENCH_FAMILY;
@@ -64,7 +62,7 @@ static struct bench_figure figure_of(const struct bench *bench, uint32_t policy,
 
 /* --- pairs ----------------------------------------------------------------------------------- */
 
-/* Compares logarithms of ratios, so that 2 % of a short and of a long makespan have equal weight. */
+/* Compares logarithms of ratios, so that 2 % has equal weight for short and long makespans. */
 static enum status pair_up(const struct bench *bench, uint32_t policy, enum measure mine, uint32_t other,
                            enum measure others, double *samples, struct bench_pair *out, struct error *err)
 {
@@ -88,7 +86,7 @@ static enum status pair_up(const struct bench *bench, uint32_t policy, enum meas
     return statistics_wilcoxon(samples, pairs, &out->p, err);
 }
 
-/* Counts cases in which no other policy is better. */
+/* Counts cases without a better policy. */
 static uint32_t wins_of(const struct bench *bench, uint32_t policy)
 {
     uint32_t wins = 0;
@@ -110,7 +108,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the median over the cases, because a case on a busy machine is an outlier. */
+/* Returns the median: a case on a busy machine is an outlier. */
 static double decision_time(const struct bench *bench, uint32_t policy, double *samples)
 {
     size_t count = 0;

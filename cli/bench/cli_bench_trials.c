@@ -1,9 +1,7 @@
 /*
- * Runs every policy on every case.
- *
- * On an instance, the policy plans with the instance's durations. With noise, actual durations differ: first the
- * planned order is kept, each task as early as possible; then the policy decides live. Both are compared with a bound
- * of the actual durations. Ticks are divided first, so that a tenth of a short duration is not rounded off.
+ * A policy plans with the instance's durations. With noise, the planned order is kept with the actual durations, each
+ * task as early as possible; then the policy decides live. Both are compared with a bound of the actual durations.
+ * Ticks are divided first, so that a tenth of a short duration is not rounded off.
  */
 #include <math.h>
 #include <stdio.h>
@@ -22,13 +20,13 @@
 #include "planner/solve/instance/instance_change.h"
 #include "planner/solve/instance/instance_io.h"
 
-/* Limits of the searches. They count nodes and not seconds, so that results are equal on every machine. */
+/* Searches count nodes and not seconds: results are equal on every machine. */
 enum { OPTIMAL_ITERATIONS = 2000, OPTIMAL_NODES = 2000000 };
 static const uint64_t memory_limit = UINT64_C(2) << 30;
 
 /* --- cases ----------------------------------------------------------------------------------- */
 
-/* Makes an instance: eight devices for Hydra's Fig. 7, as in its experiments; else sizes of a small cluster. */
+/* Makes eight devices for Hydra's Fig. 7; else sizes of a small cluster. */
 static enum status make_family(enum instance_family family, uint64_t seed, struct instance *out,
                                struct error *err)
 {
@@ -49,7 +47,7 @@ static enum status read_instance(const char *path, uint64_t seed, struct instanc
     return err->status;
 }
 
-/* Divides ticks finely enough for the noise, if their range allows it. */
+/* Divides ticks for the noise, if their range allows it. */
 static enum status make_finer(struct instance *in, double *ticks, struct error *err)
 {
     enum { FINER = 1000 };
@@ -117,7 +115,7 @@ static void keep_reason(const struct bench *bench, uint32_t policy, const char *
     reason->failed = failed;
 }
 
-/* Computes the result of the planned order with actual durations. */
+/* Keeps the planned order with actual durations. */
 static enum status keep_order(const struct bench_round *round, const struct dispatch_step *steps,
                               struct bench_result *out, struct error *err)
 {
@@ -183,7 +181,7 @@ static enum status try_search(struct bench_round *round, const char *name, struc
     return err->status;
 }
 
-/* Runs one trial; `live`: with actual durations. */
+/* Runs a trial; `live`: with actual durations. */
 static enum status try_policy(const struct bench_round *round, uint32_t policy, bool live,
                               struct bench_result *out, struct error *err)
 {

@@ -1,4 +1,3 @@
-/* The policies and workloads of a comparison. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ static enum status add_policy(struct bench *bench, const char *name, struct erro
     for (uint32_t i = 0; i < bench->policy_count; i++)
         if (strcmp(bench->policies[i], name) == 0)
             return error_set(err, STATUS_BAD_INPUT, "policy '%s' is given twice", name);
-    /* policies in files are checked in a child process */
+    /* files are checked in a child process */
     if (!bench_is_search(name) && !policy_is_file(name) && policy_open(name, &handle, err))
         return err->status;
     policy_close(&handle);

@@ -38,7 +38,7 @@ static enum status collect(const struct bench_request *request, struct bench *be
     return bench_add_policies(bench, request->policies, err);
 }
 
-/* Checks options that suit only some workloads. */
+/* Checks options of single kinds of workloads. */
 static enum status check(const struct bench_request *request, struct bench *bench, struct error *err)
 {
     bool jobs = false;
