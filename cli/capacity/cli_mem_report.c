@@ -71,7 +71,7 @@ static void print_figure(FILE *out, const char *what, const struct sourced_value
             figure->source ? figure->source : what);
 }
 
-/* Returns the largest of all tensors: embedding, a block, head. */
+/* Returns the largest tensor of embedding, block and head. */
 static struct tensor_spec largest_tensor(const struct network *n)
 {
     struct tensor_spec largest = {0}, specs[LAYER_TENSORS_MAX];
@@ -122,7 +122,7 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     fputs("\n\n", out);
 }
 
-/* Adds cells such as "60 blocks", and the parameters of such a network. */
+/* Adds "60 blocks", and such a network's parameters. */
 static void largest_cells(struct cli_table *table, const struct feasibility_largest *largest)
 {
     char count[QUANTITY_TEXT_BYTES];
@@ -157,7 +157,7 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
     if (mem->largest) largest_cells(table, &mem->largest[i]);
 }
 
-/* Prints why ways never fit, each reason once. */
+/* Prints each reason once. */
 static void print_reasons(FILE *out, const struct cli_mem *mem)
 {
     const char *last = "";
@@ -182,15 +182,14 @@ static enum status print_ways(FILE *out, const struct cli_mem *mem, struct error
     return cli_table_end(&table, out, err);
 }
 
-/* Returns true if `plan` chooses this way, or another one only because `run` cannot carry this one out. */
+/* Returns true if `plan` chooses this way, or another only because `run` cannot carry it out. */
 static bool is_fastest(const struct cli_mem *mem)
 {
     return !mem->planned.any || strcmp(mem->planned.way, mem->ways[mem->chosen].name) == 0 ||
            mem->planned.run_s > mem->planned.other_s;
 }
 
-/* Prints the way that `plan` chooses. It tries more ways, and where plans can be run only ways that `run` can carry
- * out. */
+/* Prints the choice of `plan`, which tries more ways, and where plans can be run only those that can. */
 static void print_planned(FILE *out, const struct cli_mem *mem)
 {
     const struct cli_planned *planned = &mem->planned;
@@ -239,8 +238,7 @@ enum status cli_mem_text(struct cli *cli, const struct cli_mem *mem, struct erro
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-/* Writes, for the stage with the most, the closed form of the states that stay on each of its devices between
- * minibatches. */
+/* Writes the closed form of the states of the stage with the most. */
 static void states_json(struct json_out *json, const struct job *job, const struct parallel *parallel)
 {
     struct job own = *job;

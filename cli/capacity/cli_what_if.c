@@ -17,7 +17,7 @@ enum { SATURN_DEVICES_MOST = 16 };
 
 /* --- one job after the other ------------------------------------------------------------------- */
 
-/* Returns the job whose search is used: the job itself, or an earlier one of equal cost. */
+/* Returns the job, or an earlier one of equal cost. */
 static uint32_t like(const struct job_set *jobs, uint32_t j)
 {
     for (uint32_t k = 0; k < j; k++)
@@ -33,8 +33,7 @@ static const struct what_if_way *best_way(const struct what_if_answer *a, const 
     return &search->tries[search->best].way;
 }
 
-/* Reports why nothing fits: the shortage of the way that needs the least memory, which is the last one on one
- * device. */
+/* Reports the shortage of the way with the least memory, the last on one device. */
 static void say_why(struct what_if_answer *a, const struct job *job, const struct what_if *search)
 {
     const char *reason = "no way was found";
@@ -78,7 +77,7 @@ static void note_memory(const struct plan *plan, struct what_if_answer *a)
     }
 }
 
-/* Computes how many jobs like the largest one fit in host memory, for jobs that run in turn. */
+/* Counts how many jobs like the largest fit in host memory. */
 static void note_host_of_one(const struct plan *plan, struct what_if_answer *a)
 {
     const uint64_t bytes = plan_host_fullest(plan).memory_bytes;
@@ -93,7 +92,7 @@ static void note_peak(const struct plan *plan, struct what_if_answer *a)
     if (peak > a->peak_flops_per_s) a->peak_flops_per_s = peak;
 }
 
-/* Takes memory, FLOPs and the bottleneck from a short plan of each job. */
+/* Takes memory, FLOPs and bottleneck from short plans. */
 static enum status plan_each_job(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
     double longest_s = -1;
@@ -159,7 +158,7 @@ static enum status keep_together(struct what_if_answer *a, const struct cli_cand
 
 enum together { TOGETHER_BY_POLICY, TOGETHER_RESIDENT, TOGETHER_SATURN };
 
-/* Tries one way to run jobs together; one that does not fit is neither an answer nor an error. */
+/* Tries jobs together; one way that does not fit is no error. */
 static enum status try_together(const struct cli_source *from, const char *policy, enum together how,
                                 struct what_if_answer *a, struct error *err)
 {
@@ -203,7 +202,7 @@ static enum status try_all_together(const struct cli_source *from, const struct 
 
 /* --- the answer ------------------------------------------------------------------------------- */
 
-/* Finds the effects of values; jobs of equal cost are simulated once. */
+/* Simulates jobs of equal cost once. */
 static enum status find_effects(const struct job_set *jobs, struct what_if_answer *a, struct error *err)
 {
     what_if_effects_begin(a);
@@ -217,7 +216,6 @@ static enum status find_effects(const struct job_set *jobs, struct what_if_answe
     return STATUS_OK;
 }
 
-/* Returns the power of all boards in watts; 0 if one is unknown. */
 double what_if_watts(const struct hardware *hardware)
 {
     double sum = 0;

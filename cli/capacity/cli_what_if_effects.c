@@ -1,11 +1,7 @@
 /*
- * The interval of an answer. Each value of the machine with a spread is moved to 5 % and to 95 % of its error
- * distribution (sim/uncertainty/machine_draw.h), in all places that have it, and the jobs' plans are simulated again.
- * Errors of values are independent factors, so squared logarithms are added. The result covers 90 % of the spreads'
- * distribution if times depend smoothly on values.
- *
- * Long jobs are simulated with a plan of two minibatches, so that thirty simulations take seconds; the relative effect
- * of a value on two minibatches is used for all.
+ * Each figure with a spread is moved to 5 % and to 95 % of its error distribution (sim/uncertainty/machine_draw.h), in
+ * all its places, and the jobs' plans are simulated again. Errors are independent factors, so squared logarithms are
+ * added. The result covers 90 % if times depend smoothly on figures. Long jobs are simulated by two minibatches.
  */
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The pictures of `whatif --report`: a tornado plot for each named machine. */
+/* `whatif --report`: a tornado plot for each machine. */
 #include <stdio.h>
 
 #include "base/extreme.h"
@@ -6,7 +6,7 @@
 #include "cli/document/cli_document.h"
 #include "plots/plot.h"
 
-/* Takes the effects on the time, which a price does not change. */
+/* Takes effects on the time, which a price lacks. */
 static uint32_t collect_effects(const struct what_if_answer *a, struct plot_effect out[WHAT_IF_BARS_MAX])
 {
     static const struct what_if_wanted wanted = {.all = true};

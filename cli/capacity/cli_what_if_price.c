@@ -1,4 +1,4 @@
-/* The price of a machine: from the command line, else from the price list, else a price per GPU. */
+/* Prices: of the command line, else of the price list, else per GPU. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { MACHINE_BYTES = 512 };
 
-/* Compares names; MACHINE of "MACHINE=USD" may have a cloud's prefix, and so may `name`. */
+/* Compares names, which may have a cloud's prefix. */
 static bool is_price_of(const char *item, const char *equals, const char *name)
 {
     const char *machine = price_machine(item);
@@ -35,7 +35,21 @@ static enum status find_given(const struct option_list *given, const char *name,
     return STATUS_OK;
 }
 
-static enum status add_part(const struct what_if_prices *prices, const char *text, struct what_if_price *sum, bool *known,
+/* Splits "2x NAME" or "2xNAME". */
+static const char *split(char *part, double *count)
+{
+    char *end;
+    *count = 1;
+    while (*part == ' ') part++;
+    for (size_t length = strlen(part); length > 0 && part[length - 1] == ' ';) part[--length] = '\0';
+    unsigned long long number = strtoull(part, &end, 10);
+    if (end == part || *end != 'x' || number == 0) return part;
+    *count = (double)number;
+    for (end++; *end == ' ';) end++;
+    return end;
+}
+
+static enum status add_part(const struct what_if_prices *prices, char *part, struct what_if_price *sum, bool *known,
                             struct error *err)
 {
     struct machine_name part;

@@ -1,8 +1,6 @@
 /*
- * The report of `whatif`: machines side by side as columns or, if the catalogue was searched, as rows.
- *
- * Each value that depends on the time is followed by its interval. All cells of the text come from what_if_cell(), so
- * that text and Markdown are equal; CSV and JSON have the numbers.
+ * The report of `whatif`: machines as columns or, after a search, as rows. All cells of text come from what_if_cell(),
+ * for text and Markdown; CSV and JSON have the numbers.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +14,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/ways/cli_predict.h"
 
-/* Figures with a smaller relative effect on the time are not shown. */
+/* Smaller relative effects on the time are not shown. */
 static const double shown_least = 0.001;
 
 /* --- derived ---------------------------------------------------------------------------------- */
@@ -26,21 +24,21 @@ static bool misses_deadline(const struct what_if_report *report, const struct wh
     return report->deadline_s >= 0 && what_if_time_s(report, a, a->run_s) > report->deadline_s;
 }
 
-/* Returns true if the cost limit is missed; a machine without a price misses it. */
+/* Returns true also for a machine without a price. */
 static bool misses_cost(const struct what_if_report *report, const struct what_if_answer *a)
 {
     if (report->cost_max_usd < 0) return false;
     return !(a->price.usd_per_h > 0) || what_if_cost_usd(report, a, a->run_s) > report->cost_max_usd;
 }
 
-/* Returns true if the jobs fit the machine and the limits of time and cost are met. */
+/* Returns true if the jobs fit within the limits of time and cost. */
 static bool what_if_meets(const struct what_if_report *report, const struct what_if_answer *a)
 {
     return a->fits && !misses_deadline(report, a) && !misses_cost(report, a);
 }
 
-/* Returns the MFU; 0: no peak is known. It is above 1 for filtered 3 x 3 convolutions
- * (models/cost/convolution_model.h), and then not shown. */
+/* Returns 0 without a known peak. It is above 1 for filtered 3 x 3 convolutions (models/cost/convolution_model.h),
+ * and then not shown. */
 static double mfu(const struct what_if_answer *a)
 {
     return a->peak_flops_per_s > 0 ? a->model_flops / a->run_s / a->peak_flops_per_s : 0;
@@ -89,7 +87,7 @@ static void time_text(const struct what_if_report *report, const struct what_if_
              quantity_text(what_if_time_s(report, a, a->high_s), DIMENSION_SECONDS, high));
 }
 
-/* Writes the price per hour below which the machine is as cheap as the cheapest of the others. */
+/* Writes the hourly price of equal cost with the cheapest other machine. */
 static void break_even_text(const struct what_if_report *report, const struct what_if_answer *a, char *text,
                             size_t bytes)
 {
@@ -146,8 +144,7 @@ static bool any_bf16(const struct what_if_report *report)
     return false;
 }
 
-/* Returns the name of the peak that products are compared with, of the first kind of device
- * (cli_peak_flops_per_s()). */
+/* Returns the peak of the first kind of device (cli_peak_flops_per_s()). */
 static const char *peak_name(const struct what_if_report *report, const struct what_if_answer *a)
 {
     const struct device_type *type = &a->hardware.types[0];
@@ -155,7 +152,7 @@ static const char *peak_name(const struct what_if_report *report, const struct w
     return type->peak_tf32.value > type->peak_fp32.value ? "tf32" : "fp32";
 }
 
-/* Writes "97.7 GiB of 128 GiB, 6 jobs at a time", or "16 GiB of 128 GiB, room for 8" for jobs in turn. */
+/* Writes "97.7 GiB of 128 GiB, 6 jobs at a time", or "16 GiB of 128 GiB, room for 8" in turn. */
 static void host_text(const struct what_if_answer *a, char *text, size_t bytes)
 {
     char one[QUANTITY_TEXT_BYTES], two[QUANTITY_TEXT_BYTES];
@@ -276,7 +273,7 @@ static void print_markdown(FILE *out, const struct what_if_report *report)
     fputc('\n', out);
 }
 
-/* Prints a row for each machine of the catalogue, in its order. */
+/* Prints a row per machine of the catalogue. */
 static enum status print_machines(FILE *out, const struct what_if_report *report, struct error *err)
 {
     static const enum row shown[] = {ROW_PLAN, ROW_TIME, ROW_DEADLINE, ROW_PRICE, ROW_COST};
@@ -301,7 +298,7 @@ static void print_refused(FILE *out, const struct what_if_report *report)
         if (!report->answers[i].fits) fprintf(out, "%s: %s\n", report->answers[i].name, report->answers[i].reason);
 }
 
-/* Prints how many values with spreads there are of each kind. */
+/* Counts figures with spreads by kind. */
 static void print_kinds(FILE *out, const struct what_if_answer *a)
 {
     uint32_t counts[SOURCE_KIND_COUNT] = {0};
@@ -318,7 +315,7 @@ static void print_kinds(FILE *out, const struct what_if_answer *a)
     fputc('\n', out);
 }
 
-/* Returns true if the value's effect on the time is large enough to be shown. */
+/* Returns true if the effect is large enough to be shown. */
 static bool matters(const struct what_if_answer *a, const struct what_if_effect *e)
 {
     return e->spread > 0 && fmax(fabs(e->better_s / a->run_s - 1), fabs(e->worse_s / a->run_s - 1)) >= shown_least;
@@ -359,7 +356,7 @@ static enum status print_confidence(FILE *out, const struct what_if_report *repo
     return what_if_bars_text(out, report->wanted, report, err);
 }
 
-/* Returns true if the jobs use bf16 and a device lacks it; such a device computes in fp32. */
+/* Returns true if jobs use bf16 and a device computes them in fp32. */
 static bool lacks_bf16(const struct what_if_report *report)
 {
     for (uint32_t i = 0; i < report->count; i++)
@@ -443,7 +440,7 @@ static void csv_numbers(FILE *out, const struct what_if_report *report, const st
     fputc('\n', out);
 }
 
-/* Writes a record for each machine. If the jobs do not fit it, the reason takes the place of the plan. */
+/* Writes a record per machine, with the reason if the jobs do not fit. */
 enum status what_if_csv(struct cli *cli, const struct what_if_report *report, struct error *err)
 {
     (void)err;

@@ -13,7 +13,7 @@
 
 enum { NAME_BYTES = 64, LABEL_BYTES = 128 };
 
-/* With "all", values with a smaller relative effect on the time are not shown. */
+/* "all" leaves out smaller relative effects on the time. */
 static const double shown_least = 0.001;
 static const double price_spread = 0.1;
 
@@ -104,7 +104,7 @@ enum status what_if_wanted_read(const char *list, struct what_if_wanted *out, st
 
 /* --- bars ----------------------------------------------------------------------------------------- */
 
-/* Returns the logarithms of a value's effects on the time; 0 if it has no spread or the effect is negative. */
+/* Returns 0 without a spread or if the effect is negative. */
 static double gain_of(const struct what_if_answer *a, uint32_t figure)
 {
     const struct what_if_effect *effect = &a->effects[figure];
@@ -125,7 +125,7 @@ static struct what_if_bar figure_bar(const struct what_if_answer *a, uint32_t f)
                                 .worse = effect->worse_s / a->run_s - 1};
 }
 
-/* Makes the bar of a group; the member with the largest spread gives its kind. */
+/* Makes a group's bar; the member with the largest spread gives the kind. */
 static struct what_if_bar group_bar(const struct what_if_answer *a, uint32_t group)
 {
     struct what_if_bar bar = {.name = group_names[group]};
@@ -154,7 +154,7 @@ static double width_of(const struct what_if_bar *bar)
     return fabs(bar->worse - bar->better);
 }
 
-/* Orders by width, then by name, so that equal inputs give equal outputs. */
+/* Orders by width, then by name. */
 static int by_width(const void *left, const void *right)
 {
     const struct what_if_bar *a = left, *b = right;

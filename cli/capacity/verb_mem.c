@@ -1,9 +1,7 @@
 /*
- * `mem`: checks whether the training of a network fits a machine, and in which ways.
- *
- * The options become a jobs file in memory, so that defaults, limits and messages equal those of other verbs. Each way
- * of training (planner/capacity/feasibility_ways.h) is planned, and the plan's memory is shown. Ways that fit are
- * simulated and ranked by time.
+ * `mem`: does the training of a network fit a machine, and in which ways? The options become a jobs file in memory,
+ * with the defaults, limits and messages of other verbs. Each way (planner/capacity/feasibility_ways.h) is planned,
+ * and ways that fit are simulated and ranked.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -48,7 +46,7 @@ static void write_optimizer(const struct mem_request *request, struct json_out *
 
 static const char job_name[] = "the command line";
 
-/* Counts replicas, for options that count per replica: as the requested way has, else one per device. */
+/* Counts replicas: the requested way's, else one per device. */
 static enum status count_replicas(const struct mem_request *request, const struct hardware *hardware, uint64_t *out,
                                   struct error *err)
 {
@@ -62,6 +60,7 @@ static enum status count_replicas(const struct mem_request *request, const struc
     return STATUS_OK;
 }
 
+/* Counts all replicas' microbatches. */
 static enum status count_microbatches(const struct mem_request *request, const struct hardware *hardware, uint64_t *out,
                                       struct error *err)
 {
@@ -128,7 +127,7 @@ static enum status check_network(const struct mem_request *request, struct error
     return status;
 }
 
-/* Current networks have more positions than a first training uses. */
+/* First trainings use fewer positions than networks have. */
 enum { LONG_SEQUENCE = 8192 };
 
 static void warn_of_length(struct cli *cli, const struct mem_request *request, const struct job *job)
@@ -138,7 +137,7 @@ static void warn_of_length(struct cli *cli, const struct mem_request *request, c
              job->sequence);
 }
 
-/* Removes the place "the command line:1:128: " from an error: the user has not seen that text. */
+/* Removes "the command line:1:128: " from an error. */
 static enum status without_place(struct error *err)
 {
     if (strncmp(err->text, job_name, strlen(job_name)) == 0) {
@@ -148,7 +147,7 @@ static enum status without_place(struct error *err)
     return err->status;
 }
 
-/* Makes the jobs file with this number of minibatches; the caller destroys it. */
+/* Makes the jobs file, which the caller destroys. */
 static enum status write_job(const struct mem_request *request, const struct hardware *hardware, uint64_t minibatches,
                              struct json_input **out, struct error *err)
 {
@@ -243,7 +242,7 @@ static void next_machine(const struct cli_machine *m, struct next_words *out)
 
 /* --- the ways --------------------------------------------------------------------------------- */
 
-/* Finds a listed way, or adds one by its degrees; the list has room for it. */
+/* Finds a listed way, or adds one, for which there is room. */
 static enum status find_way(struct cli_mem *mem, struct feasibility_way *ways, const char *name, uint32_t *out,
                             struct error *err)
 {
@@ -265,14 +264,12 @@ static enum status find_way(struct cli_mem *mem, struct feasibility_way *ways, c
                      suggest_ending(name, names, mem->count, ending));
 }
 
-/* Returns the shortage of a way that does not fit: of a device it weighs more than of the host, and that more than of
- * storage. */
+/* Weighs a device's shortage more than the host's, and that more than storage's. */
 static uint64_t lack_of(const struct feasibility *f)
 {
     return f->verdict == FEASIBILITY_DEVICE ? f->least_bytes : f->verdict == FEASIBILITY_HOST ? f->host_bytes : f->stored_bytes;
 }
 
-/* Compares by memory only. */
 static bool better(const struct feasibility *a, const struct feasibility *b)
 {
     static const int ranks[FEASIBILITY_VERDICTS] = {[FEASIBILITY_YES] = 0,
@@ -284,7 +281,7 @@ static bool better(const struct feasibility *a, const struct feasibility *b)
     return a->verdict != FEASIBILITY_YES && lack_of(a) < lack_of(b);
 }
 
-/* Simulates the longer plan of a way, for its time and bottleneck. */
+/* Simulates a way's longer plan, for time and bottleneck. */
 static enum status simulated_s(void *context, const struct plan *plan, double *seconds, struct error *err)
 {
     struct cli_mem_time *out = context;
@@ -308,7 +305,7 @@ static enum status time_way(const struct cli_mem *mem, uint32_t index, struct cl
     return what_if_minibatch(mem->hardware, mem->job, &way, &clock, &begin_s, &out->minibatch_s, err);
 }
 
-/* Inserts a way among the `count` ways before it, after equally good ones. */
+/* Inserts a way among the `count` before it, after equally good ones. */
 static void rank_way(const struct cli_mem *mem, uint32_t index, uint32_t count, uint32_t *order)
 {
     uint32_t at = count;
@@ -322,7 +319,7 @@ static void rank_way(const struct cli_mem *mem, uint32_t index, uint32_t count, 
     order[at] = index;
 }
 
-/* Returns true if a network of this shape fits with any number of blocks. */
+/* Returns true if any number of blocks fits. */
 static bool any_fits(const struct cli_mem *mem)
 {
     for (uint32_t i = 0; mem->largest && i < mem->count; i++)
@@ -340,7 +337,7 @@ struct found {
 
 enum { PLANNED_DEVICES_MOST = 16 };
 
-/* Finds the way that `plan` chooses, which tries more ways. */
+/* Finds the choice of `plan`, which tries more ways. */
 static enum status find_planned(const struct mem_request *request, struct cli_mem *mem, struct error *err)
 {
     struct json_input *in = NULL;

@@ -1,8 +1,6 @@
 /*
- * `whatif`: time and cost of jobs on machines that the user does not have.
- *
- * With --hw, the named machines are compared. Without it, the cheapest machine of the catalogue that meets the deadline
- * is searched; the prices decide which machines are available.
+ * `whatif`: time and cost of jobs on the machines of --hw, or the cheapest machine of the catalogue that meets the
+ * deadline; the prices decide which are available.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,9 +23,9 @@ struct whatif_request {
     const char *jobs_path;
     struct option_list machines, price_files, given;
     const char *tokens, *usd_per_gpu_hour, *watt_price, *cost_max, *basis, *today;
-    const char *sensitivity, *plot;   /* NULL: not asked for */
+    const char *sensitivity, *plot;   /* may be NULL */
     double deadline_s;
-    struct cli_machine machine; /* options that apply to all machines */
+    struct cli_machine machine; /* for all machines */
     bool csv, markdown, verbose;
 };
 
@@ -79,6 +77,7 @@ static enum status find_machine(const struct cli_machine *like, const char *name
     return STATUS_OK;
 }
 
+/* Finds machines with a price. */
 static enum status find_machines(const struct whatif_request *request, const struct what_if_prices *prices,
                                  struct what_if_answer *answers, uint32_t *count, struct error *err)
 {
@@ -116,7 +115,7 @@ static void warn_watts(struct cli *cli, const struct what_if_answer *answers, ui
             cli_warn(cli, "electricity of '%s' is not counted: the power of a board is unknown", answers[i].name);
 }
 
-/* Refuses a basis that no list has, because it is misspelt. */
+/* Refuses a basis that no list has. */
 static enum status check_basis(const struct whatif_request *request, const struct price_list *list, struct error *err)
 {
     uint32_t i = 0;
@@ -156,7 +155,7 @@ static enum status report(struct cli *cli, const struct whatif_request *request,
     return verdict(content, err);
 }
 
-/* Reads the shipped price list, for a search for the cheapest machine without given prices. */
+/* Reads the shipped list for a search without given prices. */
 static enum status read_shipped_prices(struct cli *cli, const struct whatif_request *request, struct price_list *list,
                                        struct error *err)
 {
