@@ -1,9 +1,8 @@
 /*
- * The command line of `spillway`: one table of verbs, and the code that all verbs share.
+ * The command line of `spillway`.
  *
- * A verb is a function that parses its options, does its work and then writes its answer into cli->out, a stream in
- * memory. Writing begins after the work is done, so the answer is always complete; main() copies it to standard output.
- * A verb may leave an answer and return an error: "it does not fit" and "too far off" come with figures.
+ * A verb parses its options, does its work and then writes its answer into cli->out, a stream in memory that main()
+ * copies to standard output. It may answer and return an error: "it does not fit" and "too far off" come with figures.
  */
 #ifndef SPILLWAY_CLI_COMMON_CLI_H
 #define SPILLWAY_CLI_COMMON_CLI_H
@@ -22,12 +21,12 @@ enum { CLI_WARNINGS_MAX = 16, CLI_COMMAND_BYTES = 64, CLI_PATH_BYTES = 4096 };
 struct cli;
 struct cli_document;
 
-/* argv[0] is the last word of the verb. */
+/* argv[0] is the verb's last word. */
 typedef enum status (*cli_run)(struct cli *cli, int argc, char **argv, struct error *err);
 
 struct cli_verb {
     const char *name;   /* "plan" */
-    const char *action; /* "show" of "models show"; NULL when the verb has no actions */
+    const char *action; /* of "models show"; may be NULL */
     const char *arguments;
     const char *summary; /* one line, lower case, no full stop */
     cli_run run;
@@ -36,58 +35,54 @@ struct cli_verb {
 /* In the order of the help; ends with a NULL name. */
 extern const struct cli_verb cli_verbs[];
 
-/* Other names that are accepted for verbs; ends with NULL. */
+/* Other names of verbs; ends with NULL. */
 struct cli_verb_name {
     const char *theirs, *ours;
 };
 extern const struct cli_verb_name cli_verb_names[];
 
-/* Choices of --dispatch: the plan's order, or live. */
+/* The plan's order, or live. */
 extern const char *const cli_dispatches[];
 
 struct cli {
-    const struct cli_verb *verb; /* the one that runs */
-    int argc;                    /* words after `spillway`; borrowed */
+    const struct cli_verb *verb; /* running */
+    int argc;                    /* after `spillway`; borrowed */
     char **argv;
-    FILE *out;                   /* the answer, in memory */
-    struct json_out *answer;     /* the JSON report with all keys of the verb; NULL: not begun */
+    FILE *out;                   /* in memory */
+    struct json_out *answer;     /* with all keys of the verb; NULL: not begun */
     bool json, quiet, force;     /* --json, --quiet, --force */
-    const char *advice; /* warning for an old spelling on the command line; NULL: none */
-    const char *report_path;     /* --report; NULL: not given */
-    const char *history_path;    /* --history; NULL: not given */
-    enum status (*begin_document)(struct cli *cli, struct error *err); /* called by cli_parse() for --report */
-    struct cli_document *document; /* page that --report writes (cli_document.h); NULL: none */
+    const char *advice; /* for an old spelling; may be NULL */
+    const char *report_path;     /* may be NULL */
+    const char *history_path;    /* may be NULL */
+    enum status (*begin_document)(struct cli *cli, struct error *err); /* called by cli_parse() */
+    struct cli_document *document; /* page of --report (cli_document.h); may be NULL */
     char warnings[CLI_WARNINGS_MAX][512];
     size_t warning_count;
-    /* If not NULL, cli_parse() passes the option table to look() and the verb ends. Help, completion and tests read all
-     * tables this way. */
+    /* If set, cli_parse() passes the option table to look() and the verb ends: for help, completion and tests. */
     void (*look)(void *context, const struct options *options);
     void *look_context;
 };
 
-/*
- * Runs one command line: finds the verb and calls it. The answer goes to `out`. On failure `err` has the reason, and
- * `out` may still hold an answer.
- */
+/* Finds the verb and calls it. The answer goes to `out`, perhaps also on failure. */
 MUST_CHECK enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err);
 
-/* Finds the row of a verb. `action` is the word after the verb; it may be NULL and is read only if the verb has
- * actions. Errors: STATUS_BAD_INPUT with a suggestion. */
+/* Finds a verb's row. `action`, the word after the verb, may be NULL and is read only if the verb has actions.
+ * Errors: STATUS_BAD_INPUT with a suggestion. */
 MUST_CHECK enum status cli_find_verb(const char *name, const char *action,
                                      const struct cli_verb **out, struct error *err);
 
-/* Returns "spillway models show", for example. */
+/* Returns "spillway models show". */
 const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYTES]);
 
-/* Every verb's table ends with these two rows. */
+/* The last rows of every verb's table. */
 #define CLI_COMMON_OPTIONS(cli)                                                                   \
     OPTION_FLAG("json", 0, &(cli)->json, "print one JSON object instead of text"),                \
         OPTION_FLAG("quiet", 'q', &(cli)->quiet, "print no progress, no warnings and no next command")
 
-/* Row before CLI_COMMON_OPTIONS(), for verbs that write files. */
+/* For verbs that write files, before CLI_COMMON_OPTIONS(). */
 #define CLI_FORCE_OPTION(cli) OPTION_FORCE(&(cli)->force)
 
-/* Row before CLI_FORCE_OPTION(), for verbs whose answer can be a page (cli/document/cli_document.h). */
+/* For answers that can be a page (cli/document/cli_document.h), before CLI_FORCE_OPTION(). */
 #define CLI_REPORT_OPTION(cli)                                                                    \
     OPTION_OUTPUT("report", 0, "FILE", FILE_KIND_PAGE, &(cli)->report_path,                       \
                   "also write the answer with pictures to NAME.html or NAME.md")
@@ -98,68 +93,66 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
                   "add the row to this history file instead of yours")
 
 /*
- * Parses a verb's options; command, arguments and summary come from its row of cli_verbs. *go_on is false when the verb
- * shall end: help was asked for, or cli->look took the table.
+ * Parses a verb's options; command, arguments and summary come from cli_verbs. *go_on is false when the verb shall
+ * end.
  */
 MUST_CHECK enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
                                  bool *go_on, struct error *err);
 
-/* Calls `look` with the options of each action of a verb (of all verbs when `name` is NULL). */
+/* Calls `look` for each action of a verb (NULL: of all verbs). */
 MUST_CHECK enum status cli_look(const char *name,
                                 void (*look)(void *context, const struct options *options),
                                 void *context, struct error *err);
 
-/* Stores a warning for the JSON report and prints it on standard error unless --quiet. */
+/* Keeps a warning for JSON and prints it on standard error unless --quiet. */
 void cli_warn(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /*
- * Prints the last line of a report: the command to type next, ready to be copied into a shell. `words` ends with NULL
- * and starts after "spillway"; the word "&&" begins another command. Prints nothing with --quiet.
+ * Prints a report's last line, the next command, ready to be copied. `words` ends with NULL and starts after
+ * "spillway"; "&&" begins another command. Prints nothing with --quiet.
  */
 void cli_next(struct cli *cli, const char *const *words);
 
 /*
- * Prints the next command of verbs after which jobs are planned. With a network, 'jobs new' first makes a file of a new
- * name for it. Otherwise the command uses jobs.json if it exists, else a file that 'jobs new' makes. A machine without
- * a profile is measured first.
+ * The next command is for jobs.json if it exists, else for a file that 'jobs new' makes first; a machine without a
+ * profile is measured first.
  */
 struct cli_next_jobs {
-    const char *file;               /* a jobs file; NULL: the verb made none */
-    const char *network;            /* the network of a new file; NULL: any */
-    const char *const *job_words;   /* options of 'jobs new', ending in NULL; NULL: none */
-    const char *const *plan_words;  /* options of 'plan', likewise */
-    const char *machine;            /* value of --hw; NULL: this machine */
+    const char *file;      /* NULL: jobs.json */
+    const char *network;   /* of the new file; NULL: a small one */
+    const char *precision; /* of the new file; may be NULL */
+    uint64_t sequence;     /* of the new file; 0: not given */
+    const char *machine;   /* for --hw; NULL: this machine */
 };
 void cli_next_plan(struct cli *cli, const struct cli_next_jobs *jobs);
 
-/* Prints a word for a shell, in single quotes if it needs them. */
+/* Quotes a word for a shell if necessary. */
 void cli_print_word(FILE *out, const char *word);
 
 /*
- * Begin and end of a JSON report. cli_report_begin() writes {"schema": "spillway-SCHEMA-1", "tool_version": ...,
- * "verb": .... cli_report_end() hands the report over, also on failure. After the verb, cli/common/cli_answer.c adds
- * "warnings" and "error", closes the report and moves it to cli->out.
+ * cli_report_begin() writes {"schema": "spillway-SCHEMA-1", "tool_version": ..., "verb": .... cli_report_end() hands
+ * the report over, also on failure; cli/common/cli_answer.c then adds "warnings" and "error" and moves it to cli->out.
  */
 MUST_CHECK enum status cli_report_begin(struct cli *cli, const char *schema, struct json_out **out,
                                         struct error *err);
 MUST_CHECK enum status cli_report_end(struct cli *cli, struct json_out *json, struct error *err);
 
-/* Writes the fingerprint of a plan or a trace as a JSON string of 16 hexadecimal digits. */
+/* Writes a string of 16 hexadecimal digits. */
 void cli_fingerprint(struct json_out *json, uint64_t fingerprint);
 
-/* Returns "1 job" or "2 jobs"; the plural is `one` and an s. The text of CLI_COUNT() lives until its block ends. */
+/* Returns "1 job" or "2 jobs". The text of CLI_COUNT() lives until its block ends. */
 enum { CLI_COUNT_BYTES = 48 };
 const char *cli_count(uint64_t count, const char *one, char buffer[CLI_COUNT_BYTES]);
 #define CLI_COUNT(count, one) cli_count(count, one, (char[CLI_COUNT_BYTES]){0})
 
-/* Returns `ratio` as a percentage with one decimal: "12.3 %". */
+/* Returns "12.3 %". */
 enum { CLI_PERCENT_BYTES = 32 };
 const char *cli_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
 
-/* Returns a percentage with its sign, for errors and differences: "+4.2 %". */
+/* Returns "+4.2 %", for errors and differences. */
 const char *cli_signed_percent(double ratio, char buffer[CLI_PERCENT_BYTES]);
 
-/* Reads a share: "10%" and "0.1" are equal. Errors: STATUS_BAD_INPUT, naming the option. */
+/* Reads "10%" or "0.1". Errors: STATUS_BAD_INPUT, naming the option. */
 MUST_CHECK enum status cli_ratio(const char *text, const char *option, double *out, struct error *err);
 
 /* The verbs, one file each. */

@@ -1,11 +1,7 @@
 /*
- * The frame of a JSON answer: the program's name and version before the verb's own keys, warnings and the error after
- * them.
- *
- * cli_report_end() leaves the object open, because the verb may still end with an error ("it does not fit" comes with
- * figures). cli_answer_end() closes it when the verb has ended. If a verb failed before it began an answer and --json
- * was given, cli_answer_end() writes an object with only the error. So a script always reads one JSON object from
- * standard output.
+ * The program's name and version precede the verb's keys; warnings and the error follow them. cli_report_end() leaves
+ * the object open, because the verb may still end with an error. A script always reads one JSON object from standard
+ * output.
  */
 #include "cli/common/cli_answer.h"
 
@@ -37,7 +33,7 @@ enum status cli_report_end(struct cli *cli, struct json_out *json, struct error 
     return error_memory(err, "the report", length);
 }
 
-/* Looks for --json in all words, because it may come after a wrong word. */
+/* Looks in all words: --json may follow a wrong word. */
 static bool asks_for_json(const struct cli *cli)
 {
     for (int i = 0; i < cli->argc && strcmp(cli->argv[i], "--") != 0; i++)
@@ -67,7 +63,7 @@ enum status cli_answer_end(struct cli *cli, enum status status, struct error *er
     size_t length = 0;
     if (!cli->answer && status != STATUS_OK && asks_for_json(cli) &&
         cli_report_begin(cli, "error", &cli->answer, &lost) != STATUS_OK)
-        return status; /* the verb's own error is more useful */
+        return status; /* more useful */
     if (!cli->answer) return status;
     close_answer(cli, status, err);
     const char *text = json_out_text(cli->answer, &length);

@@ -1,4 +1,3 @@
-/* The end of a JSON answer. Verbs call cli_report_begin() and cli_report_end(), which cli.h declares. */
 #ifndef SPILLWAY_CLI_COMMON_CLI_ANSWER_H
 #define SPILLWAY_CLI_COMMON_CLI_ANSWER_H
 
@@ -7,9 +6,8 @@
 struct cli;
 
 /*
- * Closes the JSON answer of a command that ended with `status` and moves it to cli->out. An error is added as "error":
- * {"status", "exit_code", "message"}. If --json was given and the verb began no answer, the error is an object of its
- * own, "spillway-error-1". Returns `status`, or STATUS_NO_MEMORY when memory for the answer ends.
+ * Closes a command's JSON answer and moves it to cli->out. An error is added as "error": {"status", "exit_code",
+ * "message"}, or with --json and no answer is an object "spillway-error-1". Returns `status`, or STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_answer_end(struct cli *cli, enum status status, struct error *err);
 

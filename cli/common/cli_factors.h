@@ -1,4 +1,4 @@
-/* Lists of "NAME=FACTOR" on the command line; a factor multiplies a duration. */
+/* Lists of "NAME=FACTOR" that multiply durations. */
 #ifndef SPILLWAY_CLI_COMMON_CLI_FACTORS_H
 #define SPILLWAY_CLI_COMMON_CLI_FACTORS_H
 
@@ -12,14 +12,14 @@ struct cli_factor {
 };
 
 /*
- * Reads the first element of *list (not NULL) and advances *list past it, to NULL at the end. `what` is the kind of the
- * names, for messages ("DEVICE"). `zero` allows the factor 0. Errors: STATUS_BAD_INPUT.
+ * Reads the first element of *list (not NULL) and advances it, to NULL at the end. `what` names the names in messages
+ * ("DEVICE"). `zero` allows the factor 0. Errors: STATUS_BAD_INPUT.
  */
 MUST_CHECK enum status cli_factor_parse(const char **list, const char *option, const char *what, bool zero,
                                         struct cli_factor *out, struct error *err);
 
-/* Reads a list of devices and returns a factor for each of `device_count` devices, 1 where the list has none. *out
- * is NULL when `list` is; it lives as long as `arena`. Errors: STATUS_BAD_INPUT. */
+/* Returns a factor per device, by default 1. *out is NULL when `list` is; it lives as long as `arena`. Errors:
+ * STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_device_factors(const char *list, const char *option, uint32_t device_count,
                                           struct arena *arena, const double **out, struct error *err);
 

@@ -4,7 +4,7 @@
 
 #include "cli/common/cli_table.h"
 
-/* Returns true if an earlier job has a network with the same keys and values. */
+/* Returns true if an earlier job has the same keys and values. */
 static bool was_told(const struct job_set *jobs, uint32_t j)
 {
     const struct network *n = &jobs->jobs[j].network;

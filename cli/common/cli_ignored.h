@@ -1,11 +1,11 @@
-/* Keys of a network's config.json that training here ignores (models/network/network_ignored.h). */
+/* Keys of config.json that training ignores (models/network/network_ignored.h). */
 #ifndef SPILLWAY_CLI_COMMON_CLI_IGNORED_H
 #define SPILLWAY_CLI_COMMON_CLI_IGNORED_H
 
 #include "cli/common/cli.h"
 #include "models/job/job.h"
 
-/* Warns once for each set of ignored keys and values, and names the first network that has it. */
+/* Warns once for each set of keys and values, with its first network. */
 void cli_warn_ignored(struct cli *cli, const struct job_set *jobs);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * Without --hw a plan is for this machine, as `spillway measure` found it. The profile's path follows the XDG base
- * directory specification, so the profile survives rebuilding, and each user has one. If it is missing, the message
- * names the command that makes it.
+ * Without --hw a plan is for this machine's profile. Its path follows the XDG base directory specification. If it is
+ * missing, the message names the command that makes it.
  */
 #include "cli/common/cli_machine.h"
 
@@ -11,8 +10,7 @@
 
 #include "base/try.h"
 
-/* Limits: 2^60 bytes of memory and links of 10^18 bytes/s exceed every machine, and doubles and uint64_t hold them
- * exactly enough. */
+/* 2^60 bytes and 10^18 bytes/s exceed every machine; doubles and uint64_t hold them. */
 static const double bytes_max = 0x1p60;
 static const double rate_max = 1e18;
 
@@ -50,7 +48,7 @@ enum status cli_bytes(double given, const char *option, uint64_t *out, struct er
     return STATUS_OK;
 }
 
-/* Reads a rate in bytes/s; 0 when not given. */
+/* Returns 0 when not given. */
 static enum status rate_of(double given, const char *option, double *out, struct error *err)
 {
     *out = 0;
@@ -125,7 +123,7 @@ const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACH
 {
     char memory[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
     const struct hardware_device *device = &hardware->devices[0];
-    if (hardware->type_count > 1) { /* its name lists the kinds and their counts */
+    if (hardware->type_count > 1) { /* its name has the kinds and counts */
         snprintf(text, CLI_MACHINE_TEXT_BYTES, "'%s'", hardware->name);
         return text;
     }

@@ -1,22 +1,22 @@
-/* The machine that a verb plans or simulates for, from its options. */
+/* A verb's machine, from its options. */
 #ifndef SPILLWAY_CLI_COMMON_CLI_MACHINE_H
 #define SPILLWAY_CLI_COMMON_CLI_MACHINE_H
 
 #include "cli/common/cli.h"
 #include "models/hardware/hardware.h"
 
-#define CLI_NOT_GIVEN (-1.0) /* a quantity that is not on the command line; given quantities are never negative */
+#define CLI_NOT_GIVEN (-1.0) /* given quantities are never negative */
 
 struct cli_machine {
-    const char *name; /* preset or file; NULL: the measured profile of this machine */
-    uint64_t devices; /* 0: all devices of the machine; `threads` likewise */
+    const char *name; /* preset or file; NULL: this machine's profile */
+    uint64_t devices; /* 0: all; `threads` likewise */
     uint64_t threads;
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
     double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
     double matmul_efficiency; /* or CLI_NOT_GIVEN */
-    size_t stack;             /* enum hardware_stack; STACK_COUNT: the machine's own */
+    size_t stack;             /* enum hardware_stack; STACK_COUNT: the machine's */
     bool no_p2p, no_tf32;
-    bool is_argument;         /* named by an argument; the verb has no --hw */
+    bool is_argument;         /* instead of by --hw */
 };
 
 #define CLI_MACHINE_NONE                                                                          \
@@ -30,12 +30,12 @@ struct cli_machine {
      .matmul_efficiency = CLI_NOT_GIVEN,                                                          \
      .stack = STACK_COUNT}
 
-/* --hw of verbs that take one machine. The message for several machines points to `whatif`. */
+/* For one machine; for several the message points to `whatif`. */
 #define CLI_MACHINE_OPTION(out_, help_)                                                           \
     {.name = "hw", .type = OPTION_TYPE_STRING, .value = "MACHINE", .out = out_, .help = help_,    \
      .once = "one machine; 'spillway whatif' compares several"}
 
-/* Rows for the tables of options; `m` is a pointer to a struct cli_machine. */
+/* `m` points to a struct cli_machine. */
 #define CLI_MACHINE_NAME(m)                                                                       \
     CLI_MACHINE_OPTION(&(m)->name,                                                                \
                        "machine name ('hardware list') or file (default: the measured profile)")
@@ -61,7 +61,7 @@ struct cli_machine {
         OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \
                     "compute fp32 products without matrix cores, as PyTorch does by default")
 
-/* For every verb that computes costs. */
+/* For verbs that compute costs. */
 #define CLI_MACHINE_STACK(m)                                                                      \
     OPTION_CHOICE("stack", 0, "NAME", hardware_stack_names, &(m)->stack,                          \
                   "software whose overheads are counted (default spillway)")
@@ -72,7 +72,7 @@ struct cli_machine {
         OPTION_QUANTITY("storage-rate", 0, "RATE", DIMENSION_BYTES_PER_S,                         \
                         &(m)->storage_bytes_per_s, "rate of the storage, such as 3GB/s")
 
-/* Returns true if an option changes the speed of the machine; its name does not count. */
+/* Returns true if an option changes speeds; the name does not count. */
 static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
     return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 ||
@@ -84,18 +84,18 @@ static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 MUST_CHECK enum status cli_machine_adjust(const struct cli_machine *machine, struct hardware *hardware,
                                           struct error *err);
 
-/* Finds the machine and changes it as the options ask. `out` is zeroed before; the caller releases it. */
+/* Finds and changes the machine. `out` is zeroed before; the caller releases it. */
 MUST_CHECK enum status cli_machine_read(const struct cli_machine *machine, struct hardware *out,
                                         struct error *err);
 
 /* Returns $XDG_CONFIG_HOME/spillway/hardware.json, or ~/.config/spillway/hardware.json. */
 MUST_CHECK enum status cli_profile_path(char path[CLI_PATH_BYTES], struct error *err);
 
-/* Converts a quantity of bytes to an integer, 0 when not given. `option` is named in the message. */
+/* Converts bytes; 0 when not given. `option` is for messages. */
 MUST_CHECK enum status cli_bytes(double given, const char *option, uint64_t *out,
                                  struct error *err);
 
-/* Returns "2 x 'host' with 96 MiB, 2 GB/s links"; for devices of several kinds, the machine's name. */
+/* Returns "2 x 'host' with 96 MiB, 2 GB/s links"; for several kinds of devices, the machine's name. */
 enum { CLI_MACHINE_TEXT_BYTES = 256 };
 const char *cli_machine_text(const struct hardware *hardware, char text[CLI_MACHINE_TEXT_BYTES]);
 

@@ -1,6 +1,5 @@
-/* The line `next:` of verbs after which jobs are planned. See cli.h. */
-#include <assert.h>
-#include <ctype.h>
+/* The line `next:`; see cli.h. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

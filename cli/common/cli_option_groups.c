@@ -1,6 +1,6 @@
 /*
- * One table for all verbs, so that an option has the same heading everywhere. A name with another meaning in one verb
- * has a row of its own ("mem optimizer").
+ * One table, so that an option has the same heading everywhere. A name with another meaning in one verb has its own
+ * row ("mem optimizer").
  */
 #include "cli/common/cli_option_groups.h"
 

@@ -4,7 +4,7 @@
 #include "base/try.h"
 #include "planner/check/plan_io.h"
 
-/* Checks that the other machine has enough devices, with the memory that the plan uses. */
+/* Checks for the plan's number of devices, and for memory. */
 static enum status fit_named(const struct cli_machine *machine, const struct plan *plan,
                                struct hardware *hardware, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* A machine, from a verb's options, on which a plan is timed instead of its own. */
+/* Another machine, from options, on which a plan is timed. */
 #ifndef SPILLWAY_CLI_COMMON_CLI_OTHER_MACHINE_H
 #define SPILLWAY_CLI_COMMON_CLI_OTHER_MACHINE_H
 
@@ -6,16 +6,15 @@
 #include "planner/plan.h"
 
 struct cli_other_machine {
-    const struct hardware *hardware; /* NULL: the plan's own machine, unchanged */
-    struct hardware named;           /* set when the options name a machine */
-    struct plan own;                 /* a second copy of the plan, set when the options change only speeds */
+    const struct hardware *hardware; /* NULL: the plan's own */
+    struct hardware named;           /* if the options name one */
+    struct plan own;                 /* the plan's copy, if options only change speeds */
 };
 
 /*
- * Finds the other machine. If the options name one, it has the plan's number of devices; if they only change speeds, it
- * is the plan's own machine at these speeds. `path`: the file that the plan was read from. `out` is zeroed before; the
- * caller releases it, also after an error. Errors: STATUS_INFEASIBLE if a device has less memory than the plan uses of
- * it; the errors of reading a machine.
+ * Finds the machine. A named one has the plan's number of devices; otherwise the plan's machine gets the options'
+ * speeds. `path` is the plan's file. `out` is zeroed before; the caller releases it, also after an error. Errors:
+ * STATUS_INFEASIBLE if a device has less memory than the plan uses of it; the errors of reading a machine.
  */
 MUST_CHECK enum status cli_other_machine_find(const struct cli_machine *machine, const char *path,
                                               const struct plan *plan, struct cli_other_machine *out,

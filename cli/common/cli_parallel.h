@@ -1,4 +1,4 @@
-/* How jobs are parallel over devices, from a verb's options (models/job/parallel.h). */
+/* Parallelism from options (models/job/parallel.h). */
 #ifndef SPILLWAY_CLI_COMMON_CLI_PARALLEL_H
 #define SPILLWAY_CLI_COMMON_CLI_PARALLEL_H
 
@@ -6,9 +6,9 @@
 #include "models/job/job.h"
 
 struct cli_parallel {
-    const char *degrees;  /* "tp=8,pp=4"; NULL: as in the jobs file */
-    const char *compress; /* "gradients=10:400GB/s"; NULL: as in the jobs file */
-    size_t schedule, recompute, collective, partition; /* index into the choices below, or CLI_AS_THE_JOBS_SAY */
+    const char *degrees;  /* "tp=8,pp=4"; NULL: the jobs file's */
+    const char *compress; /* "gradients=10:400GB/s"; NULL: the jobs file's */
+    size_t schedule, recompute, collective, partition; /* index below, or CLI_AS_THE_JOBS_SAY */
 };
 #define CLI_AS_THE_JOBS_SAY SIZE_MAX
 #define CLI_PARALLEL_NONE                                                                         \
@@ -20,7 +20,7 @@ struct cli_parallel {
 extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
     *const cli_collective_choices[], *const cli_partition_choices[]; /* NULL at the end */
 
-/* Rows for the tables of options; `p` is a pointer to a struct cli_parallel. */
+/* `p` points to a struct cli_parallel. */
 #define CLI_PARALLEL(p)                                                                           \
     OPTION_STRING("parallel", 0, "DEGREES", &(p)->degrees,                                        \
                   "degrees of each parallel job, such as tp=4,pp=2,dp=2,v=2,sp,zero=3"),          \
@@ -39,7 +39,6 @@ extern const char *const cli_schedule_choices[], *const cli_recompute_choices[],
 MUST_CHECK enum status cli_parallel_apply(const struct cli_parallel *parallel, struct job_set *jobs,
                                           struct error *err);
 
-/* Returns true if any of these options was given. */
 static inline bool cli_parallel_given(const struct cli_parallel *parallel)
 {
     return parallel->degrees || parallel->schedule != CLI_AS_THE_JOBS_SAY ||

@@ -1,4 +1,3 @@
-/* Shared by all verbs: parsing with the verb's row of the table, warnings, numbers as text. */
 #include "cli/common/cli.h"
 
 #include <inttypes.h>
@@ -15,7 +14,7 @@
 #include "models/hardware/hardware.h"
 #include "models/kernel/precision.h"
 
-/* Reports the machine that is used for a name that is not a preset's. */
+/* Reports the machine used for another name. */
 static void say_machine(struct cli *cli, const char *name)
 {
     char said[HARDWARE_SAID_BYTES];
@@ -74,7 +73,7 @@ void cli_warn(struct cli *cli, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof cli->warnings[0], format, arguments);
     va_end(arguments);
-    text_clean(text, strlen(text), ""); /* like errors: one line without control characters */
+    text_clean(text, strlen(text), ""); /* one line without control characters */
     if (!cli->quiet) fprintf(stderr, "warning: %s\n", text);
     if (cli->warning_count < CLI_WARNINGS_MAX) cli->warning_count++;
 }
@@ -90,7 +89,7 @@ void cli_print_word(FILE *out, const char *word)
     }
     fputc('\'', out);
     for (; *word; word++) {
-        if (*word == '\'') fputs("'\\''", out); /* ends the quotes, prints a quote, and begins again */
+        if (*word == '\'') fputs("'\\''", out); /* ends the quotes, prints one, and begins again */
         else fputc(*word, out);
     }
     fputc('\'', out);

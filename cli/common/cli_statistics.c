@@ -1,4 +1,4 @@
-/* Distributions are GSL's; arguments are in range, so its error handler is never called. */
+/* GSL's error handler is never called: arguments are in range. */
 #include "cli/common/cli_statistics.h"
 
 #include <assert.h>
@@ -28,7 +28,7 @@ static int compare_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Computes twice the rank of each sorted difference; *ties: sum of t^3 - t over groups of t equal ones. */
+/* Doubles ranks; *ties: sum of t^3 - t over groups of t equal ones. */
 static void double_ranks(const double *sorted, size_t count, uint32_t *ranks, double *ties)
 {
     *ties = 0;
@@ -42,11 +42,11 @@ static void double_ranks(const double *sorted, size_t count, uint32_t *ranks, do
     }
 }
 
-/* Computes P(sum of doubled ranks with random signs is at most `least`): each rank counts with probability 1/2. */
+/* Computes P(sum of doubled ranks with random signs <= `least`). */
 static enum status exact_tail(const uint32_t *ranks, size_t count, size_t least, double *tail,
                               struct error *err)
 {
-    double *chance = alloc_zeroed(least + 1, sizeof *chance); /* probability of each sum so far */
+    double *chance = alloc_zeroed(least + 1, sizeof *chance); /* of each sum so far */
     if (!chance) return error_memory(err, "a test of ranks", (least + 1) * sizeof *chance);
     chance[0] = 1;
     for (size_t i = 0; i < count; i++)

@@ -1,8 +1,6 @@
 /*
- * Names of other tools for our options.
- *
- * Every verb that has our option accepts the other name too, unless the verb has an option of that name. Help and
- * completion show only our names.
+ * Other tools' names of our options, accepted by every verb with our option and no option of that name. Help and
+ * completion show only ours.
  *
  * Source: options of transformers, DeepSpeed, Megatron-LM, EleutherAI's calculators and llm-analysis.
  */

@@ -1,7 +1,7 @@
 /*
- * A table is kept in memory until its end, because column widths depend on all cells. Two spaces separate columns;
- * lines have no trailing spaces, so they copy cleanly. All output is ASCII except for names that users give. Widths
- * count characters of UTF-8; a wide character shifts the rest of its row. Exact widths would need a locale.
+ * A table is kept until its end, because column widths depend on all cells. Two spaces separate columns; lines have no
+ * trailing spaces. Widths count characters of UTF-8; a wide character shifts its row. Exact widths would need a
+ * locale.
  */
 #include "cli/common/cli_table.h"
 
@@ -50,7 +50,7 @@ void cli_table_cell(struct cli_table *table, const char *format, ...)
     table->cells[table->cell_count++] = copy;
 }
 
-/* Returns the number of UTF-8 characters. */
+/* Counts UTF-8 characters. */
 static size_t width_of(const char *text)
 {
     size_t width = 0;
@@ -58,7 +58,7 @@ static size_t width_of(const char *text)
     return width;
 }
 
-/* Prints a row; spaces are printed only before further text. */
+/* Prints spaces only before further text. */
 static void print_row(FILE *out, const struct cli_table *table, const char *const *cells,
                       const size_t *widths)
 {

@@ -7,7 +7,7 @@
  *     cli_table_cell(&table, "%u", count);
  *     status = cli_table_end(&table, out, err);
  *
- * Cells fill rows from left to right. A failed allocation is remembered and reported at the end.
+ * Cells fill rows. A failed allocation is reported at the end.
  */
 #ifndef SPILLWAY_CLI_COMMON_CLI_TABLE_H
 #define SPILLWAY_CLI_COMMON_CLI_TABLE_H
@@ -26,21 +26,21 @@ struct cli_table {
     const char **cells;
     size_t cell_count, cell_capacity;
     struct arena arena;
-    struct error failed; /* the first failure; code that fills cells may set it too */
+    struct error failed; /* first failure; callers may set it too */
 };
 
 void cli_table_begin(struct cli_table *table, const char *const *headings);
 void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Prints and releases the table. A table without rows prints nothing. */
+/* Prints and releases the table; without rows prints nothing. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);
 
-/* Calls `seen` for each table that ends on `out`, before its release, with the range of bytes [from, to) that it takes
- * on `out`. `out` NULL ends the watch. Only one stream is watched at a time (cli/document/cli_document.h). */
+/* Calls `seen` for each table that ends on `out`, before its release, with its bytes [from, to) on `out`. NULL ends
+ * the watch; there is one at a time (cli/document/cli_document.h). */
 typedef void (*cli_table_seen)(void *context, const struct cli_table *table, long from, long to);
 void cli_table_watch(FILE *out, cli_table_seen seen, void *context);
 
-/* Returns a short name of a network: a preset's name, or the last folder and file of a path. Borrowed from `name`. */
+/* Returns a preset's name, or the last folder and file of a path, borrowed from `name`. */
 const char *cli_network_label(const char *name);
 
 #endif

@@ -1,7 +1,4 @@
-/*
- * `simulate` and `trace show` print the same tables of a trace, from memory or from a file. Predictions have no losses;
- * the column of losses is printed only if a job has one.
- */
+/* `simulate` and `trace show` print the same tables. The column of losses is printed only if a job has one. */
 #include "cli/common/cli_trace.h"
 
 #include <inttypes.h>

@@ -1,26 +1,25 @@
-/* The parts of a report about a predicted or measured trace: its jobs and its places. */
+/* Reports of a trace's jobs and places. */
 #ifndef SPILLWAY_CLI_COMMON_CLI_TRACE_H
 #define SPILLWAY_CLI_COMMON_CLI_TRACE_H
 
 #include "cli/common/cli.h"
 #include "traces/trace.h"
 
-/* Tables in text show at most CLI_ROWS_MAX rows; cli_more_rows() prints how many rows are left
- * out. */
+/* Tables show at most CLI_ROWS_MAX rows; cli_more_rows() prints how many are left out. */
 enum { CLI_ROWS_MAX = 40 };
 void cli_more_rows(FILE *out, uint32_t shown, uint32_t count);
 
 MUST_CHECK enum status cli_trace_jobs(FILE *out, const struct trace *trace, struct error *err);
 MUST_CHECK enum status cli_trace_places(FILE *out, const struct trace *trace, struct error *err);
 
-/* Prints where the trace was written and how to look at it. Prints nothing if `path` is NULL. */
+/* Prints where the trace is and how to look at it; nothing if `path` is NULL. */
 void cli_trace_written(struct cli *cli, const char *path);
 
 /* Write the arrays "jobs" and "places". */
 void cli_trace_jobs_json(struct json_out *json, const struct trace *trace);
 void cli_trace_places_json(struct json_out *json, const struct trace *trace);
 
-/* Return tokens or samples of all jobs per second of the makespan; 0 when nothing ran. */
+/* Return all jobs' rate over the makespan; 0 when nothing ran. */
 double cli_tokens_per_s(const struct trace *trace);
 double cli_samples_per_s(const struct trace *trace);
 

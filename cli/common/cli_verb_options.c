@@ -17,12 +17,12 @@ static enum status append(struct looking *looking, const struct option_spec *spe
     if (arena_string(looking->arena, spec->name, &item.name, looking->err) ||
         arena_string(looking->arena, spelling, &item.spelling, looking->err))
         return looking->err->status;
-    items = (struct cli_verb_option *)(uintptr_t)out->items; /* memory of the arena, changed only here */
+    items = (struct cli_verb_option *)(uintptr_t)out->items; /* the arena's, changed only here */
     items[out->count++] = item;
     return STATUS_OK;
 }
 
-/* Appends the options of one action; the array has room. */
+/* Appends an action's options; the array has room. */
 static void append_all(void *context, const struct options *options)
 {
     struct looking *looking = context;
@@ -48,7 +48,7 @@ enum status cli_verb_options(const char *verb, struct arena *arena, struct cli_v
     *out = (struct cli_verb_options){0};
     struct looking looking = {arena, out, err};
     (void)!cli_look(verb, append_all, &looking, err);
-    return err->status; /* append_all() may have set it */
+    return err->status; /* from append_all() */
 }
 
 const struct cli_verb_option *cli_verb_option(const struct cli_verb_options *options, const char *name)

@@ -1,4 +1,4 @@
-/* The options of a verb as data, for verbs that build command lines of other verbs. */
+/* A verb's options, for verbs that build other verbs' command lines. */
 #ifndef SPILLWAY_CLI_COMMON_CLI_VERB_OPTIONS_H
 #define SPILLWAY_CLI_COMMON_CLI_VERB_OPTIONS_H
 
@@ -7,7 +7,7 @@
 
 struct cli_verb_option {
     const char *name;     /* without the dashes */
-    const char *spelling; /* as typed: `name`, or another tool's name for it (cli/common/cli_synonyms.h) */
+    const char *spelling; /* `name`, or another tool's (cli/common/cli_synonyms.h) */
     char letter;          /* 0 if none */
     bool flag;
 };
@@ -17,11 +17,11 @@ struct cli_verb_options {
     size_t count;
 };
 
-/* Lists the options of all actions of `verb`, in the arena; an unknown verb has none. */
+/* Lists the options of all actions, in the arena; an unknown verb has none. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_verb_options(const char *verb, struct arena *arena, struct cli_verb_options *out,
                                         struct error *err);
 
-/* Returns the option with the spelling `name`; NULL: there is none. */
+/* Returns NULL if there is no such option. */
 const struct cli_verb_option *cli_verb_option(const struct cli_verb_options *options, const char *name);
 
 #endif
