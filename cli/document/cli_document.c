@@ -1,7 +1,6 @@
 /*
- * One answer in two forms. A verb prints into a stream in memory, and cli_table.c reports which bytes of it are tables,
- * with their contents. At the end the text goes to the verb's output, and the page is made from the tables and from the
- * lines between them:
+ * A verb prints into a stream in memory, and cli_table.c reports tables with their bytes. At the end the text goes to
+ * the verb's output, and the page is made of the tables and of the lines between them:
  *
  *     2 jobs on 'gpu'                    a line that begins a paragraph
  *     JOB    ...                         reported by cli_table.c: a table
@@ -9,8 +8,7 @@
  *                  and its continuation  leading spaces: a further row without a name
  *     next: spillway run plan.json       the last line: the next command
  *
- * So a verb prints its answer once, and every new table is on the page without further code. Pictures are drawn while
- * the verb has the traces, kept in memory, and placed after the text.
+ * Pictures are drawn while the verb has the traces, and placed after the text.
  */
 #include "cli/document/cli_document.h"
 
@@ -36,7 +34,7 @@
 enum { SPANS_MAX = 8000000, TABLES_MAX = 4096, PICTURES_MAX = 8, ASSUMPTIONS_MAX = 40, ASSUMPTION_BYTES = 512 };
 
 struct seen_table {
-    long from, to; /* its bytes in the text */
+    long from, to; /* bytes in the text */
     const char *const *headings;
     const char *const *cells;
     size_t column_count, cell_count;
@@ -49,8 +47,8 @@ struct document_picture {
 };
 
 struct cli_document {
-    FILE *out, *stream; /* out: the verb's normal output; stream: replaces it until the end */
-    char *text;         /* contents of the stream */
+    FILE *out, *stream; /* the normal output; its replacement until the end */
+    char *text;         /* of the stream */
     size_t length;
     struct seen_table *tables;
     size_t table_count, table_capacity;
@@ -64,7 +62,7 @@ struct cli_document {
 
 /* --- recording ------------------------------------------------------------------------------- */
 
-/* Copies strings, with NULL after the last one. */
+/* Copies strings, with NULL after the last. */
 static enum status copy_strings(struct arena *arena, const char *const *texts, size_t count, const char *const **out,
                                 struct error *err)
 {
@@ -266,7 +264,7 @@ void cli_document_simulated(struct cli *cli, const struct hardware *hardware)
 
 /* --- the page -------------------------------------------------------------------------------- */
 
-/* The page being written; rows of figures are collected until another kind of line comes. */
+/* Rows of figures are collected until another kind of line comes. */
 struct page {
     struct document *document;
     bool in_figures;
@@ -278,7 +276,7 @@ static void end_figures(struct page *page)
     page->in_figures = false;
 }
 
-/* Returns the length of a figure's name: from a small letter to two spaces. 0: the line is not a figure. */
+/* Returns the length of a name, from a small letter to two spaces; 0 if the line is no figure. */
 static size_t label_length(const char *line)
 {
     enum { LABEL_MAX = 24 };
@@ -313,7 +311,7 @@ static void put_line(struct page *page, const char *line)
     }
 }
 
-/* Adds the lines of a part of the text, which is modified. */
+/* Adds lines of the text, which is modified. */
 static void put_lines(struct page *page, char *text, char *end)
 {
     while (text < end) {
@@ -333,7 +331,7 @@ static void put_table(struct document *page, const struct seen_table *table)
     document_table_end(page);
 }
 
-/* Adds the answer: lines and tables in the order in which they were printed. */
+/* Keeps the printed order. */
 static void put_answer(struct document *page, const struct cli_document *document, char *text)
 {
     struct page lines = {.document = page};
@@ -373,7 +371,7 @@ static enum status write_page(const struct cli *cli, struct error *err)
     const struct cli_document *document = cli->document;
     char title[CLI_COMMAND_BYTES];
     if (document->failed.status != STATUS_OK) return error_set(err, document->failed.status, "%s", document->failed.text);
-    /* a copy that is split into lines */
+    /* split into lines */
     char *text = alloc_resize(NULL, document->length + 1);
     struct document *page = document_create(cli_command(cli->verb, title));
     enum status status = STATUS_OK;
@@ -418,7 +416,7 @@ enum status cli_document_end(struct cli *cli, enum status status, struct error *
         if (status == STATUS_OK) status = error_memory(err, "the answer", document->length);
     } else {
         fwrite(document->text, 1, document->length, cli->out);
-        /* "no" is an answer as well */
+        /* "no" is an answer too */
         bool answer = document->length > 0 && (status == STATUS_OK || status == STATUS_CHECK || status == STATUS_INFEASIBLE);
         struct error page_error = {0};
         if (answer && write_page(cli, &page_error) != STATUS_OK && status == STATUS_OK) {

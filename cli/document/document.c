@@ -1,9 +1,8 @@
 /*
- * Texts are cleaned once, when they are added: both writers get UTF-8 without control characters, and only have to
- * escape their own markup. A formatted text may have any length, so it is measured first.
+ * Texts are cleaned when they are added: both writers get UTF-8 without control characters, and only escape markup.
+ * Formatted texts are measured first.
  *
- * Nodes are one array in the order in which they were added. The cells of a table are an array of their own, headings
- * first. All texts and pictures live in one arena.
+ * Nodes are one array, a table's cells another, headings first. Texts and pictures live in one arena.
  */
 #include "cli/document/document.h"
 
@@ -27,8 +26,7 @@ enum { NODES_MAX = 1 << 20, CELLS_MAX = 1 << 22 };
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* Returns the bytes of the UTF-8 sequence at `text`; 0: invalid (RFC 3629: no overlong forms, no surrogates, at most
- * U+10FFFF). */
+/* Returns 0 for invalid UTF-8 (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF). */
 static size_t sequence_length(const unsigned char *text)
 {
     if (text[0] < 0x80) return 1;
@@ -37,7 +35,7 @@ static size_t sequence_length(const unsigned char *text)
                     : text[0] >= 0xF0 && text[0] <= 0xF4 ? 4
                                                          : 0;
     for (size_t i = 1; i < length; i++)
-        if ((text[i] & 0xC0) != 0x80) return 0; /* also stops at the final NUL */
+        if ((text[i] & 0xC0) != 0x80) return 0; /* also at the final NUL */
     if ((text[0] == 0xE0 && text[1] < 0xA0) || (text[0] == 0xED && text[1] > 0x9F) || (text[0] == 0xF0 && text[1] < 0x90) ||
         (text[0] == 0xF4 && text[1] > 0x8F))
         return 0;
@@ -50,7 +48,7 @@ static bool is_control(const unsigned char *text)
     return text[0] < 0x20 || text[0] == 0x7F || (text[0] == 0xC2 && text[1] < 0xA0);
 }
 
-/* Cleans a text. Line ends become spaces, or stay with `lines`. `out` has room for three bytes per byte of `text`. */
+/* Cleans a text. Line ends become spaces, or stay with `lines`. `out` has room for three bytes per byte. */
 static void clean(const char *text, bool lines, char *out)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -72,7 +70,7 @@ static void clean(const char *text, bool lines, char *out)
     *out = '\0';
 }
 
-/* Returns a clean copy that lives as long as the document; "" after a failure. */
+/* Returns a clean copy of the document's; "" after a failure. */
 static const char *keep(struct document *document, const char *text, bool lines)
 {
     char *copy = alloc_resize(NULL, 3 * strlen(text) + 1);
@@ -124,7 +122,7 @@ void document_destroy(struct document *document)
     free(document);
 }
 
-/* Adds a node. Returns NULL after a failure. */
+/* Returns NULL after a failure. */
 static struct document_node *add(struct document *document, enum document_node_kind kind, const char *text)
 {
     assert(!document->in_table);
@@ -233,7 +231,7 @@ static bool find_form(const unsigned char *data, size_t length, enum document_pi
         *out = DOCUMENT_PICTURE_PNG;
         return true;
     }
-    /* skips a declaration and comments, which are short */
+    /* skips a declaration and comments */
     size_t looked_at = length < 4096 ? length : 4096;
     *out = DOCUMENT_PICTURE_SVG;
     return looked_at > 0 && data[0] == '<' && memmem(data, looked_at, svg, strlen(svg)) != NULL;
@@ -271,7 +269,7 @@ enum status document_picture_file(struct document *document, const char *caption
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* Returns the ending of a path with its dot; NULL if there is none. */
+/* Returns the ending with its dot, or NULL. */
 static const char *path_ending(const char *path)
 {
     const char *name = strrchr(path, '/');
@@ -294,23 +292,7 @@ static enum status name_picture(const char *path, size_t number, uint32_t form, 
     return error_set(err, STATUS_BAD_INPUT, "the name of a picture for '%s' is too long", path);
 }
 
-enum status document_check_path(const char *path, size_t picture_max, struct error *err)
-{
-    const char *ending = path_ending(path);
-    char beside[PATH_MAX];
-    if (!ending || (!is_html(ending) && strcmp(ending, ".md") != 0))
-        return error_set(err, STATUS_BAD_INPUT,
-                         "'%s' is not the name of a report (expected a name that ends in .html or .md)", path);
-    if (is_html(ending)) return STATUS_OK;
-    for (size_t number = 1; number <= picture_max; number++)
-        for (uint32_t form = 0; form < ARRAY_COUNT(document_picture_endings); form++) {
-            TRY(name_picture(path, number, form, beside, err));
-            TRY(outputs_declare(beside, FILE_KIND_PICTURE, "the report's picture", err));
-        }
-    return STATUS_OK;
-}
-
-/* Writes the pictures of a page in Markdown. */
+/* Writes "out/NAME-1.svg" and so on, for "out/NAME.md". */
 static enum status write_pictures(const struct document *document, const char *path, struct error *err)
 {
     size_t number = 0;

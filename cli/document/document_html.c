@@ -1,12 +1,8 @@
 /*
- * HTML5 without scripts.
+ * A Content-Security-Policy allows only the page's own images and style sheet. Pictures are data URIs in <img> with a
+ * white background; on a dark screen they keep their colours. A wide table scrolls; on paper its head is repeated.
  *
- * The page has a Content-Security-Policy that allows only its own images and style sheet: even if a text were not
- * escaped, no script would run and nothing would be loaded. Pictures are data URIs in <img>. Pictures have a white
- * background; on a dark screen they get a frame and keep their colours, which have a meaning. A table that is wider
- * than the screen scrolls; on paper its head is repeated on each page.
- *
- * Only put_text() writes text, with escapes, also in attributes, which are all in double quotes.
+ * Only put_text() writes text, with escapes, also in attributes.
  */
 #include <stdint.h>
 #include <string.h>
@@ -140,7 +136,7 @@ static void put_node(struct file_out *file, const struct document *document, siz
         if (last) put(file, "</ul>\n");
         break;
     case DOCUMENT_NODE_CODE:
-        /* HTML ignores the first line end after <pre> */
+        /* HTML ignores a line end after <pre> */
         put(file, "<pre>\n");
         put_text(file, node->text);
         put(file, "</pre>\n");

@@ -1,9 +1,8 @@
 /*
  * Markdown in GitHub's dialect (CommonMark and tables).
  *
- * Characters that can begin markup anywhere are always escaped. Characters that are markup only at the beginning of a
- * block (headings, lists, quotes, rules) are escaped only there, so that "3.5 GiB - 4 %" stays readable in the source.
- * Empty lines separate blocks.
+ * Markup is escaped everywhere if it can begin anywhere, else only at the beginning of a block, so that "3.5 GiB - 4
+ * %" stays readable. Empty lines separate blocks.
  */
 #include <string.h>
 
@@ -32,8 +31,7 @@ static void put_text(struct file_out *file, const char *text)
     }
 }
 
-/* Writes the beginning of a block, where "- ", "+ ", "1. ", "1) ", "# " and "---" are markup too, and four spaces are
- * code. */
+/* Escapes "- ", "+ ", "1. ", "1) ", "# " and "---" too; four spaces are code. */
 static void put_block(struct file_out *file, const char *text)
 {
     text += strspn(text, " ");
@@ -91,7 +89,7 @@ static void put_table(struct file_out *file, const struct document_node *table)
     put(file, "\n");
 }
 
-/* Writes a link; characters that links may not have become hexadecimal, byte by byte (RFC 3986, section 2.1). */
+/* Writes a link; other characters become hexadecimal, byte by byte (RFC 3986, section 2.1). */
 static void put_link(struct file_out *file, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._";

@@ -1,4 +1,4 @@
-/* The contents of a document in order, for the writers of each format (document_html.c, document_markdown.c). */
+/* A document's contents, for document_html.c and document_markdown.c. */
 #ifndef SPILLWAY_CLI_DOCUMENT_DOCUMENT_NODES_H
 #define SPILLWAY_CLI_DOCUMENT_DOCUMENT_NODES_H
 
@@ -22,11 +22,11 @@ enum document_picture_form { DOCUMENT_PICTURE_SVG, DOCUMENT_PICTURE_PNG };
 struct document_node {
     enum document_node_kind kind;
     unsigned level;          /* of a heading */
-    const char *text;        /* text of the node; caption of a table or a picture */
-    /* tables: column_count headings, then the cells of the rows */
+    const char *text;        /* or caption */
+    /* tables: column_count headings, then cells */
     const char **cells;
     size_t cell_count, cell_capacity, column_count;
-    bool *numbers;           /* by column: the cells are aligned to the right */
+    bool *numbers;           /* by column: aligned to the right */
     /* pictures */
     enum document_picture_form form;
     const unsigned char *data;
@@ -44,10 +44,9 @@ struct document {
 
 extern const char *const document_picture_endings[2]; /* "svg", "png" */
 
-/* Writes the whole document to `file`. */
 void document_write_html(const struct document *document, struct file_out *file);
 
-/* Writes the document to `file`. Names of pictures begin with `beside`, the file's name without folder and ending. */
+/* Names of pictures begin with `beside`, the file's name without folder and ending. */
 void document_write_markdown(const struct document *document, const char *beside, struct file_out *file);
 
 #endif
