@@ -1,9 +1,8 @@
 /*
- * The overlap of operations comes from the measured trace: the spans of a stream follow each other, so one pass over
- * two streams gives the overlap of every span of the first. Operations of a stream have plan order, so its spans are
- * already in order of time.
+ * Spans of a stream follow each other in order of time: one pass over two streams gives the overlap of every span of
+ * the first.
  *
- * Cost: the pairs of streams that can interact, times their spans; and a walk over the plan for each cause.
+ * Cost: pairs of streams that can interact, times their spans; a walk over the plan for each cause.
  */
 #include "cli/explain/causes.h"
 
@@ -48,7 +47,7 @@ struct causes_finder {
     const struct plan *plan;
     const struct trace *measured;
     struct arena arena;
-    uint64_t **by_stream;    /* operation numbers of each stream */
+    uint64_t **by_stream;    /* of each stream */
     uint64_t *stream_counts;
     double *beside_compute_s, *beside_copy_s, *shared_s; /* by operation */
     uint8_t *cause;
@@ -77,7 +76,7 @@ static enum status sort_streams(struct causes_finder *f, struct error *err)
     return STATUS_OK;
 }
 
-/* Adds to `out` the time for which each span of stream `of` overlaps spans of stream `with`. */
+/* Adds the time for which spans of stream `of` overlap spans of `with`. */
 static void overlap(const struct causes_finder *f, uint32_t of, uint32_t with, double *out)
 {
     const struct trace_span *spans = f->measured->spans;
@@ -98,7 +97,7 @@ static bool is_host_copy(uint32_t kind)
     return kind == STREAM_H2D || kind == STREAM_D2H;
 }
 
-/* Returns true if copies of both streams use a common link in a direction that they share. */
+/* Returns true if copies share a link in one direction. */
 static bool share_link(const struct hardware *hardware, const struct trace_stream *a, const struct trace_stream *b)
 {
     const struct hardware_device *x = &hardware->devices[a->device], *y = &hardware->devices[b->device];
@@ -183,7 +182,7 @@ static enum status find_causes(struct causes_finder *f, const struct explain_tim
 
 /* --- from the measured run to the predicted one ------------------------------------------------- */
 
-/* Replaces the durations of the operations of `cause` by the predicted ones. */
+/* Replaces the durations of `cause` by predicted ones. */
 static void undo(const struct causes_finder *f, uint32_t cause, const struct explain_times *predicted,
                  struct explain_times *times)
 {

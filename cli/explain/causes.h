@@ -1,10 +1,9 @@
 /*
  * The difference between a measured run and its prediction, by cause.
  *
- * The measured run is turned into the predicted one step by step: first gaps are removed, then for one cause after
- * another the durations of its operations are replaced by the predicted ones. The part of a cause is the reduction of
- * the makespan in its step. The parts add up to the difference; a part is below 0 if its operations were faster than
- * predicted. A part depends on the order of the steps, which is the order of enum explain_cause.
+ * The measured run is turned into the predicted one: first gaps are removed, then for one cause after another its
+ * operations get predicted durations. A cause's part is the reduction of the makespan in its step; parts add up to the
+ * difference, and are below 0 if operations were faster. They depend on the order of enum explain_cause.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_CAUSES_H
 #define SPILLWAY_CLI_EXPLAIN_CAUSES_H
@@ -12,28 +11,27 @@
 #include "cli/explain/explain_schedule.h"
 
 enum explain_cause {
-    EXPLAIN_GAPS,                /* between operations: overhead of the executor */
-    EXPLAIN_COMPUTE_BESIDE_COPY, /* computations that overlap copies of their device for half of their time or more */
+    EXPLAIN_GAPS,                /* between operations: the executor's overhead */
+    EXPLAIN_COMPUTE_BESIDE_COPY, /* computations that overlap their device's copies for half of their time or more */
     EXPLAIN_COMPUTE_ALONE,       /* other computations on devices */
-    EXPLAIN_COPY_SMALL,          /* copies whose latency is half of their time or more */
-    EXPLAIN_COPY_SHARED,         /* other copies that share a link for half of their time or more */
-    EXPLAIN_COPY_BESIDE_COMPUTE, /* other copies that overlap computations of their device for half of their time or
-                                    more */
-    EXPLAIN_COPY_ALONE,          /* remaining copies between host and devices */
+    EXPLAIN_COPY_SMALL,          /* latency is half of their time or more */
+    EXPLAIN_COPY_SHARED,         /* others that share a link for half of their time or more */
+    EXPLAIN_COPY_BESIDE_COMPUTE, /* others that overlap their device's computations for half of their time or more */
+    EXPLAIN_COPY_ALONE,          /* other copies between host and devices */
     EXPLAIN_COPY_PEERS,          /* copies between devices */
-    EXPLAIN_CPU,                 /* on the host's processor: optimizers, embeddings */
+    EXPLAIN_CPU,                 /* the host's: optimizers, embeddings */
     EXPLAIN_STORAGE_COPY,
-    EXPLAIN_FILES,               /* copies of jobs between files and host memory */
+    EXPLAIN_FILES,               /* between files and host memory */
     EXPLAIN_COLLECTIVE,
     EXPLAIN_BATCH,               /* reading of batches */
     EXPLAIN_CAUSE_COUNT
 };
 extern const char *const explain_cause_names[EXPLAIN_CAUSE_COUNT];
-extern const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT]; /* changes that help if the cause was slower */
+extern const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT]; /* help if the cause was slower */
 
 struct explain_cause_part {
-    double seconds;                  /* part of the difference of the makespans */
-    double predicted_s, measured_s;  /* sums over its operations; of gaps only measured_s */
+    double seconds;                  /* of the difference of makespans */
+    double predicted_s, measured_s;  /* of its operations; of gaps only measured_s */
     uint64_t operations;
     uint64_t bytes;                  /* of copies only */
 };
@@ -41,7 +39,7 @@ struct explain_cause_part {
 struct explain_causes {
     double predicted_s, measured_s;  /* makespans */
     struct explain_cause_part parts[EXPLAIN_CAUSE_COUNT];
-    double rest_s;                   /* rest of the difference: operations that began too early by the trace's clocks */
+    double rest_s;                   /* operations that began too early by the trace's clocks */
 };
 
 /* Splits the difference. Both traces are of `plan`, complete and with spans. Errors: STATUS_BAD_INPUT if not. */

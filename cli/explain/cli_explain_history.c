@@ -1,4 +1,4 @@
-/* Commands are stored as typed in a shell, with single quotes where needed. */
+/* Commands are stored as typed in a shell, with quotes where needed. */
 #include "cli/explain/cli_explain_history.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 static const char prefix[] = "history:", ending[] = ".db:";
 
-/* Returns the row's name after "runs.db:", for a history in a file; NULL: the word has another form. */
+/* Returns the name after "runs.db:", or NULL. */
 static const char *row_of_file(const char *word)
 {
     const char *found = strstr(word, ending);
@@ -23,7 +23,7 @@ bool cli_explain_is_row(const char *word)
     return strncmp(word, prefix, sizeof prefix - 1) == 0 || row_of_file(word);
 }
 
-/* Reads the next word without its quotes. Returns false at the end. `out` has room for the whole command. */
+/* Reads a word without quotes; false at the end. `out` has room for the whole command. */
 static bool next_word(const char **at, char *out)
 {
     while (**at == ' ') ++*at;
@@ -38,7 +38,7 @@ static bool next_word(const char **at, char *out)
     return true;
 }
 
-/* Finds the value of `--trace` in a command; NULL: none. */
+/* Finds `--trace` in a command; may be NULL. */
 static enum status trace_of(const char *command, struct arena *arena, const char **out, struct error *err)
 {
     static const char option[] = "--trace";
@@ -56,7 +56,7 @@ static enum status trace_of(const char *command, struct arena *arena, const char
     return STATUS_OK;
 }
 
-/* Finds a run by its number, or the last run. */
+/* Finds a run's number, or the last run. */
 static enum status find_record(const struct history_record *records, size_t count, const char *row,
                                const struct history_record **out, struct error *err)
 {

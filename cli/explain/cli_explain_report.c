@@ -11,7 +11,7 @@
 
 enum { NAMED_MAX = 3, HANDOVERS_SHOWN = 8 };
 
-/* The least gain that sentences mention. */
+/* Sentences name no smaller gain. */
 static const double worth_naming = 0.005;
 
 /* Activities of streams, for sentences. */
@@ -28,7 +28,7 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
-/* Finds the next stream of the path, the longest first. Returns false at the end. */
+/* Takes the longest first; false at the end. */
 static bool next_stream(const struct explain_path *path, bool *shown, uint32_t *out)
 {
     uint32_t best = path->stream_count;
@@ -44,7 +44,7 @@ static bool next_stream(const struct explain_path *path, bool *shown, uint32_t *
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-/* Prints the parts of the path by activity, over all devices. */
+/* Prints activities over all devices. */
 static void say_path(FILE *out, const struct cli_explain_report *report)
 {
     const struct explain_path *path = report->path;
@@ -81,9 +81,9 @@ static void say_waiting(FILE *out, const struct cli_explain_report *report)
             longest->count == 1 ? "" : "s", quantity_text(longest->awaited_s, DIMENSION_SECONDS, text));
 }
 
-/* Copies of a profiler's trace whose names show that host memory was not pinned: "Memcpy HtoD (Pageable -> Device)". */
+/* A profiler's copies of unpinned host memory: "Memcpy HtoD (Pageable -> Device)". */
 struct pageable {
-    double seconds, copies_s; /* of these copies; of all copies between host and devices */
+    double seconds, copies_s; /* of these; of all between host and devices */
     uint64_t count;
 };
 
@@ -156,7 +156,7 @@ static void say_causes(FILE *out, const struct explain_causes *causes)
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
-/* Adds a share's cells. Times without contention need a plan. */
+/* Times without contention need a plan. */
 static void share_cells(struct cli_table *table, const struct cli_explain_report *report, const char *name,
                         const struct explain_share *s)
 {

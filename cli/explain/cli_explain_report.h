@@ -1,4 +1,4 @@
-/* The report of `explain`: in words first, tables after. */
+/* The report of `explain`. */
 #ifndef SPILLWAY_CLI_EXPLAIN_CLI_EXPLAIN_REPORT_H
 #define SPILLWAY_CLI_EXPLAIN_CLI_EXPLAIN_REPORT_H
 
@@ -8,10 +8,10 @@
 #include "cli/explain/purchase.h"
 
 struct cli_explain_report {
-    const char *plan_path, *trace_path; /* trace_path NULL: the plan as simulated */
-    const struct plan *plan;            /* NULL: a trace without a plan; its path comes from its times */
-    bool foreign;                       /* the trace is of another program */
-    const struct trace *trace;          /* the trace with the critical path */
+    const char *plan_path, *trace_path; /* trace_path NULL: as simulated */
+    const struct plan *plan;            /* NULL: the path comes from a trace's times */
+    bool foreign;                       /* of another program */
+    const struct trace *trace;          /* has the critical path */
     const struct explain_path *path;
     const struct explain_purchase *purchases; /* sorted by gain */
     uint32_t purchase_count;

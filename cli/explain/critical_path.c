@@ -1,6 +1,6 @@
 /*
- * The path is followed back from the end by `decisive`. Handovers are sorted by their streams, and equal ones are
- * added: their number is limited by the path, whereas the number of pairs of streams can be large.
+ * The path is followed back by `decisive`. Handovers are sorted by streams and equal ones added: pairs of streams may
+ * be many more.
  */
 #include "cli/explain/critical_path.h"
 
@@ -16,7 +16,7 @@ static int by_streams(const void *a, const void *b)
     return (x->awaited > y->awaited) - (x->awaited < y->awaited);
 }
 
-/* Orders by awaited seconds, the longest first, then by streams. */
+/* Orders by awaited seconds, longest first, then by streams. */
 static int by_seconds(const void *a, const void *b)
 {
     const struct explain_handover *x = a, *y = b;

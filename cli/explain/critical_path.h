@@ -1,26 +1,24 @@
 /*
- * The critical path: the operation that ends last, the operation whose end it waited for, and so on back to the start.
- *
- * The path has only operations and gaps between them, so the seconds of streams and gaps add up to the makespan.
- * Operations off the path may be slower, up to a point, without any effect on the makespan.
+ * The critical path: the operation that ends last, the one whose end it waited for, and so on. It has only operations
+ * and gaps, so their seconds add up to the makespan. Other operations may be slower, up to a point.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_CRITICAL_PATH_H
 #define SPILLWAY_CLI_EXPLAIN_CRITICAL_PATH_H
 
 #include "cli/explain/explain_schedule.h"
 
-/* Operations of one stream (or job) on the path. */
+/* One stream's (or job's) operations on the path. */
 struct explain_share {
     double seconds;
-    double alone_s;      /* their time without contention */
+    double alone_s;      /* without contention */
     uint64_t operations;
 };
 
-/* How often the path goes from one stream to another: an operation of `waiter` began when one of `awaited` ended. */
+/* An operation of `waiter` began when one of `awaited` ended. */
 struct explain_handover {
     uint32_t waiter, awaited; /* streams */
     uint64_t count;
-    double awaited_s;         /* seconds of the awaited operations */
+    double awaited_s;         /* of the awaited operations */
 };
 
 struct explain_path {
@@ -33,7 +31,8 @@ struct explain_path {
     uint64_t operations;
 };
 
-/* Finds the path. `trace` gives stream and job of each operation. Arrays live as long as `arena`. */
+/* Finds the path. `trace` gives stream and job of operations. Arrays live as long as `arena`. Errors:
+ * STATUS_NO_MEMORY. */
 MUST_CHECK enum status explain_path_find(const struct trace *trace, const struct explain_times *times,
                                          const struct explain_schedule *schedule, struct arena *arena,
                                          struct explain_path *out, struct error *err);

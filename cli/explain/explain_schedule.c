@@ -1,7 +1,6 @@
 /*
- * An operation waits only for operations earlier in plan order (plan_walk.h), so one walk gives every begin: the latest
- * end of the operations that it waits for and of the previous one on its stream. Operations of one collective begin
- * when the last of them can; they are consecutive, and handled together at the last one.
+ * Operations wait only for earlier ones in plan order (plan_walk.h): one walk gives every begin. Operations of one
+ * collective begin when the last can; they are consecutive, and handled at the last.
  */
 #include "cli/explain/explain_schedule.h"
 
@@ -14,7 +13,7 @@
 #include "sim/duration.h"
 #include "sim/engine/allocate.h"
 
-/* The previous operation on each stream; and the awaited operation of the current group. */
+/* On each stream; and what the current group awaits. */
 struct explain_schedule_front {
     uint64_t *last;
     double ready_s;
@@ -40,7 +39,7 @@ static void wait_for(struct explain_schedule_front *front, uint64_t number, doub
     front->decisive = number;
 }
 
-/* Returns true at the last operation of a group; `front` then has the operation that the group waited for. */
+/* Returns true at a group's last operation; `front` then has the awaited one. */
 static bool arrive(struct explain_schedule_front *front, const struct plan_walk_op *op, const double *end_s)
 {
     for (uint32_t w = 0; w < op->wait_count; w++) wait_for(front, op->waits[w], end_s[op->waits[w]]);

@@ -1,8 +1,6 @@
 /*
- * The schedule of a plan's operations from durations in a trace, computed again after some durations change.
- *
- * It works like sim/replay.h, but with open arrays: durations and gaps can be changed one by one, and the result has,
- * for each operation, the operation that its begin waited for.
+ * Schedules a plan's operations by durations in a trace, also after changes of some. Like sim/replay.h, but each
+ * duration and gap can be changed, and the result has the operation that each begin waited for.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_EXPLAIN_SCHEDULE_H
 #define SPILLWAY_CLI_EXPLAIN_EXPLAIN_SCHEDULE_H
@@ -12,13 +10,12 @@
 
 #define EXPLAIN_NOBODY UINT64_MAX
 
-/* Arrays indexed by operation number. Several numbers of one operation, such as a collective, have equal values. */
+/* Indexed by operation; numbers of one operation, such as a collective, have equal values. */
 struct explain_times {
     uint64_t count;
     double *seconds; /* measured, with waiting for links */
-    double *gap_s;   /* from the end of the last operation that it waited for to its begin; at least 0 */
-    double *alone_s; /* time by models/cost/cost.h on the plan's machine without contention; of collectives,
-                        `seconds` */
+    double *gap_s;   /* from the last awaited end to its begin; at least 0 */
+    double *alone_s; /* by models/cost/cost.h on the plan's machine without contention; of collectives, `seconds` */
 };
 
 /*
@@ -30,13 +27,12 @@ MUST_CHECK enum status explain_times_read(const struct plan *plan, const struct 
 
 struct explain_schedule {
     double *end_s;
-    uint64_t *decisive;  /* the operation that its begin waited for longest; EXPLAIN_NOBODY: the start of the run */
-    uint64_t last;       /* the operation that ends last; EXPLAIN_NOBODY: there are no operations */
+    uint64_t *decisive;  /* awaited longest; EXPLAIN_NOBODY: the start of the run */
+    uint64_t last;       /* ends last; EXPLAIN_NOBODY: no operations */
     double makespan_s;
 };
 
-/* Starts each operation when all that it waits for have ended and its gap is over; the run starts at 0. Cost: a walk
- * over the plan. */
+/* Starts operations when all awaited ones have ended and their gap is over. Cost: a walk over the plan. */
 MUST_CHECK enum status explain_schedule_run(const struct plan *plan, const struct explain_times *times, struct arena *arena,
                                             struct explain_schedule *out, struct error *err);
 

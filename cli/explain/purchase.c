@@ -1,8 +1,7 @@
 /*
- * A machine with one changed figure is a copy with moved figures (models/hardware/machine_values.h). A link's
- * bandwidth is in two places: in the link, and in the measured copies, which the cost model prefers. If the link is the
- * bottleneck of the route to a device, the device gets a type of its own, whose copies become faster by the same
- * factor.
+ * The changed machine is a copy (models/hardware/machine_values.h). A link's bandwidth is also in measured copies,
+ * which the cost model prefers: a device whose bottleneck is the link gets a type of its own with copies faster by the
+ * same factor.
  */
 #include "cli/explain/purchase.h"
 
@@ -24,7 +23,7 @@ const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT] = {"compute", "
 
 /* --- improved machines --------------------------------------------------------------------------- */
 
-/* Links of one kind (names that differ only in digits, one bandwidth), or one link. */
+/* Names differ only in digits, with one bandwidth; or one link. */
 struct link_group {
     const struct hardware *hardware;
     uint32_t first;
@@ -51,7 +50,7 @@ static bool in_group(const struct link_group *group, uint32_t link)
     return !(difference > 0 || difference < 0) && same_but_digits(links[link].name, links[group->first].name);
 }
 
-/* Returns true if the bottleneck of these links is in the group. */
+/* Returns true if these links' bottleneck is in the group. */
 static bool tightest(const struct link_group *group, const uint32_t *path, uint32_t count)
 {
     double least = INFINITY, of_group = INFINITY;
@@ -63,9 +62,9 @@ static bool tightest(const struct link_group *group, const uint32_t *path, uint3
     return count > 0 && of_group <= least;
 }
 
-/* An improvement by `factor`; for links, also the types whose copies with the host, or each other, the links limit. */
+/* Multiplies by `factor`; for links, also the types whose copies they limit. */
 struct better {
-    const struct link_group *group; /* for a resource that is a link */
+    const struct link_group *group; /* if it is a link */
     uint32_t resource;              /* enum explain_resource */
     double factor;
     bool *copies, *peers;           /* by type */
@@ -92,7 +91,7 @@ static double better_by(void *context, const struct machine_place *place)
     return moves ? better->factor : 1;
 }
 
-/* Gives each device whose measured copies the group's links limit a type of its own. */
+/* Gives devices whose measured copies the group limits a type of their own. */
 static enum status split_types(const struct hardware *hardware, struct better *better, struct arena *arena,
                                struct hardware *out, struct error *err)
 {
@@ -188,7 +187,7 @@ static enum status list_links(const struct hardware *hardware, struct arena *are
             if (k < first) first = k;
             members++;
         }
-        if (first < l) continue; /* listed with the first link of its kind */
+        if (first < l) continue; /* listed with the first of its kind */
         struct explain_purchase purchase = {.resource = EXPLAIN_LINK, .first = l, .name = hardware->links[l].name,
                                             .figure = hardware->links[l].bandwidth.value, .dimension = DIMENSION_BYTES_PER_S};
         char name[200];
@@ -220,7 +219,7 @@ static enum status list_all(const struct plan *plan, struct arena *arena, struct
                                                        .dimension = DIMENSION_FLOP_PER_S});
     }
     TRY(list_links(hardware, arena, out, count, err));
-    /* host devices compute by their own profiles */
+    /* host devices have their own profiles */
     if (hardware->host_bandwidth.value > 0 && strcmp(hardware->backend, "host") != 0 && uses_stream(plan, STREAM_CPU))
         list(out, count, (struct explain_purchase){.resource = EXPLAIN_HOST_RATE, .name = "host memory",
                                                    .figure = hardware->host_bandwidth.value,

@@ -1,8 +1,6 @@
 /*
- * The gain of a larger machine: throughput with one figure of the machine increased, by simulating the plan again.
- *
- * The plan keeps its order and its places in memory, so a gain is without replanning. More memory is useless to an
- * unchanged plan; for memory the jobs are planned again, and compared with a new plan without the added memory.
+ * The gain of throughput from increasing one figure of the machine, by simulating the plan again without replanning.
+ * For more memory the jobs are planned again, and compared with a new plan without it.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_PURCHASE_H
 #define SPILLWAY_CLI_EXPLAIN_PURCHASE_H
@@ -20,40 +18,37 @@ enum explain_resource {
 };
 extern const char *const explain_resource_names[EXPLAIN_RESOURCE_COUNT]; /* "compute", "link", ... */
 
-/* With more links than EXPLAIN_LINKS_MAX, links are grouped by bandwidth and by their names without
- * digits. */
+/* Beyond EXPLAIN_LINKS_MAX, links are grouped by bandwidth and names without digits. */
 enum { EXPLAIN_LINKS_MAX = 16, EXPLAIN_PURCHASES_MAX = 64 };
 
 struct explain_purchase {
     uint32_t resource;        /* enum explain_resource */
-    const char *name;         /* "pcie0", "pcie# (64 of them)", "rtx-3090-24gb"; lives as long as the arena */
-    double figure;            /* current value: FLOP/s, bytes/s or bytes; 0: unknown */
+    const char *name;         /* "pcie0", "pcie# (64 of them)", "rtx-3090-24gb"; in the arena */
+    double figure;            /* FLOP/s, bytes/s or bytes; 0: unknown */
     enum dimension dimension;
-    uint32_t first;           /* index of the device type or of the first link */
+    uint32_t first;           /* device type or first link */
     double before_s, after_s; /* makespans */
-    double gain;              /* relative gain of throughput: before_s / after_s - 1 */
-    double derivative;        /* relative change of throughput per relative change of the figure: 1 proportional, 0 no
-                                 effect; may be below 0 (the plan's order was made for other times) */
+    double gain;              /* of throughput: before_s / after_s - 1 */
+    double derivative;        /* relative change of throughput per relative change: 1 proportional, 0 none; may be
+                                 below 0 (the plan's order was made for other times) */
 };
 
 /*
- * Finds the gain of each figure that could help a run, with `more` added (0.1: a tenth), the largest gain first.
- * Compute is a device type: all its kernels at once. At most EXPLAIN_PURCHASES_MAX; names live as long as `arena`.
- * Cost: one simulation per figure. Errors: as sim_run().
+ * Increases each figure by `more` (0.1: a tenth), the largest gain first. Compute is a device type's kernels. At most
+ * EXPLAIN_PURCHASES_MAX; names live as long as `arena`. Cost: one simulation per figure. Errors: as sim_run().
  */
 MUST_CHECK enum status explain_purchases(const struct plan *plan, double more, struct arena *arena,
                                          struct explain_purchase *out, uint32_t *count, struct error *err);
 
 /*
- * Finds the gain of more memory on all devices. The jobs of the plan in the file at `path` are planned with the plan's
- * policy and default options, on its machine and on one with more memory. *known is false if that is impossible: a
- * policy that is not built in, reservations. Errors: as plan_read(), planner_plan() and sim_run(), except those of
- * plans that do not fit.
+ * Plans the jobs of the plan in `path` with its policy and default options, on its machine and with more memory on all
+ * devices. *known is false if that is impossible: a policy that is not built in, reservations. Errors: as plan_read(),
+ * planner_plan() and sim_run(), except those of plans that do not fit.
  */
 MUST_CHECK enum status explain_memory_purchase(const char *path, double more, struct explain_purchase *out, bool *known,
                                                struct error *err);
 
-/* Sorts in the order of explain_purchases(). */
+/* Sorts as explain_purchases(). */
 void explain_purchases_sort(struct explain_purchase *purchases, uint32_t count);
 
 #endif

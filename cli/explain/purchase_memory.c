@@ -1,6 +1,6 @@
 /*
- * The planner takes jobs and machine over, so each plan reads the file again. The present plan may have been made with
- * options that it does not store. So both compared plans are made with default options, and differ only in memory.
+ * The planner takes jobs and machine over, so each plan reads the file again. The present plan may have unknown
+ * options: both compared plans have defaults.
  */
 #include "cli/explain/purchase.h"
 
@@ -14,14 +14,11 @@
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 
-/* Resident jobs have the devices of the plan, as if the file had named them. */
+/* Returns true if resident jobs have the plan's devices. */
 static bool has_devices(const struct plan *plan)
 {
-    static const char *const before[] = {"leases", "settled"}; /* the names in plans of earlier versions */
-    if (plan->reservation_count == 0) return false;
-    for (size_t i = 0; i < ARRAY_COUNT(before); i++)
-        if (strcmp(plan->policy, before[i]) == 0) return true;
-    return strcmp(plan->policy, reservation_policy) == 0;
+    static const char before[] = "leases"; /* in version 0.1.0 */
+    return plan->reservation_count > 0 && (strcmp(plan->policy, reservation_policy) == 0 || strcmp(plan->policy, before) == 0);
 }
 
 static bool can_plan(const struct plan *plan)
@@ -30,7 +27,7 @@ static bool can_plan(const struct plan *plan)
     return plan->gang_count > 0 || policy_find(plan->policy);
 }
 
-/* Plans the jobs for devices with `factor` times the memory, and returns the makespan. */
+/* Returns the makespan with `factor` times the memory. */
 static enum status plan_again(const char *path, double factor, double *makespan_s, struct error *err)
 {
     struct plan read = {0}, plan = {0};
@@ -69,8 +66,8 @@ enum status explain_memory_purchase(const char *path, double more, struct explai
         status = plan_again(path, 1, &out->before_s, &why);
         if (status == STATUS_OK) status = plan_again(path, 1 + more, &out->after_s, &why);
         *known = status == STATUS_OK;
-        if (status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT) status = STATUS_OK; /* the plan was made with
-                                                                                              other options: unknown */
+        if (status == STATUS_INFEASIBLE || status == STATUS_BAD_INPUT) status = STATUS_OK; /* made with other
+                                                                                              options: unknown */
         if (status != STATUS_OK) error_set(err, status, "%s", why.text);
     }
     if (*known && out->after_s > 0) {

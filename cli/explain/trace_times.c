@@ -1,7 +1,4 @@
-/*
- * Operations are sorted by their ends. An operation waited for the last one that ended before its begin, which is
- * earlier in this order, so following the waits always terminates.
- */
+/* An awaited operation is earlier in the order of ends, so following the waits terminates. */
 #include "cli/explain/trace_times.h"
 
 #include <stdlib.h>
@@ -10,7 +7,7 @@
 #include "base/try.h"
 #include "sim/engine/allocate.h"
 
-/* Ends closer than this are equal; and the maximum number of equal ends to inspect. */
+/* Closer ends are equal; at most this many are inspected. */
 static const double same_s = 1e-6;
 enum { ALIKE_MOST = 64 };
 
@@ -26,7 +23,7 @@ static int by_end(const void *left, const void *right)
     return (a->span > b->span) - (a->span < b->span);
 }
 
-/* Returns how many of ended[0 .. below) end by this time. */
+/* Counts ended[0 .. below) up to this time. */
 static uint64_t count_ended(const struct ended *ended, uint64_t below, double time_s)
 {
     uint64_t first = 0;
@@ -44,7 +41,7 @@ static uint32_t closeness(const struct trace *trace, const struct trace_span *a,
     return (a->stream == b->stream ? 4u : 0u) + (device ? 2u : 0u) + (a->job == b->job ? 1u : 0u);
 }
 
-/* Returns the operation that the one at position `at` waited for; EXPLAIN_NOBODY: none had ended. */
+/* Returns EXPLAIN_NOBODY if none had ended. */
 static uint64_t awaited_by(const struct trace *trace, const struct ended *ended, uint64_t at)
 {
     const struct trace_span *span = &trace->spans[ended[at].span];
@@ -57,7 +54,7 @@ static uint64_t awaited_by(const struct trace *trace, const struct ended *ended,
     return ended[best].span;
 }
 
-/* Sorts the operations that have a duration by their ends and returns their number. *begin_s: the earliest begin. */
+/* Returns the number of operations with a duration. *begin_s: the earliest begin. */
 static uint64_t sort_by_end(const struct trace *trace, struct ended *ended, double *begin_s)
 {
     uint64_t count = 0;

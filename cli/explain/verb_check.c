@@ -1,9 +1,8 @@
 /*
  * `check FILE`: recognises a file and checks it.
  *
- * The root's keys select the reader: each kind of file has a version key "spillway_" and the kind. The reader is the
- * one that every other verb uses, so `check` accepts nothing that other verbs refuse. Some kinds have no such key: a
- * timeline has events, a network has its type, a price list is a table named .csv, and a history is a database.
+ * A version key "spillway_" and the kind selects the reader, the one of all other verbs. Some kinds have no such key:
+ * a timeline has events, a network its type, a price list is a table named .csv, and a history a database.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,6 +33,7 @@
 #include "traces/trace_reader.h"
 
 enum { HOLDS_BYTES = 256 };
+static const size_t CHROME_BYTES_MAX = (size_t)1 << 30; /* of our JSON files */
 
 /* --- the readers: each writes a description of the file to `text` ------------------------------- */
 
@@ -145,7 +145,7 @@ static enum status check_chain(const char *path, char *text, size_t bytes, struc
     return status;
 }
 
-/* Checks a serving problem. Its networks need a machine, which the reader's error says. */
+/* Checks a serving problem, whose networks need a machine. */
 static enum status check_serving(const char *path, char *text, size_t bytes, struct error *err)
 {
     struct serving in = {0};
@@ -156,7 +156,7 @@ static enum status check_serving(const char *path, char *text, size_t bytes, str
     return status;
 }
 
-/* Checks failures; the number of devices is known only with a plan. */
+/* Checks failures; devices are known only with a plan. */
 static enum status check_failures(const char *path, char *text, size_t bytes, struct error *err)
 {
     struct failures failures;
@@ -195,9 +195,9 @@ static enum status check_history(const char *path, char *text, size_t bytes, str
     return status;
 }
 
-/* `name` is for programs; base/files/file_kind.h has the noun of each key for people. */
+/* `name` is for programs; base/files/file_kind.h has nouns for people. */
 static const struct kind {
-    const char *key, *name; /* a key of the root; NULL: the file is not JSON */
+    const char *key, *name; /* of the root; NULL: no JSON */
     enum status (*check)(const char *path, char *text, size_t bytes, struct error *err);
 } kinds[] = {
     {NULL, "price list", check_prices},
@@ -214,7 +214,7 @@ static const struct kind {
     {"spillway_chain", "chain of layers", check_chain},
     {"spillway_serving", "serving", check_serving},
     {"spillway_failures", "failures", check_failures},
-    {"model_type", "network", check_network}, /* last, because other files may contain networks */
+    {"model_type", "network", check_network}, /* last: other files may contain networks */
 };
 
 enum { PRICE_LIST, HISTORY, FIRST_OF_JSON };
@@ -264,7 +264,7 @@ static enum status find_kind(const char *path, const struct kind **out, struct e
     return find_json_kind(path, out, err);
 }
 
-/* Returns "a plan", for example. */
+/* Returns "a plan". */
 static const char *noun_of(const struct kind *kind)
 {
     if (kind == &kinds[PRICE_LIST]) return "a price list";
@@ -292,7 +292,7 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
     const char *path = options.operands[0];
     char holds[HOLDS_BYTES];
     const struct kind *kind;
-    if (strcmp(path, "-") == 0) /* it is read twice */
+    if (strcmp(path, "-") == 0) /* read twice */
         return error_set(err, STATUS_BAD_INPUT, "standard input cannot be checked (expected a file's name)");
     if (find_kind(path, &kind, err) != STATUS_OK || kind->check(path, holds, sizeof holds, err) != STATUS_OK)
         return err->status;

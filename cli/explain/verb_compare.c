@@ -1,9 +1,8 @@
 /*
  * `compare`: the error of a prediction, by stream and operation.
  *
- * Errors are predicted / measured - 1: +5 % tokens/s means that the prediction was too fast. With --max-error scripts
- * can check predictions: the report is printed in any case, and the exit code says whether the error is within the
- * limit.
+ * Errors are predicted / measured - 1: +5 % tokens/s means that the prediction was too fast. --max-error checks in
+ * scripts: the exit code says whether the error is within the limit.
  */
 #include <math.h>
 #include <inttypes.h>
@@ -111,7 +110,7 @@ static enum status print_worst(FILE *out, const struct pair *pair, uint32_t coun
     return cli_table_end(&table, out, err);
 }
 
-/* Warns if other programs used the processors; both traces have the share. */
+/* Warns if other programs used the processors. */
 static void warn_load(struct cli *cli, const struct pair *pair)
 {
     double slowed_s;

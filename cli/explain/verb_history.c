@@ -1,4 +1,4 @@
-/* `history`: past predictions and measurements, and the errors of predictions. */
+/* `history`: past predictions and measurements, and errors. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@ struct history_request {
     const char *path; /* NULL: this user's */
     struct history_filter filter;
     uint64_t last;
-    size_t verb, by;  /* indexes into the options' choices */
+    size_t verb, by;  /* in the options' choices */
 };
 
 struct history_answer {
@@ -176,7 +176,7 @@ static enum status look(struct cli *cli, const struct history_request *request, 
     struct history_error *errors = NULL;
     struct history_wrong wrong = {.rows = 0};
     struct history_answer answer = {.path = path};
-    /* without rows, show the errors of all groups */
+    /* without rows, errors of all groups */
     enum history_by by = request->by < HISTORY_BY_COUNT ? (enum history_by)request->by : HISTORY_BY_DAY;
     enum status status = STATUS_OK;
     if (request->path || access(path, F_OK) == 0) status = history_open(path, false, &history, err);
@@ -196,7 +196,7 @@ static enum status look(struct cli *cli, const struct history_request *request, 
     return status;
 }
 
-/* Checks a date: a year, a month or a day, possibly with a time. */
+/* Accepts a year, a month or a day, possibly with a time. */
 static enum status check_since(const char *since, struct error *err)
 {
     static const char shape[] = "dddd-dd-ddTdd:dd:ddZ";

@@ -1,9 +1,7 @@
 /*
- * `plot timeline`, `plot memory` and `plot throughput`: pictures, drawn by gnuplot (plots/plot.h).
- *
- * A trace says whether it is a prediction or a measurement, so the first two accept one trace, or one of each in any
- * order. `throughput` reads the output of `plan --policy all --json`; measured traces, which have the name of their
- * policy, become additional bars.
+ * `plot timeline`, `plot memory` and `plot throughput`, drawn by gnuplot (plots/plot.h). The first two take one trace,
+ * or a prediction and a measurement in any order. `throughput` reads `plan --policy all --json`; measured traces
+ * become additional bars, by policy.
  */
 #include <string.h>
 
@@ -23,7 +21,7 @@ struct plot_request {
     uint64_t width_px;
 };
 
-/* Rows of all three kinds of picture. */
+/* Rows of all three. */
 #define PLOT_OPTIONS(r)                                                                           \
     OPTION_OUTPUT("output", 'o', "FILE", FILE_KIND_PICTURE, &(r)->output,                        \
                   "picture to draw (required): NAME.svg or NAME.png"),                    \
@@ -63,8 +61,8 @@ static enum status report(struct cli *cli, const struct plot_request *request, s
 /* --- pictures of traces ---------------------------------------------------------------------- */
 
 struct plot_trace_pair {
-    struct trace_reader *readers[2];
-    struct trace_reader *predicted, *measured; /* borrowed from readers; NULL: none */
+    struct trace traces[2];
+    const struct trace *predicted, *measured; /* borrowed; may be NULL */
 };
 
 static void pair_release(struct plot_trace_pair *pair)
@@ -72,8 +70,8 @@ static void pair_release(struct plot_trace_pair *pair)
     for (size_t i = 0; i < ARRAY_COUNT(pair->readers); i++) trace_reader_close(pair->readers[i]);
 }
 
-/* Opens the traces, of which only the part that is drawn is read. */
-static enum status open_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
+/* Keeps only the part that is drawn. */
+static enum status read_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
                              struct error *err)
 {
     const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};
@@ -144,7 +142,7 @@ struct policies {
     double lower_bound_s;
 };
 
-/* Skips keys of the report that pictures do not need. */
+/* Skips keys that pictures do not need. */
 static void pass_over(struct json_object *object, const char *const *keys)
 {
     for (; *keys; keys++) json_take_any(object, *keys);

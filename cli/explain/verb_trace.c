@@ -1,8 +1,8 @@
 /*
- * `trace show` and `trace export`: the contents of a trace, and a timeline that browsers open.
+ * `trace show` and `trace export`.
  *
- * Viewers are slow with traces of more than about 100 MB, which a day of training exceeds, so `export` warns past that
- * size and names the option that reduces it.
+ * Viewers are slow beyond about 100 MB, which a day of training exceeds: `export` warns and names the option that
+ * helps.
  */
 #include <inttypes.h>
 #include <string.h>

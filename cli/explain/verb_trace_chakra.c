@@ -1,4 +1,4 @@
-/* `trace chakra`: writes a plan as execution traces of MLCommons Chakra, for ASTRA-sim and other simulators. */
+/* `trace chakra`: writes a plan as MLCommons Chakra, for ASTRA-sim and others. */
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
