@@ -24,7 +24,7 @@ enum status cli_history_path(char path[CLI_PATH_BYTES], bool *some, struct error
     return STATUS_OK;
 }
 
-/* Prints "gpt2-xl, llama-7b x 3": each network once, in the order of the jobs. */
+/* Prints each network once: "gpt2-xl, llama-7b x 3". */
 static void print_networks(FILE *out, const struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -42,7 +42,7 @@ static void print_networks(FILE *out, const struct job_set *jobs)
     }
 }
 
-/* A text that is printed to memory. The caller frees it; NULL when memory ends. */
+/* Printed to memory, freed by the caller; NULL when memory ends. */
 struct history_text {
     char *bytes;
     size_t length;

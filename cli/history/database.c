@@ -86,7 +86,7 @@ static enum status check_or_create(struct database *database, const char *create
     return STATUS_OK;
 }
 
-/* The kind is checked before any write; whether the file is still empty, under the lock. */
+/* Checks the kind before any write, and under the lock whether the file is still empty. */
 enum status database_claim(struct database *database, const char *create_sql, struct error *err)
 {
     int64_t tables = 0;

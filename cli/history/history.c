@@ -1,4 +1,4 @@
-/* One list of columns defines the table, the statements and the records. */
+/* One list of columns defines table, statements and records. */
 #include "cli/history/history.h"
 
 #include <assert.h>
@@ -19,14 +19,14 @@ static const struct database_kind kind_of_file = {.name = "history", .title = "t
                                                   .oldest = 1};
 
 struct history {
-    struct database database; /* its path: our own copy, stored after the struct */
+    struct database database; /* its path is a copy after the struct */
 };
 
 /* --- columns --------------------------------------------------------------------------------- */
 
 enum kind { TEXT, INTEGER, REAL };
 
-/* The columns; "id" is SQLite's key, and comes first. */
+/* "id" is SQLite's key, and comes first. */
 static const struct column {
     const char *name;
     enum kind kind;
@@ -55,7 +55,7 @@ static const struct column {
 #undef COLUMN
 };
 
-/* Constraint of each kind of value; %1$s is its column. Figures have the range of the header. */
+/* %1$s is the column. Figures have the header's range. */
 static const char *const rules[] = {
     [TEXT] = "%1$s TEXT CHECK(%1$s IS NULL OR typeof(%1$s)='text')",
     [INTEGER] = "%1$s INTEGER NOT NULL CHECK(typeof(%1$s)='integer' AND %1$s>=0)",
@@ -101,7 +101,7 @@ static const char *create_sql(char sql[SQL_BYTES])
     return sql;
 }
 
-/* Renames the old table and makes a new one with constraints; rows that keep them move to it. */
+/* Moves valid rows to a new table with constraints. */
 static enum status move_records(struct history *history, struct error *err)
 {
     const struct database *database = &history->database;
@@ -117,7 +117,7 @@ static enum status move_records(struct history *history, struct error *err)
     return database_execute(database, "PRAGMA user_version=2;COMMIT", err);
 }
 
-/* Brings the file to version 2; of two processes that begin at once, the first does it. */
+/* Makes version 2; the first of two processes does it. */
 static enum status migrate(struct history *history, struct error *err)
 {
     int64_t version = 0;
@@ -162,7 +162,7 @@ const char *history_time(int64_t seconds, char text[HISTORY_TIME_BYTES])
     return text;
 }
 
-/* Returns false also for NaN. */
+/* Returns false for NaN. */
 static bool in_range(double value)
 {
     return value >= HISTORY_REAL_MIN && value <= HISTORY_REAL_MAX;
@@ -214,7 +214,7 @@ static bool is_verb(const char *text)
     return strcmp(text, "plan") == 0 || strcmp(text, "simulate") == 0 || strcmp(text, "run") == 0;
 }
 
-/* Returns the expected text of a column, or NULL if `text` (may be NULL) is right. */
+/* Returns the expected text, or NULL if `text` (may be NULL) is right. */
 static const char *text_mistake(const struct column *column, const char *text)
 {
     if (column->offset == offsetof(struct history_record, made_at))
@@ -224,7 +224,7 @@ static const char *text_mistake(const struct column *column, const char *text)
     return NULL;
 }
 
-/* Reads the value of a column into the record. Returns NULL if it is right, else the expected value. */
+/* Reads a column; returns NULL if it is right, else the expected value. */
 static const char *read_number(sqlite3_stmt *statement, int c, struct history_record *record)
 {
     const struct column *column = &columns[c];
@@ -255,7 +255,7 @@ static enum status read_text(sqlite3_stmt *statement, int c, struct history_reco
     return arena_string(arena, text, (const char **)(void *)((char *)record + column->offset), err);
 }
 
-/* Reads the statement's row; `record` is zeroed before. */
+/* Reads a row; `record` is zeroed before. */
 static enum status read_row(sqlite3_stmt *statement, struct history_record *record, struct arena *arena, struct error *err)
 {
     for (size_t c = 0; c < ARRAY_COUNT(columns); c++) {
@@ -272,7 +272,7 @@ static enum status read_row(sqlite3_stmt *statement, struct history_record *reco
     return STATUS_OK;
 }
 
-/* Counts a wrong row, which is left out. */
+/* Counts a row that is left out. */
 static void leave_out(struct history_wrong *wrong, const struct error *why)
 {
     const size_t used = strlen(wrong->text), length = strlen(why->text);

@@ -51,7 +51,7 @@ static int compare_absolute(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Computes the statistics of a group. Sorts the runs. */
+/* Sorts the runs. */
 static struct history_error sum_up(struct history_error_run *runs, size_t count, const char *group)
 {
     struct history_error sum = {.group = group, .runs = count};

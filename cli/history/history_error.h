@@ -1,8 +1,6 @@
 /*
- * Errors of predictions, grouped by time or by a property of the runs.
- *
- * A run counts if every job ended, because then prediction and measurement are of the same work. Its error is predicted
- * / measured - 1 of the makespan: above 0 the run was faster than predicted, relative to its measured time.
+ * Errors of predictions, by time or a property of runs. A run counts if every job ended. Its error is predicted /
+ * measured - 1 of the makespan: above 0 the run was faster than predicted.
  */
 #ifndef SPILLWAY_CLI_HISTORY_HISTORY_ERROR_H
 #define SPILLWAY_CLI_HISTORY_HISTORY_ERROR_H
@@ -18,16 +16,16 @@ extern const char *const history_by_names[]; /* ends with NULL */
 struct history_error {
     const char *group;    /* "2026-11" */
     size_t runs;
-    double mean;          /* mean of errors: the bias */
+    double mean;          /* of errors: the bias */
     double mean_absolute, median_absolute;
     double worst;         /* with its sign */
 };
 
-/* Computes the error of one run. Returns false if the run does not count. */
+/* Returns false if the run does not count. */
 bool history_error_of(const struct history_record *record, double *out);
 
-/* Makes a group for each value, in ascending order, and a last group "all" of all runs. Groups without runs that
- * count are left out. Texts live as long as `arena` and the records. */
+/* Makes a group for each value, ascending, and a last group "all", without empty ones. Texts live as long as
+ * `arena` and the records. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status history_errors(const struct history_record *records, size_t count, enum history_by by,
                                       struct arena *arena, struct history_error **out, size_t *group_count,
                                       struct error *err);
