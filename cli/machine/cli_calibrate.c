@@ -1,5 +1,5 @@
-/* A run's plan is one job with one minibatch. Planning and simulating it takes 0.2 ms on one node, about 5 ms on 64
- * nodes and half a second on hundreds: means over the runs of plots/papers/data. */
+/* A run's plan, one job with one minibatch, takes 0.2 ms on one node, about 5 ms on 64 nodes and half a second on
+ * hundreds: means over plots/papers/data. */
 #include "cli/machine/cli_calibrate.h"
 
 #include <assert.h>
@@ -56,7 +56,7 @@ const enum dimension calibration_value_dimensions[FIT_VALUES] = {
     [FIT_NIC_LATENCY] = DIMENSION_SECONDS,
 };
 
-/* Returns a value of a device type; NULL: it is a value of a link. */
+/* Returns NULL for a link's value. */
 static struct sourced_value *type_sourced(struct device_type *type, uint32_t which)
 {
     switch (which) {
@@ -141,7 +141,7 @@ enum status calibration_job(const struct measured_run *run, struct job_set *out,
     return status;
 }
 
-/* Gives the machine enough memory: the measured run fitted, whatever the formula says. */
+/* Gives enough memory: the measured run fitted, whatever the formula says. */
 static void lend_memory(struct hardware *hardware)
 {
     static const uint64_t enough = UINT64_C(1) << 50;

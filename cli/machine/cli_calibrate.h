@@ -1,9 +1,7 @@
 /*
- * Predicted times of measured runs, as functions of a machine's values: the time of an iteration is the simulated
- * makespan of the run's plan.
- *
- * The fitted values are properties of device types and links that datasheets do not give (calibration_value_names). A
- * value that the machine does not have is 0 and stays 0. cli/machine/cli_calibrate_fit.h fits the others.
+ * Predicts measured runs by a machine's figures: an iteration is the simulated makespan of the run's plan. Fitted
+ * figures are properties of device types and links that datasheets lack (calibration_value_names); figures that the
+ * machine lacks stay 0.
  */
 #ifndef SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_H
 #define SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_H
@@ -21,22 +19,21 @@ enum calibration_value {
 extern const char *const calibration_value_names[FIT_VALUES];
 extern const enum dimension calibration_value_dimensions[FIT_VALUES];
 
-/* Reads the values of machine `name`, in SI units; of networks between nodes if a run needs several nodes. */
+/* Reads figures in SI units, of networks between nodes if a run needs several nodes. */
 MUST_CHECK enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
                                          double out[FIT_VALUES], struct error *err);
 
-/* Makes a machine with enough nodes for `devices` and unlimited memory: the measured runs fitted, whatever a formula
- * says. */
+/* Makes a machine with nodes for `devices` and unlimited memory: the measured runs fitted, whatever a formula says. */
 MUST_CHECK enum status calibration_machine(const char *name, uint32_t devices, struct hardware *out, struct error *err);
 
-/* Makes a job with one minibatch from a run. */
+/* Makes a job with one minibatch. */
 MUST_CHECK enum status calibration_job(const struct measured_run *run, struct job_set *out, struct error *err);
 
-/* Writes values to a machine, with kind "fitted"; source NULL: only the values. */
+/* Sets the kind "fitted"; source NULL: only the values. */
 void calibration_put(struct hardware *hardware, const double values[FIT_VALUES], double spread, const char *source);
 
-/* Predicts the seconds of an iteration of a run, on the number of nodes of machine `name` that it needs, with these
- * values (NULL: the machine's own). Errors: as hardware_find() and planner_plan(). */
+/* Predicts an iteration on the nodes of machine `name` that the run needs; figures NULL: the machine's own. Errors:
+ * as hardware_find() and planner_plan(). */
 MUST_CHECK enum status calibration_predict(const char *name, const double values[FIT_VALUES],
                                            const struct measured_run *run, double *out_s, struct error *err);
 

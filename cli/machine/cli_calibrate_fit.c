@@ -1,9 +1,8 @@
 /*
- * Figures are fitted as logarithms, so that none becomes negative. A value with an upper limit is fitted as log(value
- * / (limit - value)), so that it stays below.
+ * Figures are fitted as logarithms, or with an upper limit as log(value / (limit - value)).
  *
- * Machines are built once for each number of nodes, and jobs once for each run. Per step GSL computes all residuals
- * once, and once more for each value, for the derivatives.
+ * Machines are built once per number of nodes, jobs once per run. GSL computes all residuals once per step, and once
+ * more per figure.
  */
 #include "cli/machine/cli_calibrate_fit.h"
 
@@ -18,8 +17,7 @@
 #include "planner/capacity/what_if_floor.h"
 
 static const double soft_scale = 0.005, pull = 0.02, ratio_most = 0.98;
-static const double gain_least = 1e-3; /* least relative decrease of the sum for which another round of simulations is
-                                          done */
+static const double gain_least = 1e-3; /* relative decrease for which another round is done */
 enum { ITERATIONS_MAX = 30, ROUNDS_MAX = 8 };
 
 /* --- runs --------------------------------------------------------------------------------------- */
@@ -29,8 +27,8 @@ struct fit_run {
     struct job_set jobs;
     struct what_if_way way;
     uint32_t machine;   /* index into machines */
-    double weight_root; /* square root of its weight in the sum */
-    double factor_log;  /* log(simulated / closed form), in this round */
+    double weight_root; /* of its weight */
+    double factor_log;  /* log(simulated / closed form) */
 };
 
 struct fit {
@@ -40,14 +38,14 @@ struct fit {
     uint32_t machine_count;
     struct fit_run *runs; /* the fitted runs */
     uint32_t run_count;
-    double start[FIT_VALUES], most[FIT_VALUES]; /* most: upper limits; 0: none */
+    double start[FIT_VALUES], most[FIT_VALUES]; /* upper limits; 0: none */
     uint32_t free[FIT_VALUES], free_count;
     struct progress progress;
     uint64_t evaluations;
     struct error error; /* of the first run without a prediction */
 };
 
-/* Finds or builds a machine of whole nodes with at least `devices` devices. */
+/* Finds a machine of whole nodes with at least `devices` devices. */
 static enum status find_machine(struct fit *fit, uint32_t devices, uint32_t *out, struct error *err)
 {
     uint32_t node = fit->machines[0].device_count, have = (devices + node - 1) / node * node;
@@ -68,7 +66,7 @@ static enum status add_run(struct fit *fit, const struct measured_run *run, doub
     const struct job *job = &out->jobs.jobs[0];
     out->way.fit.devices = 1;
     out->way.fit.parallel = job->parallel;
-    out->way.fit.parallel.scatter = false; /* the closed form ignores it; the factor has its effect */
+    out->way.fit.parallel.scatter = false; /* the factor has its effect */
     out->way.microbatch = job->microbatch;
     out->way.microbatches = job->microbatches;
     return STATUS_OK;
@@ -107,7 +105,7 @@ static double value_of(const struct fit *fit, uint32_t figure, double moved)
 {
     double start = fit->start[figure], most = fit->most[figure];
     if (most <= 0) return start * exp(moved);
-    if (most <= start) return start; /* a value at its limit stays there */
+    if (most <= start) return start; /* already at its limit */
     return most / (1 + (most - start) / start * exp(-moved));
 }
 
@@ -117,7 +115,7 @@ static void values_of(const struct fit *fit, const gsl_vector *moved, double out
     for (uint32_t i = 0; i < fit->free_count; i++) out[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(moved, i));
 }
 
-/* Returns the signed root of rho(r) = 2 s^2 (sqrt(1 + (r / s)^2) - 1), which the solver squares. */
+/* Returns the signed root of rho(r) = 2 s^2 (sqrt(1 + (r / s)^2) - 1), which is squared later. */
 static double soften(double r)
 {
     double ratio = r / soft_scale;
@@ -129,13 +127,12 @@ static double residual(const struct fit_run *run, double seconds_log)
     return run->weight_root * soften(seconds_log - log(run->run->seconds));
 }
 
-/* Computes the closed form with the machines' present values. */
+/* Uses the machines' present figures. */
 static enum status closed_form(const struct fit *fit, const struct fit_run *run, double *out_log, struct error *err)
 {
     struct what_if_floor floor;
     TRY(what_if_floor(&fit->machines[run->machine], &run->jobs.jobs[0], &run->way, &floor, err));
-    *out_log = floor.run_s > 0 ? log(floor.run_s) : 0; /* 0: no closed form is known, and the factor is the whole
-                                                          time */
+    *out_log = floor.run_s > 0 ? log(floor.run_s) : 0; /* 0: the factor is the whole time */
     return STATUS_OK;
 }
 
@@ -167,7 +164,7 @@ static int evaluate(const gsl_vector *moved, void *context, gsl_vector *out)
 
 /* --- rounds ------------------------------------------------------------------------------------- */
 
-/* Simulates all runs with the moved values: sets factors, and returns the sum. */
+/* Sets factors by simulation, and returns the sum. */
 static enum status simulate(struct fit *fit, const gsl_vector *moved, double *out_sum, struct error *err)
 {
     double values[FIT_VALUES], closed_log, seconds;
@@ -186,7 +183,7 @@ static enum status simulate(struct fit *fit, const gsl_vector *moved, double *ou
     return STATUS_OK;
 }
 
-/* Solves from `moved` on and updates it. */
+/* Solves from `moved` on. */
 static enum status solve(struct fit *fit, gsl_multifit_nlinear_workspace *work, gsl_vector *moved, struct error *err)
 {
     gsl_multifit_nlinear_fdf system = {
@@ -237,7 +234,7 @@ static void prepare(struct fit *fit, const double values[FIT_VALUES])
 static enum status fit_all(struct fit *fit, double values[FIT_VALUES], struct error *err)
 {
     gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
-    parameters.h_df = 0.02; /* wide enough to skip steps of tiles and schedules */
+    parameters.h_df = 0.02; /* skips steps of tiles and schedules */
     gsl_multifit_nlinear_workspace *work = gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &parameters,
                                                                       fit->run_count + fit->free_count, fit->free_count);
     gsl_vector *moved = gsl_vector_calloc(fit->free_count), *best = gsl_vector_calloc(fit->free_count);

@@ -5,14 +5,13 @@
  *
  *     sum over files of weight / runs * sum over its runs of rho(log(predicted / measured))
  *
- * rho is soft-L1: smooth at its minimum, and nearly proportional to the error, which the report shows. It limits the
- * pull of runs that no formula explains (stragglers, short memory). A weak pull towards the initial values decides
- * values that the runs do not determine. Ratios stay below 0.98, rates below the datasheet's.
+ * rho is soft-L1: smooth at its minimum, nearly proportional to the error, and limits the pull of runs that no formula
+ * explains (stragglers, short memory). A weak pull towards the initial figures decides undetermined ones. Ratios stay
+ * below 0.98, rates below the datasheet's.
  *
- * Predictions are simulated, but a solver evaluates thousands of them. So it evaluates a closed form of the run
- * (planner/capacity/what_if_floor.h: the sum of passes, sends and exchanges of a pipeline), times the ratio of
- * simulated time to closed form. With the fitted values all runs are simulated again, which updates the ratios, until
- * the sum of simulated times no longer decreases. Equal inputs give equal values.
+ * A solver evaluates thousands of predictions: a closed form (planner/capacity/what_if_floor.h: the sum of a
+ * pipeline's passes, sends and exchanges) times the ratio of simulated time to it. Fitted runs are simulated again,
+ * which updates the ratios, until the sum no longer decreases. Equal inputs give equal figures.
  *
  * Sources: Huber, Robust Statistics, 1981; More, The Levenberg-Marquardt algorithm, 1978 (GSL's trust region); Bandler
  * and others, Space Mapping: The State of the Art, IEEE T-MTT 52(1), 2004.
@@ -28,11 +27,10 @@ struct calibration_problem {
     const struct measured_runs *sets; /* (set_count) */
     uint32_t set_count;
     const double *weights;  /* (set_count), above 0; NULL: 1 each */
-    bool keep[FIT_VALUES]; /* values that are not fitted */
+    bool keep[FIT_VALUES]; /* not fitted */
 };
 
-/* Fits the values in `values` that are above 0. Errors: STATUS_BAD_INPUT for too few runs; as
- * calibration_predict(). */
+/* Fits figures above 0. Errors: STATUS_BAD_INPUT for too few runs; as calibration_predict(). */
 MUST_CHECK enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
                                        double values[FIT_VALUES], struct error *err);
 

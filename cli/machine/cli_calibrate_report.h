@@ -8,29 +8,28 @@
 
 enum { CALIBRATION_SETS_MAX = 16 };
 
-/* Statistics of the errors predicted / measured - 1. */
+/* Of predicted / measured - 1. */
 struct calibration_error {
-    double mean_absolute, mean, largest; /* ratios; largest as an absolute value */
+    double mean_absolute, mean, largest; /* ratios; largest: absolute */
     uint32_t runs;
 };
 
-/* The runs of a file; each is fitted or held out. */
+/* A file's runs, fitted or held out. */
 struct calibration_judged {
-    double *seconds; /* predicted; with folds, by the fit in which the run was held out */
+    double *seconds; /* predicted; with folds, by the fit that held the run out */
     struct calibration_error fitted, held;
 };
 
 struct calibration_outcome {
     struct arena arena; /* owns all arrays */
-    const char *machine, *output; /* output: NULL if no file is written */
+    const char *machine, *output; /* output: may be NULL */
     struct measured_runs sets[CALIBRATION_SETS_MAX];
     struct calibration_judged of[CALIBRATION_SETS_MAX];
     uint32_t set_count;
     struct calibration_split split;
     struct calibration_folds folds;
-    struct calibration_error (*fold_errors)[CALIBRATION_SETS_MAX]; /* (folds.count): errors of the runs that each fold
-                                                                      holds out */
-    double start[FIT_VALUES], end[FIT_VALUES]; /* equal with folds, because each fold ends with its own values */
+    struct calibration_error (*fold_errors)[CALIBRATION_SETS_MAX]; /* (folds.count): of held-out runs */
+    double start[FIT_VALUES], end[FIT_VALUES]; /* equal with folds */
 };
 
 MUST_CHECK enum status calibration_report_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err);

@@ -67,7 +67,7 @@ enum status calibration_held_parse(const char *text, struct calibration_split *o
 
 /* --- folds -------------------------------------------------------------------------------------- */
 
-/* Inserts a value in order. Returns false if there is no room. */
+/* Inserts in order; false if there is no room. */
 static bool add_value(struct calibration_folds *folds, uint32_t value)
 {
     uint32_t at = folds->count;

@@ -1,10 +1,9 @@
 /*
- * The split of measured runs into fitted runs and held-out runs.
+ * Fitted and held-out runs.
  *
- * A half is every other run of a file, or a draw by a seed. Runs that differ only in batch size are in both halves, so
- * their common effects (a shape that a library handles badly, a slow node) are fitted as well as held out. Only a
- * held-out group gives the error for unseen runs: all runs of one width, for example (--hold-out), or every group in
- * turn (--folds).
+ * A half is every other run, or a seed's draw: runs that differ only in batch size are in both halves, with their
+ * common effects. Only a held-out group gives the error for unseen runs: all of one width (--hold-out), or every group
+ * in turn (--folds).
  *
  * Source: Stone, Cross-Validatory Choice and Assessment of Statistical Predictions, 1974.
  */
@@ -15,28 +14,27 @@
 
 enum { CALIBRATION_HELD_MAX = 16, CALIBRATION_FOLDS_MAX = 64, CALIBRATION_LABEL_BYTES = 64 };
 
-/* Runs with this value in this column. */
+/* Runs by a column's value. */
 struct calibration_group {
     enum run_column column;
     uint32_t value;
 };
 
-/* A run is fitted if it is in the half, not in the fold and in no group. */
+/* Fitted runs are in the half, not in the fold and in no group. */
 struct calibration_split {
-    enum { HALF_ALL, HALF_EVEN, HALF_ODD, HALF_BY_SEED, HALF_NONE } half; /* index of the run in its file, from 0 */
+    enum { HALF_ALL, HALF_EVEN, HALF_ODD, HALF_BY_SEED, HALF_NONE } half; /* by index in the file, from 0 */
     uint64_t seed;
-    uint32_t fold, folds; /* runs i with i mod folds = fold; folds 0: none */
+    uint32_t fold, folds; /* i mod folds = fold; folds 0: none */
     struct calibration_group held[CALIBRATION_HELD_MAX];
     uint32_t held_count;
 };
 bool calibration_is_fitted(const struct calibration_split *split, const struct measured_run *run, uint32_t index);
 
-/* Read "none", "all", "even", "odd" or a seed; "COLUMN=VALUE", which is added to the groups. Errors:
- * STATUS_BAD_INPUT. */
+/* Read "none", "all", "even", "odd" or a seed; "COLUMN=VALUE", added to the groups. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status calibration_half_parse(const char *text, struct calibration_split *out, struct error *err);
 MUST_CHECK enum status calibration_held_parse(const char *text, struct calibration_split *out, struct error *err);
 
-/* Splits that hold out each run once: by its index, or one for each value of a column, the smallest first. */
+/* Each run is held out once: by index, or by a column's values, smallest first. */
 struct calibration_folds {
     uint32_t count; /* 0: none */
     bool by_column;
@@ -44,7 +42,7 @@ struct calibration_folds {
     uint32_t values[CALIBRATION_FOLDS_MAX];
 };
 
-/* Reads a number from 2, or the name of a column in which the sets have several values. Errors: STATUS_BAD_INPUT. */
+/* Reads a number from 2, or a column with several values. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status calibration_folds_parse(const char *text, const struct measured_runs *sets, uint32_t set_count,
                                                struct calibration_folds *out, struct error *err);
 struct calibration_split calibration_fold(const struct calibration_folds *folds, uint32_t index);

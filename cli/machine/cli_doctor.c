@@ -1,7 +1,5 @@
 /*
- * Findings come in the order of repairs: the executor, GPUs and their driver, requirements of copies (links, locked
- * memory, NUMA, peers), memory and disk, then optional parts. A machine without GPUs is healthy: its cores are devices
- * too.
+ * Findings come in the order of repairs. A machine without GPUs is healthy: its cores are devices too.
  *
  *     executor    spillway-exec --version     its back ends; `devices` lists the devices of each
  *     GPUs        /sys/bus/pci/devices        vendor 10de, class 03: also those without a driver
@@ -33,17 +31,17 @@ const char *const cli_health_names[CLI_HEALTH_COUNT] = {"ok", "warn", "fail"};
 
 enum { GPUS_MAX = 64, TEXT_BYTES = 1 << 16, PATH_BYTES = 4096 };
 
-/* Least compute capability for which kernels are compiled (exec/cuda/find_cuda.cmake). */
+/* Kernels are compiled from it on (exec/cuda/find_cuda.cmake). */
 static const double least_capability = 7.5;
 
 /* --- findings -------------------------------------------------------------------------------- */
 
-/* Adds a finding; repair() then sets how to repair it. */
+/* Precedes repair(). */
 static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format, ...)
     PRINTF_LIKE(4, 5);
 static struct cli_finding *find(struct cli_doctor *doctor, const char *name, enum cli_health health, const char *format, ...)
 {
-    static struct cli_finding beyond; /* for findings beyond the array, with very many GPUs */
+    static struct cli_finding beyond; /* beyond the array */
     struct cli_finding *finding = doctor->count < CLI_FINDINGS_MAX ? &doctor->findings[doctor->count++] : &beyond;
     va_list arguments;
     finding->name = name;
@@ -66,7 +64,7 @@ static void repair(struct cli_finding *finding, const char *format, ...)
 
 /* --- reading --------------------------------------------------------------------------------- */
 
-/* Reads a small file below the root, without its line end. Returns false if it cannot be read. */
+/* Leaves out the line end; false if unreadable. */
 static bool read_text(const struct cli_doctor *doctor, const char *path, char *out, size_t size)
 {
     char whole[PATH_BYTES];
@@ -80,7 +78,7 @@ static bool read_text(const struct cli_doctor *doctor, const char *path, char *o
     return length > 0;
 }
 
-/* Reads a program's standard output. Returns false if it cannot be started, or fails. */
+/* Returns false if the program cannot be started, or fails. */
 static bool read_program(const char *const argv[], char *out, size_t size)
 {
     int pipe_ends[2];
@@ -123,7 +121,7 @@ static bool on_path(const char *name)
 
 struct gpu {
     char address[32];
-    int node;                 /* NUMA node; -1: unknown */
+    int node;                 /* -1: unknown */
     unsigned width, width_max; /* lanes; 0: unknown */
 };
 
@@ -132,7 +130,7 @@ struct gpus {
     uint32_t count;
 };
 
-/* Reads a number from a file of the device; `fallback` if there is none. */
+/* Returns `fallback` without a number. */
 static long pci_number(const struct cli_doctor *doctor, const char *address, const char *file, int base, long fallback)
 {
     char path[PATH_BYTES], text[64], *end;
@@ -172,7 +170,7 @@ static void list_gpus(const struct cli_doctor *doctor, struct gpus *out)
 
 /* --- the executor and its GPUs -------------------------------------------------------------------- */
 
-/* Checks the executor. Returns true if it is built with CUDA. */
+/* Returns true if it is built with CUDA. */
 static bool look_executor(struct cli_doctor *doctor, char path[CLI_PATH_BYTES])
 {
     char text[256];
@@ -347,7 +345,7 @@ static void look_peers(struct cli_doctor *doctor, uint32_t gpu_count)
 
 /* --- memory and disk --------------------------------------------------------------------------- */
 
-/* Returns a value of /proc/meminfo in bytes; 0: not there. */
+/* Returns bytes; 0: not there. */
 static double memory_line(const char *text, const char *key)
 {
     const char *line = strstr(text, key);
@@ -383,7 +381,7 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Writes a file, which must be on the disk before the clock stops. Returns bytes per second; 0 with errno. */
+/* Writes to the disk before the clock stops. Returns bytes per second; 0 with errno. */
 static double write_rate(const char *folder)
 {
     enum { PIECE_BYTES = 1 << 20, PIECES = 64 };
@@ -472,7 +470,7 @@ static void look_history(struct cli_doctor *doctor)
         find(doctor, "history", CLI_HEALTH_OK, "none is kept (SPILLWAY_HISTORY is empty, or there is no HOME)");
         return;
     }
-    /* the file, or the nearest existing folder above it, in which it would be made */
+    /* or the nearest existing folder above it */
     char there[CLI_PATH_BYTES];
     snprintf(there, sizeof there, "%s", path);
     while (access(there, F_OK) != 0) {

@@ -1,8 +1,6 @@
 /*
- * The findings of `doctor`: for each part of the system that a run depends on, its health and how to repair it.
- *
- * Everything is read from system files (/proc, /sys, programs on PATH). So no CUDA library is needed, and a test can
- * substitute a made-up machine.
+ * The findings of `doctor`: the health of what a run depends on, and repairs. All is read from system files (/proc,
+ * /sys, programs on PATH), without a CUDA library; tests substitute a made-up machine.
  */
 #ifndef SPILLWAY_CLI_MACHINE_CLI_DOCTOR_H
 #define SPILLWAY_CLI_MACHINE_CLI_DOCTOR_H
@@ -21,22 +19,22 @@ struct cli_finding {
     const char *name; /* "executor" */
     enum cli_health health;
     char text[CLI_FINDING_BYTES];
-    char repair[CLI_FINDING_BYTES]; /* "" when nothing is wrong */
+    char repair[CLI_FINDING_BYTES]; /* "" if healthy */
 };
 
 struct cli_doctor {
-    const char *root;        /* prefix of /proc and /sys; "" except in tests */
-    const char *storage;     /* a folder for states; NULL: the current one, to which nothing is written */
-    uint64_t memlock_bytes;  /* memory that may be locked; UINT64_MAX: unlimited */
+    const char *root;        /* prefix of /proc and /sys in tests */
+    const char *storage;     /* for states; NULL: the current folder, unwritten */
+    uint64_t memlock_bytes;  /* lockable; UINT64_MAX: unlimited */
     struct cli_finding findings[CLI_FINDINGS_MAX];
     uint32_t count;
-    bool no_device;          /* no device could carry out a plan */
+    bool no_device;          /* for plans */
 };
 
 /* Checks everything; parts that cannot be checked are findings too. */
 void cli_doctor_look(struct cli_doctor *doctor);
 
-/* Returns the worst health of all findings. */
+/* Returns the worst. */
 enum cli_health cli_doctor_health(const struct cli_doctor *doctor);
 
 #endif

@@ -1,8 +1,6 @@
 /*
- * Every value of a machine with its source, then its links.
- *
- * No value is left out: users need the source of every value to judge a prediction. Values are collected in one list
- * of (what, value, dimension) rows, which the text prints as a table and --json as objects.
+ * Every value with its source, to judge a prediction, then links. One list of (what, value, dimension) rows is a table
+ * in text and objects in JSON.
  */
 #include "cli/machine/cli_hardware_report.h"
 
@@ -52,7 +50,7 @@ static void value_cells(struct cli_table *table, const char *owner, const struct
     char value[QUANTITY_TEXT_BYTES];
     cli_table_cell(table, "%s", owner);
     cli_table_cell(table, "%s", row->what);
-    if (!sourced->source) { /* only a value of zero has no source */
+    if (!sourced->source) { /* only zero has none */
         cli_table_cell(table, "none");
         for (int i = 0; i < 4; i++) cli_table_cell(table, "%s", "");
         return;
@@ -88,7 +86,7 @@ static void interference_rows(const struct hardware_interference *interference, 
                                  DIMENSION_BYTES_PER_S};
 }
 
-/* With more links than this, a row stands for all links of a kind. */
+/* Beyond this a row stands for all links of a kind. */
 enum { LINKS_SHOWN = 128 };
 
 static bool same_sourced(const struct sourced_value *a, const struct sourced_value *b)
@@ -97,7 +95,7 @@ static bool same_sourced(const struct sourced_value *a, const struct sourced_val
            strcmp(a->source, b->source) == 0;
 }
 
-/* Returns true for links such as "nic-0" and "nic-1": one kind with one value. */
+/* Returns true for "nic-0" and "nic-1" with one value. */
 static bool same_link(const struct hardware_link *a, const struct hardware_link *b)
 {
     size_t kind = strcspn(a->name, "0123456789");
@@ -143,7 +141,7 @@ static enum status print_values(struct cli *cli, const struct hardware *hardware
     return cli_table_end(&table, cli->out, err);
 }
 
-/* Prints how many points of which kernels were measured, with how many threads. */
+/* Prints points, kernels and threads. */
 static void print_measured(FILE *out, const struct hardware *hardware)
 {
     for (uint32_t t = 0; t < hardware->type_count; t++) {
@@ -162,7 +160,7 @@ static void print_measured(FILE *out, const struct hardware *hardware)
     }
 }
 
-/* Only this number of devices is printed; --json has all. */
+/* --json has all. */
 enum { DEVICES_SHOWN = 64 };
 
 /* Prints host --(link, rate)-- ... -- device. */
@@ -247,7 +245,7 @@ enum status cli_hardware_json(struct cli *cli, const char *report, const struct 
     }
     json_out_array_end(json);
     if (route) cli_route_json(json, hardware, *route);
-    /* the whole description, in the format of hardware files */
+    /* in the format of hardware files */
     hardware_write(hardware, json, "hardware");
     return cli_report_end(cli, json, err);
 }

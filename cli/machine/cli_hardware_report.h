@@ -1,4 +1,4 @@
-/* The reports of `hardware show` and `hardware detect`. */
+/* Reports of `hardware show` and `hardware detect`. */
 #ifndef SPILLWAY_CLI_MACHINE_CLI_HARDWARE_REPORT_H
 #define SPILLWAY_CLI_MACHINE_CLI_HARDWARE_REPORT_H
 
@@ -10,7 +10,7 @@
 MUST_CHECK enum status cli_hardware_text(struct cli *cli, const struct hardware *hardware,
                                          const struct cli_route *route, struct error *err);
 
-/* Writes the same as a JSON report named `report`. */
+/* Writes a JSON report named `report`. */
 MUST_CHECK enum status cli_hardware_json(struct cli *cli, const char *report, const struct hardware *hardware,
                                          const struct cli_route *route, struct error *err);
 

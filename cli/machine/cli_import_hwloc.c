@@ -1,6 +1,6 @@
 /*
- * hwloc reads its XML in a child process, because a broken file (an object without its complete_cpuset) makes it read
- * from address 0.
+ * hwloc reads XML in a child process: a broken file (an object without its complete_cpuset) makes it read from address
+ * 0.
  */
 #include "cli/machine/cli_import_hwloc.h"
 
@@ -15,10 +15,10 @@
 
 enum { VENDOR_NVIDIA = 0x10de, CLASS_DISPLAY = 0x03 };
 
-/* The share of a link's raw bandwidth that copies reach: 26.0 of 31.5 GB/s on PCIe 4 x16 (nvbandwidth's README). */
+/* 26.0 of 31.5 GB/s on PCIe 4 x16 (nvbandwidth's README). */
 static const double reached = 0.8, reached_spread = 0.05;
 
-/* Limits of a file's values; larger values are errors of the file. */
+/* Larger values are errors. */
 static const double host_bytes_max = 0x1p60, link_rate_max = 1e15;
 
 static void say(struct import_report *report, const char *what, const char *value)
@@ -32,11 +32,11 @@ static void say(struct import_report *report, const char *what, const char *valu
 struct facts {
     double memory_bytes;
     int cores, nodes;
-    uint32_t gpus;                 /* number of GPUs; those beyond the array have no speed */
-    double link_speed[DEVICES_MAX]; /* GB/s; 0: not in the file */
+    uint32_t gpus;                 /* beyond the array without speed */
+    double link_speed[DEVICES_MAX]; /* GB/s; 0: unknown */
 };
 
-/* Loads a topology. hwloc prints no message: the caller names the file. */
+/* Loads a topology; hwloc prints no message. */
 static bool load(const char *path, hwloc_topology_t *out)
 {
     setenv("HWLOC_HIDE_ERRORS", "2", 0);
@@ -53,7 +53,7 @@ static bool is_gpu(hwloc_obj_t pci)
     return pci->attr->pcidev.vendor_id == VENDOR_NVIDIA && pci->attr->pcidev.class_id >> 8 == CLASS_DISPLAY;
 }
 
-/* Reads the file at `context` and writes its facts; writes nothing if it cannot be loaded. */
+/* Writes the facts of the file `context`; nothing if it cannot be loaded. */
 static void read_facts(void *context, struct contain_sink *sink)
 {
     static struct facts facts;
@@ -73,7 +73,7 @@ static void read_facts(void *context, struct contain_sink *sink)
 
 /* --- in this process -------------------------------------------------------------------------- */
 
-/* *out: the child's facts; the caller frees them. */
+/* Gets the child's facts; the caller frees *out. */
 static enum status ask(const char *path, struct facts **out, struct error *err)
 {
     const struct contain_limits limits = {.seconds = 60, .memory_bytes = UINT64_C(4) << 30};
@@ -106,7 +106,7 @@ static void set_host(const struct facts *facts, const char *as_of, struct hardwa
     say(report, "cores", text);
 }
 
-/* Sets the links' speeds. hwloc has GB/s of the whole link, as negotiated when the topology was written. */
+/* Sets links. hwloc has GB/s of the whole link, as negotiated. */
 static void set_links(const struct facts *facts, const char *as_of, struct hardware *machine, struct import_report *report)
 {
     for (uint32_t d = 0; d < facts->gpus; d++) {

@@ -1,4 +1,4 @@
-/* The result file that the executor writes after a run. */
+/* The executor's result file. */
 #ifndef SPILLWAY_CLI_MACHINE_CLI_MEASURED_H
 #define SPILLWAY_CLI_MACHINE_CLI_MEASURED_H
 
@@ -7,14 +7,13 @@
 #include "cli/reports/cli_results.h"
 #include "planner/plan.h"
 
-/* The result of a job. */
 struct cli_measured_job {
     uint64_t minibatches;
     double tokens_per_s, first_loss, final_loss, seconds;
-    bool has_loss;        /* the job completed a minibatch, with a finite loss */
+    bool has_loss;        /* has a finite loss */
     uint64_t nonfinite_losses, skipped_steps;
     const char *weights_path; /* NULL: not written */
-    uint64_t checkpoint;      /* minibatches done in its newest checkpoint; 0: it has none */
+    uint64_t checkpoint;      /* minibatches; 0: none */
     const char *failure, *checkpoint_failure; /* NULL: none */
     struct cli_evaluation evaluation;
 };
@@ -22,21 +21,21 @@ struct cli_measured_job {
 struct cli_measured {
     struct json_input *in; /* owns the strings */
     bool stopped;
-    const char *trace_path, *log_path, *carried_path; /* NULL: not asked for, or not written */
-    const char *unwritten; /* files that could not be written, with the reason; NULL: none */
-    uint32_t failed;       /* jobs that failed, or whose checkpoints failed */
+    const char *trace_path, *log_path, *carried_path; /* may be NULL */
+    const char *unwritten; /* files that could not be written; may be NULL */
+    uint32_t failed;       /* jobs, or their checkpoints */
     double makespan_s, setup_s, tokens_per_s;
-    struct load load;      /* of the machine during the run */
+    struct load load;      /* during the run */
     double *busy_s;        /* per stream; in `arena` */
     const char *libraries;
-    struct cli_measured_job *jobs; /* one for each job of the plan; in `arena` */
+    struct cli_measured_job *jobs; /* per job of the plan; in `arena` */
     struct arena arena;
 };
 
 /*
- * Reads the file at `path`, the result of a run of `plan`. `out` is zeroed before; the caller releases it, also after
- * an error. The executor may be of another version: unknown keys are ignored, and required keys must be there. Errors:
- * STATUS_BAD_INPUT, STATUS_IO.
+ * Reads a result of `plan`. `out` is zeroed before; the caller releases it, also after an error.
+ * Unknown keys of another version are ignored; required keys must be there. Errors:
+ * STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_measured_read(const char *path, const struct plan *plan,
                                          struct cli_measured *out, struct error *err);

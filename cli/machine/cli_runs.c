@@ -14,7 +14,7 @@ enum { FILE_BYTES_MAX = 64 << 20, FIELDS_MAX = 32, FIELD_BYTES = 64, NO_COLUMN =
 
 static const struct column {
     const char *name;
-    uint32_t absent, most; /* absent: value if the column is missing; 0 and not optional: the column is required */
+    uint32_t absent, most; /* absent: default value; 0 and not optional: required */
     bool optional;
 } columns[RUN_COLUMNS] = {
     [RUN_DEVICES] = {"# GPUs", 0, 1 << 20, false},
@@ -86,8 +86,8 @@ struct runs_place {
 };
 
 struct runs_field {
-    char text[FIELD_BYTES]; /* without spaces around it */
-    uint32_t column;        /* where it begins, from 1 */
+    char text[FIELD_BYTES]; /* without spaces around */
+    uint32_t column;        /* from 1 */
 };
 
 static enum status fail(struct runs_place at, const struct runs_field *field, struct error *err, const char *what,
@@ -178,7 +178,7 @@ static enum status parse_time(struct runs_place at, const struct runs_field *fie
     return *out > 0 ? STATUS_OK : fail(at, field, err, time_name, "a number above 0");
 }
 
-/* Checks that the degrees multiply to the devices, batches to whole microbatches, and heads to the width. */
+/* Checks that degrees multiply to devices, batches to whole microbatches, heads to the width. */
 static enum status check_run(struct runs_place at, const struct measured_run *run, struct error *err)
 {
     uint64_t devices = (uint64_t)run->of[RUN_TENSOR] * run->of[RUN_DATA] * run->of[RUN_PIPELINE];

@@ -1,8 +1,6 @@
 /*
- * Measured training runs of GPT models from CSV files: model, parallelism and time of an iteration.
- *
- * The first line names the columns. Empty lines and lines that begin with "##" are skipped. Columns may be in any
- * order; a column of unknown name is an error.
+ * Measured training runs of GPT models from CSV. Empty lines and lines with "##" are skipped. The first line has the
+ * columns in any order; unknown ones are errors.
  *
  *     required   # GPUs, global batch, micro batch, hidden size, attention heads, # layers, sequence length,
  *                tensor parallelism, data parallelism, pipeline parallelism, iteration time (ms)
@@ -26,14 +24,14 @@ enum { MEASURED_RUNS_MAX = 1 << 16 };
 enum run_column {
     RUN_DEVICES, RUN_BATCH, RUN_MICROBATCH, RUN_WIDTH, RUN_HEADS, RUN_LAYERS, RUN_SEQUENCE,
     RUN_TENSOR, RUN_DATA, RUN_PIPELINE,
-    RUN_RECOMPUTE, /* enum parallel_recompute, models/job/parallel.h */
+    RUN_RECOMPUTE, /* enum parallel_recompute */
     RUN_CHUNKS, RUN_SEQUENCE_PARALLEL, RUN_SCATTER, RUN_EXPOSED, RUN_VOCABULARY,
     RUN_COLUMNS
 };
 
 struct measured_run {
-    uint32_t of[RUN_COLUMNS]; /* RUN_BATCH: samples of all replicas together */
-    double seconds;           /* of an iteration, above 0 */
+    uint32_t of[RUN_COLUMNS]; /* RUN_BATCH: of all replicas */
+    double seconds;           /* per iteration, above 0 */
     uint32_t line;
 };
 
@@ -44,12 +42,11 @@ struct measured_runs {
 };
 
 /* Reads a file; *out lives as long as `arena`. Errors: STATUS_BAD_INPUT with file, line and column of the fault,
- * also if degrees and batches contradict each other; STATUS_IO, STATUS_LIMIT. */
+ * also if degrees and batches contradict each other; STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY. */
 MUST_CHECK enum status measured_runs_read(const char *path, struct arena *arena, struct measured_runs *out,
                                           struct error *err);
 
-/* Convert columns and values as files spell them. Return false for an unknown name or a value that the column cannot
- * have. */
+/* Convert columns and values; false for an unknown name or value. */
 bool measured_runs_column(const char *name, enum run_column *out);
 const char *measured_runs_column_name(enum run_column column);
 bool measured_runs_value(enum run_column column, const char *text, uint32_t *out);

@@ -1,9 +1,8 @@
 /*
  * `calibrate`: fits a machine's values to measured training runs, and reports the error on runs that were held out.
  *
- * Fitted runs decide the values, held-out runs judge them (cli/machine/cli_calibrate_split.h). `--half none` fits
- * nothing and reports the error of the machine's present values. `--folds` makes a fit for each fold, keeps none of
- * them, and reports the error on held-out runs.
+ * Held-out runs judge the fit (cli/machine/cli_calibrate_split.h). `--half none` reports the present figures' error.
+ * `--folds` makes a fit for each fold and keeps none.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -24,7 +23,7 @@ struct calibrate_request {
 
 /* --- the command line --------------------------------------------------------------------------- */
 
-/* Reads "PROPERTY" or "PROPERTY=VALUE", with spaces or dashes between words: kept unchanged, or fixed at the value. */
+/* Keeps "FIGURE", fixes "FIGURE=VALUE"; spaces or dashes separate words. */
 static enum status keep_figure(const char *text, struct calibration_outcome *outcome, struct calibration_problem *problem,
                                struct error *err)
 {
@@ -46,7 +45,7 @@ static enum status keep_figure(const char *text, struct calibration_outcome *out
     return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a value above 0)", text);
 }
 
-/* Reads "FILE=WEIGHT"; the file is named without folder and ending. */
+/* Reads "FILE=WEIGHT", FILE without folder and ending. */
 static enum status parse_weight(const char *text, const struct calibration_outcome *outcome,
                                 double weights[CALIBRATION_SETS_MAX], struct error *err)
 {
@@ -65,7 +64,7 @@ static enum status parse_weight(const char *text, const struct calibration_outco
                      text);
 }
 
-/* Reads a held-out value. A value that no run has is an error, because it would hold out nothing. */
+/* Refuses a value that no run has. */
 static enum status parse_held(const char *text, struct calibration_outcome *outcome, struct error *err)
 {
     TRY(calibration_held_parse(text, &outcome->split, err));
@@ -179,7 +178,7 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
     return STATUS_OK;
 }
 
-/* Returns the fitted values; 0 for values that were kept, which keep their kind in the file. */
+/* Returns 0 for kept figures, which keep their kind. */
 static enum status fitted_figures(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
                                   double out[FIT_VALUES], struct error *err)
 {

@@ -1,4 +1,4 @@
-/* `doctor`: checks this machine and says how to repair it. See cli_doctor.h. */
+/* `doctor`: see cli_doctor.h. */
 #include <sys/resource.h>
 
 #include "base/size.h"

@@ -1,6 +1,4 @@
-/*
- * `hardware list`, `show` and `check`: the known machines, one machine, and the checks of a hardware file.
- */
+/* `hardware list`, `show` and `check`. */
 #include "base/size.h"
 #include "base/try.h"
 #include "cli/common/cli.h"

@@ -2,8 +2,8 @@
  * `hardware detect`: makes a hardware file of this machine without measuring, from its driver, its kernel and
  * datasheets.
  *
- * The executor does the detection, because only it can talk to the driver. This verb reads the file back, checks that
- * it makes physical sense, and shows every value with its source, so that users can decide whether to measure.
+ * The executor detects, because only it can talk to the driver. This verb checks the file and shows every figure with
+ * its source.
  */
 #include <string.h>
 #include <unistd.h>

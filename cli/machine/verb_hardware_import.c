@@ -1,4 +1,4 @@
-/* `hardware import`: adds the measurements of another tool to a machine, and writes a hardware file. */
+/* `hardware import`: adds another tool's measurements to a machine. */
 #include <string.h>
 
 #include "base/files/file.h"

@@ -1,9 +1,8 @@
 /*
- * `measure`: lets the executor measure this machine, and stores the profile where `plan` finds it.
+ * `measure`: makes the profile of this machine where `plan` finds it.
  *
- * The executor measures with its own kernels, because rates are useful only for the code that will run. It writes the
- * file. This verb reads it back, checks that it makes physical sense, and prints the few values that decide the speed
- * of plans.
+ * The executor measures with its own kernels and writes the file. This verb checks it, and prints the figures that
+ * decide the speed of plans.
  */
 #include <string.h>
 

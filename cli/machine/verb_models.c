@@ -1,12 +1,10 @@
 /*
  * `models list` and `models show`: the costs of a network before it is trained.
  *
- * All figures are the planner's (models/network/network.h, models/job/memory.h), without the padding of tensors.
- * With --dtype they are for a job of that precision (models/kernel/precision.h); the fp32 master copy of 2-byte weights
- * counts as optimizer state.
+ * Figures are the planner's (models/network/network.h, models/job/memory.h), without padding; with --dtype for that
+ * precision (models/kernel/precision.h), where the fp32 master is optimizer state.
  *
- * Layers of one shape are consecutive in every known network, so the table shows equal layers as one row with their
- * range; --layers and --json show each layer.
+ * Layers of one shape are consecutive and share a row; --layers and --json show each.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -27,7 +25,6 @@ static const char *const kind_names[] = {
     [LAYER_OPAQUE] = "opaque",
 };
 
-/* Returns a layer's kind, or its name. */
 static const char *layer_name(const struct network *network, uint64_t layer)
 {
     if (network->graph) return network->graph->names[layer];
@@ -101,8 +98,8 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
 /* --- show: the figures ----------------------------------------------------------------------- */
 
 struct models_request {
-    const char *name; /* of the network, as typed */
-    uint64_t microbatch, sequence, decoder_sequence, image; /* 0: as the encoder's; the network's own */
+    const char *name; /* as typed */
+    uint64_t microbatch, sequence, decoder_sequence, image; /* 0: as the encoder's; the network's */
     size_t dtype, optimizer;
     bool each_layer;
 };
@@ -129,6 +126,7 @@ static double pass_flops(const struct network *network, uint64_t layer, enum net
     return work_flops(items, count);
 }
 
+/* Computes figures for a job of this precision (models/kernel/precision.h). */
 static void layer_figures(const struct network *network, uint64_t layer,
                           const struct models_request *request, struct layer_figures *out)
 {
@@ -197,7 +195,7 @@ static bool same_shape(const struct network *network, uint64_t a, uint64_t b,
            memcmp(&figures[a], &figures[b], sizeof *figures) == 0;
 }
 
-/* Returns the text about the decoder's sequence, if there is a decoder. */
+/* Describes the decoder's sequence, if there is a decoder. */
 static const char *decoder_text(const struct network *network, const struct models_request *request, char out[64])
 {
     uint64_t tokens = network_decoder_tokens(network, request->sequence);
