@@ -1,6 +1,6 @@
 /*
- * Three files: the policy, a test of one hand-made view, and a Makefile. They are stored here as texts in which @NAME@
- * and @INCLUDE@ are replaced. One of our tests builds and runs them, so they always match the header.
+ * Texts of the policy, a test of one view, and a Makefile, in which @NAME@ and @INCLUDE@ are replaced. A test builds
+ * and runs them.
  */
 #include "cli/plan/cli_policy_skeleton.h"
 
@@ -142,8 +142,7 @@ static const char make_text[] =
     ".PHONY: test clean\n";
 
 static const struct {
-    const char *front, *back; /* parts of the file's name before and after the policy's; back NULL: only the first
-                                 part */
+    const char *front, *back; /* of the file's name around the policy's; back NULL: only front */
     const char *text;
 } files[] = {{"", ".c", policy_text}, {"test_", ".c", test_text}, {"Makefile", NULL, make_text}};
 static_assert(ARRAY_COUNT(files) == CLI_SKELETON_FILES, "each file has a name");
@@ -201,7 +200,7 @@ static enum status write_file(const char *policy, const char *folder, uint32_t i
     struct file_out *file;
     struct error unknown = {0};
     cli_include_folder(include);
-    /* names this program by its path, because in a build tree it is not on PATH */
+    /* not on PATH in a build tree */
     if (path_from_program("", program, sizeof program, &unknown) != STATUS_OK) snprintf(program, sizeof program, "spillway");
     snprintf(path, sizeof path, "%s/%s", folder, cli_skeleton_name(policy, index, name));
     TRY(file_out_create(path, &file, err));

@@ -1,4 +1,4 @@
-/* The common parts of the reports of `solve`, for all kinds of problems. */
+/* Common parts of all kinds. */
 #include "cli/plan/cli_solve.h"
 
 #include <inttypes.h>

@@ -1,7 +1,6 @@
 /*
- * `solve` for a chain that does not fit. planner/chain/chain_certify.h does the work; this file calls it and reports
- * the result next to the results of other planners' rules. Files are written last, so that a failed write loses no
- * answer.
+ * `solve` for a chain (planner/chain/chain_certify.h), compared with other planners' rules. Files are written last: a
+ * failed write loses no answer.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "planner/chain/chain_formulation.h"
 #include "planner/chain/chain_io.h"
 
-enum { ROWS_MAX = 128 }; /* rows of a table; programs read longer schedules from the file */
+enum { ROWS_MAX = 128 }; /* of a table */
 
 struct solve_chain_answer {
     const struct cli_solve_request *request;

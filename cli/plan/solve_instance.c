@@ -1,10 +1,8 @@
 /*
- * `solve` for a shard-scheduling instance. planner/solve/certify/certify.h does the work; this file calls it and
- * reports.
+ * `solve` for shard schedules (planner/solve/certify/certify.h).
  *
- * The integer program that is written to a file asks for schedules with at most the value that was found: it has a
- * solution, its optimum is the instance's, and its windows are as tight as possible. Files are written last, so that a
- * failed write loses no answer.
+ * The integer program asks for at most the value found: it has a solution, its optimum is the instance's, and its
+ * windows are tight. Files are written last: a failed write loses no answer.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +17,7 @@
 #include "planner/solve/instance/instance_io.h"
 #include "planner/solve/instance/timetable_io.h"
 
-enum { ROWS_MAX = 32 }; /* rows of a table; programs read longer timetables from the file */
+enum { ROWS_MAX = 32 }; /* of a table */
 
 struct solve_instance_answer {
     const struct cli_solve_request *request;
@@ -33,7 +31,7 @@ struct solve_instance_answer {
 
 struct device_figures {
     uint32_t tasks;
-    int64_t computes, end; /* ticks; end of the last task, with its copy out */
+    int64_t computes, end; /* ticks; of the last task, with its copy out */
 };
 
 static struct device_figures device_figures(const struct solve_instance_answer *a, uint32_t device)
@@ -204,8 +202,7 @@ static enum status write_files(const struct solve_instance_answer *a, struct err
 
 /* --- the problem ----------------------------------------------------------------------------- */
 
-/* Returns the number of searches: two if time limits the search; one for a number of iterations, whose result
- * must be repeatable. */
+/* Returns two searches under a time limit; one for a number of iterations, to be repeatable. */
 static uint32_t search_count(const struct cli_solve_request *request)
 {
     return request->iterations == 0 && sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 1;

@@ -1,10 +1,9 @@
 /*
- * `solve` for SPASE. planner/saturn/spase/spase_certify.h does the work; this file calls it and reports the schedule
- * next to those of other planners, the simplest of which gives all devices of a node to one job at a time.
+ * `solve` for SPASE (planner/saturn/spase/spase_certify.h), compared with other planners, the simplest of which gives
+ * a node's devices to one job at a time.
  *
- * The integer program that is written to a file is the flow formulation for schedules with at most the value that was
- * found: it has a solution, and its optimum is the instance's. Files are written last, so that a failed write loses no
- * answer.
+ * The integer program is the flow formulation for at most the value found. Files are written last: a failed write
+ * loses no answer.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +19,7 @@
 #include "planner/saturn/spase/spase_io.h"
 #include "planner/saturn/spase/spase_schedule_io.h"
 
-enum { ROWS_MAX = 64 }; /* rows of a table; programs read longer schedules from the file */
+enum { ROWS_MAX = 64 }; /* of a table */
 
 struct solve_spase_answer {
     const struct cli_solve_request *request;
@@ -28,11 +27,11 @@ struct solve_spase_answer {
     struct spase_schedule schedule;
     struct spase_certificate certificate;
     int64_t baselines[SPASE_BASELINE_COUNT]; /* their makespans */
-    struct spase_course course; /* with replanning at intervals, if requested */
-    int64_t optimus_dynamic;    /* makespan of Optimus's rule with replanning */
+    struct spase_course course; /* with replanning, if requested */
+    int64_t optimus_dynamic;    /* with replanning */
 };
 
-/* Iterations of the search at each interval. */
+/* At each interval. */
 enum { REPLAN_ITERATIONS = 20000 };
 
 static double busy(const struct solve_spase_answer *a)
@@ -178,7 +177,7 @@ static enum status run_course(const struct solve_spase_answer *a, const struct s
     return spase_course_check(a->in, out, options.restart_ticks, err);
 }
 
-/* Replans the initial schedule at intervals, and Optimus's for comparison. */
+/* Replans the initial schedule, and Optimus's. */
 static enum status introspect(struct solve_spase_answer *a, struct spase_step *steps, struct error *err)
 {
     struct spase_course optimus = {0};

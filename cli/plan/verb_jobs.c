@@ -1,8 +1,6 @@
 /*
- * `jobs new`: makes a first jobs file for the named networks.
- *
- * Keys "_comment", which every reader skips, explain the other keys and suggest further ones. The file is parsed before
- * it is written, so every file that `jobs new` writes can be planned.
+ * `jobs new`: makes a jobs file. Keys "_comment", which every reader skips, explain and suggest. The file is parsed
+ * before it is written, so it can be planned.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -29,15 +27,13 @@ struct jobs_request {
     const char *output; /* NULL: standard output */
     const char *data;   /* NULL: random samples */
     size_t precision;   /* index into precision_names */
-    size_t optimizer, gradients; /* indices into the choices below */
-    uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's own, at most SEQUENCE_USUAL */
-    uint64_t microbatches, decoder_sequence, image; /* 0: the key is left out */
+    uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's, at most SEQUENCE_USUAL */
 };
 
 struct new_job {
     char name[JOB_NAME_MAX + 1];
-    const char *network; /* as written in the file */
-    uint64_t sequence;   /* 0: the key is left out */
+    const char *network; /* as in the file */
+    uint64_t sequence;   /* 0: left out */
 };
 
 static const char *const about[] = {
@@ -54,7 +50,7 @@ static const char about_data[] = "'weights_out': '{name}.safetensors' keeps the 
 
 /* --- the jobs ---------------------------------------------------------------------------------- */
 
-/* Returns a path relative to the folder of the jobs file, in a form that is recognised as a path. */
+/* Makes a path relative to the jobs file's folder, recognised as a path. */
 static enum status place(const char *path, const char *folder, struct arena *arena, const char **out, struct error *err)
 {
     char relative[PATH_RELATIVE_BYTES], spelled[PATH_RELATIVE_BYTES + 2];
@@ -65,7 +61,7 @@ static enum status place(const char *path, const char *folder, struct arena *are
     return arena_string(arena, spelled, out, err);
 }
 
-/* Returns "gpt-small" for "nets/gpt-small/config.json", "Qwen3-8B" for "Qwen/Qwen3-8B". */
+/* Makes "gpt-small" of "nets/gpt-small/config.json", "Qwen3-8B" of "Qwen/Qwen3-8B". */
 static void name_job(const char *network, char name[JOB_NAME_MAX + 1])
 {
     size_t length = strlen(network);
@@ -84,7 +80,7 @@ static void name_job(const char *network, char name[JOB_NAME_MAX + 1])
     if (count == 0) strcpy(name, "job");
 }
 
-/* Adds a number to the names of jobs with the same network. */
+/* Numbers jobs of the same network. */
 static void number_job(struct new_job *jobs, size_t index)
 {
     char base[JOB_NAME_MAX + 1];
@@ -93,7 +89,7 @@ static void number_job(struct new_job *jobs, size_t index)
     for (size_t i = 0; i < index; i++) {
         if (strcmp(jobs[i].name, jobs[index].name) != 0) continue;
         snprintf(jobs[index].name, sizeof jobs[index].name, "%.*s-%zu", JOB_NAME_MAX - 8, base, ++number);
-        i = (size_t)-1; /* the new name may be taken too */
+        i = (size_t)-1; /* may be taken too */
     }
 }
 
@@ -165,7 +161,7 @@ static void write_jobs(const struct jobs_request *request, const struct new_job 
     json_out_object_end(json);
 }
 
-/* Parses the text. Messages have no places in it, because the file does not exist yet. */
+/* Parses the text; messages have no places, because the file does not exist yet. */
 static enum status check_text(const char *text, size_t length, const char *folder, struct error *err)
 {
     static const char name[] = "the new jobs file";

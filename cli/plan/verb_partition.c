@@ -1,4 +1,4 @@
-/* `partition`: divides layers into the stages of a pipeline, and finds how many workers replicate each stage. */
+/* `partition`: pipeline stages, and workers that replicate each. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ struct partition_request {
     size_t method;
     double memory_bytes;
     uint64_t microbatches;
-    double scale; /* factor on samples of the written network */
+    double scale; /* on the written network's samples */
 };
 
 struct partition_answer {
@@ -65,7 +65,7 @@ static enum status parse_levels(const char *text, struct stage_request *out, str
 
 /* --- report ---------------------------------------------------------------------------------- */
 
-/* Adds computation and weights of layers [first, first + count). */
+/* Adds layers [first, first + count). */
 static struct stage_layer sum_of(const struct stage_chain *chain, const struct stage *stage)
 {
     struct stage_layer sum = {0};

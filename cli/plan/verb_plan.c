@@ -1,9 +1,7 @@
 /*
- * `plan`: makes a plan from a jobs file and a machine, with its simulated makespan and its distance from a proven lower
- * bound.
- *
- * With several plans (`--policy all`, `--policy optimal`) the best one is kept and written by -o. A policy that cannot
- * place the jobs is a row of the answer; only if all policies fail, the answer is no.
+ * `plan`: a plan with its simulated makespan and its distance from a lower bound. Of several plans (`--policy all`,
+ * `--policy optimal`) the best is kept. A policy that cannot place the jobs is a row; only if all fail, the answer is
+ * no.
  */
 #include <float.h>
 #include <stdlib.h>
@@ -44,23 +42,23 @@ static const char *const stored_choices[] = {"auto", "none", "all", NULL};
 
 struct plan_request {
     struct cli_source source;
-    const char *policy; /* NULL: the planner's own choice */
-    const char *output; /* NULL: the plan is not kept */
-    const char *instance; /* NULL: not asked for */
-    const char *timetable; /* NULL: the policy decides */
+    const char *policy; /* NULL: the planner's choice */
+    const char *output; /* may be NULL */
+    const char *instance; /* may be NULL */
+    const char *timetable; /* may be NULL */
     size_t activations; /* index into activations_choices */
-    size_t rule;        /* index into cli_swap_rules, or CLI_SWAP_RULE_NONE */
+    size_t rule;        /* in cli_swap_rules, or CLI_SWAP_RULE_NONE */
     struct swap_options swap; /* from the options */
     size_t optimizer;   /* index into optimizer_choices */
-    size_t cuts;        /* index into cuts_choices: enum planner_cuts */
+    size_t cuts;        /* in cuts_choices: enum planner_cuts */
     size_t dispatch;    /* index into cli_dispatches */
-    size_t stored;      /* index into stored_choices: enum planner_storage */
-    bool runnable;      /* only plans that `run` can carry out */
+    size_t stored;      /* in stored_choices: enum planner_storage */
+    bool runnable;      /* only what `run` can carry out */
     bool no_double_buffer;
     bool no_persistence;
     uint64_t weight_buffers, shards, seed, iterations;
     double time_limit_s;
-    double interval_s, threshold_s, restart_s; /* for policy saturn and its rivals; below 0: not given */
+    double interval_s, threshold_s, restart_s; /* saturn and its rivals; below 0: not given */
     int argc;
     char **argv;
 };
@@ -107,7 +105,7 @@ static enum status open_and_close(void *context, struct error *err)
     return err->status;
 }
 
-/* Checks a policy's name before anything is read; a file is checked when it is loaded. */
+/* Checks a name before anything is read; a file is checked when it is loaded. */
 static enum status check_policy(const char *policy, struct error *err)
 {
     const char *others[SATURN_RULES + 2] = {NULL};
@@ -122,7 +120,7 @@ static enum status check_policy(const char *policy, struct error *err)
     return cli_try_apart(policy, open_and_close, &policy, err);
 }
 
-/* Writes the instance for the planner's own spilling cut, whatever the policy. */
+/* Writes the instance of the planner's own spilling cut. */
 static enum status write_instance(const struct plan_request *request, struct error *err)
 {
     struct instance instance = {0};
@@ -138,19 +136,18 @@ static enum status write_instance(const struct plan_request *request, struct err
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* Warns if the data of a plan for another machine is not here: it must be where the plan runs. */
+/* Warns of missing data, which must be where the plan runs. */
 static void warn_missing_data(struct cli *cli, const struct plan *plan)
 {
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
         if (!job->data || access(job->data, R_OK) == 0) continue;
         cli_warn(cli, "the data of job '%s' cannot be read: '%s'", job->name, job->data);
-        return; /* jobs often share a file, and one name is enough */
+        return; /* one name is enough */
     }
 }
 
-/* Returns the name of an option that only spilling uses: it does not apply to jobs whose states stay on their
- * devices. */
+/* Names an option of spilling, which states on devices do not use. */
 static const char *spilling_option(const struct plan_request *request)
 {
     const struct {
@@ -219,7 +216,7 @@ static enum status draw_bars(const void *context, const char *path, struct error
     return plot_throughput(bars->policies, bars->count, bars->lower_bound_s, path, &(struct plot_options){0}, err);
 }
 
-/* Draws the pictures of --report: the policies, and the chosen plan, simulated again with its operations. */
+/* Draws policies, and the chosen plan, simulated with its operations. */
 static void draw(struct cli *cli, const struct cli_candidate *candidate, const struct cli_field *field)
 {
     struct bars bars = {.lower_bound_s = candidate->plan.lower_bound_s};
@@ -288,7 +285,7 @@ static enum status report(struct cli *cli, const struct plan_request *request,
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
 }
 
-/* Plans all ways to run the jobs; without a policy, the ways that take about a second. */
+/* Plans all ways; without a policy, those that take about a second. */
 static enum status plan_ways(struct cli *cli, const struct plan_request *request, struct error *err)
 {
     struct cli_field *field = alloc_zeroed(1, sizeof *field);

@@ -1,10 +1,9 @@
 /*
- * `policy new`: makes the first files of a user's policy. `policy test`: checks that a policy keeps the rules.
+ * `policy new` makes a policy's first files; `policy test` checks that it keeps the rules.
  *
- * A test tries random cases. Each case is planned, and then run live with durations that differ from those that the
- * policy sees; each twice, to check that decisions are repeatable. The policy runs in child processes, so that a crash
- * or a loop is a result. The first case that breaks a rule is written to a file, which `policy test POLICY CASE`
- * repeats with equal instance, seed and noise.
+ * Random cases are planned, then run live with other durations; each twice, since decisions must be repeatable. Child
+ * processes run the policy: a crash or a loop is a result. The first case that breaks a rule is written to a file for
+ * `policy test POLICY CASE`.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -65,15 +64,15 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
 /* --- test ------------------------------------------------------------------------------------ */
 
 struct policy_request {
-    const char *policy, *case_path; /* case_path NULL: random cases */
-    const char *keep;               /* folder for case files; NULL: the current one */
+    const char *policy, *case_path; /* case_path NULL: random */
+    const char *keep;               /* for case files; NULL: the current folder */
     uint64_t cases, seed;
     double limit_s, memory_bytes;   /* or CLI_NOT_GIVEN */
 };
 
 struct broken { /* a broken rule */
-    uint32_t cases;             /* cases that broke it */
-    char file[CLI_PATH_BYTES];  /* file of the first one */
+    uint32_t cases;             /* that broke it */
+    char file[CLI_PATH_BYTES];  /* of the first */
     bool live;
     char text[POLICY_TRIAL_TEXT_BYTES];
 };
@@ -81,7 +80,7 @@ struct broken { /* a broken rule */
 struct outcome {
     char name[POLICY_NAME_MAX + 1];
     uint32_t tried;
-    bool stopped;               /* the policy does not terminate, so further cases would take too long */
+    bool stopped;               /* no end: further cases would take too long */
     uint64_t decisions;
     double seconds;
     struct broken rules[POLICY_RULE_COUNT];
@@ -117,7 +116,7 @@ static enum status note(const struct policy_request *request, const struct insta
     return keep_case(request, in, number, broken->file, err);
 }
 
-/* Tries a case planned, and live if the first was right. */
+/* Plans, and if right runs live. */
 static enum status try_case(const struct policy_request *request, const struct instance *in, uint32_t number,
                             struct outcome *outcome, struct error *err)
 {

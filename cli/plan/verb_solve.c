@@ -1,4 +1,4 @@
-/* `solve`: reads the file, finds the kind of problem by its version key, and calls its function. */
+/* `solve`: finds the kind of problem by the file's version key. */
 #include <string.h>
 
 #include "base/size.h"
@@ -8,9 +8,9 @@
 #include "planner/saturn/spase/spase.h"
 
 static const struct {
-    const char *key; /* the file's version key */
+    const char *key;
     cli_solve solve;
-    bool replans; /* the kind accepts --interval */
+    bool replans; /* accepts --interval */
 } kinds[] = {
     {"spillway_instance", solve_instance, false},
     {"spillway_chain", solve_chain, false},
