@@ -1,12 +1,8 @@
 /*
- * Signals. The child takes the first SIGINT as "finish the current step" and the second as "end now", so each must
- * reach it once. Ctrl-C goes to every process of the terminal's foreground group, `kill` to one process, and `timeout`
- * to both. Therefore the child has its own process group and gets no signals directly. This process forwards its
- * signals, and merges two within a fifth of a second. Ctrl-Z stops both processes. If the parent dies without
- * forwarding a signal, the kernel signals the child (PR_SET_PDEATHSIG), which then stops as after Ctrl-C.
- *
- * The child prints its errors and its progress on standard error. Writing to the terminal from another group is
- * allowed, and the child reads no input.
+ * Signals. The first SIGINT means "finish the current step", the second "end now": each must reach the child once.
+ * Ctrl-C goes to the foreground group, `kill` to one process, `timeout` to both. Therefore the child has its own
+ * process group; this process forwards signals, merging two within a fifth of a second. Ctrl-Z stops both. If the
+ * parent dies, the kernel signals the child (PR_SET_PDEATHSIG), which stops as after Ctrl-C.
  */
 #include "cli/process/cli_child.h"
 
@@ -31,7 +27,6 @@ static bool is_program(const char *path)
     return access(path, X_OK) == 0;
 }
 
-/* Makes the path of `name` in this program's folder. */
 static bool beside_us(const char *name, char path[CLI_PATH_BYTES])
 {
     struct error unknown = {0};
@@ -87,7 +82,7 @@ static void on_stop(int number)
     errno = saved;
 }
 
-/* Handles Ctrl-Z: stops the child, then this process, which continues here later. */
+/* Stops the child on Ctrl-Z, then this process. */
 static void on_pause(int number)
 {
     (void)number;
@@ -131,7 +126,7 @@ enum status cli_child_run(const char *const argv[], struct cli_child_end *end, s
     const int reason = launch_program(&how, &pid);
     if (reason == 0) {
         child = pid;
-        if (stop_asked) kill(pid, SIGINT); /* the signal came before the child existed */
+        if (stop_asked) kill(pid, SIGINT); /* before the child existed */
     }
     enum status status = reason == 0 ? launch_wait(pid, &ended, err) : launch_fail(argv[0], reason, err);
     child = 0;

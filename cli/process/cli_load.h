@@ -1,4 +1,4 @@
-/* Warnings about the load of the machine while its profile was measured and during a run. */
+/* Warnings about load during measurement and runs. */
 #ifndef SPILLWAY_CLI_PROCESS_CLI_LOAD_H
 #define SPILLWAY_CLI_PROCESS_CLI_LOAD_H
 
@@ -7,13 +7,12 @@
 
 struct hardware;
 
-/* Warns when other programs used the processors while the machine's profile was measured. */
+/* Warns if other programs ran during the profile's measurement. */
 void cli_load_warn_profile(struct cli *cli, const struct hardware *hardware);
 
 /*
- * Returns true if other programs took a noticeable share (`taken`) of the processors during a run of measured_s
- * seconds. Then *slowed_s is the predicted time on a machine with this load, if the run could have used all of that
- * share. Returns false for runs of less than two seconds.
+ * Returns true if others took a noticeable share (`taken`) of the processors; *slowed_s is then the predicted time
+ * under this load, if the run could have used it all. False for runs of less than two seconds.
  */
 bool cli_load_slows(double taken, double measured_s, double predicted_s, double *slowed_s);
 
