@@ -10,7 +10,7 @@ enum status cli_breakdown_find(const struct plan *plan, const struct trace *trac
 {
     char text[PLAN_MOMENT_BYTES];
     out->fullest = 0;
-    for (uint32_t d = 1; d < plan->hardware.device_count; d++) /* places: the host, then the devices */
+    for (uint32_t d = 1; d < plan->hardware.device_count; d++) /* the host comes first */
         if (trace->places[1 + d].peak_bytes > trace->places[1 + out->fullest].peak_bytes) out->fullest = d;
     TRY(memory_breakdown_of_device(plan, out->fullest, &out->device, err));
     out->host = memory_breakdown_of_host(plan);

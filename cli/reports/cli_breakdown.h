@@ -1,4 +1,4 @@
-/* The memory contents of a plan's fullest device and of its host, as a table and as JSON. */
+/* Memory contents of a plan's fullest device and of its host. */
 #ifndef SPILLWAY_CLI_REPORTS_CLI_BREAKDOWN_H
 #define SPILLWAY_CLI_REPORTS_CLI_BREAKDOWN_H
 
@@ -10,19 +10,19 @@
 
 struct cli_breakdown {
     struct memory_breakdown device, host;
-    uint32_t fullest;               /* index of that device */
-    char moment[PLAN_MOMENT_BYTES]; /* the moment of its peak */
+    uint32_t fullest;               /* device */
+    char moment[PLAN_MOMENT_BYTES]; /* of its peak */
 };
 
-/* Finds the device with the highest peak in the trace, the first of equal ones. */
+/* Finds the highest peak in the trace, the first of equal ones. Errors: STATUS_NO_MEMORY. */
 MUST_CHECK enum status cli_breakdown_find(const struct plan *plan, const struct trace *trace, struct cli_breakdown *out,
                                           struct error *err);
 
-/* Prints a row for each part that device or host has, and their sums. */
+/* Prints a row for each part, and sums. */
 MUST_CHECK enum status cli_breakdown_table(FILE *out, const struct memory_breakdown *device,
                                            const struct memory_breakdown *host, struct error *err);
 
-/* Prints the moment and the table. */
+/* Prints moment and table. */
 MUST_CHECK enum status cli_breakdown_text(FILE *out, const struct cli_breakdown *parts, struct error *err);
 
 /* Writes {"weights_bytes": ...}. */

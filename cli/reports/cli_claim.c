@@ -1,5 +1,4 @@
-/* The report has three numbers: the end of the timetable, the bound in its file, and the bound that was proven without
- * the file. */
+/* Three numbers: the timetable's end, its file's bound, and the bound proven without it. */
 #include "cli/reports/cli_claim.h"
 
 #include "base/text/quantity.h"

@@ -1,4 +1,4 @@
-/* The claims of a timetable's file and which of them were proven again, for reports of `plan --schedule-from`. */
+/* Which claims of a timetable's file were proven again (`plan --schedule-from`). */
 #ifndef SPILLWAY_CLI_REPORTS_CLI_CLAIM_H
 #define SPILLWAY_CLI_REPORTS_CLI_CLAIM_H
 

@@ -1,7 +1,4 @@
-/*
- * A cluster has hundreds of equal networks, one in each node, and one around them. They are distinguished by their
- * number of devices and by the rates of the links to their first device.
- */
+/* A cluster has hundreds of equal networks, told apart by their devices and the rates to the first. */
 #include "cli/reports/cli_networks.h"
 
 #include <inttypes.h>
@@ -16,10 +13,10 @@
 /* --- networks ------------------------------------------------------------------------------- */
 
 struct networks_network {
-    const struct hardware_network *first; /* as its first device sees it; NULL: it has no devices */
+    const struct hardware_network *first; /* of its first device; NULL: no devices */
     uint32_t first_device, last_device, devices;
-    uint32_t alike;      /* number of networks that this row stands for; 0: another row stands for it */
-    uint32_t last_alike; /* last of these networks */
+    uint32_t alike;      /* networks of this row; 0: in another row */
+    uint32_t last_alike; /* of these */
 };
 
 void cli_networks_print_path(FILE *out, const struct hardware *hardware, const uint32_t *path, uint32_t count)
@@ -59,6 +56,7 @@ static bool alike(const struct hardware *hardware, const struct networks_network
     return true;
 }
 
+/* Merges consecutive equal networks. */
 static void merge_networks(const struct hardware *hardware, struct networks_network *of)
 {
     struct networks_network *row = NULL;
@@ -131,7 +129,7 @@ enum status cli_route_parse(const char *text, const struct hardware *hardware, s
     return STATUS_OK;
 }
 
-/* Returns the links of a copy, from the first device on: direct, or through the host's memory. */
+/* Returns links from the first device on. */
 static struct p2p_route links_of(const struct hardware *hardware, struct cli_route route)
 {
     if (hardware_reaches(hardware, route.from, route.to)) return hardware_p2p_route(hardware, route.from, route.to);

@@ -1,10 +1,8 @@
 /*
- * The report answers a reader's questions in this order: does everything fit, and how (jobs, places); how long will it
- * take, and how good is that (makespan, bound, gap, proof); which command comes next.
+ * Does everything fit (jobs, places); how long, and how good is that (makespan, bound, gap, proof); what next?
  *
- * The gap compares the simulated makespan with the lower bound. The report says whether the bound holds for every plan
- * of these jobs on this machine, or only for plans that run them in the same way. A plan is called optimal only if its
- * simulated time equals the bound of all plans (cli_proven.h).
+ * The gap compares the simulated makespan with the bound of every plan, or only of plans that run the jobs in the same
+ * way. A plan is called optimal only if its simulated time equals the bound of all plans (cli_proven.h).
  */
 #include "cli/reports/cli_plan_report.h"
 
@@ -57,7 +55,7 @@ static uint64_t job_state_bytes(const struct plan *plan, uint32_t job)
     return job_state(described, 0, described->network.layer_count).bytes;
 }
 
-/* Adds "13", or "13, 4 stay" if 4 of them are persistent. */
+/* Adds "13", or "13, 4 stay". */
 static void shards_cell(struct cli_table *table, const struct plan *plan, uint32_t job)
 {
     uint32_t shards = job_shards(plan, job), stay = cli_persistent_shards(plan, job);
@@ -105,7 +103,7 @@ static void state_cell(struct cli_table *table, const struct plan *plan, uint32_
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* Returns true if the job's loss layer keeps only the inputs of layers, and so recomputes. */
+/* Returns true if the loss layer keeps only inputs. */
 static bool loss_from_inputs(const struct plan *plan, uint32_t job)
 {
     return plan->shards[plan->job_first_shard[job + 1] - 1].inputs_only;
@@ -141,7 +139,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
     return STATUS_OK;
 }
 
-/* Counts runs that are recomputed. */
+/* Counts recomputed runs. */
 static uint32_t chosen_again(const struct parallel *p)
 {
     uint32_t count = 0;
@@ -179,7 +177,7 @@ static enum status print_parallel_jobs(struct cli *cli, const struct plan *plan,
     return STATUS_OK;
 }
 
-/* Prints a minibatch in the words of other programs. */
+/* Prints a minibatch in other programs' words. */
 static void print_batches(FILE *out, const struct plan *plan)
 {
     char text[JOB_BATCH_TEXT_BYTES];
@@ -253,7 +251,7 @@ static void memory_rows(struct cli_table *table, const char *name, const struct 
     }
 }
 
-/* Prints the contents of device memory; equal devices share their rows. */
+/* Prints device memory; equal devices share rows. */
 static enum status print_memory(struct cli *cli, const struct plan *plan, struct error *err)
 {
     struct cli_table table;
@@ -293,7 +291,7 @@ static void print_speed(FILE *out, enum cli_unit unit, double tokens_per_s, doub
     fprintf(out, "; compute %.1f %% busy\n", 100 * compute_share);
 }
 
-/* Prints how much a better order of the same units could gain, by the planner's clock. */
+/* Prints what a better order could gain, by the planner's clock. */
 static void print_order(FILE *out, const struct plan *plan)
 {
     char bound[QUANTITY_TEXT_BYTES], tried[QUANTITY_TEXT_BYTES];
@@ -308,7 +306,7 @@ static void print_order(FILE *out, const struct plan *plan)
     fprintf(out, ", gap %.2f %%\n", 100 * gap);
 }
 
-/* Returns true for jobs for which the planner's clock is a lower bound (planner/parallel/parallel_job.c). */
+/* Returns true if the planner's clock is a lower bound (planner/parallel/parallel_job.c). */
 static bool plan_offloads(const struct plan *plan)
 {
     bool any = false;
@@ -316,7 +314,7 @@ static bool plan_offloads(const struct plan *plan)
     return any;
 }
 
-/* Sets *optimal if the plan is proven optimal, and no other way in the report was simulated to end earlier. */
+/* Sets *optimal if that is proven, and no other way was simulated to end earlier. */
 static enum status is_optimal(const struct cli_plan_report *report, bool *optimal, struct error *err)
 {
     double makespan_s = report->prediction->result.makespan_s;
@@ -326,10 +324,10 @@ static enum status is_optimal(const struct cli_plan_report *report, bool *optima
     return STATUS_OK;
 }
 
-/* Prints the cause of the difference between the two makespans. */
+/* Prints why the two makespans differ. */
 static void print_contention(FILE *out, double simulated_s, double estimated_s)
 {
-    static const double least = 1e-3; /* relative to the makespan: a smaller difference is invisible in its digits */
+    static const double least = 1e-3; /* of the makespan: invisible in its digits */
     char text[QUANTITY_TEXT_BYTES];
     if (simulated_s <= estimated_s * (1 + least)) return;
     fprintf(out, "contention   %s of it: copies that share links, and cores that compute and copy\n",
@@ -368,7 +366,7 @@ static enum status print_times(FILE *out, const struct cli_plan_report *report, 
     return STATUS_OK;
 }
 
-/* Suggests the given command line with the chosen policy and an output file. */
+/* Suggests the command line with the chosen policy and an output file. */
 static void print_next(struct cli *cli, const struct cli_plan_report *report)
 {
     enum { WORDS_MAX = 64 };
@@ -486,7 +484,7 @@ static enum status memory_json(struct json_out *json, const struct plan *plan, u
     return STATUS_OK;
 }
 
-/* Writes "host" and "storage"; with several nodes, each with its number. */
+/* Writes "host" and "storage", with several nodes numbered. */
 static enum status hosts_json(struct json_out *json, const struct plan *plan, struct error *err)
 {
     uint32_t hosts = hardware_host_count(&plan->hardware);

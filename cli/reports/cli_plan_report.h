@@ -1,4 +1,4 @@
-/* The report of `plan`: one plan in full, or a line for each policy. */
+/* The report of `plan`: one plan, or a line per policy. */
 #ifndef SPILLWAY_CLI_REPORTS_CLI_PLAN_REPORT_H
 #define SPILLWAY_CLI_REPORTS_CLI_PLAN_REPORT_H
 
@@ -12,23 +12,23 @@
 #include "planner/swap/swap.h"
 
 struct cli_plan_report {
-    const struct plan *plan;   /* with --policy all: the best one */
+    const struct plan *plan;   /* with --policy all: the best */
     const struct cli_prediction *prediction; /* of `plan` */
-    const struct swap_report *swap; /* of `plan`; without jobs if nothing is swapped layer by layer */
+    const struct swap_report *swap; /* without jobs if no layers are swapped */
     const struct cli_refusal *refusal; /* of `plan` */
-    const char *jobs_path, *plan_path; /* plan_path: NULL if the plan was not written */
-    const char *policy;        /* as given on the command line, which may be a file; NULL: all */
+    const char *jobs_path, *plan_path; /* plan_path: may be NULL */
+    const char *policy;        /* as given; NULL: all */
     const struct order_claim *claim;   /* --schedule-from; else NULL */
     const struct saturn_report *saturn; /* --policy saturn; else NULL */
-    int argc;                          /* the command line, for the suggested next command */
+    int argc;                          /* for the suggested next command */
     char **argv;
-    const struct cli_policy_outcome *outcomes; /* of several ways, the fastest first; else NULL */
+    const struct cli_policy_outcome *outcomes; /* of several ways, fastest first; else NULL */
     size_t outcome_count;
     size_t best;               /* index into outcomes */
-    bool plans_only;           /* leave out outcomes without a plan */
+    bool plans_only;           /* leave out failures */
     bool by_default;           /* no policy was given */
-    const struct planner_search *search; /* the work of the searches for orders; NULL: none */
-    double time_limit_s;       /* of the searches, in seconds; at most 0: none */
+    const struct planner_search *search; /* for orders; may be NULL */
+    double time_limit_s;       /* of searches; at most 0: none */
 };
 
 MUST_CHECK enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,

@@ -20,7 +20,7 @@ double cli_gap_over(double makespan_s, double lower_bound_s)
     return lower_bound_s > 0 && makespan_s > lower_bound_s ? makespan_s / lower_bound_s - 1 : 0;
 }
 
-/* Returns true if plans must be runnable: on machines that can run plans. */
+/* Returns true on machines that can run plans. */
 static bool must_run(const struct cli_plan_report *report)
 {
     return cli_runs_here(&report->plan->hardware);
@@ -70,7 +70,7 @@ static void print_reasons(FILE *out, const struct cli_plan_report *report)
     }
 }
 
-/* Returns the fastest outcome that `run` can carry out; outcome_count: none. */
+/* Returns the fastest that `run` can carry out; outcome_count: none. */
 static size_t fastest_to_run(const struct cli_plan_report *report)
 {
     size_t i = 0;
@@ -79,7 +79,7 @@ static size_t fastest_to_run(const struct cli_plan_report *report)
     return i;
 }
 
-/* Prints the choice: faster ways that cannot be run, or the fastest runnable way if the best is not runnable. */
+/* Prints faster ways that cannot be run, or the fastest runnable way if the best is not. */
 static void print_choice(FILE *out, const struct cli_plan_report *report)
 {
     const struct cli_policy_outcome *best = &report->outcomes[report->best];

@@ -1,8 +1,4 @@
-/*
- * The ranking of jobs as a table and as JSON.
- *
- * Columns that no job fills are left out: a set without evaluations shows only training losses.
- */
+/* Columns that no job fills are left out. */
 #include "cli/reports/cli_results.h"
 
 #include <assert.h>
@@ -35,7 +31,7 @@ enum status cli_evaluation_read(struct json_object *object, struct cli_evaluatio
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* Loss and index of a job, for qsort(), which has no context. */
+/* qsort() has no context. */
 struct results_ranked {
     double loss;
     bool known;
@@ -57,7 +53,7 @@ static bool all_evaluated(const struct cli_result *results, uint32_t count)
     return count > 0;
 }
 
-/* Returns the jobs in order of rank; the caller frees them. NULL: memory ended. */
+/* Returns jobs by rank; the caller frees them. NULL: memory ended. */
 static struct results_ranked *rank(const struct cli_result *results, uint32_t count)
 {
     struct results_ranked *ranked = alloc_zeroed(count + 1u, sizeof *ranked);

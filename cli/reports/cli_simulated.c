@@ -1,4 +1,4 @@
-/* Reports of `simulate`, for plans and for instances that are dispatched live. */
+/* For plans and instances that are dispatched live. */
 #include "cli/reports/cli_simulated.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static enum status print_streams(FILE *out, const struct cli_simulated *s, struc
     return STATUS_OK;
 }
 
-/* Returns the number of links, with one for each node's storage. */
+/* Counts each node's storage as a link. */
 static uint32_t link_count(const struct hardware *hardware)
 {
     return hardware->link_count + hardware_storage_count(hardware);

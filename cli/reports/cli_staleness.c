@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 struct behind {
-    uint32_t least, most; /* updates, over the model chunks of a job */
+    uint32_t least, most; /* updates, over a job's chunks */
 };
 
 static struct behind behind_of(const struct job *job)
@@ -23,7 +23,7 @@ static bool alike(struct behind a, struct behind b)
     return a.least == b.least && a.most == b.most;
 }
 
-/* Returns true if an earlier job has the same staleness; *count: jobs with this staleness from here on. */
+/* Returns true if an earlier job has the same staleness; *count: such jobs from here on. */
 static bool was_told(const struct job_set *jobs, uint32_t job, uint32_t *count)
 {
     const struct behind behind = behind_of(&jobs->jobs[job]);
