@@ -16,7 +16,7 @@ static bool is_folder(const char *path)
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/* Makes the path ../share/spillway/plots/papers from this program's folder. */
+/* Makes ../share/spillway/plots/papers from this program's folder. */
 static bool installed_folder(char folder[CLI_PATH_BYTES])
 {
     struct error unknown = {0};
@@ -24,9 +24,8 @@ static bool installed_folder(char folder[CLI_PATH_BYTES])
            is_folder(folder);
 }
 
-/* Finds the folder: `given` (--papers) if it is not NULL, else $SPILLWAY_PAPERS, else share/spillway/plots/papers
- * beside this program's folder, else the tree that this program was built from. Errors: STATUS_IO if none of them
- * exists. */
+/* Takes `given` (--papers), else $SPILLWAY_PAPERS, else share/spillway/plots/papers beside this program's folder,
+ * else its source tree. Errors: STATUS_IO if none of them exists. */
 static enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYTES], struct error *err)
 {
     const char *environment = getenv("SPILLWAY_PAPERS");
@@ -42,7 +41,7 @@ static enum status cli_papers_folder(const char *given, char folder[CLI_PATH_BYT
     return STATUS_OK;
 }
 
-/* Takes NAME from NAME.json. Returns false for other files. */
+/* Takes NAME from NAME.json; false for other files. */
 static bool is_figure(const char *file, char name[NAME_MAX + 1])
 {
     size_t length = strlen(file);
@@ -97,7 +96,7 @@ enum status cli_papers_ids(const char *given, void (*take)(void *context, const 
     return err->status;
 }
 
-/* Adds a figure. `name` NULL: any id is accepted. */
+/* Adds a figure; `name` NULL: any id. */
 static enum status read_one(struct cli_papers *papers, const char *path, const char *name, bool real, struct error *err)
 {
     struct figure *figure;
@@ -152,7 +151,7 @@ enum status cli_papers_open_one(const char *given, const char *id, struct cli_pa
     return open_one(given, id, false, papers, err);
 }
 
-/* Makes the message "'hydra-fig9a' has no real set-up (figures with one: ...)"; unreadable files are left out. */
+/* Writes "'hydra-fig9a' has no real set-up (figures with one: ...)", without unreadable files. */
 static enum status refuse_simulated(const char *given, struct error *err)
 {
     struct cli_papers all = {0};

@@ -8,7 +8,7 @@
 #include "base/files/path.h"
 #include "cli/process/cli_load.h"
 
-/* Reads the kernel's estimate of available memory without swapping. Returns false if there is none. */
+/* Reads memory available without swapping; false if unknown. */
 static bool memory_left(double *bytes)
 {
     char line[256];
@@ -36,7 +36,7 @@ enum status cli_real_begin(const struct figure *figure, const char *output, char
                            struct run_set_options *options, struct error *err)
 {
     options->workers = 1;
-    options->go_on = true; /* other rows may work on this machine */
+    options->go_on = true; /* other rows may work here */
     if (check_memory(figure, err) != STATUS_OK || !output) return err->status;
     int length = snprintf(kept, CLI_PATH_BYTES, "%s/runs", output);
     if (length < 0 || length + RUN_FOLDER_BYTES >= CLI_PATH_BYTES)
@@ -45,7 +45,7 @@ enum status cli_real_begin(const struct figure *figure, const char *output, char
     return STATUS_OK;
 }
 
-/* Reads the processor share of other programs during a run, and its seconds. Returns false if an answer lacks them. */
+/* Reads other programs' processor share, and the run's seconds; false if absent. */
 static bool load_of(const struct run_answer *answer, double *taken, double *makespan_s)
 {
     const json_t *load = json_object_get(answer->json, "load"), *seconds = json_object_get(answer->json, "makespan_s");
@@ -68,7 +68,7 @@ void cli_real_warn_load(struct cli *cli, const struct run_set *set)
                  "up to %.2g times as long as on an idle machine", 100 * taken_s / all_s, slowed_s);
 }
 
-/* Finds the first run of the row that kept both traces. */
+/* Finds the row's first run that kept both traces. */
 static bool find_traces(const struct figure_result *result, const struct run_set *set, const uint32_t *indexes,
                         const char *output, char predicted[CLI_PATH_BYTES], char measured[CLI_PATH_BYTES])
 {

@@ -1,4 +1,4 @@
-/* Tables have one point per line, so that they fit a terminal for any figure. */
+/* Tables have one point per line, to fit a terminal. */
 #include "cli/repro/cli_repro_report.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Files that `repro` writes; see cli_repro_report.h. */
+/* See cli_repro_report.h. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "cli/repro/cli_repro_report.h"
 #include "cli/repro/figure_report.h"
 
-/* `folder` leaves room for each of our names, which callers have checked. */
+/* Joins a path; callers have checked that there is room for our names. */
 static const char *path_in(const char *folder, const char *name, char path[CLI_PATH_BYTES])
 {
     int length = snprintf(path, CLI_PATH_BYTES, "%s/%s", folder, name);
@@ -51,6 +51,7 @@ static enum status write_report(const struct figure_result *result, const char *
     return err->status;
 }
 
+/* Hashes bytes, to detect changes. */
 static enum status hash_file(const char *path, char text[17], struct error *err)
 {
     char *bytes;
@@ -115,8 +116,7 @@ enum status repro_declare_folder(const char *folder, bool runs, bool force, stru
             return err->status;
     }
     if (!runs || force || access(path_in(folder, "runs", path), F_OK) != 0) return STATUS_OK;
-    if (access(path_in(folder, "manifest.json", path), F_OK) == 0) return STATUS_OK; /* it is a figure's folder, as was
-                                                                                        just checked */
+    if (access(path_in(folder, "manifest.json", path), F_OK) == 0) return STATUS_OK; /* checked: a figure's folder */
     return error_set(err, STATUS_BAD_INPUT, "%s would write into '%s/runs', which is not of a figure (expected another name, or "
                      "--force)", what, folder);
 }
@@ -146,7 +146,7 @@ static void add_summary(struct document *document, const struct figure_result *r
     document_table_end(document);
 }
 
-/* Draws the figure to a temporary file; the document keeps the bytes. */
+/* Draws to a temporary file, whose bytes the document keeps. */
 static enum status add_figure(struct document *document, const struct figure_result *result, struct error *err)
 {
     char base[CLI_PATH_BYTES - 16], path[CLI_PATH_BYTES];

@@ -1,12 +1,12 @@
 /*
- * Evaluation of expressions. A missing operand makes the result missing, except in exists() and in the branch of if()
- * that is not taken. So a run that answered no leaves a gap in a table instead of failing.
+ * A missing operand makes the result missing, except in exists() and in the branch of if() that is not taken: a run
+ * that answered no leaves a gap in a table.
  *
- * Lists of equal length are combined element by element, and scalars with every element:
+ * Lists of equal length are combined by element, scalars with every element:
  *
  *     all(hydra >= 0.9 * gpipe)      three lists of rows, one truth
  *
- * A function of a list takes several arguments as one list; lists among them are flattened.
+ * Several arguments of a function of a list are one flattened list.
  */
 #include "cli/repro/expression.h"
 
@@ -98,7 +98,7 @@ static struct expression_value member_of(struct expression_evaluation *e, const 
     return member ? expression_of_json(member) : fail_member(e, x, of.json);
 }
 
-/* Finds the length of a list or a JSON array. Returns false for other values, with the error set. */
+/* Returns false for other values than lists, with the error set. */
 static bool length_of(struct expression_evaluation *e, const struct expression *x, struct expression_value of, size_t *count)
 {
     if (of.kind == EXPRESSION_VALUE_LIST)
@@ -141,7 +141,7 @@ static bool is_same(struct expression_value a, struct expression_value b)
     return a.kind == EXPRESSION_VALUE_TEXT && strcmp(a.text, b.text) == 0;
 }
 
-/* Evaluates x[member = value]; for lists, `member` is a list of the scope with the same length (a column). */
+/* Evaluates x[member = value]; for lists, `member` is an equally long list of the scope (a column). */
 static struct expression_value pick_where(struct expression_evaluation *e, const struct expression *x,
                                           struct expression_value of)
 {
@@ -262,7 +262,7 @@ static struct expression_value evaluate_operator(struct expression_evaluation *e
 
 /* --- functions --------------------------------------------------------------------------------- */
 
-/* Counts the scalars in a value, or stores them at `items`. */
+/* Counts scalars, or stores them at `items`. */
 static size_t spread(struct expression_evaluation *e, const struct expression *x, struct expression_value value,
                      struct expression_value *items)
 {
@@ -276,6 +276,7 @@ static size_t spread(struct expression_evaluation *e, const struct expression *x
     return count;
 }
 
+/* Makes one list of all arguments. */
 static struct expression_value gather(struct expression_evaluation *e, const struct expression *x)
 {
     struct expression_value parts[EXPRESSION_PARTS_MAX];

@@ -10,8 +10,8 @@
  *     abs sqrt round floor ceil log if(c, a, b)      log is natural
  *     all any increasing decreasing exists           of lists; exists(x): x is not missing
  *
- * A value can be missing: a null in a table, a run that answered no, a division by zero. A result computed from a
- * missing value is missing too, and carries the reason.
+ * A value can be missing: a null in a table, a run that answered no, a division by zero. What is computed from it is
+ * missing too, with the reason.
  */
 #ifndef SPILLWAY_CLI_REPRO_EXPRESSION_H
 #define SPILLWAY_CLI_REPRO_EXPRESSION_H
@@ -39,7 +39,7 @@ struct expression_value {
     const char *text;          /* TEXT; MISSING: the reason */
     const struct expression_value *items; /* LIST */
     size_t count;              /* LIST */
-    const json_t *json;        /* JSON: an object or an array */
+    const json_t *json;        /* an object or an array */
 };
 
 static inline struct expression_value expression_of_number(double number)
@@ -59,18 +59,18 @@ static inline struct expression_value expression_missing(const char *why)
     return (struct expression_value){.kind = EXPRESSION_VALUE_MISSING, .text = why};
 }
 
-/* Converts a scalar of JSON to a value of its kind; null becomes missing. */
+/* Converts a scalar; null becomes missing. */
 struct expression_value expression_of_json(const json_t *json);
 
-/* The values of names. `find` returns false for an unknown name. */
+/* `find` returns false for an unknown name. */
 struct expression_scope {
     bool (*find)(const void *context, const char *name, struct expression_value *out);
     const void *context;
-    const char *const *names; /* all known names, for suggestions */
+    const char *const *names; /* for suggestions */
     size_t name_count;
 };
 
-struct expression; /* opaque: the parsed form; lives in an arena */
+struct expression; /* in an arena */
 
 enum { EXPRESSION_LENGTH_MAX = 2000, EXPRESSION_DEPTH_MAX = 100 };
 
@@ -78,14 +78,13 @@ enum { EXPRESSION_LENGTH_MAX = 2000, EXPRESSION_DEPTH_MAX = 100 };
 MUST_CHECK enum status expression_parse(const char *text, struct arena *arena, const struct expression **out,
                                         struct error *err);
 
-/* Checks that every name at the start of a path is one of names[0 .. count). Errors: STATUS_BAD_INPUT with a
- * suggestion. */
+/* Checks that every path starts with one of names[0 .. count). Errors: STATUS_BAD_INPUT with a suggestion. */
 MUST_CHECK enum status expression_check(const struct expression *expression, const char *const *names, size_t count,
                                         struct error *err);
 
 /*
- * Evaluates an expression; lists and texts live in `arena` or in the scope. Errors: STATUS_BAD_INPUT with a suggestion
- * and the position, if a member is missing or a kind is wrong.
+ * Lists and texts live in `arena` or in the scope. Errors: STATUS_BAD_INPUT with a suggestion and the position, if a
+ * member is missing or a kind is wrong.
  */
 MUST_CHECK enum status expression_value(const struct expression *expression, const struct expression_scope *scope,
                                         struct arena *arena, struct expression_value *out, struct error *err);

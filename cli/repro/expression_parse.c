@@ -1,10 +1,9 @@
 /*
- * Recursive descent, one function for each level of precedence, from the lowest:
+ * Recursive descent, from the lowest precedence:
  *
  *     or, and, not, comparison (one, not a chain), sum, product, minus, power (right to left), suffixes
  *
- * Nodes have a fixed array of parts, so that a tree needs no further allocation; a figure has few expressions. The
- * depth is limited, because files may come from anywhere.
+ * Nodes have a fixed array of parts. The depth is limited, because files may come from anywhere.
  */
 #include <ctype.h>
 #include <string.h>
@@ -43,7 +42,7 @@ struct parser {
     struct error *err;
 };
 
-/* `parse` functions return NULL on failure, with the error set. */
+/* Returns NULL on failure, with the error set. */
 typedef const struct expression *(*parse)(struct parser *p);
 
 static const struct expression *parse_or(struct parser *p);
@@ -288,7 +287,7 @@ struct operator {
     enum expression_kind kind;
 };
 
-/* Parses operands by `below`, joined from the left by any of `operators`, which end with a NULL sign. */
+/* Joins operands from the left by `operators`, which end with a NULL sign. */
 static const struct expression *parse_chain(struct parser *p, parse below, const struct operator *operators)
 {
     const struct expression *node = below(p);

@@ -1,4 +1,4 @@
-/* The parsed form of an expression, shared only by expression_parse.c and expression.c. */
+/* For expression_parse.c and expression.c. */
 #ifndef SPILLWAY_CLI_REPRO_EXPRESSION_TREE_H
 #define SPILLWAY_CLI_REPRO_EXPRESSION_TREE_H
 
@@ -12,8 +12,8 @@ enum expression_kind {
     EXPRESSION_MEMBER, /* of parts[0]: text */
     EXPRESSION_ITEM,   /* of parts[0]: number parts[1] */
     EXPRESSION_EACH,   /* of parts[0]: all elements */
-    EXPRESSION_WHERE,  /* of parts[0]: the element whose member `text` is parts[1] */
-    EXPRESSION_CALL,   /* function (see expression_functions) of its parts */
+    EXPRESSION_WHERE,  /* of parts[0]: where member `text` is parts[1] */
+    EXPRESSION_CALL,   /* function (expression_functions) of its parts */
     EXPRESSION_MINUS,
     EXPRESSION_NOT,
     EXPRESSION_AND,
@@ -35,7 +35,7 @@ enum { EXPRESSION_PARTS_MAX = 16 };
 
 struct expression {
     enum expression_kind kind;
-    size_t place; /* position in the text, in characters from 1 */
+    size_t place; /* in characters from 1 */
     double number;
     const char *text;
     size_t function;

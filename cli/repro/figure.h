@@ -1,13 +1,11 @@
 /*
- * A figure or a table of a paper as one file: published values, runs and comparisons.
+ * A paper's figure or table as one file.
  *
- * Rows are the points of the figure. A row's columns hold parameters and published values. For each row, files and runs
- * are made from templates. Each series has one simulated value: an expression over the answers of the runs.
- * plots/papers/README.md is the manual of the format, with an example of every key.
+ * Rows are points; their columns hold parameters and published values. Templates make each row's files and runs. Each
+ * series has a simulated value: an expression over the runs' answers. plots/papers/README.md is the manual.
  *
- * A figure may also have a *real* set-up: rows, files, runs and series of a workload that is small enough for the
- * executor on this machine. Its series have a measured value too, and the simulated value is compared with the measured
- * one.
+ * A *real* set-up has rows, files, runs and series of a workload for the executor on this machine: simulated values
+ * are compared with measured ones.
  */
 #ifndef SPILLWAY_CLI_REPRO_FIGURE_H
 #define SPILLWAY_CLI_REPRO_FIGURE_H
@@ -20,7 +18,7 @@
 #include "base/json/json_in.h"
 #include "cli/repro/expression.h"
 
-/* Limits of a figure, since files may come from other people. */
+/* Files may come from other people. */
 enum { FIGURE_ROWS_MAX = 2000, FIGURE_COLUMNS_MAX = 64, FIGURE_SERIES_MAX = 32, FIGURE_RUNS_MAX = 64,
        FIGURE_FILES_MAX = 64, FIGURE_TEXTS_MAX = 64, FIGURE_NONE = UINT32_MAX };
 
@@ -33,30 +31,30 @@ struct figure_texts {
 
 struct figure_column {
     const char *name;
-    const char *source, *reading; /* of published values: source and how they were read; NULL: parameters */
-    bool named;                   /* the column is part of row names, in tables and pictures */
+    const char *source, *reading; /* of published values: source, and how they were read; NULL: parameters */
+    bool named;                   /* in row names, tables and pictures */
 };
 
 struct figure_file {
     const char *name;
-    const json_t *content; /* an object: template of the file's text; a string: template of a path */
+    const json_t *content; /* an object: template of the text; a string: of a path */
 };
 
 struct figure_run {
     const char *name;
-    const json_t *commands; /* an array of arguments, or an array of such arrays */
-    bool chained;           /* `commands` is an array of arrays */
+    const json_t *commands; /* an array of arguments, or of such arrays */
+    bool chained;           /* `commands` has arrays */
 };
 
 struct figure_series {
     const char *name, *label;
-    uint32_t published; /* column; FIGURE_NONE: the series has only simulated values */
+    uint32_t published; /* column; or FIGURE_NONE */
     const struct expression *simulated;
-    const struct expression *measured; /* of real set-ups; NULL: not measured */
+    const struct expression *measured; /* of real set-ups; may be NULL */
     const json_t *object; /* for messages */
-    bool counted;         /* its points count for accuracy */
-    bool shown;           /* the series is in table and picture */
-    bool absolute;        /* errors are differences, in the quantity's unit */
+    bool counted;         /* for accuracy */
+    bool shown;           /* in table and picture */
+    bool absolute;        /* errors are differences, in its unit */
 };
 
 struct figure_claim {
@@ -67,16 +65,16 @@ struct figure_claim {
 
 struct figure_accuracy {
     bool known;
-    double within; /* the report counts points with an error of at most this; default 0.1 */
-    double mean, worst; /* limits of the errors; 0: none */
+    double within; /* the report counts points with at most this error; default 0.1 */
+    double mean, worst; /* limits of errors; 0: none */
 };
 
-/* Requirements of a real set-up. */
+/* Of a real set-up. */
 struct figure_real {
-    bool offered;      /* the file has one */
-    bool read;         /* this figure was read from it; valid only then: */
-    uint32_t steps;    /* minibatches, unless changed on the command line */
-    double host_bytes; /* memory that must be free */
+    bool offered;      /* in the file */
+    bool read;         /* this figure is one; then valid: */
+    uint32_t steps;    /* minibatches, unless given */
+    double host_bytes; /* that must be free */
 };
 
 struct figure {
@@ -98,10 +96,10 @@ struct figure {
     } x;
     enum figure_kind kind;
     struct figure_texts set_up, assumptions, not_modelled, notes;
-    struct figure_texts changes; /* changes after reading: cli/repro/figure_change.h */
+    struct figure_texts changes; /* cli/repro/figure_change.h */
     struct figure_column columns[FIGURE_COLUMNS_MAX];
     uint32_t column_count;
-    struct expression_value *cells; /* row_count rows of column_count values: numbers, texts, missing */
+    struct expression_value *cells; /* row_count rows of column_count: numbers, texts, missing */
     uint32_t row_count;
     struct figure_file files[FIGURE_FILES_MAX];
     uint32_t file_count;
@@ -113,23 +111,23 @@ struct figure {
     uint32_t claim_count;
     struct figure_accuracy accuracy;
     struct figure_real real;
-    const json_t *body; /* the object with columns, rows, files, runs, series: the root, or its "real" */
+    const json_t *body; /* the root, or its "real" */
 };
 
 /*
- * Reads a figure and checks everything that needs no run: names in templates and expressions, lengths of rows,
- * published values that are numbers. The caller frees it with figure_destroy(). Errors: STATUS_BAD_INPUT with the
- * place, STATUS_IO, STATUS_LIMIT.
+ * Checks everything that needs no run: names in templates and expressions, lengths of rows, published numbers. The
+ * caller frees it with figure_destroy(). Errors: STATUS_BAD_INPUT with the place, STATUS_IO, STATUS_LIMIT,
+ * STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status figure_read(const char *path, struct figure **out, struct error *err);
 
-/* Reads a figure from memory; relative paths in it start at the folder of `name`. */
+/* Reads from memory; relative paths start at the folder of `name`. */
 MUST_CHECK enum status figure_parse(const char *name, const char *text, size_t length, struct figure **out,
                                     struct error *err);
 
 /*
- * Read the real set-up of a figure. Every row gets a parameter "steps" besides its own columns. Errors: also
- * STATUS_INFEASIBLE for a figure without one.
+ * Read the real set-up, whose rows also get a parameter "steps". Errors: also STATUS_INFEASIBLE for a figure without
+ * one.
  */
 MUST_CHECK enum status figure_read_real(const char *path, struct figure **out, struct error *err);
 MUST_CHECK enum status figure_parse_real(const char *name, const char *text, size_t length, struct figure **out,
@@ -142,8 +140,8 @@ static inline const struct expression_value *figure_cell(const struct figure *fi
     return &figure->cells[(size_t)row * figure->column_count + column];
 }
 
-/* Lists the names that expressions may use. Templates: columns. Expressions of series: also runs and earlier series.
- * Claims: columns and series. */
+/* Lists names for expressions. Templates: columns; series: also runs and earlier series; claims: columns and
+ * series. */
 enum { FIGURE_NAMES_MAX = FIGURE_COLUMNS_MAX + FIGURE_RUNS_MAX + FIGURE_SERIES_MAX };
 uint32_t figure_names(const struct figure *figure, bool runs, uint32_t series_count,
                       const char *names[FIGURE_NAMES_MAX]);

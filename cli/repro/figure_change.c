@@ -1,7 +1,4 @@
-/*
- * The figure's own JSON is changed in place: it has no other users, and places in later messages stay those of the
- * file.
- */
+/* The figure's own JSON is changed: places in later messages stay the file's. */
 #include "cli/repro/figure_change.h"
 
 #include <stdio.h>
@@ -18,8 +15,8 @@ struct figure_change {
     const struct figure_verbs *verbs;
     char name[NAME_BYTES]; /* as typed */
     const char *value;
-    char *path; /* absolute path if the value names a file, because runs have other folders; else NULL */
-    uint32_t count;        /* number of changed places */
+    char *path; /* absolute path if the value is a file, since runs have other folders */
+    uint32_t count;        /* changed places */
     struct error *err;
 };
 
@@ -54,7 +51,7 @@ static enum status change_jobs(struct figure_change *change, const char *key)
         json_array_foreach(jobs, index, job) {
             json_t *repeated = json_object_get(job, "$item");
             if (repeated) job = repeated;
-            if (!json_is_object(job)) continue; /* the reader of the jobs file reports it */
+            if (!json_is_object(job)) continue; /* the reader of jobs reports it */
             if (json_change(job, key, change->value, change->name, change->err) != STATUS_OK) return change->err->status;
             change->count++;
         }
@@ -64,7 +61,7 @@ static enum status change_jobs(struct figure_change *change, const char *key)
 
 /* --- options of commands -------------------------------------------------------------------------- */
 
-/* Finds the option's word in the command, from `begin` on; its size: not found. */
+/* Searches from `begin` on; the size: not found. */
 static size_t find_word(const json_t *command, const char *option, size_t begin)
 {
     size_t i, count = json_array_size(command), length = strlen(option);
@@ -76,7 +73,7 @@ static size_t find_word(const json_t *command, const char *option, size_t begin)
     return i;
 }
 
-/* Makes a template of a plain text by escaping its braces. */
+/* Escapes a text's braces. */
 static json_t *plain_template(const char *text)
 {
     char buffer[4096];
@@ -88,7 +85,7 @@ static json_t *plain_template(const char *text)
     return *text ? NULL : json_stringn(buffer, used);
 }
 
-/* Removes the option's word, and its value if that is a separate word. */
+/* Removes the word, and a separate value. */
 static void remove_option(json_t *command, size_t at, bool flag)
 {
     bool joined = strchr(json_string_value(json_array_get(command, at)), '=') != NULL;
@@ -96,8 +93,7 @@ static void remove_option(json_t *command, size_t at, bool flag)
     json_array_remove(command, at);
 }
 
-/* Sets the option once in a command's template, however often it was given. jansson refuses to append NULL, so failed
- * allocations are reported. */
+/* Sets an option once, however often given. jansson refuses to append NULL, so failed allocations are reported. */
 static int set_option(json_t *command, const char *option, bool flag, const char *value)
 {
     char word[NAME_BYTES + 2];
@@ -157,6 +153,7 @@ static enum status nothing_changed(const struct figure_change *change)
                                        " (expected a parameter of its rows, jobs.KEY, or an option of its commands)", ending));
 }
 
+/* Reports show the change. */
 static enum status remember(const struct figure_change *change, const char *text)
 {
     struct figure_texts *changes = &change->figure->changes;
@@ -190,8 +187,8 @@ enum status figure_change(struct figure *figure, const char *text, const struct 
         return error_set(err, STATUS_BAD_INPUT, "'%s' is not a change (expected NAME=VALUE)", text);
     memcpy(change.name, text, length);
     change.value = text + length + 1;
-    if (strpbrk(change.value, "./")) change.path = realpath(change.value, NULL); /* 2 is a number, even if there is such
-                                                                                    a file */
+    if (strpbrk(change.value, "./")) change.path = realpath(change.value, NULL); /* 2 is a number, even if there is
+                                                                                    such a file */
     (void)!apply(&change);
     free(change.path);
     if (err->status) return err->status;

@@ -1,7 +1,6 @@
 /*
- * One function for each part of the file, in the order of their dependencies: columns, rows, files, runs, series,
- * claims. Templates and expressions are checked against the names known so far, so that a readable file can fail later
- * only because of the answers of runs.
+ * Parts are read in the order of dependencies: columns, rows, files, runs, series, claims. Templates and expressions
+ * are checked against known names: later only answers of runs can fail.
  */
 #include <ctype.h>
 #include <float.h>
@@ -43,7 +42,7 @@ static bool is_name(const char *text)
     return true;
 }
 
-/* Checks that a name can be used in expressions and is not used already. */
+/* Checks that the name suits expressions and is new. */
 static enum status check_name(const struct figure *figure, const char *name, const json_t *container, const char *key,
                               size_t index, struct error *err)
 {
@@ -187,7 +186,7 @@ static enum status read_published(struct figure *figure, struct json_object *roo
     return STATUS_OK;
 }
 
-/* Reads the columns that name rows: all parameters by default. */
+/* Reads columns that name rows, by default all parameters. */
 static enum status read_label(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *array;
@@ -207,7 +206,7 @@ static enum status read_label(struct figure *figure, struct json_object *root, s
 static enum status read_row(struct figure *figure, const json_t *rows, size_t row, struct error *err)
 {
     const json_t *array;
-    uint32_t count = figure->column_count - figure->real.read; /* no row has a value for steps */
+    uint32_t count = figure->column_count - figure->real.read; /* no row has steps */
     TRY(json_item_array(figure->input, rows, row, count, &array, err));
     if (figure->real.read)
         figure->cells[row * figure->column_count + count] = (struct expression_value){.kind = EXPRESSION_VALUE_NUMBER,
@@ -241,7 +240,7 @@ static enum status read_rows(struct figure *figure, struct json_object *root, st
     return STATUS_OK;
 }
 
-/* Reads the horizontal axis; without one, the first column names the rows. */
+/* Reads the axis; without one, the first column names the rows. */
 static enum status read_x(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *value;
@@ -350,7 +349,7 @@ static enum status read_runs(struct figure *figure, struct json_object *root, st
 
 /* --- series and claims ------------------------------------------------------------------------- */
 
-/* Reads the expression under `key`, whose names must be known; errors have the place of the string. */
+/* Names must be known; errors have the string's place. */
 static enum status read_expression(struct figure *figure, struct json_object *object, const char *key, bool runs,
                                    uint32_t series_count, const struct expression **out, struct error *err)
 {
@@ -366,7 +365,7 @@ static enum status read_expression(struct figure *figure, struct json_object *ob
     return err->status;
 }
 
-/* Reads measured values, which only real set-ups have. A hidden intermediate series may lack them. */
+/* Reads measured values of real set-ups. A hidden series may lack them. */
 static enum status read_measured(struct figure *figure, struct json_object *object, struct figure_series *series,
                                  struct error *err)
 {
@@ -484,7 +483,7 @@ static enum status read_real(struct figure *figure, const json_t *value, struct 
     return read_body(figure, &object, err);
 }
 
-/* With `real`, the head comes from the root and everything else from its "real". */
+/* Reads all parts; with `real`, all but the head from "real". */
 static enum status read_all(struct figure *figure, bool real, struct error *err)
 {
     struct json_object root;
@@ -499,7 +498,7 @@ static enum status read_all(struct figure *figure, bool real, struct error *err)
     return real ? read_real(figure, value, err) : read_body(figure, &root, err);
 }
 
-/* Reads a figure. Takes `input` over, also on failure. */
+/* Takes `input` over, also on failure. */
 static enum status build(const char *path, struct json_input *input, bool real, struct figure **out, struct error *err)
 {
     struct figure *figure = alloc_zeroed(1, sizeof *figure);

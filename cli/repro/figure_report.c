@@ -41,7 +41,7 @@ static const char *cell_text(const struct expression_value *cell, char text[FIGU
     return cell->kind == EXPRESSION_VALUE_TEXT ? cell->text : figure_number(cell, text);
 }
 
-/* Returns true if the column has the published values of a series, which are shown with the series. */
+/* Returns true if a series shows the column. */
 static bool is_published(const struct figure *figure, uint32_t column)
 {
     return figure->columns[column].source != NULL;
@@ -61,7 +61,7 @@ static struct plot_figure_value plot_value(const struct expression_value *value)
     return (struct plot_figure_value){value->kind == EXPRESSION_VALUE_NUMBER, value->number};
 }
 
-/* Labels a row: for lines, the texts that name it except for x; for bars, everything that distinguishes it. */
+/* Labels lines by texts that name the row except x, bars by all that distinguishes them. */
 static enum status label_row(const struct figure *figure, uint32_t row, struct arena *arena, const char **out,
                              struct error *err)
 {

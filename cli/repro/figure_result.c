@@ -1,4 +1,4 @@
-/* Rows are evaluated in order; then claims see all rows as lists. */
+/* Rows are evaluated in order; claims see all rows as lists. */
 #include "cli/repro/figure_result.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ struct figure_result_row_scope {
     struct figure_result *result;
     const struct run_set *set;
     const uint32_t *indexes; /* of the current row */
-    uint32_t row, series_count; /* series that have values so far */
+    uint32_t row, series_count; /* series with values so far */
 };
 
 static bool find_in_row(const void *context, const char *name, struct expression_value *out)
@@ -50,7 +50,7 @@ static bool find_list(const void *context, const char *name, struct expression_v
 
 /* --- points ------------------------------------------------------------------------------------ */
 
-/* Reports an error in an expression, with its place. */
+/* Reports an error with its place. */
 static enum status fail_expression(const struct figure *figure, const json_t *object, const char *key,
                                    const char *label, const struct error *inner, struct error *err)
 {
@@ -170,7 +170,7 @@ static void count_points(struct figure_result *result)
             double size = fabs(point->error);
             sum += size;
             result->counted++;
-            /* a share at exactly the limit is within it, despite rounding */
+            /* despite rounding */
             result->within += size <= figure->accuracy.within * (1 + 1e-12);
             if (result->counted > 1 && size <= fabs(result->worst)) continue;
             result->worst = point->error;
@@ -184,7 +184,7 @@ static void count_points(struct figure_result *result)
                   (marks->worst <= 0 || (fabs(result->worst) <= marks->worst && result->missing == 0));
 }
 
-/* Counts pairs that simulation and measurement order equally; equal values have no order. */
+/* Counts pairs in the same order; equal values have none. */
 static void count_order(struct figure_result *result, uint32_t series)
 {
     for (uint32_t a = 0; a < result->figure->row_count; a++)
@@ -228,7 +228,7 @@ static void write_verdict(struct figure_result *result)
 
 /* --- public -------------------------------------------------------------------------------------- */
 
-/* Returns the row's texts, and numbers after the names of their columns. */
+/* Returns texts, and numbers after their columns' names. */
 const char *figure_row_label(const struct figure *figure, uint32_t row, char label[FIGURE_LABEL_BYTES])
 {
     size_t at = 0;

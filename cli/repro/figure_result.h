@@ -1,6 +1,6 @@
 /*
- * The result of a figure: simulated and published values, the error of each point, claims, and a verdict. In a real
- * set-up there are measured values too, and errors are relative to these.
+ * Simulated and published values, errors, claims, and a verdict. In a real set-up errors are relative to measured
+ * values.
  */
 #ifndef SPILLWAY_CLI_REPRO_FIGURE_RESULT_H
 #define SPILLWAY_CLI_REPRO_FIGURE_RESULT_H
@@ -9,16 +9,15 @@
 #include "cli/repro/run_set.h"
 
 struct figure_point {
-    struct expression_value published; /* a number or missing; missing if the series has no published values */
+    struct expression_value published; /* or missing */
     struct expression_value simulated; /* the same */
-    struct expression_value measured; /* likewise; missing outside real set-ups */
-    bool compared;          /* simulated and reference value are both there; the reference is the measured value of a
-                               real set-up, else the published one */
+    struct expression_value measured; /* or missing */
+    bool compared;          /* the reference is the measured value of a real set-up, else the published one */
     double error;           /* simulated / reference - 1; of absolute series the difference */
 };
 
 struct figure_judged {
-    bool known; /* false: a value that it needs is missing */
+    bool known; /* false: a value is missing */
     bool holds;
     const char *why;
 };
@@ -30,16 +29,15 @@ struct figure_result {
     struct arena arena;
     struct figure_point *points; /* row_count rows of series_count */
     struct figure_judged claims[FIGURE_TEXTS_MAX];
-    uint32_t counted;     /* points that count: published, simulated and not left out */
-    uint32_t within;      /* counted points with an error of at most accuracy.within */
-    uint32_t missing;     /* points with a reference value but no simulated value */
-    double mean, worst;   /* of |error|; worst keeps its sign */
+    uint32_t counted;     /* published, simulated and not left out */
+    uint32_t within;      /* with an error of at most accuracy.within */
+    uint32_t missing;     /* with a reference, without simulated value */
+    double mean, worst;   /* of |error|; worst has its sign */
     uint32_t worst_row, worst_series;
-    uint32_t alike, pairs; /* of real set-ups: pairs of points of a series, and how many of them simulation and
-                              measurement put in the same order */
+    uint32_t alike, pairs; /* of real set-ups: pairs of points, and those in the same order */
     uint32_t claims_held;
-    bool met; /* limits of accuracy, if any, and all claims are met */
-    double cpu_s; /* processor time of its runs, shared ones included */
+    bool met; /* all limits and claims */
+    double cpu_s; /* of its runs, also shared ones */
     char verdict[FIGURE_VERDICT_BYTES];
 };
 
@@ -57,13 +55,13 @@ static inline const struct figure_point *figure_point_at(const struct figure_res
     return &result->points[(size_t)row * result->figure->series_count + series];
 }
 
-/* Returns the reference value, with which a point's simulated value is compared. */
+/* Returns what the simulated value is compared with. */
 static inline const struct expression_value *figure_reference(const struct figure *figure, const struct figure_point *point)
 {
     return figure->real.read ? &point->measured : &point->published;
 }
 
-/* Returns the name of a row, from its parameters: "homogeneous, models 8, gpus 4". */
+/* Returns "homogeneous, models 8, gpus 4". */
 enum { FIGURE_LABEL_BYTES = 160 };
 const char *figure_row_label(const struct figure *figure, uint32_t row, char label[FIGURE_LABEL_BYTES]);
 

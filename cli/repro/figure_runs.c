@@ -1,4 +1,4 @@
-/* Handles one row at a time: its files as texts, then its runs with the files that they need. */
+/* One row at a time: its files as texts, then its runs. */
 #include "cli/repro/figure_runs.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ struct row_work {
     const struct figure *figure;
     uint32_t row;
     struct expression_scope scope;
-    struct arena arena; /* memory of the current row */
+    struct arena arena; /* of the current row */
     struct run_file files[FIGURE_FILES_MAX];
     struct error *err;
 };
@@ -88,7 +88,7 @@ static enum status make_file(struct row_work *work, uint32_t index)
 
 /* --- runs -------------------------------------------------------------------------------------- */
 
-/* Marks the files that `text` names, and the files that these name in turn. */
+/* Marks files that `text` names, directly or not. */
 static void mark_named(const struct row_work *work, const char *text, bool needed[FIGURE_FILES_MAX])
 {
     for (uint32_t f = 0; f < work->figure->file_count; f++)
@@ -98,7 +98,7 @@ static void mark_named(const struct row_work *work, const char *text, bool neede
         }
 }
 
-/* Expands arguments. Empty arguments are left out, for options that only some rows have. */
+/* Leaves out empty arguments, for options of some rows. */
 static enum status expand_arguments(struct row_work *work, const json_t *array, struct run_command *command,
                                     bool needed[FIGURE_FILES_MAX])
 {
@@ -119,8 +119,7 @@ static enum status expand_arguments(struct row_work *work, const json_t *array, 
     return STATUS_OK;
 }
 
-/* Describes a run for messages: figure, changes, row and run. Long changes are cut; the run's name is always kept,
- * because its folder is named after this text. */
+/* Names figure, changes, row and run. Long changes are cut, but not the run's name, for its folder. */
 static void say_what(const struct row_work *work, const struct figure_run *run, char what[WHAT_BYTES])
 {
     const struct figure_texts *changes = &work->figure->changes;

@@ -1,9 +1,7 @@
 /*
- * Runs go through the pool of base/process/children.h, one command at a time. A run with further commands waits for its
- * turn, which comes before new runs.
+ * Commands go through the pool of base/process/children.h; a run's further ones come before new runs.
  *
- * A run's folder is PATH/INDEX in one temporary folder. It is removed as soon as the run has ended, so a hundred
- * figures need little disk space.
+ * A run's folder is PATH/INDEX in one temporary folder, removed when the run ends.
  */
 #include "cli/repro/run_set.h"
 
@@ -33,11 +31,11 @@ struct run_set_run {
     uint32_t file_count;
     struct run_answer answer;
     json_t *json; /* owned */
-    int refused;  /* exit code, 2 or 3, of a run that failed by itself; else 0 */
-    /* state while it is active */
-    bool begun, waiting, done; /* waiting: for the turn of its next command */
-    uint32_t at;               /* index of its command */
-    double started_s;          /* start of the running command; 0: none runs */
+    int refused;  /* 2 or 3 if it failed by itself; else 0 */
+    /* while active */
+    bool begun, waiting, done; /* waiting: for its next command */
+    uint32_t at;               /* command */
+    double started_s;          /* 0: no command runs */
     const char *folder;        /* in the set's arena */
 };
 
@@ -45,7 +43,7 @@ struct run_set {
     struct arena arena;
     struct run_set_run *runs;
     size_t count, capacity;
-    char folder[64]; /* "" before and after execution */
+    char folder[64]; /* "": not executing */
 };
 
 enum status run_set_create(struct run_set **out, struct error *err)
@@ -150,7 +148,7 @@ static void path_in(const struct run_set *set, const struct run_set_run *run, co
     snprintf(path, PATH_BYTES, "%s/%zu%s%s", set->folder, (size_t)(run - set->runs), *name ? "/" : "", name);
 }
 
-/* Writes a file without sync, because it is temporary. */
+/* Writes without sync: the file is temporary. */
 static enum status write_file(const char *path, const char *text, size_t length, struct error *err)
 {
     FILE *file = fopen(path, "w");
@@ -184,8 +182,7 @@ const char *run_set_folder(const struct run_set *set, uint32_t index, char name[
     return name;
 }
 
-/* Makes the folder that keeps a run's files and replaces an earlier run's. The parent folder is made only now: if the
- * first run fails, there is nothing to keep. */
+/* Replaces an earlier run's folder. The parent is made only now: a failed first run leaves nothing. */
 static enum status keep_folder(const struct run_set *set, const struct run_set_run *run, const char *keep, struct error *err)
 {
     char path[PATH_BYTES], name[RUN_FOLDER_BYTES];
@@ -205,7 +202,7 @@ static void end_folder(struct run_set *set)
 
 /* --- answers ------------------------------------------------------------------------------------- */
 
-/* Returns true for an object with an error and no figures (cli/common/cli_answer.h), which is not an answer. */
+/* Returns true for an error without figures (cli/common/cli_answer.h). */
 static bool is_error(const json_t *json)
 {
     const char *schema = json_string_value(json_object_get(json, "schema"));
@@ -239,12 +236,12 @@ static enum status fail_run(const struct run_set_run *run, const struct children
                      *message ? message : "it ended without a message");
 }
 
-/* Continues a run after a command has ended: queues its next command or reads the answer. */
+/* Queues the next command or reads the answer. */
 static enum status go_on(struct run_set *set, struct run_set_run *run, const struct run_set_options *options,
                          const struct children_end *end, struct error *err)
 {
     const char *keep = options->keep;
-    int worst = options->go_on ? 3 : 1; /* highest exit code that does not fail the set */
+    int worst = options->go_on ? 3 : 1; /* the highest that does not fail the set */
     if (end->signal != 0 || end->exit_code < 0 || end->exit_code > worst) return fail_run(run, end, err);
     if (end->exit_code == 0 && ++run->at < run->command_count) {
         run->waiting = true;
@@ -266,9 +263,9 @@ struct pool {
     const char *program;
     struct progress progress;
     size_t next, done;
-    size_t failed;        /* index of the first failed run; SIZE_MAX: none */
+    size_t failed;        /* first; SIZE_MAX: none */
     struct error failure; /* of that run */
-    struct error fault;   /* a run could not be started */
+    struct error fault;   /* at starting */
 };
 
 static enum status command_of(struct pool *pool, const struct run_set_run *run, const char *const **out, struct error *err)
@@ -284,7 +281,7 @@ static enum status command_of(struct pool *pool, const struct run_set_run *run, 
     return STATUS_OK;
 }
 
-/* Returns a run that waits for its next command, else a new run; NULL: none now. */
+/* Prefers waiting runs; NULL: none now. */
 static struct run_set_run *next_run(const struct pool *pool)
 {
     for (size_t i = 0; i < pool->next; i++)
@@ -310,8 +307,7 @@ static bool next_command(void *context, struct children_start *out)
     return true;
 }
 
-/* Returns true if a failed run is reported: after all earlier runs have ended, so that the choice does not depend on
- * speed. */
+/* Returns true after all earlier runs have ended, independent of speed. */
 static bool has_failed(const struct pool *pool)
 {
     bool before = false;
@@ -350,8 +346,7 @@ static enum status look(void *context, struct error *err)
     return err->status;
 }
 
-/* Checks that some run succeeded. Single failures are reported in their places; if all runs failed, the first reason is
- * the set's. */
+/* Checks that some run succeeded; else the first reason is the set's. */
 static enum status check_some(const struct run_set *set, struct error *err)
 {
     for (size_t i = 0; i < set->count; i++)

@@ -1,4 +1,4 @@
-/* Checking is expansion without values: both use one walk. */
+/* Checking is expansion without values. */
 #include "cli/repro/template.h"
 
 #include <math.h>
@@ -12,11 +12,11 @@ enum { TEMPLATE_NAMES_MAX = 200, TEMPLATE_REPEAT_MAX = 100000, TEMPLATE_ITEMS_MA
 
 struct expansion {
     const struct json_input *input;
-    const char *const *names; /* for checking; else NULL */
+    const char *const *names; /* for checking */
     size_t name_count;
-    const struct expression_scope *scope; /* for expanding; else NULL */
+    const struct expression_scope *scope; /* for expanding */
     struct arena *arena;
-    uint64_t *item_count; /* repeated items so far; nested repetitions grow fast */
+    uint64_t *item_count; /* so far; nested repetitions grow fast */
     struct error *err;
 };
 
@@ -75,7 +75,7 @@ static void write_value(FILE *out, struct expression_value value)
     }
 }
 
-/* Writes a text with braces piece by piece to `out` (NULL: only check). */
+/* Writes a text; `out` NULL: only checks it. */
 static enum status write_pieces(struct expansion *x, const char *text, FILE *out)
 {
     while (*text) {
@@ -137,7 +137,7 @@ static enum status expand_object(struct expansion *x, const json_t *object, json
 
 /* --- repetition ---------------------------------------------------------------------------------- */
 
-/* A scope with one more name: the counter's. */
+/* One more name: the counter's. */
 struct counter {
     const struct expression_scope *outer;
     const char *name;
@@ -151,7 +151,7 @@ static bool find_counter(const void *context, const char *name, struct expressio
     return counter->outer->find(counter->outer->context, name, out);
 }
 
-/* Appends the item to `result` with the counter at `at`; when checking, expands it once and appends nothing. */
+/* Appends an item with the counter at `at`; checking expands it once. */
 static enum status append_instance(struct expansion *x, const json_t *repeat, const char *as, double at, json_t *result)
 {
     const char *names[TEMPLATE_NAMES_MAX];
@@ -174,7 +174,7 @@ static enum status append_instance(struct expansion *x, const json_t *repeat, co
     return x->err->status;
 }
 
-/* Expands {"$repeat": "{models}", "$as": "i", "$item": ...} to items in which i is 0, 1, ... */
+/* Expands {"$repeat": ...} with 0, 1, ... */
 static enum status expand_repeat(struct expansion *x, const json_t *repeat, json_t *result)
 {
     struct template_place place = {.container = repeat, .key = "$repeat"};

@@ -1,13 +1,10 @@
 /*
- * `repro`: figures of papers, published and simulated.
+ * `repro`: figures of papers.
  *
  *     list, show   read the files       run, all   read, run (this program, one process per core), evaluate,
  *                                                  report
  *
- * With --real a figure's real set-up is used instead of the paper's: cli/repro/cli_real.h.
- *
- * `run` and `all` differ in the number of figures and in the files that they write; runs that several figures share are
- * done once.
+ * --real: cli/repro/cli_real.h. Runs that figures share are done once.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,7 +25,7 @@ struct repro_request {
     const char *papers, *output;
     struct option_list changes;
     bool check, csv, real;
-    uint64_t steps; /* 0: as the figure says */
+    uint64_t steps; /* 0: the figure's */
     uint64_t workers;
     double limit_s;
 };
@@ -131,7 +128,7 @@ static enum status compute(struct repro_work *work, const struct repro_request *
     for (size_t i = 0; i < work->papers.count; i++)
         if (figure_add_runs(work->papers.figures[i], work->set, &work->arena, &work->indexes[i], err) != STATUS_OK)
             return error_add(err, "%s", work->papers.figures[i]->path);
-    setenv("SPILLWAY_HISTORY", "", 1); /* runs of figures are no work of the user's */
+    setenv("SPILLWAY_HISTORY", "", 1); /* these are not the user's work */
     if (request->real && cli_real_begin(work->papers.figures[0], request->output, kept, &options, err) != STATUS_OK)
         return err->status;
     TRY(run_set_execute(work->set, &options, err));
@@ -140,7 +137,7 @@ static enum status compute(struct repro_work *work, const struct repro_request *
     return STATUS_OK;
 }
 
-/* After the report, checks the limits for --check. */
+/* Checks limits for --check, after the report. */
 static enum status check(const struct repro_work *work, struct error *err)
 {
     size_t missed = 0, first = 0;
@@ -161,7 +158,7 @@ static enum status check(const struct repro_work *work, struct error *err)
 
 static const double default_limit_s = 600;
 
-/* Opens a figure. For a real set-up, --steps is one more change, before the user's. */
+/* Opens a figure; for a real set-up, --steps is a change before the user's. */
 static enum status open_figure(struct repro_request *request, const char *id, struct cli_papers *papers,
                                struct error *err)
 {
