@@ -1,11 +1,10 @@
 /*
- * The executor reads checkpoints, and this program plans. So the executor first reports the progress of each job. Then
- * the remaining minibatches are planned: the old plan without its first minibatches would leave devices idle if jobs
- * are at different steps. A job has the number of its first minibatch (models/job/job.h), by which the executor finds
+ * The executor reports each job's progress, and this program plans the rest: the old plan without its first
+ * minibatches would leave devices idle. A job has its first minibatch (models/job/job.h), by which the executor finds
  * its checkpoint.
  *
- * The new plan uses the options of the first plan that the plan stores: policy, seed, double buffering, live dispatch,
- * treatment of activations, and numbers of shards. Resident jobs stay on their devices.
+ * The new plan uses the stored options: policy, seed, double buffering, live dispatch, treatment of activations, and
+ * numbers of shards. Resident jobs stay on their devices.
  */
 #include "cli/run/cli_resume.h"
 
@@ -121,8 +120,7 @@ void cli_resume_release(struct cli_resume *resume)
 
 /* --- the remaining plan -------------------------------------------------------------------- */
 
-/* Counts shards whose optimizer could have another place: neither shards that stay on a device, nor an embedding
- * that is not cut into rows. */
+/* Counts neither shards that stay on a device, nor an embedding that is not cut into rows. */
 static uint32_t movable_shards(const struct plan *plan, uint32_t job)
 {
     const struct job *about = &plan->jobs.jobs[job];
@@ -133,8 +131,8 @@ static uint32_t movable_shards(const struct plan *plan, uint32_t job)
     return count;
 }
 
-/* Returns the place of the plan's optimizers, because on a GPU other places round differently. All jobs of a plan share
- * one place. Jobs that clip have no choice; if one of them is unfinished, the place "device" cannot be requested. */
+/* Returns the place of the plan's optimizers: others round differently on a GPU. All jobs share one. Jobs that clip
+ * have no choice; unfinished ones exclude "device". */
 static uint32_t place_of(const struct plan *plan, const struct cli_resume *resume)
 {
     bool clips = false;
@@ -154,7 +152,7 @@ static uint32_t place_of(const struct plan *plan, const struct cli_resume *resum
     return there >= movable ? PLANNER_PLACE_CPU : PLANNER_PLACE_SPLIT;
 }
 
-/* Returns true if a job has a device for itself on which its states stay (planner/strategy/resident.h). */
+/* Returns true if a job's states stay on its device (planner/strategy/resident.h). */
 static bool any_resident(const struct plan *plan)
 {
     for (uint32_t j = 0; plan->reservation_count > 0 && j < plan->jobs.count; j++) {
@@ -170,7 +168,7 @@ static struct planner_options options_of(const struct plan *plan,
     if (any_resident(plan))
         return (struct planner_options){
             .seed = plan->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .resident = true};
-    /* a user's policy may no longer be available */
+    /* a user's policy may be gone */
     struct planner_options options = {.policy = policy_find(plan->policy) ? plan->policy : NULL,
                                       .seed = plan->seed,
                                       .no_double_buffer = !plan->double_buffer,
@@ -189,7 +187,7 @@ static struct planner_options options_of(const struct plan *plan,
     return options;
 }
 
-/* Removes complete jobs; the others begin at their checkpoints. */
+/* Removes complete jobs; others begin at their checkpoints. */
 static void cut_jobs(struct job_set *jobs, const struct cli_resume *resume)
 {
     uint32_t left = 0;

@@ -1,6 +1,4 @@
-/*
- * Resuming from checkpoints: the progress of each job of a plan, and a plan for the remaining minibatches.
- */
+/* Resuming: jobs' progress, and a plan for the rest. */
 #ifndef SPILLWAY_CLI_RUN_CLI_RESUME_H
 #define SPILLWAY_CLI_RUN_CLI_RESUME_H
 
@@ -12,22 +10,22 @@
 struct cli_resume_job {
     uint64_t minibatches;     /* done */
     double first_loss, final_loss;
-    bool has_loss;            /* both losses are finite */
+    bool has_loss;            /* finite losses */
     struct cli_evaluation evaluation;
-    const char *weights_path; /* NULL: not written, because the job is not complete */
+    const char *weights_path; /* NULL: not complete */
 };
 
 struct cli_resume {
     struct json_input *in;    /* owns the strings */
     struct cli_resume_job *jobs; /* per job of the plan; in `arena` */
     struct arena arena;
-    uint32_t complete;        /* jobs without remaining minibatches */
+    uint32_t complete;        /* without remaining minibatches */
     bool begun;               /* some job has a checkpoint */
 };
 
-/* Asks the executor for the progress of all jobs. `out` is zeroed before; the caller releases it with
- * cli_resume_release(), also after an error. Warns if the newest checkpoint of a job is damaged. Errors: the executor's
- * status; the executor has printed its message. */
+/* Asks the executor for all jobs' progress. `out` is zeroed before; the caller releases it with
+ * cli_resume_release(), also after an error. Warns if a job's newest checkpoint is damaged. Errors: the executor's
+ * status; it has printed its message. */
 MUST_CHECK enum status cli_resume_look(struct cli *cli, const char *plan_path,
                                        const struct plan *plan, const char *folder,
                                        bool write_weights, struct cli_resume *out,
@@ -35,8 +33,8 @@ MUST_CHECK enum status cli_resume_look(struct cli *cli, const char *plan_path,
 void cli_resume_release(struct cli_resume *resume);
 
 /*
- * Makes a plan for the remaining minibatches of a plan's jobs, by the same policy on the same machine. The plan is read
- * from its file again, because the planner takes its jobs over. At least one job must not be complete.
+ * Plans the remaining minibatches, by the same policy on the same machine. The file is read again, because the planner
+ * takes jobs over. Some job must not be complete.
  */
 MUST_CHECK enum status cli_resume_plan(const char *plan_path, const struct cli_resume *resume,
                                        struct plan *out, struct error *err);

@@ -1,7 +1,4 @@
-/*
- * The memory that a run took on its devices: checked, and copied to the report. The report of
- * `plan` has the planned values under the same names.
- */
+/* The report of `plan` has the planned values under the same names. */
 #include "cli/run/cli_run_memory.h"
 
 #include "base/try.h"

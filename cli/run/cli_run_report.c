@@ -19,14 +19,14 @@ bool cli_run_is_complete(const struct cli_run_report *report)
     return complete;
 }
 
-/* Returns true if the whole plan's job was complete before this run. */
+/* Returns true for a job of the whole plan. */
 static bool was_complete(const struct cli_run_report *report, uint32_t j)
 {
     const struct job *job = &report->whole->jobs.jobs[j];
     return report->resume->jobs[j].minibatches >= job->first_minibatch + job->minibatches;
 }
 
-/* Computes predicted / measured - 1. Returns false if nothing was measured to its end. */
+/* Computes predicted / measured - 1; false if nothing was measured to its end. */
 static bool throughput_error(const struct cli_run_report *report, double *out)
 {
     if (!cli_run_is_complete(report) || !(report->measured->tokens_per_s > 0)) return false;
@@ -46,7 +46,7 @@ static void pair_cells(struct cli_table *table, const char *what, const char *pr
     cli_table_cell(table, "%s", known ? cli_signed_percent(error, text) : "-");
 }
 
-/* Returns the stream with the longest predicted time: no plan of these operations ends before it. */
+/* Returns the longest predicted time: no plan of these operations ends before. */
 static uint32_t busiest_stream(const struct cli_run_report *report)
 {
     const struct sim_result *result = &report->prediction->result;
@@ -78,15 +78,14 @@ static enum status print_whole(FILE *out, const struct cli_run_report *report, s
     enum cli_unit unit = cli_unit_of(&report->plan->jobs);
     double predicted_rate = report->prediction->tokens_per_s;
     double samples_share = predicted_rate > 0 ? report->prediction->samples_per_s / predicted_rate : 0;
-    double scale = unit == CLI_TOKENS ? 1 : samples_share; /* all samples of a job have equal numbers of tokens */
+    double scale = unit == CLI_TOKENS ? 1 : samples_share; /* a job's samples have equal numbers of tokens */
     snprintf(predicted, sizeof predicted, "%.5g", scale * predicted_rate);
     snprintf(actual, sizeof actual, "%.5g", scale * measured->tokens_per_s);
     pair_cells(&table, cli_unit_rates[unit], predicted, actual, known, error);
     return cli_table_end(&table, out, err);
 }
 
-/* Returns true if the load during the run explains its longer time. Sets the makespan that is predicted with this
- * load. */
+/* Returns true if load explains the longer time; sets the makespan predicted with it. */
 static bool is_slowed(const struct cli_run_report *report, double *slowed_s)
 {
     const struct cli_measured *measured = report->measured;
@@ -107,20 +106,20 @@ static void print_load(FILE *out, const struct cli_run_report *report)
             quantity_text(slowed_s, DIMENSION_SECONDS, busy));
 }
 
-/* Returns the unit of the rates of all jobs, jobs that were complete before included. */
+/* Counts jobs that were complete before too. */
 static enum cli_unit jobs_unit(const struct cli_run_report *report)
 {
     return cli_unit_of(report->whole ? &report->whole->jobs : &report->plan->jobs);
 }
 
-/* Returns the units per token of a job: all its samples have equal numbers of tokens. */
+/* Returns units per token: a job's samples have equal numbers of tokens. */
 static double units_per_token(const struct cli_run_report *report, uint32_t j)
 {
     const struct trace_job *job = &report->prediction->trace.jobs[j];
     return jobs_unit(report) == CLI_TOKENS ? 1 : (double)job->samples / (double)job->tokens;
 }
 
-/* Headings of the table of jobs, which must live as long as the table. */
+/* Must live as long as the table. */
 struct job_headings {
     char predicted[32];
     const char *all[7];
@@ -201,7 +200,7 @@ static struct cli_result result_of(const struct cli_run_report *report, uint32_t
     };
 }
 
-/* Returns the result of a job of the whole plan that was complete before. */
+/* Returns the result of a job that was complete before. */
 static struct cli_result result_before(const struct cli_run_report *report, uint32_t j)
 {
     const struct cli_resume_job *job = &report->resume->jobs[j];
@@ -216,7 +215,7 @@ static struct cli_result result_before(const struct cli_run_report *report, uint
     };
 }
 
-/* Writes all jobs by rank, as text or (with `json`) as data. */
+/* Writes by rank, as text or (`json`) as data. */
 static enum status put_results(const struct cli_run_report *report, FILE *out, struct json_out *json,
                                struct error *err)
 {
@@ -232,7 +231,7 @@ static enum status put_results(const struct cli_run_report *report, FILE *out, s
     return status;
 }
 
-/* Requested files that were written; NULL: not. */
+/* NULL: not written. */
 struct written {
     const char *trace, *log, *carried;
 };

@@ -1,4 +1,4 @@
-/* The report of `run`: prediction and measurement side by side, and how each job ended. */
+/* The report of `run`: prediction and measurement. */
 #ifndef SPILLWAY_CLI_RUN_CLI_RUN_REPORT_H
 #define SPILLWAY_CLI_RUN_CLI_RUN_REPORT_H
 
@@ -10,15 +10,15 @@
 /* The command line. */
 struct cli_run_request {
     const char *plan_path, *trace_path, *log_path;
-    const char *scratch_trace; /* file for the pictures of --report if trace_path is NULL; may be NULL */
-    const char *checkpoint, *checkpoint_every; /* folder and interval; NULL: not given */
-    const char *storage;                       /* a folder; NULL: not given */
-    const char *output;                        /* folder for weights; NULL: the places in the plan */
-    const char *policy, *carried;              /* --dispatch live; NULL: not given */
+    const char *scratch_trace; /* for --report without trace_path; may be NULL */
+    const char *checkpoint, *checkpoint_every; /* folder and interval; may be NULL */
+    const char *storage;                       /* folder; may be NULL */
+    const char *output;                        /* for weights; NULL: the plan's */
+    const char *policy, *carried;              /* --dispatch live; may be NULL */
     uint64_t seed;
     size_t dispatch;                           /* index into cli_dispatches */
     uint64_t keep; /* 0: not given */
-    size_t on_nan; /* index into the option's choices */
+    size_t on_nan; /* in the option's choices */
     bool no_weights, tf32, keep_going, resume;
     uint64_t devices;           /* 0: not given */
     double device_memory_bytes; /* or CLI_NOT_GIVEN */
@@ -29,8 +29,8 @@ struct cli_run_report {
     const struct plan *plan;
     const struct cli_prediction *prediction;
     const struct cli_measured *measured;
-    /* In a resumed run, `whole` has all jobs, and `plan` only jobs with remaining minibatches. */
-    const struct plan *whole;         /* NULL: the run was not resumed */
+    /* All jobs of a resumed run; `plan` has those with remaining minibatches. */
+    const struct plan *whole;         /* NULL: not resumed */
     const struct cli_resume *resume;
 };
 
@@ -41,7 +41,7 @@ bool cli_run_is_complete(const struct cli_run_report *report);
 MUST_CHECK enum status cli_run_report(struct cli *cli, const struct cli_run_report *report,
                                       struct error *err);
 
-/* Writes the report when all jobs of report->whole were complete before. */
+/* Reports that all jobs of report->whole were complete before. */
 MUST_CHECK enum status cli_run_report_nothing_left(struct cli *cli,
                                                    const struct cli_run_report *report,
                                                    struct error *err);

@@ -1,10 +1,9 @@
 /*
- * `run`: runs a plan with spillway-exec, and compares prediction and measurement.
+ * `run`: runs a plan with spillway-exec, and compares.
  *
- * The steps: read and check the plan; compare it with the machine options of the command line; with --resume, find the
- * progress of its jobs and plan the rest; simulate it; start the executor and wait; read its result from a temporary
- * file. An interrupted run has a result too: the state of every job. A crash has no result; it is reported with the
- * signal's name.
+ * Steps: read and check the plan; compare it with machine options; with --resume, plan the rest; simulate; run the
+ * executor; read its result from a temporary file, also of an interrupted run. A crash is reported with the signal's
+ * name.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -56,14 +55,14 @@ static enum status check_contradiction(const struct cli_run_request *request, co
     return STATUS_OK;
 }
 
-/* Compares machines in "AMD EPYC, 2 cores; oneDNN ...": the part before the semicolon. */
+/* Compares "AMD EPYC, 2 cores; oneDNN ..." up to the semicolon. */
 static bool same_machine(const char *a, const char *b)
 {
     size_t length = strcspn(a, ";");
     return length == strcspn(b, ";") && strncmp(a, b, length) == 0;
 }
 
-/* Warns if the plan has other figures than the profile of this machine, if there is one. */
+/* Warns if the plan has other figures than this machine's profile. */
 static void warn_other_machine(struct cli *cli, const struct plan *plan)
 {
     const char *made_for = plan->hardware.measured_on;
@@ -86,7 +85,7 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-/* The command line of the executor. */
+/* Of the executor. */
 struct words {
     const char *all[41];
     size_t count;
@@ -97,7 +96,7 @@ static void add(struct words *words, const char *word)
     words->all[words->count++] = word;
 }
 
-/* Without a value the option is left out. */
+/* Leaves out options without value. */
 static void add_option(struct words *words, const char *option, const char *value)
 {
     if (!value) return;
@@ -105,7 +104,7 @@ static void add_option(struct words *words, const char *option, const char *valu
     add(words, value);
 }
 
-/* `plan_path` is the executed plan: the request's or (`rest`) the remaining one. */
+/* Starts the plan `plan_path`: the request's or (`rest`) the remaining one. */
 static enum status start(const struct cli *cli, const struct cli_run_request *request, const char *plan_path,
                          bool rest, const char *result_path, struct cli_child_end *end,
                          struct error *err)
@@ -144,8 +143,7 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
     return cli_child_run(words.all, end, err);
 }
 
-/* Warns if a complete run was faster than the machine's peak: then the peak is wrong, probably because the machine was
- * busy when it was measured. The training is not affected. */
+/* Warns of a complete run above the peak: the machine was probably busy when measured. The training is not affected. */
 static void warn_speed(struct cli *cli, const struct cli_run_report *report)
 {
     double peak = report->prediction->peak_flops_per_s, speed = report->prediction->least_flops;
@@ -158,8 +156,7 @@ static void warn_speed(struct cli *cli, const struct cli_run_report *report)
                  quantity_text(peak, DIMENSION_FLOP_PER_S, most));
 }
 
-/* Returns the status of a run with a result, which a run with failed jobs has too. Files that could not be written are
- * reported last. */
+/* Returns the run's status, also with failed jobs. Files that could not be written come last. */
 static enum status judge(const struct cli_run_report *report, const struct cli_child_end *end, struct error *err)
 {
     const struct cli_measured *measured = report->measured;
@@ -195,6 +192,7 @@ static void keep(struct cli *cli, const struct cli_run_report *report)
                                                 .complete = cli_run_is_complete(report)});
 }
 
+/* Draws for --report. */
 static void draw(struct cli *cli, const struct cli_run_report *report)
 {
     const struct cli_run_request *request = report->request;
@@ -209,7 +207,7 @@ static void draw(struct cli *cli, const struct cli_run_report *report)
     cli_document_simulated(cli, &report->plan->hardware);
 }
 
-/* Returns true if the executor wrote its result. The file was created empty. */
+/* Returns true if the executor has filled the empty file. */
 static bool has_result(const char *path)
 {
     struct stat info;
@@ -263,7 +261,7 @@ static enum status run_plan_file(struct cli *cli, struct cli_run_report *report,
     return status;
 }
 
-/* Redirects the files of all jobs to the folder of --output. */
+/* Redirects all jobs' files for --output. */
 static enum status redirect(const struct cli_run_request *request, struct plan *plan, struct error *err)
 {
     const char *folder;
@@ -277,7 +275,7 @@ static enum status redirect(const struct cli_run_request *request, struct plan *
     return STATUS_OK;
 }
 
-/* Plans the rest of the plan into a file, and runs that. */
+/* Plans the rest into a file. */
 static enum status run_rest(struct cli *cli, struct cli_run_report *report, const char *plan_path, struct error *err)
 {
     struct plan rest = {0};
@@ -301,8 +299,7 @@ static enum status run_on(struct cli *cli, struct cli_run_report *report, const 
     struct cli_resume resume = {0};
     enum status status = cli_resume_look(cli, plan_path, report->plan, request->checkpoint,
                                          !request->no_weights, &resume, err);
-    if (status == STATUS_OK && !resume.begun) { /* a script may always resume, but a misspelt folder would cost much
-                                                   time */
+    if (status == STATUS_OK && !resume.begun) { /* a script may always resume, but a misspelt folder costs time */
         cli_warn(cli, "there is no checkpoint of these jobs in '%s': they start from the beginning", request->checkpoint);
         status = run_plan_file(cli, report, plan_path, err);
     } else if (status == STATUS_OK) {
@@ -315,7 +312,7 @@ static enum status run_on(struct cli *cli, struct cli_run_report *report, const 
     return status;
 }
 
-/* Runs the plan. The executor reads a plan from its file, so a redirected plan gets a file of its own. */
+/* Runs the plan; a redirected one gets a file for the executor. */
 static enum status run_from(struct cli *cli, struct cli_run_report *report, struct error *err)
 {
     const struct cli_run_request *request = report->request;
