@@ -1,4 +1,4 @@
-/* A run's number is its seed, so that random events are equal for each interval between checkpoints. */
+/* A run's number is its seed: events are equal for each interval. */
 #include "cli/simulate/cli_failures.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -16,7 +16,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Simulates all runs: wall_s[0 .. *ended) ascending, and their sums. */
+/* Simulates all runs: wall_s[0 .. *ended) ascends; with sums. */
 static enum status run_all(const struct cli_failures *wanted, const struct cli_failure_outcome *s, double every_s,
                            double *wall_s, uint64_t *ended, struct failure_simulation *sum, double *interruptions,
                            struct error *err)

@@ -1,4 +1,4 @@
-/* `simulate --failures FILE`: many random runs with device failures, from one simulated run without failures. */
+/* `simulate --failures FILE`: many random runs, from one without failures. */
 #ifndef SPILLWAY_CLI_SIMULATE_CLI_FAILURES_H
 #define SPILLWAY_CLI_SIMULATE_CLI_FAILURES_H
 
@@ -7,27 +7,27 @@
 #include "sim/failure_simulation.h"
 
 struct cli_failures {
-    const char *path; /* NULL: not asked for */
+    const char *path; /* may be NULL */
     uint64_t runs, seed;
 };
 
-/* Statistics of the runs; times only of runs that ended. */
+/* Times only of runs that ended. */
 struct cli_failure_outcome {
     struct arena arena;
     struct failures failures;
     uint32_t devices;
     uint64_t runs, ended;
     double work_s;
-    double low_s, median_s, high_s; /* quantiles: 5, 50 and 95 % of the runs end earlier */
-    struct failure_simulation mean;           /* mean of all runs, ended or not; .interruptions is not used */
+    double low_s, median_s, high_s; /* 5, 50 and 95 % of the runs end earlier */
+    struct failure_simulation mean;           /* of all runs; without .interruptions */
     double interruptions;           /* mean */
-    double best_interval_s;         /* interval between checkpoints by Daly's formula; HUGE_VAL: none */
-    double best_median_s;           /* median time with that interval */
+    double best_interval_s;         /* between checkpoints, by Daly's formula; HUGE_VAL: none */
+    double best_median_s;           /* median time with it */
 };
 
 /*
- * Simulates the failures. `makespan_s`: of the run without failures, on `devices`. `out` is zeroed before; the caller
- * releases it with cli_failures_release(), also after an error. Errors: as failures_read().
+ * Simulates failures. `makespan_s`: without them, on `devices`. `out` is zeroed before; the caller releases it with
+ * cli_failures_release(), also after an error. Errors: as failures_read(); STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_failures_run(const struct cli_failures *wanted, uint32_t devices, double makespan_s,
                                         struct cli_failure_outcome *out, struct error *err);

@@ -63,7 +63,7 @@ static enum status by_spreads(const struct plan *plan, const struct hardware *ha
 
 /* --- by runs --------------------------------------------------------------------------------- */
 
-/* Reads the complete runs on the machine; each plan is a kind. A missing history has no runs. */
+/* Reads complete runs; each plan is a kind. A missing history has none. */
 static enum status read_runs(const char *machine, struct arena *arena, struct prediction_run **runs, uint64_t *count,
                              struct error *err)
 {

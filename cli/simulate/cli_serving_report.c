@@ -1,4 +1,4 @@
-/* Latencies are sorted once by model, and quantiles are read from the sorted arrays. */
+/* Latencies are sorted once by model, for quantiles. */
 #include "cli/simulate/cli_serving_report.h"
 
 #include <gsl/gsl_statistics_double.h>
@@ -12,7 +12,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-/* Latencies of answered requests, ascending; those of model m are sorted[first[m] .. first[m + 1]). */
+/* Ascending; those of model m are sorted[first[m] .. first[m + 1]). */
 struct latencies {
     double *sorted, *all;
     uint32_t *first;
@@ -42,7 +42,7 @@ static enum status latencies_make(const struct serving_report *r, struct latenci
         latencies_release(out);
         return error_memory(err, "latencies", r->traffic->count * sizeof(double));
     }
-    uint32_t *next = out->first + 1; /* after the loop below, each entry is the begin of its model */
+    uint32_t *next = out->first + 1; /* becomes each model's begin */
     for (uint32_t m = 0; m < models; m++) next[m + 1] = next[m] + r->result->models[m].served;
     for (uint32_t i = 0; i < r->traffic->count; i++) {
         if (isnan(r->latency_s[i])) continue;

@@ -1,4 +1,4 @@
-/* Rates and bounds are in samples per second. */
+/* Rates and bounds are samples per second. */
 #include "cli/simulate/cli_swarm_report.h"
 
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-/* Returns the samples per second whose gradients were used by steps. */
+/* Counts gradients that steps used. */
 static double throughput(const struct swarm_report *r, const struct swarm_trial *trial)
 {
     double samples = (double)trial->result.steps * (double)r->in->batch * (double)r->in->microbatch;

@@ -1,11 +1,11 @@
-/* The report of `swarm`: wirings side by side, and for one of them stages, peers and shares of time. */
+/* The report of `swarm`: wirings, and one's stages, peers and shares of time. */
 #ifndef SPILLWAY_CLI_SIMULATE_CLI_SWARM_REPORT_H
 #define SPILLWAY_CLI_SIMULATE_CLI_SWARM_REPORT_H
 
 #include "cli/common/cli.h"
 #include "sim/swarm/swarm_bound.h"
 
-/* A run with one wiring, with or without rebalancing. */
+/* One wiring, with or without rebalancing. */
 struct swarm_trial {
     uint32_t wiring;
     bool rebalanced;
@@ -16,9 +16,9 @@ struct swarm_trial {
 enum { SWARM_TRIALS_MAX = 2 * SWARM_WIRING_COUNT };
 
 struct swarm_report {
-    const char *path, *timeline; /* timeline: the file that was written; may be NULL */
+    const char *path, *timeline; /* timeline: written; may be NULL */
     const struct swarm *in;
-    const struct swarm_trial *trials; /* the first is the requested one */
+    const struct swarm_trial *trials; /* the requested one first */
     uint32_t trial_count;
     uint64_t seed;
 };

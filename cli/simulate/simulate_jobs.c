@@ -1,4 +1,4 @@
-/* The contents of the FILE of `simulate`, and planning of jobs before they are simulated. */
+/* FILE of `simulate`, and planning of jobs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,10 +39,10 @@ static enum status refuse_kind(const struct json_input *input, bool live, struct
     return live ? json_fail_key(input, json_input_root(input), NULL, err,
                                 "nothing that can be dispatched live (expected the key spillway_instance, spillway_jobs "
                                 "or spillway_plan)")
-                : STATUS_OK; /* the reader of plans reports the missing keys */
+                : STATUS_OK; /* the reader of plans reports */
 }
 
-/* Returns true if the file begins like a written plan, so that large plans are parsed only once. */
+/* Returns true for a written plan's beginning, so that large plans are parsed only once. */
 static bool begins_as_plan(const char *path)
 {
     char begin[64];
@@ -75,7 +75,7 @@ enum status simulate_find_subject(const char *path, bool live, enum cli_simulate
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-/* Plans as `plan` does by Saturn, or by a rule that Saturn is compared with. */
+/* Plans by Saturn, or a rule to compare. */
 static enum status plan_by_saturn(const struct cli_simulate_request *request, enum saturn_rule rule, struct plan *plan,
                                   struct error *err)
 {
@@ -95,7 +95,7 @@ static enum status plan_by_saturn(const struct cli_simulate_request *request, en
     return err->status;
 }
 
-/* Plans as `plan` does without a policy. */
+/* Plans without a policy. */
 static enum status plan_by_default(const struct cli_simulate_request *request, const struct planner_options *options,
                                    struct plan *plan, struct error *err)
 {
@@ -112,7 +112,7 @@ static enum status plan_by_default(const struct cli_simulate_request *request, c
     return err->status;
 }
 
-/* Checks jobs for live dispatch: units must be able to run on any device. */
+/* Checks that units can run on any device. */
 static enum status check_live_jobs(const struct job_set *jobs, struct error *err)
 {
     for (uint32_t j = 0; j < jobs->count; j++)

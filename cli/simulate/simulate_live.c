@@ -1,4 +1,4 @@
-/* `simulate --dispatch live`: an instance on a machine, with a policy that is asked as devices become free. */
+/* `simulate --dispatch live`: a policy is asked as devices become free. */
 #include <inttypes.h>
 
 #include "base/process/progress.h"
@@ -19,7 +19,7 @@ struct simulate_live_report {
     const struct instance *instance;
     const struct policy *policy;
     struct cli_simulated simulated;
-    double compute_share; /* share of the devices' time in which they compute */
+    double compute_share; /* of the devices' time */
 };
 
 static enum status print_jobs(FILE *out, const struct trace *trace, struct error *err)
@@ -93,8 +93,7 @@ static enum status simulate(const struct instance *in, const struct cli_simulate
     progress_begin(&progress, "simulating", in->task_count);
     const enum status status = sim_live_run(in, &options, result, trace, &why);
     progress_end(&progress);
-    if (policy_process_failed(process, err) != STATUS_OK) return err->status; /* it is the cause of the error in
-                                                                                 `why` */
+    if (policy_process_failed(process, err) != STATUS_OK) return err->status; /* the cause of `why` */
     return status == STATUS_OK ? STATUS_OK : error_set(err, status, "%s", why.text);
 }
 

@@ -1,8 +1,6 @@
 /*
- * `serve`: reads a serving problem, searches or reads a placement, and simulates it.
- *
- * The search uses other random requests than the report, drawn from the same processes; otherwise it would know the
- * bursts in advance. Given times are equal in both.
+ * `serve`: searches or reads a placement, and simulates it. The search uses other random requests than the report,
+ * else it would know bursts in advance. Given times are equal.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +22,7 @@ struct request_options {
     struct cli_machine machine;
     uint64_t seed, iterations, batch;
     double rate_scale, objective_scale;
-    double cv; /* NAN: as in the file */
+    double cv; /* NAN: the file's */
     bool admit_all;
 };
 
@@ -32,7 +30,7 @@ struct serve_work {
     const struct request_options *wanted;
     struct hardware hardware;
     struct serving in;
-    struct serving_shape shape; /* shape of all groups; 0 x 0: any */
+    struct serving_shape shape; /* of all groups; 0 x 0: any */
     struct serving_cuts cuts;
     struct traffic traffic, planning;
     struct serving_placement placement;
@@ -59,6 +57,7 @@ static enum status read_shape(const char *text, struct serving_shape *out, struc
     return STATUS_OK;
 }
 
+/* Replaces values of the file by options. */
 static void change_models(const struct request_options *wanted, struct serving *in)
 {
     for (uint32_t k = 0; k < in->kind_count; k++)
@@ -134,7 +133,7 @@ static enum status simulate(struct serve_work *w, const struct serving_placement
     return server_run(*server, placement, &w->traffic, &options, out, err);
 }
 
-/* Searches with whole models on single devices, for comparison. */
+/* Searches with whole models on single devices. */
 static enum status replicate(struct serve_work *w, uint32_t *attained, struct error *err)
 {
     struct placement_found found;
@@ -171,7 +170,7 @@ static enum status prepare(struct serve_work *w, struct error *err)
     return STATUS_OK;
 }
 
-/* Computes an upper bound for all placements: the better of two bounds, one of work, one of work and places. */
+/* Bounds all placements: by the better of work, and of work and places. */
 static enum status bound(const struct serve_work *w, struct serving_report *report, struct error *err)
 {
     if (serving_bound(&w->in, &w->traffic, &report->work_bound, err) ||

@@ -1,9 +1,6 @@
 /*
- * `simulate`: a plan in virtual time, on its own machine or on another one with the same number of devices; or jobs,
- * which are planned first.
- *
- * On another machine the plan keeps its order and its places in memory, and only the times change. So the answer is how
- * long this plan would take there, and not which plan would be best there.
+ * `simulate`: a plan, or jobs that are planned first, in virtual time. On another machine with the same number of
+ * devices the plan keeps order and places; only times change. No other plan is sought.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -31,19 +28,19 @@ struct simulate_report {
     const char *plan_path, *trace_path;
     const struct cli_simulate_request *request;
     const struct plan *plan;
-    const struct swap_report *swap; /* without jobs if nothing is swapped layer by layer */
+    const struct swap_report *swap; /* without jobs if no layers are swapped */
     const struct hardware *hardware;
     const struct cli_prediction *prediction;
     const struct cli_predict_options *how;
     struct cli_simulated simulated;
     struct cli_breakdown parts;          /* with --contents */
     const struct cli_failure_outcome *outcome; /* NULL: no failures */
-    struct cli_interval interval;        /* seeds 0: not asked for */
+    struct cli_interval interval;        /* seeds 0: none */
 };
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* Prints the use of each storage, which is constant during the run. */
+/* Prints each storage's use, which is constant during the run. */
 static void print_stored(FILE *out, const struct simulate_report *report)
 {
     const double stored = (double)plan_stored_bytes(report->plan);
@@ -65,7 +62,7 @@ static void print_slowness(FILE *out, const struct simulate_report *report)
                 cli_percent(how->noise, text), how->seed);
 }
 
-/* Prints the speed. Model FLOPs may exceed the peak if convolutions need fewer FLOPs; then no MFU is printed. */
+/* Prints the speed. Model FLOPs may exceed the peak if convolutions need fewer; then no MFU is printed. */
 static void print_speed(FILE *out, const struct cli_prediction *prediction)
 {
     double speed = prediction->model_flops / prediction->result.makespan_s, peak = prediction->peak_flops_per_s;
@@ -317,7 +314,7 @@ static enum status check_live(const struct cli_simulate_request *request, struct
     return STATUS_OK;
 }
 
-/* Checks options for the plan's own order, in which no policy is asked; for jobs a policy makes the order. */
+/* Refuses a policy without live dispatch, except for jobs. */
 static enum status check_not_live(const struct cli_simulate_request *request, struct error *err)
 {
     bool jobs = request->subject == SIMULATE_JOBS;

@@ -1,5 +1,4 @@
-/* `swarm`: reads a swarm, simulates it with the requested wiring and with all others, and computes a bound for each
- * run. */
+/* `swarm`: simulates the requested wiring and all others, with bounds. */
 #include <math.h>
 
 #include "base/files/file.h"
@@ -47,7 +46,7 @@ static enum status read_swarm(struct swarm_work *w, struct error *err)
 
 /* --- the timeline ----------------------------------------------------------------------------- */
 
-/* Writes a pass in the format of Chrome's traces: a row for each peer, in microseconds. */
+/* Writes a row for each peer in Chrome's traces, in microseconds. */
 static void write_span(void *context, const struct swarm_span *span)
 {
     struct json_out *json = context;
@@ -174,7 +173,7 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
     wanted.path = options.operands[0];
     if (wanted.no_rebalance && wanted.rebalance_s >= 0)
         return error_set(err, STATUS_BAD_INPUT, "options '--rebalance' and '--no-rebalance' exclude each other");
-    /* the limit of swarm files, too */
+    /* as in swarm files */
     if (wanted.link_bytes_per_s >= 0 && wanted.link_bytes_per_s < 1)
         return error_set(err, STATUS_BAD_INPUT, "option '--link-rate' is less than 1 B/s");
     struct swarm_work w = {.wanted = &wanted};

@@ -1,4 +1,4 @@
-/* `trace replay`: replays a recorded trace of a plan with changed durations (sim/replay.h). */
+/* `trace replay`: a recorded trace with changed durations (sim/replay.h). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 struct trace_replay_request {
     const char *plan_path, *record_path;
     const char *trace_path, *scale, *slow; /* may be NULL */
-    struct cli_machine machine;            /* without a name: the plan's */
+    struct cli_machine machine;            /* without name: the plan's */
 };
 
 struct trace_replay_report {
@@ -26,7 +26,7 @@ struct trace_replay_report {
     const struct hardware *hardware;
     const struct trace *record, *trace;
     const struct sim_replay *unchanged, *changed; /* equal if nothing is changed */
-    bool some; /* a duration is changed */
+    bool some; /* something is changed */
 };
 
 static double relative(double value, double to)

@@ -1,4 +1,4 @@
-/* `trace simulate`: time execution traces of MLCommons Chakra on a machine (sim/chakra/chakra_import.h). */
+/* `trace simulate`: MLCommons Chakra on a machine (sim/chakra/chakra_import.h). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ struct trace_simulate_report {
     const struct trace_simulate_request *request;
     const struct chakra_trace *chakra;
     struct cli_simulated simulated;
-    double compute_share; /* share of the ranks' time in which they compute */
+    double compute_share; /* of the ranks' time */
 };
 
 static enum status print_text(struct cli *cli, const struct trace_simulate_report *report, struct error *err)
