@@ -10,13 +10,13 @@
 #include "base/try.h"
 
 struct axis_reading {
-    const char *text; /* NAME=VALUES, for messages */
+    const char *text; /* for messages */
     struct arena *arena;
     struct sweep_value *values; /* malloc'ed */
     size_t count, capacity;
-    const char *unit;           /* common unit so far; NULL: none yet */
+    const char *unit;           /* common so far; may be NULL */
     size_t unit_length;
-    const char *last_unit;      /* unit of the last item, which items without a unit take */
+    const char *last_unit;      /* of the last item, for others */
     size_t last_unit_length;    /* 0: none */
     bool numeric, units_differ;
 };
@@ -70,7 +70,7 @@ static enum status add_number(struct axis_reading *reading, double number, const
 
 /* --- items ----------------------------------------------------------------------------------- */
 
-/* Returns true if the text after the number is a unit. A name that begins with a digit ("8x a100") is not a number. */
+/* Returns true if the text after a number is a unit: "8x a100" is no number. */
 static bool looks_like_unit(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -102,7 +102,7 @@ enum stepping { STEP_BY_FACTOR, STEP_BY_DIFFERENCE, STEP_EVENLY };
 struct axis_range {
     double from, to, step;
     enum stepping stepping;
-    bool ends; /* the end of the range is a value even if no step meets it */
+    bool ends; /* the range's end is a value even if no step meets it */
 };
 
 static bool whole(double number) { return fabs(number) < 1e15 && number == floor(number); }
@@ -150,7 +150,7 @@ static double rounded(double number)
     return isfinite(scale) && scale > 0 ? round(number * scale) / scale : number;
 }
 
-/* Returns number n of the range, computed from its beginning, so that errors do not accumulate. */
+/* Computes from the beginning, so that errors do not accumulate. */
 static double range_at(const struct axis_range *range, double n)
 {
     switch (range->stepping) {
@@ -176,7 +176,7 @@ static enum status add_range(struct axis_reading *reading, const struct axis_ran
     return STATUS_OK;
 }
 
-/* Reads a number and its unit from [text, stop). Returns false for any other text. */
+/* Reads a number and unit from [text, stop); false otherwise. */
 static bool read_bound(const char *text, const char *stop, double *number, const char **unit)
 {
     char copy[NUMBER_TEXT_BYTES + SWEEP_NAME_BYTES];
@@ -189,7 +189,7 @@ static bool read_bound(const char *text, const char *stop, double *number, const
     return true;
 }
 
-/* Reads FROM..TO[UNIT][:STEP]. The unit is after the end only, after both bounds, or the list's. */
+/* Reads FROM..TO[UNIT][:STEP]. The unit is after the end, after both, or the list's. */
 static enum status read_range(struct axis_reading *reading, const char *item, size_t length, const char *dots,
                               struct error *err)
 {
@@ -216,7 +216,7 @@ static const char *range_dots(const char *item, size_t length)
     return number ? memmem(item, length, "..", 2) : NULL;
 }
 
-/* Finds the unit of a last item such as "24GB/s", or "12..24GB/s:+4". */
+/* Finds the unit of "24GB/s", or "12..24GB/s:+4". */
 static void find_last_unit(struct axis_reading *reading, const char *values)
 {
     const char *comma = strrchr(values, ','), *last = comma ? comma + 1 : values, *unit;

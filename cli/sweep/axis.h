@@ -1,5 +1,5 @@
 /*
- * An axis of a sweep: the name of an option, and the values that it takes.
+ * An axis of a sweep: an option and its values.
  *
  *     devices=1..16             every integer
  *     devices=1..64:x4          1, 4, 16, 64
@@ -9,7 +9,7 @@
  *     link-rate=6,12,24GB/s     a list; numbers and ranges without a unit take the unit of the last item
  *     policy=fifo,srtf
  *
- * Items of a list may be ranges: devices=1..4,8,16. A '.' in a name counts as '-': link.rate is link-rate.
+ * Items may be ranges: devices=1..4,8,16. '.' in a name counts as '-'.
  */
 #ifndef SPILLWAY_CLI_SWEEP_AXIS_H
 #define SPILLWAY_CLI_SWEEP_AXIS_H
@@ -23,21 +23,21 @@
 enum { SWEEP_VALUES_MAX = 10000, SWEEP_NAME_BYTES = 64 };
 
 struct sweep_value {
-    const char *text; /* as typed on a command line */
-    double number;    /* without its unit; NAN if the value is not a number */
+    const char *text; /* as typed */
+    double number;    /* without unit; NAN if it is none */
 };
 
 struct sweep_axis {
     const char *name; /* as typed */
-    const char *unit; /* unit of all numbers, such as "GB/s"; "" if they have none or differ */
+    const char *unit; /* of all numbers, such as "GB/s"; or "" */
     struct sweep_value *values;
     size_t count;     /* at least 1 */
-    bool numeric;     /* every value is a number, all with the same unit */
+    bool numeric;     /* all are numbers with the same unit */
 };
 
 /*
- * Reads NAME=VALUES into the arena. Errors: STATUS_BAD_INPUT if name or value is missing, if a range ends before it
- * begins or does not end, or if a value comes twice; STATUS_LIMIT past SWEEP_VALUES_MAX.
+ * Reads NAME=VALUES into the arena. Errors: STATUS_BAD_INPUT if name or value is missing, a range is backwards or
+ * endless, or a value comes twice; STATUS_LIMIT past SWEEP_VALUES_MAX; STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status sweep_axis_parse(const char *text, struct arena *arena, struct sweep_axis *out,
                                         struct error *err);

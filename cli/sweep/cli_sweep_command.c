@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "cli/sweep/cli_sweep_jobs.h"
 
-/* Verbs that compute an answer without side effects; of `repro` only the action `run`. */
+/* These have no side effects; of `repro` only `run`. */
 const char *const cli_sweep_verbs[] = {"plan", "simulate", "mem", "partition", "solve", "serve", "swarm", "repro", NULL};
 enum { SWEEP_VERBS = ARRAY_COUNT(cli_sweep_verbs) - 1 };
 static const char figure_verb[] = "repro", figure_action[] = "run";
@@ -29,7 +29,7 @@ static bool is_one_of(const char *word, const char *const *words, size_t count)
 
 /* --- options of the verb --------------------------------------------------------------------- */
 
-/* Returns the option of a word, with or without its value ("--hw", "--hw=x", "-p"); NULL: not an option. */
+/* Finds "--hw", "--hw=x", "-p"; NULL: not an option. */
 static const struct cli_verb_option *option_of_word(const struct cli_sweep_command *command, const char *word,
                                                     bool *has_value)
 {
@@ -76,7 +76,7 @@ static enum status find_target(struct cli_sweep_command *command, const struct s
     const char *word = axis->name;
     bool parallel = cli_verb_option(&command->options, "parallel") != NULL;
     command->targets[a].name = word;
-    if (command->verb->action) { /* only `repro run --set` knows the parameters of a figure */
+    if (command->verb->action) { /* only `repro run --set` knows figures' parameters */
         command->targets[a].kind = SWEEP_SET;
         return STATUS_OK;
     }
@@ -101,7 +101,7 @@ static enum status find_target(struct cli_sweep_command *command, const struct s
     return option->flag ? check_flag_values(axis, err) : STATUS_OK;
 }
 
-/* Returns the first word that is neither an option nor an option's value. */
+/* Returns the first word that is no option and no value. */
 static const char *first_operand(const struct cli_sweep_command *command)
 {
     for (size_t w = 0; w < command->word_count; w++) {
@@ -128,7 +128,7 @@ static enum status find_targets(struct cli_sweep_command *command, const struct 
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-/* Returns the verb for a file: `simulate` for parallel jobs, else `plan`. */
+/* Returns `simulate` for parallel jobs, else `plan`. */
 static const char *verb_for(char **words, size_t count, const struct sweep_grid *grid)
 {
     bool parallel = false;
@@ -147,7 +147,7 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     if (count == 0) return error_set(err, STATUS_BAD_INPUT, "a sweep needs a verb and its arguments, such as 'plan jobs.json'");
     bool is_file = strchr(words[0], '.') || strchr(words[0], '/');
     const char *verb = is_file ? verb_for(words, count, grid) : words[0];
-    bool bare_figure = !is_file && strchr(verb, '-'); /* ids of figures have a '-', which no verb has: `repro run` */
+    bool bare_figure = !is_file && strchr(verb, '-'); /* figures have a '-', verbs have not: `repro run` */
     if (bare_figure) verb = figure_verb;
     bool is_figure = !is_file && strcmp(verb, figure_verb) == 0;
     if (is_figure && !bare_figure && (count < 2 || strcmp(words[1], figure_action) != 0))
@@ -174,7 +174,7 @@ struct sweep_command_writing {
     struct arena *arena;
     const char **argv;
     size_t count;
-    char parallel[512];    /* value of --parallel, typed and then varied */
+    char parallel[512];    /* typed and then varied */
     const char *jobs_temporary;
 };
 
@@ -204,10 +204,11 @@ static bool is_varied(const struct sweep_command_writing *writing, const struct 
     return false;
 }
 
+/* Adds typed words without varied options. */
 static enum status add_typed(struct sweep_command_writing *writing, struct error *err)
 {
     const struct cli_sweep_command *command = writing->command;
-    bool replaced = false; /* the first operand is replaced by the temporary file */
+    bool replaced = false; /* by the temporary file */
     for (size_t w = 0; w < command->word_count; w++) {
         bool has_value;
         const char *word = command->words[w];
@@ -229,7 +230,7 @@ static enum status add_typed(struct sweep_command_writing *writing, struct error
     return STATUS_OK;
 }
 
-/* Sets KEY in the list of degrees: "tp=8,sp" and zero=1 make "tp=8,sp,zero=1"; a flag is added or removed. */
+/* Makes "tp=8,sp,zero=1" of "tp=8,sp" and zero=1; adds or removes a flag. */
 static enum status set_degree(struct sweep_command_writing *writing, const char *key, const char *value, struct error *err)
 {
     char made[sizeof writing->parallel];

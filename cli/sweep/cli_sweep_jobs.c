@@ -14,7 +14,7 @@
 
 /* --- paths ----------------------------------------------------------------------------------- */
 
-/* Keys of jobs and of their "evaluate" whose values are paths; a network may also be a name. */
+/* Their values, also in "evaluate", are paths; a network may be a name. */
 static const char *const path_keys[] = {"network", "data", "weights_in", "weights_out"};
 
 static enum status root_paths(json_t *object, const char *file, struct arena *arena, struct error *err)
@@ -50,7 +50,7 @@ static enum status change_all(json_t *root, const char *path, const struct cli_s
                          path);
     if (json_is_object(defaults) && root_paths(defaults, path, arena, err) != STATUS_OK) return err->status;
     json_array_foreach(jobs, index, job) {
-        if (!json_is_object(job)) continue; /* the reader reports it, with the place */
+        if (!json_is_object(job)) continue; /* the reader reports it */
         TRY(root_paths(job, path, arena, err));
         for (size_t c = 0; c < count; c++)
             TRY(change(job, &changes[c], err));

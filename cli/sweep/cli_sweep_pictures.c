@@ -1,4 +1,4 @@
-/* See cli_sweep_report.h: the pictures. */
+/* The pictures of a sweep. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,8 +29,7 @@ enum status cli_sweep_pictures_check(const struct cli_sweep_pictures *pictures, 
     return STATUS_OK;
 }
 
-/* Makes the title "link-rate (GB/s)", and labels from the values' texts if they are not numbers, or with
- * `as_labels`. */
+/* Makes "link-rate (GB/s)", and labels of texts if they are no numbers, or with `as_labels`. */
 static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, struct arena *arena, char title[TITLE_BYTES],
                               struct plot_ticks *out, struct error *err)
 {
@@ -40,7 +39,7 @@ static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, str
     const char **labels;
     if (ARENA_NEW(arena, axis->count, labels, err) != STATUS_OK) return err->status;
     for (size_t v = 0; v < axis->count; v++) {
-        size_t kept = strlen(axis->values[v].text) - strlen(axis->unit); /* the unit is in the title */
+        size_t kept = strlen(axis->values[v].text) - strlen(axis->unit); /* it is in the title */
         char text[NAME_BYTES];
         snprintf(text, sizeof text, "%.*s", (int)kept, axis->values[v].text);
         TRY(arena_string(arena, text, &labels[v], err));
@@ -49,7 +48,7 @@ static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, str
     return STATUS_OK;
 }
 
-/* Returns the scale of a figure: memory in GiB, all others unscaled. */
+/* Scales memory to GiB, nothing else. */
 static double scale_of(const char *figure, char title[TITLE_BYTES])
 {
     static const char bytes[] = "_bytes";
@@ -61,7 +60,7 @@ static double scale_of(const char *figure, char title[TITLE_BYTES])
 
 /* --- curves ---------------------------------------------------------------------------------- */
 
-/* Makes the name "policy srtf, devices 4" from the values of all axes but the first. */
+/* Makes "policy srtf, devices 4": all axes but the first. */
 static enum status name_curve(const struct sweep_grid *grid, uint64_t point, struct arena *arena, const char **out,
                               struct error *err)
 {

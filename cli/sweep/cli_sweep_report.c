@@ -1,4 +1,4 @@
-/* See cli_sweep_report.h: the tables and the JSON. */
+/* The tables and the JSON of a sweep. */
 #include "cli/sweep/cli_sweep_report.h"
 
 #include <math.h>
@@ -10,12 +10,12 @@
 #include "cli/common/cli_table.h"
 #include "cli/sweep/cli_sweep_run.h"
 
-/* Longer tables are not printed; the best point of each figure always is. */
+/* Longer tables are not printed; each figure's best point is. */
 enum { ROWS_MAX = 200, COLUMNS_MAX = CLI_COLUMNS_MAX - 1 };
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-/* Formats a value by the unit in the figure's name. */
+/* Formats by the unit in the figure's name. */
 static const char *figure_text(const char *figure, double value, char text[QUANTITY_TEXT_BYTES])
 {
     if (isnan(value)) return "-";

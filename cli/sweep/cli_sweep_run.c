@@ -1,6 +1,6 @@
 /*
- * Of `count` ranks, rank r computes every count-th pending point. No rank waits for another before the end, when rank 0
- * receives the remaining results. Results do not show which rank computed a point, or when.
+ * Rank r of `count` computes every count-th pending point. No rank waits before the end, when rank 0 receives results,
+ * which do not show the rank.
  */
 #include "cli/sweep/cli_sweep_run.h"
 
@@ -19,12 +19,12 @@
 
 struct sweep_run_running {
     const struct cli_sweep *sweep;
-    struct cli_sweep_words **words; /* per point with a running child */
-    unsigned char *pending;         /* per point: pending at the beginning, equal on all ranks */
-    uint64_t next_point, seen;      /* pending points passed so far */
-    uint64_t wanted, known;         /* rank 0: number of points to compute, and of known points */
+    struct cli_sweep_words **words; /* per running point */
+    unsigned char *pending;         /* per point: at the beginning, equal on all ranks */
+    uint64_t next_point, seen;      /* pending points passed */
+    uint64_t wanted, known;         /* rank 0: points to compute; known */
     struct progress progress;
-    struct error first;             /* the first child that could not be started */
+    struct error first;             /* not started */
 };
 
 const char *cli_sweep_point(const struct sweep_grid *grid, uint64_t point, char text[CLI_SWEEP_POINT_BYTES])
@@ -84,7 +84,7 @@ static void read_figures(const struct sweep_results *results, const struct child
     json_decref(report);
 }
 
-/* Replaces the temporary jobs file in messages by the user's file, which has neither this name nor these lines. */
+/* Names the user's jobs file in messages, not the temporary one. */
 static void name_jobs(const struct cli_sweep *sweep, const char *temporary, struct sweep_result *result)
 {
     char behind[SWEEP_REASON_BYTES];
@@ -129,7 +129,7 @@ static enum status ended(void *context, const struct children_end *end, struct e
 
 /* --- ranks ----------------------------------------------------------------------------------- */
 
-/* A message of a failed rank has this instead of a point; its reason is the error. */
+/* Marks a failed rank's message; its reason is the error. */
 static const uint64_t failed_point = UINT64_MAX;
 
 static enum status hear_all(void *context, struct error *err)
@@ -159,7 +159,7 @@ static void tell_failure(const struct sweep_run_running *running, const struct e
     sweep_ranks_tell(running->sweep->ranks, &result, sizeof result);
 }
 
-/* Makes all ranks agree on the pending points, which rank 0 found in its file. */
+/* Shares pending points, which rank 0 found in its file. */
 static void share_pending(struct sweep_run_running *running)
 {
     const struct cli_sweep *sweep = running->sweep;

@@ -1,4 +1,4 @@
-/* The points of a sweep, computed by child processes on all cores and all ranks, and stored as they end. */
+/* Points are computed by child processes on all cores and ranks, and stored as they end. */
 #ifndef SPILLWAY_CLI_SWEEP_CLI_SWEEP_RUN_H
 #define SPILLWAY_CLI_SWEEP_CLI_SWEEP_RUN_H
 
@@ -12,12 +12,12 @@ struct cli_sweep {
     struct sweep_results *results;
     struct sweep_kept *kept;         /* NULL: not stored */
     const struct sweep_ranks *ranks;
-    uint32_t processes;              /* children of this rank at a time */
+    uint32_t processes;              /* of this rank at a time */
 };
 
 /*
- * Computes every pending point; afterwards rank 0 has all results, every other rank its own. Errors: STATUS_DEVICE when
- * a child fails without an answer, STATUS_INTERRUPTED, STATUS_IO.
+ * Computes pending points. Afterwards rank 0 has all results, others their own. Errors: STATUS_DEVICE when a child
+ * fails without an answer, STATUS_INTERRUPTED, STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_sweep_run(const struct cli_sweep *sweep, struct error *err);
 

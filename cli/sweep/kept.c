@@ -15,7 +15,7 @@ static const struct database_kind kind_of_file = {.name = "sweep that was begun"
                                                   .application_id = 0x53505753 /* "SPWS" */, .version = 1};
 
 struct sweep_kept {
-    struct database database; /* its path: our own copy, stored after the struct */
+    struct database database; /* its path is a copy after the struct */
     sqlite3_stmt *insert;
     const struct sweep_results *results;
 };
@@ -27,7 +27,7 @@ static enum status complain(const struct sweep_kept *kept, struct error *err)
 
 /* --- the tables ------------------------------------------------------------------------------ */
 
-/* Columns in order: "point", the axes, the outcome, the figures, the reason. */
+/* Counts "point", the axes, the outcome, the figures, the reason. */
 static uint32_t column_count(const struct sweep_results *results)
 {
     return 1 + results->grid->axis_count + 1 + results->figure_count + 1;
@@ -79,7 +79,7 @@ static uint32_t outcome_of(const char *name)
     return SWEEP_PENDING;
 }
 
-/* Reads column `column` of the current row: a finite number, or NAN for NULL. Returns false for other values. */
+/* Reads a finite number, or NAN for NULL; false otherwise. */
 static bool read_figure(sqlite3_stmt *statement, int column, double *out)
 {
     const int type = sqlite3_column_type(statement, column);
@@ -87,8 +87,8 @@ static bool read_figure(sqlite3_stmt *statement, int column, double *out)
     return type == SQLITE_NULL || ((type == SQLITE_FLOAT || type == SQLITE_INTEGER) && isfinite(*out));
 }
 
-/* Reads the current row. Returns false if no sweep can have written it: a point outside of the grid or a repeated one,
- * an unknown outcome, an invalid figure. */
+/* Returns false if no sweep can have written the row: a point outside of the grid or repeated, an unknown outcome,
+ * an invalid figure. */
 static bool read_point(sqlite3_stmt *statement, struct sweep_results *results)
 {
     const int outcome = (int)results->grid->axis_count + 1, reason = (int)column_count(results) - 1;
@@ -157,14 +157,14 @@ enum status sweep_kept_add(struct sweep_kept *kept, const struct sweep_result *r
 
 /* --- the file -------------------------------------------------------------------------------- */
 
-/* Checks the kind of the file first, because journal_mode is written to the file. */
+/* Checks the kind before journal_mode, which is written to the file. */
 static enum status claim(struct sweep_kept *kept, const char *what, struct error *err)
 {
     char *sql = create_sql(kept->results, what);
     enum status status = sql ? database_claim(&kept->database, sql, err) : error_memory(err, "a sweep's results", 0);
     sqlite3_free(sql);
     if (status == STATUS_OK) status = check_same(kept, what, err);
-    /* a crash of the machine may lose the last points, but not the file */
+    /* a crash of the machine may lose the last points only */
     if (status == STATUS_OK)
         status = database_execute(&kept->database, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL", err);
     return status;
@@ -201,7 +201,7 @@ enum status sweep_kept_open(const char *part, const char *what, struct sweep_res
     return STATUS_OK;
 }
 
-/* Writes a new database, which has its rows in order and no deleted data. */
+/* Makes a new database without deleted data. */
 enum status sweep_kept_write(struct sweep_kept *kept, const char *path, struct error *err)
 {
     char *temporary = sqlite3_mprintf("%s.tmp-%d", path, (int)getpid());

@@ -1,10 +1,8 @@
 /*
- * A sweep's results in a SQLite file, stored as they arrive, so that an interrupted sweep can resume.
- *
- * During a sweep the file is NAME.part; each point is written whole or not at all, even if the program is killed. At
- * the end it is written again as NAME, in the order of the points, so equal sweeps give equal bytes whatever order
- * their points were computed in. A table `points` has a column for each axis and each figure, `outcome` and `reason`; a
- * table `sweep` has the sweep's inputs (`what`) and the version.
+ * A sweep's results in a SQLite file, stored as they arrive. During the sweep it is NAME.part; each point is written
+ * whole or not at all. At the end it is written as NAME, in the order of points: equal sweeps give equal bytes. A
+ * table `points` has a column for each axis and figure, `outcome` and `reason`; `sweep` has the inputs (`what`) and
+ * the version.
  */
 #ifndef SPILLWAY_CLI_SWEEP_KEPT_H
 #define SPILLWAY_CLI_SWEEP_KEPT_H
@@ -14,9 +12,8 @@
 struct sweep_kept; /* opaque */
 
 /*
- * Opens `part` or makes it, and fills in the results of its points; *count is their number. `what`: all inputs of the
- * results. The caller ends it with sweep_kept_close(). Errors: STATUS_BAD_INPUT if the file is of another sweep or not
- * of a sweep, STATUS_IO.
+ * Opens or makes `part`, and fills in *count results. `what`: all inputs. The caller ends it with sweep_kept_close().
+ * Errors: STATUS_BAD_INPUT if the file is of another sweep or not of a sweep, STATUS_IO, STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status sweep_kept_open(const char *part, const char *what, struct sweep_results *results,
                                        uint64_t *count, struct sweep_kept **out, struct error *err);
@@ -24,7 +21,7 @@ MUST_CHECK enum status sweep_kept_open(const char *part, const char *what, struc
 /* Adds a point. Errors: STATUS_IO. */
 MUST_CHECK enum status sweep_kept_add(struct sweep_kept *kept, const struct sweep_result *result, struct error *err);
 
-/* Writes all points to `path`, atomically. Errors: STATUS_IO. */
+/* Writes `path` atomically. Errors: STATUS_IO. */
 MUST_CHECK enum status sweep_kept_write(struct sweep_kept *kept, const char *path, struct error *err);
 
 /* Closes the file; with `remove` also removes it. NULL is fine. */

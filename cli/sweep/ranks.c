@@ -13,7 +13,7 @@
 #define SPILLWAY_MODULE_FOLDER ""
 #endif
 
-/* Returns how many ranks were started, from the environment: Open MPI; MPICH and others that use PMI. */
+/* Reads the environment of Open MPI, MPICH and others that use PMI. */
 static uint64_t launched(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"};
@@ -25,13 +25,13 @@ static uint64_t launched(void)
     return 1;
 }
 
-/* Loads the module from this program's folder, as in a build tree, else from the installation. */
+/* Looks in this program's folder, else in the installation. */
 static void *load(void)
 {
     char path[PATH_MAX];
     struct error unknown = {0};
     void *library = NULL;
-    /* global, because Open MPI's own modules look for its symbols */
+    /* Open MPI's modules look for its symbols */
     if (path_from_program(SWEEP_RANKS_MODULE, path, sizeof path, &unknown) == STATUS_OK)
         library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!library && SPILLWAY_MODULE_FOLDER[0])
@@ -59,7 +59,7 @@ enum status sweep_ranks_begin(struct sweep_ranks *out, struct error *err)
 void sweep_ranks_end(struct sweep_ranks *ranks)
 {
     if (ranks->module) ranks->module->end();
-    /* the library stays loaded: MPI leaves threads and handlers running */
+    /* MPI leaves threads and handlers running */
 }
 
 void sweep_ranks_share(const struct sweep_ranks *ranks, void *data, size_t bytes)

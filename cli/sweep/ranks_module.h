@@ -1,4 +1,4 @@
-/* The functions that the MPI module gives to cli/sweep/ranks.c, under the symbol below. */
+/* Functions of the MPI module for cli/sweep/ranks.c. */
 #ifndef SPILLWAY_CLI_SWEEP_RANKS_MODULE_H
 #define SPILLWAY_CLI_SWEEP_RANKS_MODULE_H
 

@@ -10,13 +10,13 @@
 
 enum { KEY_BYTES = 128 };
 
-/* A step of a path: a key, or the contents of brackets. */
+/* A key, or the contents of brackets. */
 struct report_figure_step {
     char key[KEY_BYTES];
     bool bracket;
 };
 
-/* Returns the text after the step, or NULL if there is no valid step. */
+/* Returns the text after the step, or NULL. */
 static const char *read_step(const char *path, bool first, struct report_figure_step *step)
 {
     step->bracket = *path == '[';

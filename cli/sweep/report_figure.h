@@ -1,6 +1,6 @@
 /*
- * A figure in a JSON report, by its path: "makespan_s", "jobs[0].tokens_per_s", "places[gpu0].peak_bytes" (the element
- * whose "name" is gpu0).
+ * A figure of a JSON report: "makespan_s", "jobs[0].tokens_per_s", "places[gpu0].peak_bytes" (of the element named
+ * gpu0).
  */
 #ifndef SPILLWAY_CLI_SWEEP_REPORT_FIGURE_H
 #define SPILLWAY_CLI_SWEEP_REPORT_FIGURE_H
@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 
-/* Checks the syntax of a path. Errors: STATUS_BAD_INPUT. */
+/* Checks a path's syntax. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status sweep_figure_check(const char *path, struct error *err);
 
-/* Reads a number, true as 1 and false as 0; NAN if the path is missing or has another type. */
+/* Reads true as 1 and false as 0; NAN if missing or of another type. */
 double sweep_figure_read(const json_t *report, const char *path);
 
 #endif

@@ -41,7 +41,7 @@ bool sweep_less_is_better(const char *figure)
     return false;
 }
 
-/* Returns a value that is larger for better points. */
+/* Returns larger values for better points. */
 static double merit(const struct sweep_results *results, uint64_t point, uint32_t figure)
 {
     double value = results->points[point].figures[figure];
@@ -63,7 +63,7 @@ struct results_candidate {
     uint64_t point;
 };
 
-/* Sorts the best first; with equal first figures, the best in the second. */
+/* Sorts the best first; equal first figures by the second. */
 static int compare_candidates(const void *left, const void *right)
 {
     const struct results_candidate *a = left, *b = right;
@@ -84,7 +84,7 @@ enum status sweep_results_front(const struct sweep_results *results, uint32_t fi
         if (!isnan(candidate.first) && !isnan(candidate.second)) candidates[count++] = candidate;
     }
     qsort(candidates, count, sizeof *candidates, compare_candidates);
-    /* No later point is better in the first figure, so only the best value of the second figure matters. */
+    /* No later point is better in the first figure: only the best second one matters. */
     double best = -INFINITY, best_first = INFINITY;
     for (uint64_t c = 0; c < count; c++) {
         const struct results_candidate *candidate = &candidates[c];

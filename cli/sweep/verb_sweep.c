@@ -1,8 +1,6 @@
 /*
- * `sweep`: runs another verb at every point of a grid, and shows its figures as a table, a file and pictures.
- *
- * The options of `sweep` may be mixed with the verb's options; all other words are the verb's. Under mpirun every rank
- * gets the same words, and only rank 0 reads stored results, writes and answers.
+ * `sweep`: runs another verb at every point of a grid. Options of both may be mixed; other words are the verb's. Under
+ * mpirun only rank 0 reads stored results, writes and answers.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -34,14 +32,14 @@ struct sweeping {
     struct sweep_results results;
     struct sweep_ranks ranks;
     struct sweep_kept *kept;
-    uint64_t found; /* points that an earlier sweep stored */
+    uint64_t found; /* of an earlier sweep */
 };
 
 static const char *const default_figures[] = {"makespan_s", "tokens_per_s", "compute_utilisation"};
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-/* Returns the option of `sweep` that a word begins; NULL: none. *joined: the word contains its value. */
+/* Finds the option of `sweep` that a word begins; NULL: none. *joined: the word has its value. */
 static const struct option_spec *own_option(const struct option_spec *specs, size_t count, const char *word, bool *joined)
 {
     for (size_t s = 0; s < count; s++) {
@@ -56,8 +54,7 @@ static const struct option_spec *own_option(const struct option_spec *specs, siz
     return NULL;
 }
 
-/* Copies own options to `own`, after its first word, and all other words to `words`. "--" and later words are the
- * verb's. */
+/* Copies own options to `own`, after its first word, others to `words`. "--" and later words are the verb's. */
 static void split(const struct option_spec *specs, size_t count, int argc, char **argv, char **own, int *own_count,
                   char **words, size_t *word_count)
 {
@@ -124,7 +121,7 @@ static enum status read_request(const struct sweep_request *request, char **word
 
 /* --- stored results ----------------------------------------------------------------------------- */
 
-/* Hashes everything that results depend on: words, values, figures, and the contents of the files that words name. */
+/* Hashes words, values, figures, and contents of files that words name. */
 static uint64_t hash_sweep(const struct sweeping *sweeping)
 {
     const struct sweep_grid *grid = &sweeping->grid;
@@ -150,7 +147,7 @@ static uint64_t hash_sweep(const struct sweeping *sweeping)
     return hash;
 }
 
-/* On rank 0, opens the stored results of an interrupted sweep, in a file next to the first output. */
+/* Opens an interrupted sweep's results on rank 0, next to the first output. */
 static enum status open_kept(const struct sweep_request *request, struct sweeping *sweeping, char part[CLI_PATH_BYTES],
                              struct error *err)
 {
@@ -192,7 +189,7 @@ static enum status answer(struct cli *cli, const struct sweep_request *request, 
                      : cli_sweep_text(cli->out, &sweeping->results, written, err);
 }
 
-/* If no point has an answer, returns the first point's reason. */
+/* Returns the first point's reason if no point has an answer. */
 static enum status judge(const struct sweep_results *results, struct error *err)
 {
     bool refused = true;
@@ -205,7 +202,7 @@ static enum status judge(const struct sweep_results *results, struct error *err)
                      cli_sweep_point(results->grid, 0, text), results->points[0].reason);
 }
 
-/* Warns of a figure that no answer has, which is probably misspelt. */
+/* Warns of a figure that no answer has. */
 static void warn_of_unknown(struct cli *cli, const struct sweep_results *results)
 {
     for (uint32_t f = 0; f < results->figure_count; f++) {
@@ -219,7 +216,7 @@ static void warn_of_unknown(struct cli *cli, const struct sweep_results *results
     }
 }
 
-/* Returns the number of processes; measurements run one at a time by default. */
+/* Returns the processes; measurements run one at a time by default. */
 static uint32_t processes_of(const struct sweep_request *request, const struct cli_sweep_command *command)
 {
     if (request->processes > 0) return (uint32_t)request->processes;
@@ -267,12 +264,12 @@ static enum status sweep(struct cli *cli, const struct sweep_request *request, c
 {
     struct sweeping sweeping = {0};
     enum status status = read_request(request, words, word_count, &sweeping, err);
-    setenv("SPILLWAY_HISTORY", "", 1); /* points of a sweep are not added to the history */
+    setenv("SPILLWAY_HISTORY", "", 1); /* not for the history */
     if (status == STATUS_OK) {
         status = sweep_ranks_begin(&sweeping.ranks, err);
         if (status == STATUS_OK && sweeping.ranks.rank > 0) progress_disable();
         if (status == STATUS_OK) status = carry_out(cli, request, &sweeping, err);
-        /* rank 0 reports errors of other ranks */
+        /* rank 0 reports all errors */
         if (sweeping.ranks.rank > 0) status = STATUS_OK;
         sweep_ranks_end(&sweeping.ranks);
     }

@@ -1,8 +1,4 @@
-/*
- * The ranks of a sweep by MPI: a module of its own, loaded by cli/sweep/ranks.c when mpirun started the program.
- *
- * An error of MPI ends the job, as MPI has it unless told otherwise.
- */
+/* A module of its own, loaded by cli/sweep/ranks.c under mpirun. An error of MPI ends the job, as is MPI's default. */
 #include <mpi.h>
 
 #include "cli/sweep/ranks_module.h"
