@@ -16,7 +16,7 @@
 #include "planner/plan_runnable.h"
 #include "planner/policy/policy_load.h"
 
-/* Shuffles the jobs (Fisher and Yates). */
+/* Shuffles jobs (Fisher and Yates). */
 static void reorder(struct job_set *jobs, uint64_t seed)
 {
     for (uint32_t i = jobs->count; i > 1; i--) {
@@ -33,7 +33,7 @@ enum status cli_source_jobs(const struct cli_source *source, struct job_set *out
     return job_set_parse(source->jobs, json_input_root(source->jobs), ".", out, err);
 }
 
-/* Applies the parallelism, with model chunks of each job's blocks. The minibatches stay those of the file. */
+/* Applies parallelism; minibatches stay the file's. */
 static void make_parallel(const struct parallel *parallel, struct job_set *jobs)
 {
     for (uint32_t j = 0; j < jobs->count; j++) {
@@ -74,7 +74,7 @@ static enum status plan_here(const struct cli_source *source, const struct plann
 struct candidate_planning {
     const struct cli_source *source;
     const struct planner_options *options;
-    const char *path; /* path of the plan */
+    const char *path; /* of the plan */
 };
 
 static enum status plan_and_write(void *context, struct error *err)
@@ -87,8 +87,7 @@ static enum status plan_and_write(void *context, struct error *err)
     return err->status;
 }
 
-/* Plans with a user's policy in a child process, and reads its plan with all checks; this process never loads the
- * policy. */
+/* Plans by a user's policy in a child process; this process reads and checks the plan, and never loads the policy. */
 static enum status plan_apart(const struct cli_source *source, const struct planner_options *options,
                               struct cli_candidate *out, struct error *err)
 {
@@ -192,7 +191,6 @@ enum status cli_field_try(struct cli_field *field, const struct cli_source *sour
     return err->status;
 }
 
-/* Returns true if this outcome is better than the best so far. */
 static bool is_better(const struct cli_field *field, const struct cli_policy_outcome *outcome)
 {
     const struct cli_policy_outcome *best = &field->outcomes[field->best];

@@ -1,4 +1,4 @@
-/* Candidate plans: each is made and simulated, and the best is kept. */
+/* Candidate plans: made, simulated, the best kept. */
 #ifndef SPILLWAY_CLI_WAYS_CLI_CANDIDATE_H
 #define SPILLWAY_CLI_WAYS_CLI_CANDIDATE_H
 
@@ -11,28 +11,28 @@
 #include "planner/strategy/planner.h"
 #include "planner/swap/swap.h"
 
-/* The inputs of a plan. planner_plan() takes over jobs and machine, so each candidate reads them again. */
+/* planner_plan() takes jobs and machine over, so each candidate reads them again. */
 struct cli_source {
     const char *jobs_path;
-    const struct json_input *jobs; /* borrowed; the contents of a jobs file that can be read only once; else NULL */
+    const struct json_input *jobs; /* borrowed; a jobs file that can be read only once; else NULL */
     struct cli_machine machine;
     struct cli_parallel parallel;
-    const struct parallel *way; /* borrowed; parallelism of all jobs; NULL: as the jobs say */
-    double shortened; /* share of their minibatches that jobs keep, at least two each; 0: all */
-    uint64_t order; /* seed that shuffles the order of jobs; 0: the order of the file */
-    bool contained; /* this process is a limited child, and a policy of the user plans in it */
+    const struct parallel *way; /* borrowed; for all jobs; NULL: the jobs' */
+    double shortened; /* of their minibatches, at least two each; 0: all */
+    uint64_t order; /* seed that shuffles jobs; 0: the file's order */
+    bool contained; /* this is a limited child, where a user's policy plans */
 };
 
-/* A plan and its simulated times. */
+/* With simulated times. */
 struct cli_candidate {
     struct plan plan;
     struct cli_prediction prediction;
     struct saturn_report saturn; /* valid if by_saturn */
     bool by_saturn;
-    struct swap_report swap; /* without jobs if no activations are swapped layer by layer */
+    struct swap_report swap; /* without jobs if no layers are swapped */
 };
 
-/* Reads the jobs of `source`. `out` is zeroed before; the caller releases it, also after an error. */
+/* Reads jobs. `out` is zeroed before; the caller releases it, also after an error. */
 MUST_CHECK enum status cli_source_jobs(const struct cli_source *source, struct job_set *out, struct error *err);
 
 /* Makes the plan and simulates it. */
@@ -41,45 +41,43 @@ MUST_CHECK enum status cli_candidate_make(const struct cli_source *source,
                                           struct cli_candidate *out, struct error *err);
 void cli_candidate_release(struct cli_candidate *candidate);
 
-/* The outcomes of all plans that were tried. `kept` is the candidate of outcomes[best]: the plan with the least
- * simulated makespan, the first of equal ones. A zeroed field is empty. */
+/* All outcomes. `kept` is outcomes[best]: the least simulated makespan, the first of equal ones. A zeroed field is
+ * empty. */
 struct cli_field {
     struct cli_policy_outcome outcomes[CLI_POLICIES_MAX];
     size_t count, best;
     struct cli_candidate kept;
     bool any;
-    bool runnable_first; /* plans that `run` can carry out rank before all others, whatever their makespans */
-    struct planner_search search; /* sums over all searches */
+    bool runnable_first; /* plans that `run` can carry out rank first */
+    struct planner_search search; /* of all searches */
 };
 
 /*
- * Makes a candidate and keeps it if it is the best. A candidate that does not fit, or whose way does not suit the jobs
- * or the options, becomes an outcome with its reason. Does nothing when the field is full. `label`: the outcome's name,
- * copied. Errors: all except STATUS_INFEASIBLE, STATUS_BAD_INPUT and STATUS_LIMIT.
+ * Makes a candidate and keeps the best. One that does not fit or suit becomes an outcome with its reason. Does nothing
+ * when the field is full. `label` is copied. Errors: all except STATUS_INFEASIBLE, STATUS_BAD_INPUT and STATUS_LIMIT.
  */
 MUST_CHECK enum status cli_field_try(struct cli_field *field, const struct cli_source *source,
                                      const struct planner_options *options, const char *label,
                                      struct error *err);
 
-/* Adds a candidate that is already made; takes it over. */
+/* Adds a made candidate; takes it over. */
 void cli_field_add(struct cli_field *field, struct cli_candidate *candidate, const char *label);
 
-/* Adds an outcome without a plan if `why` concerns only this way (STATUS_INFEASIBLE, STATUS_BAD_INPUT, STATUS_LIMIT).
- * Errors: all other statuses of `why`. */
+/* Adds a failure of only this way (STATUS_INFEASIBLE, STATUS_BAD_INPUT, STATUS_LIMIT). Errors: other statuses of
+ * `why`. */
 MUST_CHECK enum status cli_field_fail(struct cli_field *field, const char *label, const struct error *why,
                                       struct error *err);
 
-/* Adds an outcome without a plan. `status`: STATUS_OK if it was not tried. */
+/* Adds an outcome without a plan; STATUS_OK: not tried. */
 void cli_field_note(struct cli_field *field, const char *label, enum status status, const char *reason);
 
-/* Adds the best candidate of another field as an outcome of this one, and its search counts; takes `other` over. If
- * `other` has no candidate, adds its first reason. */
+/* Adds another field's best candidate, or its first reason, and its search counts; takes `other` over. */
 void cli_field_adopt(struct cli_field *field, struct cli_field *other, const char *label);
 
-/* Returns true if the field has room for `label` and no outcome of that name. */
+/* Returns true if there is room for `label` and no such outcome. */
 bool cli_field_lacks(const struct cli_field *field, const char *label);
 
-/* Sorts the outcomes: plans first, by simulated makespan. */
+/* Sorts plans first, by simulated makespan. */
 void cli_field_sort(struct cli_field *field);
 
 /* Checks that the field has a plan. Errors: STATUS_INFEASIBLE with the first reason; STATUS_BAD_INPUT if no outcome

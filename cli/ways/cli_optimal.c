@@ -11,21 +11,21 @@
 
 const char cli_resident_name[] = "resident placement";
 
-/* Shares of the remaining time. */
+/* Of the remaining time. */
 static const double cut_share = 0.15;
 
 struct portfolio {
     const struct cli_source *source;
-    const struct planner_options *fixed; /* given by the user */
+    const struct planner_options *fixed; /* the user's */
     struct cli_field *field;
     struct planner_options best; /* of field->best */
     double until_s;              /* 0: no limit */
-    double limit_s;              /* the time limit from which it was computed */
-    struct progress *progress;   /* of the time limit, else of candidates; NULL: not shown */
-    const char *label;           /* of the current candidate */
+    double limit_s;              /* it was computed from */
+    struct progress *progress;   /* of the time limit, else of candidates; may be NULL */
+    const char *label;           /* current candidate */
 };
 
-/* Returns true if the time is up; then the search was cut short. */
+/* Returns true if the time is up, and notes it. */
 static bool over(struct portfolio *p)
 {
     bool is_over = p->field->any && p->until_s > 0 && clock_s() >= p->until_s;
@@ -59,7 +59,7 @@ static void show(void *context)
     if (p->progress) progress_update(p->progress, p->until_s > 0 ? spent_s : (double)p->field->count, p->label);
 }
 
-/* Tries a candidate that was not tried before, with `share` of the remaining time. */
+/* Tries a new candidate with `share` of the remaining time. */
 static enum status attempt(struct portfolio *p, struct planner_options options, double share,
                            const char *note, struct error *err)
 {
@@ -87,7 +87,7 @@ static enum status attempt(struct portfolio *p, struct planner_options options, 
     return STATUS_OK;
 }
 
-/* Changes one respect of the best candidate so far. Returns false if there are no more changes. */
+/* Changes one respect of the best so far; false at the end. */
 static bool changed(const struct portfolio *p, uint32_t index, struct planner_options *out)
 {
     enum { WEIGHT_BUFFERS = 5, KINDS = ACTIVATIONS_COUNT };
@@ -119,7 +119,7 @@ static bool changed(const struct portfolio *p, uint32_t index, struct planner_op
     return true;
 }
 
-/* Descends: tries each change of the best in turn, until a whole round improves nothing. */
+/* Descends until a whole round of changes improves nothing. */
 static enum status vary_cuts(struct portfolio *p, struct error *err)
 {
     bool better = true;
@@ -133,7 +133,7 @@ static enum status vary_cuts(struct portfolio *p, struct error *err)
     return STATUS_OK;
 }
 
-/* Tries cuts, beginning with the planner's own, whose refusal is an error. */
+/* Tries cuts; the planner's own comes first, and its refusal is an error. */
 static enum status search_cuts(struct portfolio *p, struct error *err)
 {
     struct planner_options first = *p->fixed;

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "cli/ways/cli_ways.h"
 
-/* Relative difference between simulations of one way. */
+/* Between simulations of one way. */
 static const double equal = 1e-3;
 
 static void note_best(const struct cli_field *field, const char *other, struct cli_planned *out)

@@ -1,9 +1,8 @@
 /*
- * `plan`, `simulate` and `run` all simulate a plan and print the results. Before that, results are compared with
- * physical limits: a stream is busy for at most the makespan, a link carries at most its bandwidth times the makespan,
- * a place holds at most its capacity, all devices together compute at most at their peak, and no plan ends before its
- * own lower bound. A figure past a limit is a fault of this program or of the profile, and is reported as an error
- * instead of as 104 %.
+ * Results of `plan`, `simulate` and `run` are compared with physical limits: a stream is busy for at most the
+ * makespan, a link carries at most its bandwidth times the makespan, a place holds at most its capacity, devices
+ * compute at most at their peak, and no plan ends before its lower bound. An excess is a fault of this program or of
+ * the profile, and an error.
  */
 #include "cli/ways/cli_predict.h"
 
@@ -15,7 +14,7 @@
 #include "cli/common/cli_trace.h"
 #include "planner/plan_flops.h"
 
-/* Sums of millions of doubles differ in their last digits; a real excess is larger. */
+/* Sums of millions of doubles differ in their last digits. */
 static const double rounding = 1e-6;
 
 enum status cli_check_peak(const char *what, double part, double whole, struct error *err)
@@ -42,9 +41,8 @@ double cli_best_matmul_flops_per_s(const struct compute_profile *profile)
 }
 
 /*
- * Returns the FLOP/s of all devices together, or 0 when one of them has no figure. Host devices share the cores of one
- * host, and each has the peak of all of them. But a peak that was measured on a busy machine may be below the measured
- * rates of single devices; then these are used.
+ * Adds up peaks. Host devices each have the peak of the host's cores. If it was measured on a busy machine, it may be
+ * below the rates of single devices, which are then used.
  */
 double cli_peak_flops_per_s(const struct plan *plan, const struct hardware *hardware)
 {
@@ -83,19 +81,7 @@ static enum status check_links(const struct hardware *hardware, const struct sim
     return STATUS_OK;
 }
 
-/* Checks the bound, which was proven for the plan's own machine without changes. */
-static enum status check_bound(const struct plan *plan, double makespan_s, struct error *err)
-{
-    char bound[QUANTITY_TEXT_BYTES], seconds[QUANTITY_TEXT_BYTES];
-    if (plan->lower_bound_s <= makespan_s * (1 + rounding)) return STATUS_OK;
-    return error_set(err, STATUS_CHECK,
-                     "the plan is simulated to end after %s, before its lower bound of %s: the bound is wrong (%s), or a "
-                     "figure of the machine is, see 'spillway hardware check'",
-                     quantity_text(makespan_s, DIMENSION_SECONDS, seconds),
-                     quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, bound), plan->bound_text ? plan->bound_text : "");
-}
-
-/* Checks that the trace's use of memory and its computing rates stay within the machine's peaks. */
+/* Checks memory and rates against the machine's. */
 static enum status check_trace(const struct plan *plan, const struct hardware *hardware,
                                const struct trace *trace, struct error *err)
 {
@@ -124,7 +110,11 @@ static enum status check(const struct plan *plan, const struct hardware *hardwar
         TRY(cli_check_peak(what, result->streams[s].busy_s, result->makespan_s, err));
     }
     TRY(check_links(hardware, result, err));
-    if (hardware == &plan->hardware && !how->slow && !(how->noise > 0)) TRY(check_bound(plan, result->makespan_s, err));
+    /* Proven for the plan's own machine. */
+    if (hardware == &plan->hardware && !how->slow && !(how->noise > 0) &&
+        cli_check_peak("the speed against the lower bound", plan->lower_bound_s,
+                       result->makespan_s, err) != STATUS_OK)
+        return err->status;
     return check_trace(plan, hardware, &prediction->trace, err);
 }
 

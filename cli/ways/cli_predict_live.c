@@ -14,8 +14,7 @@ enum status cli_predict_live(const struct plan *plan, const struct hardware *har
     struct cli_predict_options asking = *how;
     asking.live = &live;
     enum status status = cli_predict(plan, hardware, &asking, out, &why);
-    if (policy_process_failed(process, err) != STATUS_OK) status = err->status; /* it is the cause of the error in
-                                                                                   `why` */
+    if (policy_process_failed(process, err) != STATUS_OK) status = err->status; /* the cause of `why` */
     else if (status != STATUS_OK) error_set(err, status, "%s", why.text);
     policy_process_close(process);
     return status;

@@ -1,4 +1,4 @@
-/* Proof that a plan is optimal. */
+/* Is a plan optimal? */
 #ifndef SPILLWAY_CLI_WAYS_CLI_PROVEN_H
 #define SPILLWAY_CLI_WAYS_CLI_PROVEN_H
 
@@ -6,8 +6,7 @@
 
 /*
  * Sets *proven if the simulated makespan equals the lower bound of all plans of these jobs on this machine
- * (planner/spill/cut/bound.h), for any shards, policy, devices and parallelism. A plan with a bound of its own ("run
- * like this, ...") is compared with that bound too.
+ * (planner/spill/cut/bound.h), and a bound of the plan's own ("run like this, ..."). Errors: STATUS_NO_MEMORY.
  */
 MUST_CHECK enum status cli_proven(const struct plan *plan, double makespan_s, bool *proven, struct error *err);
 

@@ -60,7 +60,7 @@ static enum status ask(const struct cli *cli, const char *program, const char *p
     return STATUS_OK;
 }
 
-/* Asks about a plan, which is written to a temporary file if it has none. */
+/* Asks about a plan, written to a temporary file if it has none. */
 static enum status ask_with_file(const struct cli *cli, const char *program, const struct plan *plan, const char *path,
                                  const char *answer_path, struct cli_refusal *out, struct error *err)
 {

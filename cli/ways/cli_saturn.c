@@ -2,10 +2,11 @@
 
 #include "base/text/quantity.h"
 
-/* Maximum number of schedules with slower links; and the ratio of simulated to scheduled time that is accepted. */
+/* Schedules with slower links; accepted ratio of simulated to scheduled time. */
 enum { SLOWED_TRIES_MAX = 2 };
 static const double kept_promise = 1.02;
 
+/* Divides simulated by scheduled makespan. */
 static double ratio(const struct plan *plan, double makespan_s)
 {
     return plan->estimated_makespan_s > 0 ? makespan_s / plan->estimated_makespan_s : 1;
@@ -34,14 +35,14 @@ static bool streams(const struct plan *plan)
     return false;
 }
 
-/* Returns by which ratio the simulated schedule is late, if spilled jobs may be the cause; else 1. */
+/* Returns the ratio if spilled jobs may be the cause; else 1. */
 static double late(const struct cli_candidate *c)
 {
     double by = ratio(&c->plan, c->prediction.result.makespan_s);
     return by > kept_promise && streams(&c->plan) ? by : 1;
 }
 
-/* Makes a schedule with slower spilling, and replaces *out if it ends no later. */
+/* Replaces *out if the new schedule ends no later. */
 static enum status make_slowed(const struct cli_source *source, struct saturn_options *options,
                                struct cli_candidate *out, struct saturn_report *report, struct error *err)
 {

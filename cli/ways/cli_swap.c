@@ -8,7 +8,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-enum { RUNS_MAX = 24 }; /* groups of layers in a line; programs read more from JSON */
+enum { RUNS_MAX = 24 }; /* groups of layers in a line */
 
 const char *const cli_swap_rules[] = {"best", "recompute", "swap-all", "karma", "sqrt", "checkmate",
                                       "superneurons", "capacity", NULL};
@@ -66,7 +66,7 @@ static void print_layers(FILE *out, const struct swap_outcome *o)
     fputc('\n', out);
 }
 
-/* Prints each rule's minibatch time, if several were tried. */
+/* Prints rules' times, if several were tried. */
 static void print_ways(FILE *out, const struct swap_outcome *o)
 {
     char text[QUANTITY_TEXT_BYTES];

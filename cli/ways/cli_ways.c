@@ -1,6 +1,6 @@
 /*
- * The spilled plan comes first: its bound holds for the plans of all ways, and its number of operations is the size of
- * the input. An error of the spilled plan is an error of cli_ways(); other refused ways are outcomes.
+ * The spilled plan comes first: its bound holds for all ways, and its operations are the size of the input. Its error
+ * is an error of cli_ways(); other refusals are outcomes.
  */
 #include "cli/ways/cli_ways.h"
 
@@ -23,15 +23,13 @@
 #include "planner/strategy/resident_subproblem.h"
 
 /*
- * Limits unless all ways are asked for: operations of all plans together (some 500 000 are planned and simulated in a
- * second); units that the search places (500 000 a second); jobs, devices and operations that Saturn plans for; devices
- * on which all jobs are parallel.
+ * Limits without `thorough`: operations of all plans (500 000 are planned and simulated in a second); units of the
+ * search (500 000 a second); jobs, devices and operations for Saturn; devices of parallel jobs.
  */
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, PARALLEL_DEVICES_MOST = 64 };
 static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
 
-/* The cost of a plan of each kind, in eighths of the spilled plan's cost: repetitions of resident jobs and of gangs
- * are simulated once. */
+/* In eighths of the spilled plan's cost: repetitions of resident jobs and of gangs are simulated once. */
 enum { COST_SPILLED = 8, COST_RESIDENT = 4, COST_PARALLEL = 1, COST_WHOLE = 8 };
 
 struct ways {
@@ -41,14 +39,14 @@ struct ways {
     struct hardware hardware;
     struct job_set jobs;
     struct planner_options fixed; /* without a policy */
-    uint64_t operations, units, fingerprint; /* of the spilled plan; 0: none */
-    uint64_t spent;               /* operations of plans so far, without the spilled one */
+    uint64_t operations, units, fingerprint; /* 0: none */
+    uint64_t spent;               /* of other plans so far */
     double until_s;               /* 0: no limit */
 };
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-/* Returns true if there is time for one more way; else adds an outcome. `cost` 0: the way has its own limits. */
+/* Returns true if there is time for a way, else adds an outcome. `cost` 0: the way has its own limits. */
 static bool may_try(struct ways *w, const char *label, uint64_t cost)
 {
     if (!cli_field_lacks(w->field, label)) return false;
@@ -100,8 +98,7 @@ static bool any_spilled(const struct job_set *jobs)
     return any;
 }
 
-/* Tries the best of spilling, resident placement and the resident policies by the planner's clock; often an existing
- * outcome. */
+/* Takes the best by the planner's clock; often an existing outcome. */
 static enum status try_resident_placement(struct ways *w, struct error *err)
 {
     struct cli_candidate candidate = {0};
@@ -120,7 +117,7 @@ static enum status try_resident_placement(struct ways *w, struct error *err)
     return status == STATUS_OK || status == STATUS_INFEASIBLE ? STATUS_OK : error_set(err, status, "%s", why.text);
 }
 
-/* Tries the policies other than sharded-lrtf and optimal, which searches. */
+/* Leaves out sharded-lrtf and optimal. */
 static enum status try_policies(struct ways *w, bool resident, struct error *err)
 {
     for (uint32_t i = 0; policy_at(i); i++) {
@@ -170,7 +167,7 @@ static bool is_run(const struct cli_field *field, const char *label)
     return false;
 }
 
-/* Tries Saturn, and if that plan cannot be run, Saturn with one device for each job. */
+/* Tries Saturn, and if that plan cannot be run, one device per job. */
 static enum status try_saturns(struct ways *w, struct error *err)
 {
     bool several = w->hardware.device_count > 1;
@@ -181,7 +178,7 @@ static enum status try_saturns(struct ways *w, struct error *err)
 
 /* --- the ways of `mem` ------------------------------------------------------------------------ */
 
-/* Returns true for a way with recomputation, if the last outcome is a plan of the same way without recomputation. */
+/* Returns true for recomputation, if the last outcome is a plan of that way without. */
 static bool keeps_needlessly_little(const struct cli_field *field, const struct feasibility_way *way)
 {
     const struct cli_policy_outcome *last = &field->outcomes[field->count - 1];
@@ -217,19 +214,19 @@ static enum status try_fit_ways(struct ways *w, struct error *err)
     uint32_t count = feasibility_ways(&w->hardware, &w->jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count && !err->status; i++)
         if (parallel_is_set(&ways[i].parallel)) (void)!try_parallel(w, &ways[i], err);
-        else if (w->jobs.count == 1) (void)!try_alone(w, &ways[i], err); /* else policies and the search have them */
+        else if (w->jobs.count == 1) (void)!try_alone(w, &ways[i], err); /* policies and the search have them */
     free(ways);
     return err->status;
 }
 
 /* --- the search ------------------------------------------------------------------------------- */
 
-/* The extent of the search: every cut with n orders. If that places too many units: every cut with shortened jobs, then
- * the best of these cuts with n orders, or by sharded-lrtf if n is 0. */
+/* Every cut with n orders; if that is too much, every cut with shortened jobs, then the best with n orders, or by
+ * sharded-lrtf if n is 0. */
 struct extent {
     uint32_t iterations; /* 0: as `--policy optimal` */
     double shortened;    /* 0: not shortened */
-    uint32_t at_last;    /* orders of the best cut of shortened jobs */
+    uint32_t at_last;    /* of the best cut of shortened jobs */
 };
 
 enum { CUTS = 13, POLICIES = 6, ORDERS_LEAST = 20, ORDERS = 400 };
@@ -250,7 +247,7 @@ static struct extent extent_of(const struct ways *w, const struct planner_option
     return extent;
 }
 
-/* Plans all minibatches with the best cut of shortened jobs. */
+/* Plans all minibatches with that cut. */
 static enum status search_short(struct ways *w, const struct extent *extent, const struct planner_options *options,
                                 struct cli_field *searched, struct error *err)
 {
@@ -323,25 +320,25 @@ static enum status try_all(struct ways *w, struct error *err)
     return try_policies(w, false, err);
 }
 
-/* If no way is possible, returns the reason of spilling. */
+/* Returns spilling's reason if no way is possible. */
 static enum status check_spilled(const struct cli_field *field, struct error *err)
 {
     const struct cli_policy_outcome *first = &field->outcomes[0];
     return field->any ? STATUS_OK : error_set(err, STATUS_INFEASIBLE, "%s", first->reason);
 }
 
-/* On a machine that can run plans, and if the choice is ours, refuses plans that cannot be run. */
+/* Refuses plans that cannot be run, where plans are run and we choose. */
 static enum status check_runnable(const struct ways *w, struct error *err)
 {
     const struct cli_policy_outcome *best = &w->field->outcomes[w->field->best], *first = &w->field->outcomes[0];
     bool ours = w->how->runnable || resident_all_free(&w->jobs);
     if (!w->field->runnable_first || !ours || best->runnable) return STATUS_OK;
-    if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* the jobs themselves cannot be run */
+    if (first->kind == CLI_OUTCOME_PLAN && !w->how->runnable) return STATUS_OK; /* the jobs cannot be run */
     if (first->kind == CLI_OUTCOME_PLAN) return error_set(err, STATUS_INFEASIBLE, "no plan can be run: %s", best->reason);
     return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, but cannot be run: see --parallel)", first->reason, best->policy);
 }
 
-/* Sets the bound that holds for every way in all plans. */
+/* Sets the bound that holds for every way. */
 static void set_bound(const struct ways *w)
 {
     struct bound bound;
