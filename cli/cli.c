@@ -1,13 +1,10 @@
 /*
- * The table of verbs, finding one, and running it.
+ * A verb with actions ("models list") has a row per action, each with its options. Words are compared with the rows
+ * from the first on: `modles show` and `models shwo` each get a suggestion.
  *
- * A verb with actions ("models list", "models show") has one row per action, each with its own options. The words of
- * the command line are compared with the rows from the first word on, so `spillway modles show` and `spillway models
- * shwo` each get a suitable suggestion.
- *
- * The tables of options are on the stacks of the verbs, because they point to the variables that they fill. To read a
- * table without running the verb (for help, completion and the check of the man pages), set cli->look and call the
- * verb; cli_parse() then passes the table on and ends the verb.
+ * Tables of options are on the verbs' stacks, because they point to variables. To read a table (for help, completion
+ * and the check of the man pages), set cli->look and call the verb; cli_parse() then passes the table on and ends the
+ * verb.
  */
 #include "cli/common/cli.h"
 
@@ -87,7 +84,7 @@ const char *const cli_dispatches[] = {"plan", "live", NULL};
 
 /* --- finding the verb ------------------------------------------------------------------------ */
 
-/* Lists the names (name NULL) or the actions of `name`, without duplicates. */
+/* Lists names (name NULL) or the actions of `name`, without duplicates. */
 static size_t list_words(const char *name, const char *words[VERBS_MAX])
 {
     size_t count = 0;
@@ -158,7 +155,7 @@ static bool is_help(const char *word)
 
 static enum status run_verb(struct cli *cli, int argc, char **argv, struct error *err)
 {
-    int used = cli->verb->action ? 1 : 0; /* words before the verb's last word */
+    int used = cli->verb->action ? 1 : 0; /* before the verb's last word */
     outputs_begin();
     enum status status = cli->verb->run(cli, argc - used, argv + used, err);
     status = cli_document_end(cli, status, err);
@@ -166,7 +163,7 @@ static enum status run_verb(struct cli *cli, int argc, char **argv, struct error
     return status;
 }
 
-/* Runs a command line in the form of the last release: the new form, with a warning. */
+/* Runs the new form, with a warning. */
 static enum status run_old(struct cli *cli, struct cli_old_spelling *old, struct error *err)
 {
     cli->argc = old->count;
@@ -226,7 +223,7 @@ enum status cli_dispatch(int argc, char **argv, FILE *out, struct error *err)
 {
     struct cli cli = {.out = out, .argc = argc, .argv = argv, .begin_document = cli_document_begin};
     enum status status = dispatch(&cli, argc, argv, err);
-    cli.argc = argc; /* the words of an old spelling are freed */
+    cli.argc = argc; /* an old spelling's words are freed */
     cli.argv = argv;
     return cli_answer_end(&cli, status, err);
 }

@@ -36,7 +36,7 @@ static void print_families(FILE *out)
     for (uint32_t f = 0; f < FAMILY_COUNT; f++) fprintf(out, " %s", instance_family_names[f]);
 }
 
-/* Prints names of machines; machines of a cloud also with its prefix. */
+/* Prints machines; a cloud's also with its prefix. */
 static void print_machines(FILE *out)
 {
     for (uint32_t i = 0; hardware_preset_name(i); i++) {
@@ -98,7 +98,7 @@ static void print_grid_verbs(FILE *out)
 /* --- places ---------------------------------------------------------------------------------- */
 
 struct completion_kind {
-    const char *of; /* name of an option, or a command */
+    const char *of; /* an option, or a command */
     void (*words)(FILE *out);
 };
 
@@ -109,7 +109,7 @@ static const struct completion_kind named_kinds[] = {
 };
 
 static const struct placeholder {
-    const char *word; /* as written in a table */
+    const char *word; /* as in a table */
     void (*words)(FILE *out);
     enum completion_files files;
 } placeholders[] = {
@@ -136,7 +136,7 @@ static void add_named(struct completion_place *place, const char *name)
         if (strcmp(named_kinds[i].of, name) == 0) add_list(place, named_kinds[i].words);
 }
 
-/* Adds a placeholder, `word` of `length` without brackets and "..."; "JOBS.json" is a file too. */
+/* Adds `length` bytes of `word`, without brackets and "..."; "JOBS.json" is a file too. */
 static void add_placeholder(struct completion_place *place, const char *word, size_t length)
 {
     if (length > 5 && strncmp(word + length - 5, ".json", 5) == 0) place->files = COMPLETION_FILES;
@@ -152,7 +152,7 @@ struct completion_place completion_of_value(const struct option_spec *spec)
     struct completion_place place = {.choices = spec->choices};
     add_named(&place, spec->name);
     add_placeholder(&place, spec->value, strlen(spec->value));
-    /* A user's policies are shared objects; workloads are files or folders. */
+    /* Policies are shared objects; workloads are files or folders. */
     if (strcmp(spec->name, "policy") == 0 || strcmp(spec->name, "policies") == 0 || strcmp(spec->name, "workloads") == 0)
         place.files = COMPLETION_FILES;
     return place;

@@ -1,8 +1,6 @@
 /*
- * Completion scripts: the words and files that may follow on a command line, and the script of each shell.
- *
- * A place on the command line is the value of an option, or the arguments of a command. The placeholders of the option
- * tables ("FILE", "MACHINE", "[VERB [ACTION]]") say which words and files may stand there.
+ * Completion scripts. A place on the command line is an option's value, or a command's arguments; placeholders of the
+ * option tables ("FILE", "MACHINE", "[VERB [ACTION]]") say which words and files it takes.
  */
 #ifndef SPILLWAY_CLI_CLI_COMPLETION_H
 #define SPILLWAY_CLI_CLI_COMPLETION_H
@@ -15,33 +13,32 @@ enum completion_files { COMPLETION_NO_FILES, COMPLETION_FILES, COMPLETION_FOLDER
 enum { COMPLETION_LISTS_MAX = 3 };
 
 struct completion_place {
-    void (*lists[COMPLETION_LISTS_MAX])(FILE *out); /* each prints its words, with a space before each word */
+    void (*lists[COMPLETION_LISTS_MAX])(FILE *out); /* each prints words, with a space before each */
     size_t list_count;
-    const char *const *choices; /* choices of an option; NULL: the option has none */
+    const char *const *choices; /* of an option; may be NULL */
     enum completion_files files;
 };
 
 struct completion_place completion_of_value(const struct option_spec *spec);
 struct completion_place completion_of_arguments(const struct options *options);
 
-/* Prints the known words of a place, with a space before each word. */
+/* Prints a place's known words, with a space before each. */
 void completion_print_words(FILE *out, const struct completion_place *place);
 
-/* Prints the names of the figures of `repro`, with a space before each; prints nothing if the folder of figures is
- * missing. */
+/* Prints figures of `repro`, with a space before each; nothing without their folder. */
 void completion_print_figures(FILE *out);
 
-/* Calls `print` for each verb name with the row of the verb's first action. */
+/* Calls `print` for each verb's first row. */
 void completion_each_verb(FILE *out, void (*print)(FILE *out, const struct cli_verb *verb));
-/* Prints the actions of a verb, with a space before each. `verb` is the row of its first action. */
+/* Prints a verb's actions, with a space before each. `verb` is its first row. */
 void completion_print_actions(FILE *out, const struct cli_verb *verb);
 
-/* Prints the script of a shell. bash and zsh share one function; fish has a line for each word. */
+/* Prints a shell's script. bash and zsh share one function; fish has a line for each word. */
 MUST_CHECK enum status completion_print_bash(FILE *out, struct error *err);
 MUST_CHECK enum status completion_print_zsh(FILE *out, struct error *err);
 MUST_CHECK enum status completion_print_fish(FILE *out, struct error *err);
 
-/* All shells; the last entry has the name NULL. */
+/* The last entry has the name NULL. */
 struct completion_shell {
     const char *name;
     enum status (*print)(FILE *out, struct error *err);

@@ -1,11 +1,9 @@
 /*
- * The completion scripts of bash and zsh: one function with a case per command. The words before the cursor select the
- * case. The previous word and the first letter of the current word decide between the values of an option, the
- * arguments of the command and the list of options. The shells differ in the code around the cases. `words` and
- * `options` are no variable names here, because zsh reserves them.
+ * bash and zsh: one function with a case per command. The previous word and the current word's first letter decide
+ * between an option's values, the command's arguments and the options. zsh reserves `words` and `options`.
  *
- * bash splits words at '=' and ':', so --hw=aws:p4 arrives as five words. The function joins them, completes the whole,
- * and removes the part that the line already has.
+ * bash splits words at '=' and ':': --hw=aws:p4 arrives as five. The function joins them, completes the whole, and
+ * removes the part that the line has.
  */
 #include <string.h>
 
@@ -36,7 +34,7 @@ static void print_values(FILE *out, const struct options *options)
     }
 }
 
-/* Prints a case of `help`: after `help trace` come the actions of trace, after other verbs nothing. */
+/* Prints the actions of trace after `help trace`, after other verbs nothing. */
 static void print_help_case(FILE *out, const struct cli_verb *verb)
 {
     if (!verb->action) return;
@@ -84,7 +82,6 @@ static void print_actions(FILE *out, const struct cli_verb *verb)
     fputs("\" ;;\n", out);
 }
 
-/* The script around the cases. */
 enum { BASH, ZSH };
 static const struct shell {
     const char *begin, *verbs_end, *other_names_end, *actions_end, *end;

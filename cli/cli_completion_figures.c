@@ -1,5 +1,4 @@
-/* The IDs of figures. A separate file, because both cli/repro and the machines of cli_completion.c have a `struct
- * figure`. */
+/* A separate file, because cli/repro and cli_completion.c both have a `struct figure`. */
 #include "cli/cli_completion.h"
 #include "cli/repro/cli_papers.h"
 

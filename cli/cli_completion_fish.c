@@ -1,12 +1,10 @@
-/*
- * The completion script of fish: a line for each possible word, with its help and the command before it.
- */
+/* fish: a line for each word, with its help and the command before it. */
 #include <string.h>
 
 #include "base/size.h"
 #include "cli/cli_completion.h"
 
-/* Prints a text in single quotes for fish. */
+/* Quotes for fish. */
 static void print_quoted(FILE *out, const char *text)
 {
     fputc('\'', out);
@@ -67,7 +65,7 @@ static void print_command(void *context, const struct options *options)
     fputs(" -l help -s h -d 'print this help'\n", out);
 }
 
-/* Prints the verb, its actions, and both again after `help`. */
+/* Prints the verb and its actions, also after `help`. */
 static void print_verb(FILE *out, const struct cli_verb *verb)
 {
     fprintf(out, "complete -c spillway -n '__spillway_words 0' -a %s -d ", verb->name);

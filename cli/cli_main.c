@@ -1,7 +1,6 @@
 /*
- * main() of `spillway`: runs the verb with a stream in memory for its answer, then writes the
- * answer to standard output at once and checks that it arrived. A full disk or a closed pipe is an
- * error (exit 3), so a script that reads our JSON cannot mistake a part of it for the whole.
+ * The verb's answer goes to a stream in memory, then at once to standard output. A full disk or a closed pipe is an
+ * error (exit 3): a script cannot mistake a part of JSON for the whole.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,12 +12,11 @@
 #include "base/text.h"
 #include "cli/common/cli.h"
 
-/* Removes the temporary files; nothing else needs cleaning up. Verbs with a child install their own
- * handler. */
+/* Removes temporary files. Verbs with a child install their own handler. */
 static void on_signal(int number)
 {
     file_remove_pending();
-    /* Starts a new line after a progress bar, which is no longer erased. */
+    /* Ends the line of a progress bar. */
     if (isatty(STDERR_FILENO) && write(STDERR_FILENO, "\n", 1) < 0) _exit(3);
     _exit(128 + number);
 }

@@ -1,7 +1,6 @@
 /*
  * Since 0.2, `simulate PLAN --replay TRACE` is `trace replay PLAN TRACE`, and `simulate --chakra PREFIX` is `trace
- * simulate PREFIX`. The words of the old form are put in the order of the new one; the new verb refuses words that it
- * does not accept. The advice is the new command line, ready to be copied.
+ * simulate PREFIX`. The old form's words are put in the new order; the advice is ready to be copied.
  */
 #include "cli/cli_old_spelling.h"
 
@@ -12,7 +11,7 @@
 #include "base/alloc.h"
 #include "cli/common/cli.h"
 
-/* Returns the position of `--name` or `--name=value` among the words; 0: not there. "--" ends options. */
+/* Returns the place of `--name` or `--name=value`; 0: none. "--" ends options. */
 static int find_option(int argc, char **argv, const char *name)
 {
     size_t length = strlen(name);

@@ -1,7 +1,4 @@
-/*
- * `completion`: a script that completes the command line in bash, zsh or fish. It is written from the tables that parse
- * the command line, so it offers only valid words.
- */
+/* `completion` for bash, zsh or fish, from the tables that parse the command line. */
 #include <string.h>
 
 #include "base/size.h"

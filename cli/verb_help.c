@@ -1,8 +1,8 @@
 /*
  * `help`: the list of verbs, or all options of one.
  *
- * `help --json` prints every table of options as data, for completion in editors and for the check
- * of the man pages: an option without documentation fails the tests.
+ * `help --json` prints all tables of options, for editors and for the check of the man pages: an
+ * option without documentation fails the tests.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static enum status print_verbs(struct cli *cli, struct error *err)
 
 struct printing {
     FILE *out;
-    const char *only; /* command; NULL: all actions of the verb */
+    const char *only; /* NULL: all actions of the verb */
     bool any;
 };
 
@@ -125,7 +125,7 @@ enum status verb_help(struct cli *cli, int argc, char **argv, struct error *err)
     if (options.operand_count == 0)
         return cli->json ? print_json(cli, NULL, NULL, err) : print_verbs(cli, err);
 
-    /* A verb without an action stands for all its actions. */
+    /* A verb stands for all its actions. */
     const char *name = options.operands[0];
     const char *action = options.operand_count > 1 ? options.operands[1] : NULL;
     const struct cli_verb *verb = cli_verbs;
