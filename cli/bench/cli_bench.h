@@ -102,7 +102,7 @@ struct bench_round {
 };
 struct bench_round bench_round_of(const struct bench *bench, size_t number);
 /* Makes a case's instance. The caller releases it, also after an error. Errors: those of the instance;
- * STATUS_BAD_INPUT if its bound is 0; STATUS_NO_MEMORY. */
+ * STATUS_BAD_INPUT if its bound is 0. */
 MUST_CHECK enum status bench_round_make(struct bench_round *round, struct error *err);
 void bench_round_release(struct bench_round *round);
 
@@ -146,7 +146,7 @@ struct bench_summary { /* of a policy */
     double decision_s;           /* median; 0: not measured */
 };
 
-/* Fills summaries (policy_count). Errors: STATUS_NO_MEMORY. */
+/* Fills summaries (policy_count). */
 MUST_CHECK enum status bench_summarize(const struct bench *bench, struct bench_summary *summaries,
                                        struct error *err);
 

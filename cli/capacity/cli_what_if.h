@@ -18,11 +18,11 @@ enum { WHAT_IF_TEXT_BYTES = 256 };
 /* More minibatches are not simulated together. */
 enum { WHAT_IF_TOGETHER_MAX = 2000 };
 
-/* The effect on the time of changing a figure in all its places. */
+/* The effect on the time of changing a value in all its places. */
 struct what_if_effect {
     double spread;            /* largest relative spread; 0: unknown */
     uint32_t kind;            /* enum source_kind of that place */
-    double better_s, worse_s; /* time with the figure at 5 % and at 95 % of its distribution */
+    double better_s, worse_s; /* time with the value at 5 % and at 95 % of its distribution */
 };
 
 /* Per hour; usd_per_h 0: unknown. */
@@ -87,7 +87,7 @@ void what_if_answer_release(struct what_if_answer *answer);
 
 /* --- the interval ---------------------------------------------------------------------------------- */
 
-/* Sets which figures have spreads, and all seconds to 0. */
+/* Sets which values have spreads, and all seconds to 0. */
 void what_if_effects_begin(struct what_if_answer *answer);
 /* Adds the effects of a plan that stands for `run_s` seconds. Errors: as sim_run(). */
 MUST_CHECK enum status what_if_effects_add(const struct plan *plan, double run_s, struct what_if_answer *answer,

@@ -1,7 +1,7 @@
 /*
- * Each figure with a spread is moved to 5 % and to 95 % of its error distribution (sim/uncertainty/machine_draw.h), in
+ * Each value with a spread is moved to 5 % and to 95 % of its error distribution (sim/uncertainty/machine_draw.h), in
  * all its places, and the jobs' plans are simulated again. Errors are independent factors, so squared logarithms are
- * added. The result covers 90 % if times depend smoothly on figures. Long jobs are simulated by two minibatches.
+ * added. The result covers 90 % if times depend smoothly on values. Long jobs are simulated by two minibatches.
  */
 #include <math.h>
 #include <stdio.h>

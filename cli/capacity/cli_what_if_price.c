@@ -35,21 +35,7 @@ static enum status find_given(const struct option_list *given, const char *name,
     return STATUS_OK;
 }
 
-/* Splits "2x NAME" or "2xNAME". */
-static const char *split(char *part, double *count)
-{
-    char *end;
-    *count = 1;
-    while (*part == ' ') part++;
-    for (size_t length = strlen(part); length > 0 && part[length - 1] == ' ';) part[--length] = '\0';
-    unsigned long long number = strtoull(part, &end, 10);
-    if (end == part || *end != 'x' || number == 0) return part;
-    *count = (double)number;
-    for (end++; *end == ' ';) end++;
-    return end;
-}
-
-static enum status add_part(const struct what_if_prices *prices, char *part, struct what_if_price *sum, bool *known,
+static enum status add_part(const struct what_if_prices *prices, const char *text, struct what_if_price *sum, bool *known,
                             struct error *err)
 {
     struct machine_name part;

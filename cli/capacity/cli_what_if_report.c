@@ -298,7 +298,7 @@ static void print_refused(FILE *out, const struct what_if_report *report)
         if (!report->answers[i].fits) fprintf(out, "%s: %s\n", report->answers[i].name, report->answers[i].reason);
 }
 
-/* Counts figures with spreads by kind. */
+/* Counts values with spreads by kind. */
 static void print_kinds(FILE *out, const struct what_if_answer *a)
 {
     uint32_t counts[SOURCE_KIND_COUNT] = {0};

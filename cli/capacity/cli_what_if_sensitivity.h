@@ -1,5 +1,5 @@
 /*
- * `whatif --sensitivity`: figures that move time and cost, as bars of a tornado plot: a figure with a spread at 5 %
+ * `whatif --sensitivity`: values that move time and cost, as bars of a tornado plot: a value with a spread at 5 %
  * and 95 % of its distribution (cli_what_if_effects.c), or a group of independent ones, whose squared logarithms are
  * added:
  *
@@ -16,7 +16,7 @@ enum what_if_group { WHAT_IF_BANDWIDTH, WHAT_IF_MFU, WHAT_IF_GROUPS };
 
 /* The requested bars. */
 struct what_if_wanted {
-    bool all;                    /* all figures with an effect, and the price */
+    bool all;                    /* all values with an effect, and the price */
     bool price;
     bool groups[WHAT_IF_GROUPS];
     bool figures[MACHINE_VALUES];

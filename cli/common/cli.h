@@ -114,15 +114,16 @@ void cli_warn(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 void cli_next(struct cli *cli, const char *const *words);
 
 /*
- * The next command is for jobs.json if it exists, else for a file that 'jobs new' makes first; a machine without a
- * profile is measured first.
+ * Prints the next command of verbs after which jobs are planned. With a network, 'jobs new' first makes a file of a new
+ * name for it. Otherwise the command uses jobs.json if it exists, else a file that 'jobs new' makes. A machine without
+ * a profile is measured first.
  */
 struct cli_next_jobs {
-    const char *file;      /* NULL: jobs.json */
-    const char *network;   /* of the new file; NULL: a small one */
-    const char *precision; /* of the new file; may be NULL */
-    uint64_t sequence;     /* of the new file; 0: not given */
-    const char *machine;   /* for --hw; NULL: this machine */
+    const char *file;               /* a jobs file; NULL: the verb made none */
+    const char *network;            /* the network of a new file; NULL: any */
+    const char *const *job_words;   /* options of 'jobs new', ending in NULL; NULL: none */
+    const char *const *plan_words;  /* options of 'plan', likewise */
+    const char *machine;            /* value of --hw; NULL: this machine */
 };
 void cli_next_plan(struct cli *cli, const struct cli_next_jobs *jobs);
 

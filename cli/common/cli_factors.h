@@ -19,7 +19,7 @@ MUST_CHECK enum status cli_factor_parse(const char **list, const char *option, c
                                         struct cli_factor *out, struct error *err);
 
 /* Returns a factor per device, by default 1. *out is NULL when `list` is; it lives as long as `arena`. Errors:
- * STATUS_BAD_INPUT, STATUS_NO_MEMORY. */
+ * STATUS_BAD_INPUT. */
 MUST_CHECK enum status cli_device_factors(const char *list, const char *option, uint32_t device_count,
                                           struct arena *arena, const double **out, struct error *err);
 

@@ -1,5 +1,6 @@
-/* The line `next:`; see cli.h. */
-#include <inttypes.h>
+/* The line `next:` of verbs after which jobs are planned. See cli.h. */
+#include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

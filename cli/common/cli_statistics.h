@@ -18,8 +18,8 @@ struct statistics_mean statistics_mean(const double *samples, size_t count);
  * if neither side is better, 1 without differences. Zeros are dropped; equal differences share their mean rank. Exact
  * up to STATISTICS_EXACT_MAX differences, then a normal approximation with the correction for ties.
  *
- * Errors: STATUS_NO_MEMORY. Source: Wilcoxon, Biometrics Bulletin 1 (1945). Exact by dynamic programming over doubled
- * ranks, which are integers even with ties.
+ * Source: Wilcoxon, Biometrics Bulletin 1 (1945). Exact by dynamic programming over doubled ranks, which are integers
+ * even with ties.
  */
 enum { STATISTICS_EXACT_MAX = 200 };
 MUST_CHECK enum status statistics_wilcoxon(const double *differences, size_t count, double *p,

@@ -32,7 +32,7 @@ struct cli_table {
 void cli_table_begin(struct cli_table *table, const char *const *headings);
 void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Prints and releases the table; without rows prints nothing. Errors: STATUS_NO_MEMORY. */
+/* Prints and releases the table; without rows prints nothing. */
 MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);
 
 /* Calls `seen` for each table that ends on `out`, before its release, with its bytes [from, to) on `out`. NULL ends

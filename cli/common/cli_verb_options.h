@@ -17,7 +17,7 @@ struct cli_verb_options {
     size_t count;
 };
 
-/* Lists the options of all actions, in the arena; an unknown verb has none. Errors: STATUS_NO_MEMORY. */
+/* Lists the options of all actions, in the arena; an unknown verb has none. */
 MUST_CHECK enum status cli_verb_options(const char *verb, struct arena *arena, struct cli_verb_options *out,
                                         struct error *err);
 

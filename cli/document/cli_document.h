@@ -14,8 +14,8 @@ struct hardware;
 struct trace;
 struct trace_reader;
 
-/* Redirects output to a stream for the page. Errors: as document_check_path(); STATUS_BAD_INPUT with --json;
- * STATUS_NO_MEMORY. The caller calls cli_document_end() also after an error. */
+/* Redirects the verb's output to a stream for the page. Errors: as document_check_path(); STATUS_BAD_INPUT with
+ * --json. The caller calls cli_document_end() also after an error. */
 MUST_CHECK enum status cli_document_begin(struct cli *cli, struct error *err);
 
 /* Copies the printed text to the normal output and, if it is an answer, into the page. Returns `status`, or this
@@ -28,7 +28,11 @@ bool cli_document_wants_spans(struct cli *cli, uint64_t operations);
 /* Adds timeline and memory; traces may be NULL. A picture that cannot be drawn is a warning, also on the page. */
 void cli_document_traces(struct cli *cli, const struct trace *predicted, const struct trace *measured);
 
-/* `draw` is called at once and writes an SVG file to `path`. `caption` is borrowed until the end. */
+/* Works as cli_document_traces() on traces that are read for each picture. */
+void cli_document_readers(struct cli *cli, struct trace_reader *predicted, struct trace_reader *measured);
+
+/* Adds another picture. `draw` is called at once and writes an SVG file to `path`. `caption` is borrowed until the
+ * end. */
 typedef enum status (*cli_draw)(const void *context, const char *path, struct error *err);
 void cli_document_draw(struct cli *cli, const char *caption, cli_draw draw, const void *context);
 

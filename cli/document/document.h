@@ -57,7 +57,7 @@ void document_table_end(struct document *document);
 /*
  * Adds a copy of an SVG or PNG file. `caption` is also the alternative text. An SVG is shown as an image: its scripts
  * do not run, and its names cannot clash. Errors: STATUS_BAD_INPUT if the first bytes are neither SVG nor PNG,
- * STATUS_LIMIT past DOCUMENT_PICTURE_BYTES_MAX, STATUS_NO_MEMORY; document_picture_file() also STATUS_IO.
+ * STATUS_LIMIT past DOCUMENT_PICTURE_BYTES_MAX; document_picture_file() also STATUS_IO.
  */
 MUST_CHECK enum status document_picture(struct document *document, const char *caption, const void *data, size_t length,
                                         struct error *err);
@@ -67,8 +67,8 @@ MUST_CHECK enum status document_picture_file(struct document *document, const ch
 /* Checks the ending before long work. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status document_check_path(const char *path, struct error *err);
 
-/* Writes atomically, picture files first. Errors: as document_check_path(); STATUS_NO_MEMORY, STATUS_LIMIT, also of
- * earlier calls; STATUS_IO. */
+/* Writes atomically, picture files first. Errors: as document_check_path(), STATUS_LIMIT, also of earlier calls;
+ * STATUS_IO. */
 MUST_CHECK enum status document_write(const struct document *document, const char *path, struct error *err);
 
 #endif

@@ -31,8 +31,7 @@ struct explain_path {
     uint64_t operations;
 };
 
-/* Finds the path. `trace` gives stream and job of operations. Arrays live as long as `arena`. Errors:
- * STATUS_NO_MEMORY. */
+/* Finds the path. `trace` gives stream and job of operations. Arrays live as long as `arena`. */
 MUST_CHECK enum status explain_path_find(const struct trace *trace, const struct explain_times *times,
                                          const struct explain_schedule *schedule, struct arena *arena,
                                          struct explain_path *out, struct error *err);

@@ -1,5 +1,5 @@
 /*
- * The gain of throughput from increasing one figure of the machine, by simulating the plan again without replanning.
+ * The gain of throughput from increasing one value of the machine, by simulating the plan again without replanning.
  * For more memory the jobs are planned again, and compared with a new plan without it.
  */
 #ifndef SPILLWAY_CLI_EXPLAIN_PURCHASE_H
@@ -34,7 +34,7 @@ struct explain_purchase {
 };
 
 /*
- * Increases each figure by `more` (0.1: a tenth), the largest gain first. Compute is a device type's kernels. At most
+ * Increases each value by `more` (0.1: a tenth), the largest gain first. Compute is a device type's kernels. At most
  * EXPLAIN_PURCHASES_MAX; names live as long as `arena`. Cost: one simulation per figure. Errors: as sim_run().
  */
 MUST_CHECK enum status explain_purchases(const struct plan *plan, double more, struct arena *arena,

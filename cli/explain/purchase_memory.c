@@ -17,8 +17,11 @@
 /* Returns true if resident jobs have the plan's devices. */
 static bool has_devices(const struct plan *plan)
 {
-    static const char before[] = "leases"; /* in version 0.1.0 */
-    return plan->reservation_count > 0 && (strcmp(plan->policy, reservation_policy) == 0 || strcmp(plan->policy, before) == 0);
+    static const char *const before[] = {"leases", "settled"}; /* the names in plans of earlier versions */
+    if (plan->reservation_count == 0) return false;
+    for (size_t i = 0; i < ARRAY_COUNT(before); i++)
+        if (strcmp(plan->policy, before[i]) == 0) return true;
+    return strcmp(plan->policy, reservation_policy) == 0;
 }
 
 static bool can_plan(const struct plan *plan)

@@ -10,7 +10,7 @@
 
 /*
  * Fills arrays indexed by trace->spans, for explain_path_find(). The time without contention is set to the measured
- * time. Arrays live as long as `arena`. Errors: STATUS_BAD_INPUT if no operation has a duration; STATUS_NO_MEMORY.
+ * time. Arrays live as long as `arena`. Errors: STATUS_BAD_INPUT if no operation has a duration.
  */
 MUST_CHECK enum status explain_trace_times(const struct trace *trace, struct arena *arena, struct explain_times *times,
                                            struct explain_schedule *schedule, struct error *err);

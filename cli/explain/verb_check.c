@@ -33,7 +33,6 @@
 #include "traces/trace_reader.h"
 
 enum { HOLDS_BYTES = 256 };
-static const size_t CHROME_BYTES_MAX = (size_t)1 << 30; /* of our JSON files */
 
 /* --- the readers: each writes a description of the file to `text` ------------------------------- */
 

@@ -97,7 +97,7 @@ static enum status explain(struct cli *cli, const struct explain_request *reques
 
 /* --- a trace without a plan ----------------------------------------------------------------------- */
 
-/* Limits all JSON files. */
+/* The limit of pipes. */
 static const size_t text_bytes_max = (size_t)1 << 30;
 
 static enum status report_trace(struct cli *cli, const char *path, const struct trace *trace, bool foreign, struct error *err)
@@ -117,7 +117,59 @@ static enum status report_trace(struct cli *cli, const char *path, const struct 
     return status;
 }
 
-/* Explains a trace; *some: the file is one. */
+enum explain_kind { EXPLAIN_OTHER, EXPLAIN_OURS, EXPLAIN_FOREIGN };
+
+/* Finds the kind of a file that was opened; reads as far as it takes. */
+static enum status find_kind(struct file_in *file, enum explain_kind *out, struct error *err)
+{
+    enum { HEAD_BYTES = 4096 };
+    char head[HEAD_BYTES + 1];
+    size_t length = 0, got = 1;
+    bool foreign = false;
+    while (length < HEAD_BYTES && got > 0) {
+        TRY(file_in_read(file, head + length, HEAD_BYTES - length, &got, err));
+        length += got;
+    }
+    head[length] = '\0';
+    bool ours = strstr(head, "\"spillway_trace\"") != NULL;
+    TRY(file_in_seek(file, 0, err));
+    if (!ours) TRY(chrome_recognise(file, &foreign, err));
+    *out = ours ? EXPLAIN_OURS : foreign ? EXPLAIN_FOREIGN : EXPLAIN_OTHER;
+    return STATUS_OK;
+}
+
+/* Reads a trace from a pipe, whose text is held in memory. */
+static enum status read_pipe(struct file_in *pipe, const char *path, enum explain_kind *kind, struct trace *out,
+                             struct error *err)
+{
+    char *text;
+    size_t length;
+    struct file_in *file;
+    TRY(file_in_rest(pipe, text_bytes_max, &text, &length, err));
+    enum status status = file_in_of_text(path, text, length, &file, err);
+    if (status == STATUS_OK) {
+        status = find_kind(file, kind, err);
+        file_in_close(file);
+    }
+    if (status == STATUS_OK && *kind == EXPLAIN_OURS) status = trace_parse(path, text, length, out, err);
+    if (status == STATUS_OK && *kind == EXPLAIN_FOREIGN) status = chrome_parse(path, text, length, out, err);
+    free(text);
+    return status;
+}
+
+/* Reads the file if it is a trace. */
+static enum status read_any(const char *path, enum explain_kind *kind, struct trace *out, struct error *err)
+{
+    struct file_in *file;
+    TRY(file_in_open(path, &file, err));
+    bool seeks = file_in_seeks(file);
+    enum status status = seeks ? find_kind(file, kind, err) : read_pipe(file, path, kind, out, err);
+    file_in_close(file);
+    if (status != STATUS_OK || !seeks || *kind == EXPLAIN_OTHER) return status;
+    return *kind == EXPLAIN_OURS ? trace_read(path, out, err) : chrome_read(path, out, err);
+}
+
+/* Explains the file if it is a trace; *some says so. */
 static enum status explain_trace(struct cli *cli, const char *path, bool *some, struct error *err)
 {
     struct trace trace = {0};

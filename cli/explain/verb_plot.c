@@ -61,8 +61,8 @@ static enum status report(struct cli *cli, const struct plot_request *request, s
 /* --- pictures of traces ---------------------------------------------------------------------- */
 
 struct plot_trace_pair {
-    struct trace traces[2];
-    const struct trace *predicted, *measured; /* borrowed; may be NULL */
+    struct trace_reader *readers[2];
+    struct trace_reader *predicted, *measured; /* borrowed from readers; NULL: none */
 };
 
 static void pair_release(struct plot_trace_pair *pair)
@@ -70,8 +70,8 @@ static void pair_release(struct plot_trace_pair *pair)
     for (size_t i = 0; i < ARRAY_COUNT(pair->readers); i++) trace_reader_close(pair->readers[i]);
 }
 
-/* Keeps only the part that is drawn. */
-static enum status read_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
+/* Opens the traces, of which only the part that is drawn is read. */
+static enum status open_pair(const struct options *options, const struct plot_options *plot, struct plot_trace_pair *pair,
                              struct error *err)
 {
     const struct trace_part part = {.from_s = plot->from_s, .to_s = plot->to_s};

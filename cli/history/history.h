@@ -74,7 +74,7 @@ struct history_wrong {
 };
 
 /* Reads filtered records, the earliest first; texts live as long as `arena`. `wrong` NULL: a wrong row is an error.
- * Errors: STATUS_IO, STATUS_NO_MEMORY; STATUS_BAD_INPUT with row and column. */
+ * Errors: STATUS_IO; STATUS_BAD_INPUT with row and column. */
 MUST_CHECK enum status history_read(struct history *history, const struct history_filter *filter, struct arena *arena,
                                     struct history_record **out, size_t *count, struct history_wrong *wrong,
                                     struct error *err);

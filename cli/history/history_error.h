@@ -25,7 +25,7 @@ struct history_error {
 bool history_error_of(const struct history_record *record, double *out);
 
 /* Makes a group for each value, ascending, and a last group "all", without empty ones. Texts live as long as
- * `arena` and the records. Errors: STATUS_NO_MEMORY. */
+ * `arena` and the records. */
 MUST_CHECK enum status history_errors(const struct history_record *records, size_t count, enum history_by by,
                                       struct arena *arena, struct history_error **out, size_t *group_count,
                                       struct error *err);

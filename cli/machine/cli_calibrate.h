@@ -1,6 +1,6 @@
 /*
- * Predicts measured runs by a machine's figures: an iteration is the simulated makespan of the run's plan. Fitted
- * figures are properties of device types and links that datasheets lack (calibration_value_names); figures that the
+ * Predicts measured runs by a machine's values: an iteration is the simulated makespan of the run's plan. Fitted
+ * values are properties of device types and links that datasheets lack (calibration_value_names); values that the
  * machine lacks stay 0.
  */
 #ifndef SPILLWAY_CLI_MACHINE_CLI_CALIBRATE_H
@@ -19,7 +19,7 @@ enum calibration_value {
 extern const char *const calibration_value_names[FIT_VALUES];
 extern const enum dimension calibration_value_dimensions[FIT_VALUES];
 
-/* Reads figures in SI units, of networks between nodes if a run needs several nodes. */
+/* Reads values in SI units, of networks between nodes if a run needs several nodes. */
 MUST_CHECK enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
                                          double out[FIT_VALUES], struct error *err);
 
@@ -32,7 +32,7 @@ MUST_CHECK enum status calibration_job(const struct measured_run *run, struct jo
 /* Sets the kind "fitted"; source NULL: only the values. */
 void calibration_put(struct hardware *hardware, const double values[FIT_VALUES], double spread, const char *source);
 
-/* Predicts an iteration on the nodes of machine `name` that the run needs; figures NULL: the machine's own. Errors:
+/* Predicts an iteration on the nodes of machine `name` that the run needs; values NULL: the machine's own. Errors:
  * as hardware_find() and planner_plan(). */
 MUST_CHECK enum status calibration_predict(const char *name, const double values[FIT_VALUES],
                                            const struct measured_run *run, double *out_s, struct error *err);

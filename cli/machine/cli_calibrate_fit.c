@@ -127,7 +127,7 @@ static double residual(const struct fit_run *run, double seconds_log)
     return run->weight_root * soften(seconds_log - log(run->run->seconds));
 }
 
-/* Uses the machines' present figures. */
+/* Uses the machines' present values. */
 static enum status closed_form(const struct fit *fit, const struct fit_run *run, double *out_log, struct error *err)
 {
     struct what_if_floor floor;

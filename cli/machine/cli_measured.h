@@ -35,7 +35,7 @@ struct cli_measured {
 /*
  * Reads a result of `plan`. `out` is zeroed before; the caller releases it, also after an error.
  * Unknown keys of another version are ignored; required keys must be there. Errors:
- * STATUS_BAD_INPUT, STATUS_IO, STATUS_NO_MEMORY.
+ * STATUS_BAD_INPUT, STATUS_IO.
  */
 MUST_CHECK enum status cli_measured_read(const char *path, const struct plan *plan,
                                          struct cli_measured *out, struct error *err);

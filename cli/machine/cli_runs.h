@@ -42,7 +42,7 @@ struct measured_runs {
 };
 
 /* Reads a file; *out lives as long as `arena`. Errors: STATUS_BAD_INPUT with file, line and column of the fault,
- * also if degrees and batches contradict each other; STATUS_IO, STATUS_LIMIT, STATUS_NO_MEMORY. */
+ * also if degrees and batches contradict each other; STATUS_IO, STATUS_LIMIT. */
 MUST_CHECK enum status measured_runs_read(const char *path, struct arena *arena, struct measured_runs *out,
                                           struct error *err);
 

@@ -1,7 +1,7 @@
 /*
  * `calibrate`: fits a machine's values to measured training runs, and reports the error on runs that were held out.
  *
- * Held-out runs judge the fit (cli/machine/cli_calibrate_split.h). `--half none` reports the present figures' error.
+ * Held-out runs judge the fit (cli/machine/cli_calibrate_split.h). `--half none` reports the present values' error.
  * `--folds` makes a fit for each fold and keeps none.
  */
 #include <inttypes.h>
@@ -178,7 +178,7 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
     return STATUS_OK;
 }
 
-/* Returns 0 for kept figures, which keep their kind. */
+/* Returns 0 for kept values, which keep their kind. */
 static enum status fitted_figures(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
                                   double out[FIT_VALUES], struct error *err)
 {

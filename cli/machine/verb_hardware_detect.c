@@ -2,7 +2,7 @@
  * `hardware detect`: makes a hardware file of this machine without measuring, from its driver, its kernel and
  * datasheets.
  *
- * The executor detects, because only it can talk to the driver. This verb checks the file and shows every figure with
+ * The executor detects, because only it can talk to the driver. This verb checks the file and shows every value with
  * its source.
  */
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * `measure`: makes the profile of this machine where `plan` finds it.
  *
- * The executor measures with its own kernels and writes the file. This verb checks it, and prints the figures that
+ * The executor measures with its own kernels and writes the file. This verb checks it, and prints the values that
  * decide the speed of plans.
  */
 #include <string.h>

@@ -27,7 +27,9 @@ struct jobs_request {
     const char *output; /* NULL: standard output */
     const char *data;   /* NULL: random samples */
     size_t precision;   /* index into precision_names */
-    uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's, at most SEQUENCE_USUAL */
+    size_t optimizer, gradients; /* indices into the choices below */
+    uint64_t minibatches, microbatch, sequence; /* sequence 0: each network's own, at most SEQUENCE_USUAL */
+    uint64_t microbatches, decoder_sequence, image; /* 0: the key is left out */
 };
 
 struct new_job {

@@ -14,7 +14,7 @@ struct cli_breakdown {
     char moment[PLAN_MOMENT_BYTES]; /* of its peak */
 };
 
-/* Finds the highest peak in the trace, the first of equal ones. Errors: STATUS_NO_MEMORY. */
+/* Finds the highest peak in the trace, the first of equal ones. */
 MUST_CHECK enum status cli_breakdown_find(const struct plan *plan, const struct trace *trace, struct cli_breakdown *out,
                                           struct error *err);
 

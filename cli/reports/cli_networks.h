@@ -11,7 +11,7 @@
 void cli_networks_print_path(FILE *out, const struct hardware *hardware, const uint32_t *path,
                              uint32_t count);
 
-/* Prints a row for equal device counts and link rates; nothing without networks. Errors: STATUS_NO_MEMORY. */
+/* Prints a row for equal device counts and link rates; nothing without networks. */
 MUST_CHECK enum status cli_networks_print(FILE *out, const struct hardware *hardware, struct error *err);
 
 struct cli_route {
@@ -21,7 +21,7 @@ struct cli_route {
 /* Reads "3,11". Errors: STATUS_BAD_INPUT, also if these are not two devices of the machine. */
 MUST_CHECK enum status cli_route_parse(const char *text, const struct hardware *hardware,
                                        struct cli_route *out, struct error *err);
-/* Prints the direct route, else the staged one, else a copy out and a copy in. Errors: STATUS_NO_MEMORY. */
+/* Prints the direct route, else the staged one, else a copy out and a copy in. */
 MUST_CHECK enum status cli_route_print(FILE *out, const struct hardware *hardware, struct cli_route route,
                                        struct error *err);
 void cli_route_json(struct json_out *json, const struct hardware *hardware, struct cli_route route);

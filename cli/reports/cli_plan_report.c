@@ -139,7 +139,7 @@ static enum status print_jobs(struct cli *cli, const struct plan *plan, struct e
     return STATUS_OK;
 }
 
-/* Counts recomputed runs. */
+/* Counts recomputed chunks. */
 static uint32_t chosen_again(const struct parallel *p)
 {
     uint32_t count = 0;

@@ -16,7 +16,7 @@ enum { CLI_RUNS_AS_BYTES = PARALLEL_TEXT_BYTES + 64 };
 /* Prints nothing without reservations. */
 MUST_CHECK enum status cli_reservations_text(FILE *out, const struct plan *plan, struct error *err);
 
-/* Writes the array "leases", if there are any. */
+/* Writes the array "reservations", if there are any. */
 void cli_reservations_json(struct json_out *json, const struct plan *plan);
 
 #endif

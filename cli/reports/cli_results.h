@@ -41,7 +41,7 @@ struct cli_result {
     const char *weights_path; /* NULL: not written */
 };
 
-/* Prints at most CLI_ROWS_MAX rows, the best job first. Errors: STATUS_NO_MEMORY. */
+/* Prints at most CLI_ROWS_MAX rows, the best job first. */
 MUST_CHECK enum status cli_results_print(FILE *out, const struct cli_result *results, uint32_t count,
                                          enum cli_unit unit, struct error *err);
 

@@ -116,8 +116,7 @@ struct figure {
 
 /*
  * Checks everything that needs no run: names in templates and expressions, lengths of rows, published numbers. The
- * caller frees it with figure_destroy(). Errors: STATUS_BAD_INPUT with the place, STATUS_IO, STATUS_LIMIT,
- * STATUS_NO_MEMORY.
+ * caller frees it with figure_destroy(). Errors: STATUS_BAD_INPUT with the place, STATUS_IO, STATUS_LIMIT.
  */
 MUST_CHECK enum status figure_read(const char *path, struct figure **out, struct error *err);
 

@@ -25,8 +25,8 @@ struct figure_verbs {
 
 /*
  * Applies one change. Errors: STATUS_BAD_INPUT for a text without '=', a name that changes nothing (with a
- * suggestion), a published column, a flag's value other than yes and no, a key that leads nowhere; STATUS_LIMIT,
- * STATUS_NO_MEMORY. After an error the figure can only be destroyed.
+ * suggestion), a published column, a flag's value other than yes and no, a key that leads nowhere; STATUS_LIMIT. After
+ * an error the figure can only be destroyed.
  */
 MUST_CHECK enum status figure_change(struct figure *figure, const char *text, const struct figure_verbs *verbs,
                                      struct error *err);

@@ -31,7 +31,7 @@ MUST_CHECK enum status run_set_create(struct run_set **out, struct error *err);
 void run_set_destroy(struct run_set *set); /* NULL is fine; removes its folders */
 
 /* Copies a run unless there is an equal one; *index of it. `what` is for messages ("hydra-fig8, row 3, run 'mp'").
- * Errors: STATUS_LIMIT, STATUS_NO_MEMORY. */
+ * Errors: STATUS_LIMIT. */
 MUST_CHECK enum status run_set_add(struct run_set *set, const char *what, const struct run_command *commands,
                                    uint32_t command_count, const struct run_file *files, uint32_t file_count,
                                    uint32_t *index, struct error *err);
@@ -53,7 +53,7 @@ struct run_set_options {
 /*
  * Executes all runs. An exit with 1 answers no: there is no answer, or its JSON. Errors: without go_on,
  * STATUS_BAD_INPUT with the command's message for an exit with 2; STATUS_DEVICE for other exits and past limit_s;
- * STATUS_INTERRUPTED after Ctrl-C; STATUS_IO, STATUS_NO_MEMORY. No process and no temporary folder is left.
+ * STATUS_INTERRUPTED after Ctrl-C; STATUS_IO. No process and no temporary folder is left.
  */
 MUST_CHECK enum status run_set_execute(struct run_set *set, const struct run_set_options *options, struct error *err);
 

@@ -62,7 +62,7 @@ static bool same_machine(const char *a, const char *b)
     return length == strcspn(b, ";") && strncmp(a, b, length) == 0;
 }
 
-/* Warns if the plan has other figures than this machine's profile. */
+/* Warns if the plan has other values than this machine's profile. */
 static void warn_other_machine(struct cli *cli, const struct plan *plan)
 {
     const char *made_for = plan->hardware.measured_on;

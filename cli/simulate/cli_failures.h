@@ -27,7 +27,7 @@ struct cli_failure_outcome {
 
 /*
  * Simulates failures. `makespan_s`: without them, on `devices`. `out` is zeroed before; the caller releases it with
- * cli_failures_release(), also after an error. Errors: as failures_read(); STATUS_NO_MEMORY.
+ * cli_failures_release(), also after an error. Errors: as failures_read().
  */
 MUST_CHECK enum status cli_failures_run(const struct cli_failures *wanted, uint32_t devices, double makespan_s,
                                         struct cli_failure_outcome *out, struct error *err);

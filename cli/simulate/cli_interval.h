@@ -1,7 +1,7 @@
 /*
  * `simulate --seeds N`: a prediction as an interval.
  *
- * By spreads: the plan is simulated on N machines drawn within figures' spreads (sim/uncertainty/machine_draw.h). By
+ * By spreads: the plan is simulated on N machines drawn within values' spreads (sim/uncertainty/machine_draw.h). By
  * runs, which is more reliable: with PREDICTION_RUNS_MIN complete runs on this machine, their ratios of measured to
  * predicted time (sim/uncertainty/prediction_interval.h), which contain every effect, times this prediction.
  */
@@ -18,7 +18,7 @@ enum { INTERVAL_RUNS_MAX = 200, INTERVAL_SEEDS_MAX = 100000 };
 
 struct cli_interval {
     uint64_t seeds, seed;      /* seeds 0: not asked for */
-    bool spreads;              /* some figure has a spread */
+    bool spreads;              /* some value has a spread */
     struct quantiles makespan_s, tokens_per_s; /* by spreads */
     uint64_t runs;             /* complete, on this machine, the latest INTERVAL_RUNS_MAX */
     bool by_runs;              /* the next two are valid */

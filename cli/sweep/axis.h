@@ -37,7 +37,7 @@ struct sweep_axis {
 
 /*
  * Reads NAME=VALUES into the arena. Errors: STATUS_BAD_INPUT if name or value is missing, a range is backwards or
- * endless, or a value comes twice; STATUS_LIMIT past SWEEP_VALUES_MAX; STATUS_NO_MEMORY.
+ * endless, or a value comes twice; STATUS_LIMIT past SWEEP_VALUES_MAX.
  */
 MUST_CHECK enum status sweep_axis_parse(const char *text, struct arena *arena, struct sweep_axis *out,
                                         struct error *err);

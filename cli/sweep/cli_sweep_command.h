@@ -43,7 +43,7 @@ struct cli_sweep_words {
 };
 
 /* Makes a point's command. The caller releases it, which removes the temporary file. Errors: STATUS_BAD_INPUT (the
- * jobs file), STATUS_IO, STATUS_NO_MEMORY. */
+ * jobs file), STATUS_IO. */
 MUST_CHECK enum status cli_sweep_words(const struct cli_sweep_command *command, const struct sweep_grid *grid,
                                        uint64_t point, struct cli_sweep_words *out, struct error *err);
 void cli_sweep_words_release(struct cli_sweep_words *words);

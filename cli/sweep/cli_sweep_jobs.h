@@ -12,7 +12,7 @@ struct cli_sweep_change {
 
 /*
  * Writes a temporary file, whose name lives in the arena; the caller unlinks it. Relative paths stay relative to the
- * folder of `path`. Errors: STATUS_BAD_INPUT if it is not a jobs file; STATUS_IO, STATUS_NO_MEMORY.
+ * folder of `path`. Errors: STATUS_BAD_INPUT if it is not a jobs file; STATUS_IO.
  */
 MUST_CHECK enum status cli_sweep_jobs(const char *path, const struct cli_sweep_change *changes, size_t count,
                                       struct arena *arena, const char **temporary, struct error *err);

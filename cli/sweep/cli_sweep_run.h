@@ -17,7 +17,7 @@ struct cli_sweep {
 
 /*
  * Computes pending points. Afterwards rank 0 has all results, others their own. Errors: STATUS_DEVICE when a child
- * fails without an answer, STATUS_INTERRUPTED, STATUS_IO, STATUS_NO_MEMORY.
+ * fails without an answer, STATUS_INTERRUPTED, STATUS_IO.
  */
 MUST_CHECK enum status cli_sweep_run(const struct cli_sweep *sweep, struct error *err);
 

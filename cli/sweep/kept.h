@@ -13,7 +13,7 @@ struct sweep_kept; /* opaque */
 
 /*
  * Opens or makes `part`, and fills in *count results. `what`: all inputs. The caller ends it with sweep_kept_close().
- * Errors: STATUS_BAD_INPUT if the file is of another sweep or not of a sweep, STATUS_IO, STATUS_NO_MEMORY.
+ * Errors: STATUS_BAD_INPUT if the file is of another sweep or not of a sweep, STATUS_IO.
  */
 MUST_CHECK enum status sweep_kept_open(const char *part, const char *what, struct sweep_results *results,
                                        uint64_t *count, struct sweep_kept **out, struct error *err);

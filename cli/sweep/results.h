@@ -30,7 +30,7 @@ struct sweep_results {
     struct sweep_result *points; /* per point of the grid */
 };
 
-/* Makes pending results; `points` lives in the arena. Errors: STATUS_NO_MEMORY. */
+/* Makes pending results; `points` lives in the arena. */
 MUST_CHECK enum status sweep_results_create(const struct sweep_grid *grid, const char *const *figures,
                                             uint32_t figure_count, struct arena *arena, struct sweep_results *out,
                                             struct error *err);

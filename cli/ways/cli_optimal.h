@@ -3,7 +3,7 @@
  *
  * The order search (planner/spill/order/order_search.h) gets cut after cut: first the planner's own, then cuts that
  * differ from the best in one respect (weight buffers, activations kept, states that stay, shards), until none is
- * better. Jobs one after the other, jobs whose states stay on devices, and resident placement ("settled") are
+ * better. Jobs one after the other, jobs whose states stay on devices, and resident placement are
  * candidates too. The user's options are not varied; policies that contradict them are left out. The best by
  * simulation is searched once more.
  */

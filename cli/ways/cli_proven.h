@@ -6,7 +6,7 @@
 
 /*
  * Sets *proven if the simulated makespan equals the lower bound of all plans of these jobs on this machine
- * (planner/spill/cut/bound.h), and a bound of the plan's own ("run like this, ..."). Errors: STATUS_NO_MEMORY.
+ * (planner/spill/cut/bound.h), and a bound of the plan's own ("run like this, ...").
  */
 MUST_CHECK enum status cli_proven(const struct plan *plan, double makespan_s, bool *proven, struct error *err);
 

@@ -15,8 +15,7 @@ struct cli_refusal {
 };
 
 /* Asks about a plan. `path`: its file; may be NULL. Then, with --json or --quiet, only refusals of every executor
- * are checked, because programs may plan a thousand times. Errors: STATUS_IO, STATUS_NO_MEMORY; a refusal is not an
- * error. */
+ * are checked, because programs may plan a thousand times. Errors: STATUS_IO; a refusal is not an error. */
 MUST_CHECK enum status cli_refusal_ask(const struct cli *cli, const struct plan *plan, const char *path,
                                        struct cli_refusal *out, struct error *err);
 
