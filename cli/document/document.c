@@ -292,7 +292,23 @@ static enum status name_picture(const char *path, size_t number, uint32_t form, 
     return error_set(err, STATUS_BAD_INPUT, "the name of a picture for '%s' is too long", path);
 }
 
-/* Writes "out/NAME-1.svg" and so on, for "out/NAME.md". */
+enum status document_check_path(const char *path, size_t picture_max, struct error *err)
+{
+    const char *ending = path_ending(path);
+    char beside[PATH_MAX];
+    if (!ending || (!is_html(ending) && strcmp(ending, ".md") != 0))
+        return error_set(err, STATUS_BAD_INPUT,
+                         "'%s' is not the name of a report (expected a name that ends in .html or .md)", path);
+    if (is_html(ending)) return STATUS_OK;
+    for (size_t number = 1; number <= picture_max; number++)
+        for (uint32_t form = 0; form < ARRAY_COUNT(document_picture_endings); form++) {
+            TRY(name_picture(path, number, form, beside, err));
+            TRY(outputs_declare(beside, FILE_KIND_PICTURE, "the report's picture", err));
+        }
+    return STATUS_OK;
+}
+
+/* Writes the pictures of a page in Markdown. */
 static enum status write_pictures(const struct document *document, const char *path, struct error *err)
 {
     size_t number = 0;

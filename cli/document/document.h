@@ -64,8 +64,9 @@ MUST_CHECK enum status document_picture(struct document *document, const char *c
 MUST_CHECK enum status document_picture_file(struct document *document, const char *caption, const char *path,
                                              struct error *err);
 
-/* Checks the ending before long work. Errors: STATUS_BAD_INPUT. */
-MUST_CHECK enum status document_check_path(const char *path, struct error *err);
+/* Checks, before long work, that `path` ends in a known format, and declares the files of up to `picture_max`
+ * pictures of a page in Markdown as outputs (base/files/outputs.h). Errors: STATUS_BAD_INPUT. */
+MUST_CHECK enum status document_check_path(const char *path, size_t picture_max, struct error *err);
 
 /* Writes atomically, picture files first. Errors: as document_check_path(), STATUS_LIMIT, also of earlier calls;
  * STATUS_IO. */
