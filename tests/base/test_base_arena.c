@@ -112,7 +112,7 @@ static void strings_are_copied(void **state)
     arena_release(&arena);
 }
 
-/* The same steps with allocation n failing: an error, and what came before is still there. */
+/* Does the same steps with allocation n failing: an error, and earlier allocations are still valid. */
 static enum status fill(struct arena *arena, uint32_t **items, size_t *capacity, size_t *count,
                         struct error *err)
 {

@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "tests/support/support_seed.h"
 
-/* The distance between neighbours around x: eight bits of significand, and no exponent below -126. */
+/* Returns the distance between neighbours around x: eight bits of significand, exponents from -126 on. */
 static double step_at(double x)
 {
     int exponent;
@@ -79,7 +79,7 @@ static void test_random_is_exact(void **state)
     }
 }
 
-/* Bits that are drawn: uniform in both halves, halves and neighbours independent of each other. */
+/* Drawn bits are uniform in both halves; halves and neighbours are independent. */
 static void test_draws(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void test_unbiased(void **state)
     }
 }
 
-/* AdamW's second moment on its way from 0.5 to 1: to nearest it never leaves, at random it arrives. */
+/* AdamW's second moment on its way from 0.5 to 1: rounded to nearest it never leaves, at random it arrives. */
 static void test_moments_stall_to_nearest(void **state)
 {
     (void)state;

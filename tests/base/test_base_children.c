@@ -113,7 +113,7 @@ static void ends_are_told(void **state)
     assert_string_equal(err.text, "cannot start '/nowhere/program': No such file or directory");
 }
 
-/* A client that has nothing to start for the moment is asked again. */
+/* A client that has nothing to start now is asked again. */
 static void the_next_can_wait_for_the_last(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void the_next_can_wait_for_the_last(void **state)
     assert_int_equal(watch.most, 1);
 }
 
-/* The others do not outlive the call: else it would take a minute. */
+/* The other children do not outlive the call, which would take a minute. */
 static void a_client_can_end_it(void **state)
 {
     (void)state;

@@ -432,7 +432,7 @@ static void missing_keys_are_told_together(void **state)
     json_input_destroy(input);
 }
 
-/* An object that is not closed tells of the first missing key. */
+/* The first missing key of an unfinished object is reported. */
 static void where_others_are_ignored_a_missing_key_is_told_at_once(void **state)
 {
     (void)state;
@@ -551,7 +551,7 @@ static void add_value(struct document *document, int depth)
     }
 }
 
-/* Meet every number in document order and compare the place its error names. */
+/* Reads every number in document order and compares the place that its error names. */
 static void check_marks(const struct document *document, const struct json_input *input,
                         const json_t *value, size_t *next)
 {

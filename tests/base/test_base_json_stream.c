@@ -127,7 +127,7 @@ static void errors_have_a_place(void **state)
     }
 }
 
-/* Elements of all lengths, some longer than any buffer, so that pieces of the file end everywhere; numbered. */
+/* Writes numbered elements of all lengths, some longer than any buffer, so that pieces of the file end everywhere. */
 static char *long_text(uint64_t seed, uint32_t count, size_t *length)
 {
     char *text = NULL;
@@ -237,7 +237,7 @@ static void a_pipe_is_read(void **state)
     free(text);
 }
 
-/* The quick way takes what the tree takes, as the same numbers, or leaves it to the tree. */
+/* The fast reader accepts numbers as the tree does, or leaves them to the tree. */
 static void rows_of_numbers(void **state)
 {
     (void)state;

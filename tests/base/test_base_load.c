@@ -31,7 +31,7 @@ static void test_shares(void **state)
     assert_near(load_taken(&load), 1.5 / 8 + 0.6 / 8);
 }
 
-/* Ticks of 10 ms can show less work in all than this process has done; threads that ended take their waiting along. */
+/* Ticks of 10 ms can show less total work than this process has done; waiting of ended threads is lost. */
 static void test_never_negative(void **state)
 {
     (void)state;

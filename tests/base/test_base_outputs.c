@@ -112,7 +112,7 @@ static void an_output_is_no_input(void **state)
     assert_string_equal(err.text, REPLACES("x", "a"));
 }
 
-/* The command may read its own output: the old file is gone. */
+/* The command may read its own new output, which has replaced the old file. */
 static void an_output_that_is_written_can_be_read(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void kinds_are_known_by_their_beginning(void **state)
     assert_true(file_kind_matches("sub", FILE_KIND_TRACE, found));
 }
 
-/* Pages, tables and pictures of somebody else are not ours to replace. */
+/* Pages, tables and pictures of other programs are not replaced. */
 static void other_works_are_kept(void **state)
 {
     (void)state;
@@ -293,7 +293,7 @@ static void what_cannot_be_written_is_told(void **state)
     assert_int_not_equal(access("new", F_OK), 0);
 }
 
-/* A pipe without a reader does not hold the program up. */
+/* A pipe without a reader does not block the program. */
 static void a_pipe_without_a_reader_is_an_error(void **state)
 {
     (void)state;

@@ -71,7 +71,7 @@ static void a_pipe_gets_nothing(void **state)
     close(ends[0]);
 }
 
-/* One line for two updates, a whole one; none before its time. */
+/* Two updates print one whole line; none before its time. */
 static void a_pipe_gets_lines_where_they_are_asked_for(void **state)
 {
     (void)state;

@@ -255,7 +255,7 @@ static size_t significant_digits(const char *text)
     return digits - zeros;
 }
 
-/* Against the plain way, which tries 15, 16 and 17 digits: the same double, never more digits. */
+/* Compared with the simple way, which tries 15, 16 and 17 digits: the same double, never more digits. */
 static void numbers_read_back_and_are_short(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static double mean_error(const struct measured_runs *set, const struct calibrati
     return sum / count;
 }
 
-/* A tenth: depth, which few runs know much of, may be a quarter off. */
+/* Within a tenth; depth, about which few runs say much, within a quarter. */
 static void the_catalogue_is_what_a_fit_finds(void **state)
 {
     (void)state;

@@ -133,7 +133,7 @@ static void families(void **state)
         }
 }
 
-/* `optimal` proves what small instances have for an optimum, and its bound serves all. */
+/* `optimal` proves the optimum of small instances, and all are compared with its bound. */
 static void optimal(void **state)
 {
     (void)state;
@@ -192,7 +192,7 @@ static double simulated(const char *path, const char *policy, double *bound)
     return seconds;
 }
 
-/* As plan and simulator say, in this process and, of a shared object, in a child. */
+/* Jobs are planned and simulated in this process or, for a shared object, in a child. */
 static void jobs_are_planned(void **state)
 {
     (void)state;

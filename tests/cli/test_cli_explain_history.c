@@ -93,8 +93,7 @@ static void rows_without_are_refused(void **state)
     setenv("SPILLWAY_HISTORY", path, 1);
 }
 
-/* A row of somebody else's: `explain` finds the others, `history` prints them and ends with the row that it left
- * out. */
+/* A wrong row: `explain` finds the others, `history` prints them and reports the row that it left out. */
 static void wrong_rows_are_passed_over(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static int leave_folder(void **state)
 
 enum { WORDS_MAX = 32 };
 
-/* The output of one command line, its words parted by spaces; the caller frees it. */
+/* Returns the output of a command line, whose words are separated by spaces; the caller frees it. */
 static char *run_verb(const char *line, enum status expected)
 {
     char copy[512], *words[WORDS_MAX];

@@ -54,7 +54,7 @@ static void published(void **state)
     near_to(wilcoxon(none, 0), 1, 0);
 }
 
-/* All signs tried out, with ties: the share of them whose smaller sum is at most the one seen. */
+/* Tries all signs, with ties. Returns the share of them whose smaller sum is at most the observed one. */
 static double by_trying(const double *differences, size_t count)
 {
     double ranks[16], above = 0, all = 0;

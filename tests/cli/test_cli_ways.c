@@ -241,7 +241,7 @@ static void nothing_is_faster(void **state)
     assert_true(n.compared > 5 * n.plans);
 }
 
-/* Rows of `--policy all` are what asking for each gives; the same input gives the same plan. */
+/* Rows of `--policy all` equal the plans of each policy; equal input gives equal plans. */
 static void optimal_is_one_thing(void **state)
 {
     (void)state;
@@ -278,7 +278,7 @@ static void optimal_is_one_thing(void **state)
     assert_true(compared == ROUNDS / 3);
 }
 
-/* What `mem` says that `plan` takes is what `plan` takes, and no way of mem's table that can be run is faster. */
+/* The way that `mem` says `plan` takes is the one it takes, and no runnable way in mem's table is faster. */
 static void mem_says_what_plan_takes(void **state)
 {
     (void)state;

@@ -153,8 +153,8 @@ static void compute_is_named_by_the_jobs(void **state)
     plan_release(&plan);
 }
 
-/* With only copies on one device, throughput grows like the link's rate. The same if copies were measured, which the
- * cost model prefers. */
+/* With only copies on one device, throughput grows like the link's rate, also with measured copies, which the cost
+ * model prefers. */
 static void purchase_of_a_lone_bottleneck(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void purchase_of_a_lone_bottleneck(void **state)
 
 /* --- random plans ------------------------------------------------------------------------------ */
 
-/* Streams and gaps add up to the makespan, as do jobs and gaps; and by the simulator's replay it is the same path. */
+/* Streams and gaps add up to the makespan, as do jobs and gaps; the simulator's replay finds the same path. */
 static void shares_add_up(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static double sum(const struct explain_causes *causes)
     return seconds;
 }
 
-/* A run in which one thing was other than predicted: made by the simulator's replay. */
+/* Makes a run that differs from its prediction in one respect, by the simulator's replay. */
 static void measure(const struct plan *plan, const struct trace *predicted, const struct sim_replay_change *change,
                     struct trace *out)
 {
@@ -353,7 +353,7 @@ static struct explain_purchase twice_the_memory(const struct plan *plan)
     return purchase;
 }
 
-/* Jobs that are spilled, through devices with little memory: planned again as they were, and with more. */
+/* Jobs that are spilled through devices with little memory are planned again, with that memory and with more. */
 static void memory(void **state)
 {
     (void)state;
@@ -374,7 +374,7 @@ static struct test_layer equal_layer(void *context, uint32_t job, uint32_t layer
                                .forward_ns = 500000 + 1000 * layer, .backward_ns = 1000000};
 }
 
-/* Resident jobs: as they are made again, they are the plan; and devices that hold their states need no more. */
+/* Resident jobs: planned again they give the same plan, and devices that hold their states need no more memory. */
 static void memory_of_resident_placement(void **state)
 {
     (void)state;

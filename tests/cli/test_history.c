@@ -95,7 +95,7 @@ static bool passes(const struct history_filter *filter, const struct history_rec
            (!filter->since || strcmp(record->made_at, filter->since) >= 0);
 }
 
-/* A value for each group by the longest way: for each run its whole group is gathered again. */
+/* Checks a value of each group by brute force: for each run its whole group is gathered again. */
 static void check_errors(const struct history_record *records, size_t count, enum history_by by)
 {
     struct arena arena = {0};
@@ -313,7 +313,7 @@ static int64_t count_of(const char *sql)
     return count;
 }
 
-/* Two rows of five break a rule: these are kept apart, the others are there with their numbers. */
+/* Two rows of five break a rule: they are kept separately, the others keep their numbers. */
 static void version_1_is_brought_up_to_date(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void the_table_refuses_what_no_record_has(void **state)
     unlink(path);
 }
 
-/* Processes that begin at once, where there is no file yet. */
+/* Processes begin at once, when there is no file yet. */
 static void writers_at_once(void **state)
 {
     (void)state;

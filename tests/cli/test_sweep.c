@@ -185,7 +185,7 @@ static void better_is_told_by_the_name(void **state)
 
 static const char *const two_figures[] = {"makespan_s", "tokens_per_s"};
 
-/* `better` in neither and worse in neither is the same point. */
+/* A point that is neither better nor worse in any figure is the same point. */
 static bool beats(const struct sweep_result *a, const struct sweep_result *b)
 {
     bool as_good = a->figures[0] <= b->figures[0] && a->figures[1] >= b->figures[1];
@@ -276,7 +276,7 @@ static void csv_has_a_line_per_point(void **state)
     arena_release(&made.arena);
 }
 
-/* Kept in `order`, stopped after `before` points, gone on with, written to other_path. */
+/* Stores points in `order`, stops after `before` points, resumes, and writes to other_path. */
 static void keep(const uint64_t *order, size_t before)
 {
     struct error err = {0};
@@ -324,7 +324,7 @@ static void results_outlive_a_stop(void **state)
     free(texts[1]);
 }
 
-/* Rows that no sweep has written: told, instead of a point that counts and has no result, or a figure that is none. */
+/* Rows that no sweep has written are reported: a point that counts but has no result, or an invalid figure. */
 static void damaged_rows_are_refused(void **state)
 {
     (void)state;

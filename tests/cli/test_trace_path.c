@@ -40,7 +40,7 @@ static void draw(uint64_t seed, struct trace *trace, struct trace_stream *stream
                             .span_count = SPANS};
 }
 
-/* By all pairs: the latest end by which it could begin. */
+/* Returns the latest end by which the operation could begin, by all pairs. */
 static double awaited_end_s(const struct trace *trace, uint64_t i, double begin_s)
 {
     double latest_s = begin_s;

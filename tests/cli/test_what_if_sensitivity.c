@@ -35,7 +35,7 @@ static const struct what_if_bar *find(const struct what_if_bar *bars, uint32_t c
     return NULL;
 }
 
-/* Two bandwidths of which one gains 3 % and 4 % in logarithms: together 5 %; the link's latency is none. */
+/* Two bandwidths gain 3 % and 4 % in logarithms: together 5 %; the link's latency is not in the group. */
 static void groups_add_up(void **state)
 {
     (void)state;

@@ -155,7 +155,7 @@ static void test_memory_is_in_pieces(void **state)
 
 static const char lost_text[] = "device 1 was lost: ";
 
-/* Jobs of the other device end as if nothing had happened. */
+/* Jobs of the other device end undisturbed. */
 static void test_others_go_on(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void test_others_go_on(void **state)
     }
 }
 
-/* Without being told to go on the run fails, for that reason. */
+/* Without keep_going the run fails, for that reason. */
 static void test_the_run_fails(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void test_direct_copies(void **state)
     }
 }
 
-/* The device that is fetched from is lost: the run ends and says which. */
+/* The device of a peer is lost: the run ends and names it. */
 static void test_a_peer_is_lost(void **state)
 {
     (void)state;

@@ -106,7 +106,7 @@ static int close_kernels(void **state)
     return 0;
 }
 
-/* The library did compute: cases before this one have heads whose width 8 divides. */
+/* The library did compute: earlier cases have heads whose width 8 divides. */
 static void test_it_was_used(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static double difference(const float *x, const float *y, int64_t count)
     return apart / largest;
 }
 
-/* Both ways for the same operands: a few of the roundings to 8 bits go another way. */
+/* Both ways with the same operands: a few roundings to 8 bits differ. */
 static void test_as_the_host(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void test_as_the_host(void **state)
     }
 }
 
-/* More than the planner grants at once: in pieces, which do not change a bit. */
+/* A shape that needs more than the planner grants at once is computed in pieces, with equal bits. */
 static void test_pieces(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void test_refusals(void **state)
     assert_memory_not_equal(a.dq, own_dq, (size_t)queries * sizeof *own);
 }
 
-/* A choice is never changed: a later failure is the device's end, not another way to compute. */
+/* A choice never changes: a later failure ends the device and does not choose another way. */
 static void test_no_other_way_later(void **state)
 {
     (void)state;
@@ -429,7 +429,7 @@ static struct training train(const char *backend, uint64_t memory_bytes, const c
     return out;
 }
 
-/* Spilled is resident with the library, too; with it and without, losses are the host's but for rounding. */
+/* Spilled equals resident with the library, too; losses with and without it equal the host's up to rounding. */
 static void test_trainings(void **state)
 {
     (void)state;

@@ -118,14 +118,13 @@ static void host_devices(struct hardware *hardware, uint32_t devices, uint64_t m
     hardware->storage.read_rate.value = hardware->storage.write_rate.value = 0.7e9;
 }
 
-/* The states of a job that keeps its best weights stay in host memory, so where storage is wanted none
- * does. */
+/* Jobs keep their best weights only without storage, because their states must stay in host memory. */
 static bool keeps_best(const struct planner_options *options, uint64_t host_bytes)
 {
     return options->storage == PLANNER_STORAGE_NONE || (options->storage != PLANNER_STORAGE_ALL && host_bytes == 0);
 }
 
-/* Plan and run; false when nothing fits. host_bytes 0: plenty. */
+/* Plans and runs. Returns false if nothing fits. host_bytes 0: plenty. */
 static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t memory_bytes,
                        uint64_t host_bytes, const struct planner_options *options,
                        uint64_t delay_seed, struct outcome *out, struct shape *shape)
@@ -185,7 +184,7 @@ static bool outcome_of(const struct subject *subject, uint32_t devices, uint64_t
     return true;
 }
 
-/* The lowest is the best one; its weights are kept, and are the last ones only if it is the last. */
+/* Checks that the lowest loss is the best one; its weights are kept, and are the last ones only if it is the last. */
 static void check_evaluations(const struct subject *subject, const struct outcome *alone)
 {
     uint32_t earlier = 0;
@@ -242,8 +241,8 @@ static struct coverage {
     uint32_t losses[2], mixed, turns;
 } covered;
 
-/* Host memory for one job, for two, for nearly all: the others are in their files. Returns how many plans there
- * were. */
+/* Runs with host memory for one job, for two, for nearly all; the others are in their files. Returns the number of
+ * plans. */
 static uint32_t check_turns(const struct subject *subject, const struct outcome *alone, uint64_t seed)
 {
     uint32_t ran = 0;

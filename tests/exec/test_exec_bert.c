@@ -50,7 +50,7 @@ static struct job small_job(uint32_t optimizer, bool tied)
     return job;
 }
 
-/* Any tokens; a third of them to be guessed, the first in any case; token types as they come. */
+/* Fills in random tokens; a third of them are to be guessed, the first in any case; token types are random. */
 static void fill_batch(const struct job *job, uint64_t seed, uint64_t minibatch, int32_t *batch)
 {
     const struct network *n = &job->network;
@@ -170,7 +170,7 @@ static void test_cuts(void **state)
     family_check_optimizers(&test, small_job, false);
 }
 
-/* Large enough for several tiles, teams and the library's other ways of cutting a product. */
+/* Large enough for several tiles, teams and the library's other ways of dividing a product. */
 static void test_cuts_larger(void **state)
 {
     (void)state;
@@ -193,7 +193,7 @@ static uint64_t guessed_words(const int32_t *sample, uint64_t t)
     return count;
 }
 
-/* 1050 rows in three pieces of 350: the ends of pieces and samples do not meet. */
+/* 1050 rows in three pieces of 350: ends of pieces and samples do not coincide. */
 static void test_pieces(void **state)
 {
     (void)state;

@@ -138,8 +138,8 @@ static bool holds(const struct trainer *trainer, uint64_t step)
     return true;
 }
 
-/* Write checkpoints of steps first .. last, each with its own state; returns the last that succeeded,
- * and the first error. */
+/* Writes checkpoints of steps first .. last, each with its own state. Returns the last that succeeded, and the first
+ * error. */
 static uint64_t write_steps(struct disk *disk, struct trainer *trainer, uint64_t first, uint64_t last,
                             struct error *err)
 {
@@ -210,7 +210,7 @@ static void test_round_trip(void **state)
     trainer_release(&cut);
 }
 
-/* The best evaluation's checkpoint stays when it gets old; later ones tell of it. */
+/* The best evaluation's checkpoint stays, however old; later ones name it. */
 static void test_the_best(void **state)
 {
     (void)state;
@@ -276,7 +276,7 @@ static void test_the_best(void **state)
     trainer_release(&trainer);
 }
 
-/* Other software sees the weights: the file is a good safetensors file with the network's names. */
+/* Other software can read the weights: the file is a good safetensors file with the network's names. */
 static void test_the_container(void **state)
 {
     (void)state;
@@ -311,7 +311,7 @@ static void test_the_container(void **state)
     }
 }
 
-/* On a real disk; two writers at a time are one too many. */
+/* Uses a real disk; two writers at a time are refused. */
 static void test_a_real_folder(void **state)
 {
     (void)state;
@@ -371,7 +371,7 @@ static void check_other(struct disk *disk, struct trainer *trainer, const char *
     assert_null(strchr(err.text, '\n'));
 }
 
-/* Every option that decides a step counts; options that do not decide a step make no difference. */
+/* Options that decide a step must match; other options may differ. */
 static void test_another_optimizer(void **state)
 {
     (void)state;
@@ -564,7 +564,7 @@ static void test_bf16(void **state)
 
 /* --- damage ----------------------------------------------------------------------------------- */
 
-/* Every byte of the newest file changed, one at a time: the one before it is taken, with a reason. */
+/* Every byte of the newest file is changed, one at a time: the previous file is taken, with a reason. */
 static void test_every_damaged_byte(void **state)
 {
     (void)state;
@@ -606,7 +606,7 @@ static void test_every_damaged_byte(void **state)
     trainer_release(&trainer);
 }
 
-/* Resuming from step 1 because 2 and 3 are damaged, the next checkpoint removes them. */
+/* After resuming from step 1, because 2 and 3 are damaged, the next checkpoint removes them. */
 static void test_later_ones_go(void **state)
 {
     (void)state;
@@ -763,7 +763,7 @@ static void test_power_cut_at_every_call(void **state)
     sweep(FAULT_POWER, 12, support_seed(__func__), false, &tally);
 }
 
-/* The test would notice: on a disk whose sync does nothing, promises are broken. */
+/* The test can fail: on a disk whose sync does nothing, it does. */
 static void test_a_disk_that_lies_is_noticed(void **state)
 {
     (void)state;

@@ -206,7 +206,7 @@ static void test_copies(void **state)
     check_copies((struct device_options){.delay_seed = 11});
 }
 
-/* Where there are two GPUs: pinned, paced, delayed, and with pageable memory of the host. */
+/* With two GPUs: pinned, paced, delayed, and with pageable host memory. */
 static void test_copies_between_devices(void **state)
 {
     (void)state;

@@ -75,7 +75,7 @@ static void test_descriptors(void **state)
     }
 }
 
-/* The library does check a graph: the first error of a graph is kept. */
+/* The library checks a graph: its first error is kept. */
 static void test_wrong_descriptors(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static cudnnBackendDescriptor_t describe(const struct described *d)
     return device;
 }
 
-/* Describing devices is new in 9.8, and what must be told of them is not written down: this is 9.19's. */
+/* Describing devices is new in 9.8, and its required attributes are undocumented: these are 9.19's. */
 static void need_described_devices(void)
 {
     need_library();
@@ -202,7 +202,7 @@ static void test_the_grant(void **state)
     }
 }
 
-/* Shapes that the library has nothing for, and one for which it wants more than there is. */
+/* Shapes that the library does not support, and one for which it wants too much memory. */
 static void test_no_plans(void **state)
 {
     (void)state;

@@ -62,7 +62,7 @@ static void refuse(const struct job *job, enum status status, const char *expect
     assert_string_equal(err.text, text);
 }
 
-/* Tokens i -> 7 i mod 251, so that a run of them tells where it begins. */
+/* Returns token i: 7 i mod 251, so that a run of tokens shows where it begins. */
 static uint32_t token(uint64_t i)
 {
     return (uint32_t)(7 * i % 251);
@@ -123,7 +123,7 @@ static void test_nanogpt(void **state)
     refuse(&job, STATUS_BAD_INPUT, "token 199 is 50257 (expected less than the vocabulary, 50257)");
 }
 
-/* Not looked through again, and told all the same when the token is read; a length that is wrong is told at once. */
+/* Known files are not scanned again; a wrong token is reported when it is read, a wrong length at once. */
 static void test_known_files(void **state)
 {
     (void)state;
@@ -379,7 +379,7 @@ static void test_masks_of_numbers(void **state)
     refuse(&job, STATUS_BAD_INPUT, "70 tokens (expected at least 71, one sample)");
 }
 
-/* However small a minibatch is, there is a word to guess. */
+/* However small a minibatch is, it has a word to guess. */
 static void test_masks_are_never_missing(void **state)
 {
     (void)state;

@@ -33,7 +33,7 @@ static void put(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* As the kernel has it: a device's folder is inside of its port's, and a link among the devices leads there. */
+/* Makes a device as the kernel does: its folder is inside its port's, and a link among the devices leads there. */
 static void put_device(const char *address, const char *speed, const char *port, const char *width)
 {
     char path[256], target[256];

@@ -106,7 +106,7 @@ static void test_arguments_are_copied_or_borrowed(void **state)
     device_close(device);
 }
 
-/* A token goes round three streams 300 times; each hop may only happen after the one before. */
+/* A token goes round three streams 300 times; each hop must follow the previous one. */
 static void test_events_order_streams(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void test_copies_are_exact(void **state)
     check_copies(150e6);
 }
 
-/* A guard is looked at when the copy's turn comes, not when it is enqueued. */
+/* A guard is read when the copy's turn comes, not when it is enqueued. */
 static void test_guarded_copies(void **state)
 {
     (void)state;
@@ -295,7 +295,7 @@ static void test_poison(void **state)
     }
 }
 
-/* Delays change when, never what: the same chain with delays gives the same order. */
+/* Delays change times and not results: the same chain with delays gives the same order. */
 static void test_delays(void **state)
 {
     (void)state;
@@ -361,7 +361,7 @@ static void test_copies_between_devices(void **state)
     p2p_close_pair(pair);
 }
 
-/* 3 MiB at 100 MB/s take 31.457 ms or more; what the host's links are paced to does not matter. */
+/* 3 MiB at 100 MB/s take 31.457 ms or more; the pacing of host links does not matter. */
 static void test_copies_between_devices_are_paced(void **state)
 {
     (void)state;
@@ -374,7 +374,7 @@ static void test_copies_between_devices_are_paced(void **state)
     p2p_close_pair(pair);
 }
 
-/* After it was tried, the arena is as it was when opened: full of NaN where that is asked for. */
+/* After trying a link, the arena is as when it was opened: full of NaN if poison is set. */
 static void test_a_link_leaves_poison(void **state)
 {
     (void)state;

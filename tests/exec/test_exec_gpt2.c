@@ -168,7 +168,7 @@ static void test_cuts(void **state)
         }
 }
 
-/* Large enough for several tiles, teams and the library's other ways of cutting a product. */
+/* Large enough for several tiles, teams and the library's other ways of dividing a product. */
 static void test_cuts_larger(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void test_torch(void **state)
 
 /* --- bf16 ------------------------------------------------------------------------------------- */
 
-/* The loss after 20 steps over a few samples that are seen again and again. */
+/* Returns the loss after 20 steps over a few repeated samples. */
 static double loss_of(uint32_t precision, uint32_t moments)
 {
     struct job job = small_job(OPTIMIZER_ADAMW, true, true);
@@ -282,7 +282,7 @@ static void test_bf16(void **state)
     assert_true(weights != fp32 && moments != fp32 && both != weights); /* they were in bf16 */
 }
 
-/* Cut in many ways, sliced in the embedding, on one thread and on two. */
+/* Divided in many ways, sliced in the embedding, on one thread and on two. */
 static void test_cuts_bf16(void **state)
 {
     (void)state;

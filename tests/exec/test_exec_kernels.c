@@ -46,7 +46,7 @@ static void test_subnormals(void **state)
 
 /* --- clipping --------------------------------------------------------------------------------- */
 
-/* To a double's rounding of n terms, and with the same bits on one thread and on two. */
+/* Equal up to a double's rounding of n terms, with equal bits on one thread and on two. */
 static void test_squares(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void test_squares(void **state)
     }
 }
 
-/* A step by a gradient that was scaled before. */
+/* A step with a scaled gradient. */
 static void test_update_scaled(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void test_update_scaled(void **state)
         }
 }
 
-/* The gradient, and a step by it, are the step that makes no gradient; with a head's and without. */
+/* The gradient followed by a step equals the step that makes no gradient, with a head's and without. */
 static void test_embed_gradient(void **state)
 {
     (void)state;

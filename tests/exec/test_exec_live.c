@@ -152,7 +152,7 @@ static void run(const struct plan *plan, const char *policy, const struct run_op
     if (try_run(plan, policy, options, out, &err) != STATUS_OK) fail_msg("%s", err.text);
 }
 
-/* The first losses of both are the same bits; weights too when they end at one minibatch. */
+/* Checks that the first losses of both have the same bits; weights too if they end at one minibatch. */
 static void assert_same(const struct plan *plan, const struct outcome *a, const struct outcome *b,
                         const char *what)
 {
@@ -344,7 +344,7 @@ static void test_broken_policies_stop_the_run(void **state)
     plan_release(&plan);
 }
 
-/* Processes that a policy's process has started end with the run. */
+/* Processes started by a policy's process end with the run. */
 static void test_no_process_is_left(void **state)
 {
     (void)state;
@@ -400,7 +400,7 @@ static void stop_half_way(void *context, double done, double total, uint32_t job
     if (done > 0.3 * total) stop = true;
 }
 
-/* Stopped, or by a policy that breaks in the middle; then on from the checkpoints, to the same bits. */
+/* The run stops, or its policy fails in the middle; resumed from the checkpoints it ends with the same bits. */
 static void check_goes_on(const struct setting *setting, const char *policy, bool stops)
 {
     char folder[SUPPORT_FOLDER_BYTES];
@@ -460,7 +460,7 @@ static void test_stopped_before_the_first_unit(void **state)
     plan_release(&plan);
 }
 
-/* A job whose loss is not finite ends, and the others do not notice. */
+/* A job whose loss is not finite ends without effect on the others. */
 static void test_one_job_fails(void **state)
 {
     (void)state;
@@ -481,7 +481,7 @@ static void test_one_job_fails(void **state)
     plan_release(&plan);
 }
 
-/* Data that are not there: nothing of that job is ever begun. */
+/* A job without its data never begins. */
 static void test_one_job_has_no_data(void **state)
 {
     (void)state;

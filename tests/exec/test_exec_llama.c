@@ -159,7 +159,7 @@ static void test_gradients(void **state)
     family_check_ways(&test, small_job, 3);
 }
 
-/* Every head with keys and values of its own, and all with the same. */
+/* Each head with its own keys and values, and all heads with the same. */
 static void test_gradients_of_other_groups(void **state)
 {
     (void)state;
@@ -179,7 +179,7 @@ static void test_cuts(void **state)
     family_check_optimizers(&test, small_job, true);
 }
 
-/* Large enough for several tiles, teams and the library's other ways of cutting a product. */
+/* Large enough for several tiles, teams and the library's other ways of dividing a product. */
 static void test_cuts_larger(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void test_cuts_larger(void **state)
 
 /* --- logits in pieces ------------------------------------------------------------------------- */
 
-/* 1050 rows in three pieces of 350: the ends of pieces and samples do not meet. */
+/* 1050 rows in three pieces of 350: ends of pieces and samples do not coincide. */
 static void test_pieces(void **state)
 {
     (void)state;

@@ -43,7 +43,7 @@ static void test_statistics(void **state)
     assert_false(measure_samples_spread(&one) > 0);
 }
 
-/* 7 and 1 are the ends of five values, so the mean is taken over 1.5, 2 and 4; of four values, all count. */
+/* Of five values the ends, 7 and 1, do not count, so the mean is taken over 1.5, 2 and 4; of four values, all count. */
 static void test_mean(void **state)
 {
     (void)state;
@@ -55,7 +55,7 @@ static void test_mean(void **state)
     assert_true(fabs(measure_samples_mean(&samples) - 7.5 / 3) < 1e-15);
 }
 
-/* Samples that were preempted are set aside, and used only where there are no others. */
+/* Preempted samples are set aside, and used only if there are no others. */
 static void test_disturbed_samples(void **state)
 {
     (void)state;

@@ -65,7 +65,7 @@ static const struct setting settings[] = {
 static bool clipped;
 static bool rounded; /* weights of both are bf16, and moments of the first, which are AdamW's then */
 
-/* first[j] minibatches of job j are done, `steps` are wanted in all. False: there is no such plan. */
+/* first[j] minibatches of job j are done, of `steps` in all. Returns false if there is no such plan. */
 static bool make_plan(const struct setting *setting, uint64_t steps, const uint64_t *first,
                       struct plan *plan)
 {
@@ -264,7 +264,7 @@ static void test_checkpoints_do_not_show_the_plan(void **state)
     }
 }
 
-/* From every step on, by every plan; the two jobs stand at different steps. */
+/* Resumes from every step, by every plan; the two jobs are at different steps. */
 static void test_resumed_is_untouched(void **state)
 {
     (void)state;
@@ -296,8 +296,7 @@ static void test_resumed_is_untouched(void **state)
     assert_true(untouched.kept_fingerprint != untouched.fingerprints[1]);
 }
 
-/* Job 1 ends at once, so nothing but the saver's own care stands between the copy of job 0's state and
- * its next update. */
+/* Job 1 ends at once, so only the saver keeps job 0's next update from its state while it is copied. */
 static void test_a_job_alone_outruns_no_copy(void **state)
 {
     (void)state;
@@ -337,7 +336,7 @@ static void stop_after(long microseconds)
     assert_int_equal(setitimer(ITIMER_REAL, &timer, NULL), 0);
 }
 
-/* The newest checkpoints and the best one; anything else is gone. */
+/* Checks that the newest checkpoints and the best one are there, and nothing else. */
 static void assert_kept(const char *folder, uint32_t job, const struct outcome *out, uint64_t keep)
 {
     char path[256];
@@ -399,8 +398,7 @@ static void on_note(void *context, const char *text)
     snprintf(context, 512, "%s", text);
 }
 
-/* The disk is full from some call on: training goes on, and both jobs say that they have no more
- * checkpoints. */
+/* The disk is full from some call on: training goes on, and both jobs report that they have no more checkpoints. */
 static void test_a_full_disk(void **state)
 {
     (void)state;
@@ -438,7 +436,7 @@ static void test_a_full_disk(void **state)
 
 /* --- jobs that fail ----------------------------------------------------------------------------------- */
 
-/* One job's loss leaves all numbers: it ends, without a checkpoint of that; the other does not notice. */
+/* One job's loss is not finite: it ends without a checkpoint of that; the other is not affected. */
 static void test_a_loss_that_is_not_finite(void **state)
 {
     (void)state;
@@ -478,8 +476,7 @@ static void test_a_loss_that_is_not_finite(void **state)
     }
 }
 
-/* Every step after the one that ruins the weights is left out: the weights are the same as in a run that ends
- * there. */
+/* Every step after the one that ruins the weights is skipped: weights equal those of a run that ends there. */
 static void test_steps_left_out(void **state)
 {
     (void)state;
@@ -639,7 +636,7 @@ static int make_top(void **state)
     return top ? 0 : -1;
 }
 
-/* The same of jobs that clip, whose last operations of a minibatch are updates. */
+/* Does the same for jobs that clip, whose minibatches end with updates. */
 static void test_clipped(void **state)
 {
     struct outcome before, after;
@@ -655,7 +652,7 @@ static void test_clipped(void **state)
     clipped = false;
 }
 
-/* The same with weights and moments in bf16: stochastic rounding does not depend on where a run goes on. */
+/* Does the same with weights and moments in bf16: stochastic rounding does not depend on where a run resumes. */
 static void test_rounded(void **state)
 {
     struct outcome before, after;

@@ -123,7 +123,7 @@ static void run(const struct plan *plan, const struct run_options *options, stru
     run_result_release(&result);
 }
 
-/* The first `minibatches` losses of both are the same bits; the weights too when they end there. */
+/* Checks that the first `minibatches` losses of both have the same bits; the weights too if they end there. */
 static void assert_same(const struct outcome *a, const struct outcome *b, const char *what)
 {
     assert_int_equal(a->jobs, b->jobs);
@@ -457,7 +457,7 @@ static void test_no_memory(void **state)
     plan_release(&plan);
 }
 
-/* A link of 2 kB/s needs minutes for a copy of this model: nothing ends, and that is reported. */
+/* A link of 2 kB/s needs minutes for a copy of this model: no operation ends, which is reported. */
 static void test_a_stall_is_reported(void **state)
 {
     (void)state;

@@ -77,7 +77,7 @@ static struct run_options options_for(struct faults *faults, bool keep_going)
                                 .storage = {.folder = BINARY_DIR, .calls = &faults->calls}};
 }
 
-/* `unread`: the states could not be read for the weights, after all was trained. */
+/* `unread`: the states could not be read for the weights, after the training. */
 static void check_job(const struct run_job_result *found, const struct run_job_result *expected, bool unread)
 {
     if (!found->failure) {

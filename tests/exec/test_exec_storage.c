@@ -138,7 +138,7 @@ static void every_byte_arrives(void **state)
     }
 }
 
-/* The k-th transfer fails, for all k; earlier data stays legible. */
+/* The k-th transfer fails, for all k; earlier data stays readable. */
 static void failures_say_where(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static uint32_t files_here(void)
     return count;
 }
 
-/* A file system that opens for direct I/O and cannot, or that cannot reserve: it goes on without. */
+/* A file system that opens for direct I/O but refuses it, or cannot reserve: storage works without. */
 static void does_without(void **state)
 {
     (void)state;

@@ -178,7 +178,7 @@ static void test_cuts(void **state)
     family_check_optimizers(&test, small_job, false);
 }
 
-/* Large enough for several tiles, teams and the library's other ways of cutting a product. */
+/* Large enough for several tiles, teams and the library's other ways of dividing a product. */
 static void test_cuts_larger(void **state)
 {
     (void)state;

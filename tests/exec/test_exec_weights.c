@@ -49,7 +49,7 @@ static uint64_t fingerprint(const struct trainer *trainer)
 
 /* --- initial values --------------------------------------------------------------------------- */
 
-/* Mean, deviation and kurtosis of n normal numbers, each within six of its standard errors. */
+/* Checks mean, deviation and kurtosis of n normal numbers, each within six of its standard errors. */
 static void check_normal(const float *x, uint64_t count, double deviation)
 {
     double n = (double)count, mean = 0, square = 0, fourth = 0, neighbours = 0, halves = 0;
@@ -100,8 +100,7 @@ static void test_init(void **state)
     trainer_release(&trainer);
 }
 
-/* The same weights however the network is cut, others for another seed; and for this seed these very
- * bits, on any processor. */
+/* Equal weights however the network is cut, others for another seed; and for this seed these bits, on any processor. */
 static void test_init_is_a_function_of_the_seed(void **state)
 {
     (void)state;
@@ -518,7 +517,7 @@ static struct job family_job(const struct family_file *family)
     return job;
 }
 
-/* Names without their base, and BERT's norms as its first files have them. */
+/* Renames all tensors to names without their base, and BERT's norms to the names of its first files. */
 static void rename_all(struct list *list, const char *base, bool old_norms)
 {
     size_t length = strlen(base);

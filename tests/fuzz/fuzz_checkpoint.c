@@ -71,7 +71,7 @@ static uint32_t checksum(const uint8_t *data, uint64_t length)
     return (uint32_t)crc32_z(crc32_z(0, NULL, 0), data, length);
 }
 
-/* As a forger would: right for whatever the file says. */
+/* Corrects checksums, as a forger would, for any contents. */
 static void forge(uint8_t *data, size_t size)
 {
     struct safetensors *file = NULL;

@@ -30,7 +30,7 @@ static char *real_path; /* PATH as it was */
 
 /* --- stand-ins ------------------------------------------------------------------------------ */
 
-/* Puts a program called gnuplot on PATH, and nothing else. `script` NULL: nothing there. */
+/* Makes a program called gnuplot the only one on PATH. `script` NULL: no program. */
 static void stand_in(const char *script)
 {
     char folder[200];

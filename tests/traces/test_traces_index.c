@@ -153,7 +153,7 @@ static uint64_t spans_of(const char *text, size_t length, const struct trace_par
     return count;
 }
 
-/* Spans at the begin are damaged, which only those see who read them. */
+/* Damaged spans at the beginning are noticed only by those who read them. */
 static void a_window_reads_nothing_else(void **state)
 {
     (void)state;
@@ -182,7 +182,7 @@ static void a_window_reads_nothing_else(void **state)
 
 /* --- an index that is wrong ----------------------------------------------------------------- */
 
-/* Each digit of the index, one at a time, becomes another: the whole is refused unless the index is not used for it. */
+/* Each digit of the index is changed, one at a time: the file is refused, unless the index is not used. */
 static void a_wrong_index_is_refused(void **state)
 {
     (void)state;
@@ -238,7 +238,7 @@ static void windows_of_a_wrong_index_end(void **state)
     support_clean();
 }
 
-/* A file that another program wrote again has the index in it, and offsets of another text. */
+/* A file that another program rewrote contains an index whose offsets are wrong. */
 static void a_file_written_again_is_read_without_its_index(void **state)
 {
     (void)state;

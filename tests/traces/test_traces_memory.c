@@ -36,7 +36,7 @@ static enum status nothing(struct trace_reader *const *readers, struct error *er
     return STATUS_OK;
 }
 
-/* Each operation was predicted 0.075 s too short, and half of them computations: 0.3 / 0.375 - 1. */
+/* Each operation was predicted 0.075 s too short; half of them are computations: 0.3 / 0.375 - 1. */
 static enum status compare(struct trace_reader *const *readers, struct error *err)
 {
     struct comparison result;

@@ -123,7 +123,7 @@ static void test_csv(void **state)
     support_ran_release(&ran);
 }
 
-/* Equal runs are one: rows of the same devices, whatever else differs in them. */
+/* Equal runs are done once: rows with the same devices, whatever else differs. */
 static void test_runs_are_shared(void **state)
 {
     char path[128], *text = strdup(good), *rows = strstr(text, "[[1, 10.8], [2, 6], [3, 2]");

@@ -57,7 +57,7 @@ static int remove_folder(void **state)
     return 0;
 }
 
-/* One row that the machine cannot do (exit code 3) is told, and the others are done. */
+/* A row that the machine cannot do (exit code 3) is reported, and the others are done. */
 static void test_an_impossible_row(void **state)
 {
     struct support_ran ran = {0};
@@ -140,7 +140,7 @@ static void test_steps(void **state)
     support_ran_release(&ran);
 }
 
-/* A column with '_' is found by the name that an option in its place would have. */
+/* A column with '_' is found by the name of an option, with '-'. */
 static void test_columns_like_options(void **state)
 {
     struct support_ran ran;
@@ -185,7 +185,7 @@ static void test_what_runs_leave_is_kept(void **state)
     }
 }
 
-/* However much is changed, each run has a folder of its own. */
+/* Long changes still give each run its own folder. */
 static void test_folders_of_long_changes(void **state)
 {
     char change[400], names[2][RUN_FOLDER_BYTES];
@@ -200,7 +200,7 @@ static void test_folders_of_long_changes(void **state)
     support_ran_release(&ran);
 }
 
-/* Without "real" a figure is read as ever, with the root's body. */
+/* Without "real" a figure is read as before, with the root's body. */
 static void test_the_rest_of_the_figure_stays(void **state)
 {
     struct figure *figure;
