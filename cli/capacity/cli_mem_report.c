@@ -189,7 +189,7 @@ static bool is_fastest(const struct cli_mem *mem)
            mem->planned.run_s > mem->planned.other_s;
 }
 
-/* Prints the choice of `plan`, which tries more ways, and where plans can be run only those that can. */
+/* Prints the choice of `plan`, which tries more ways, or only runnable ways if plans can be run. */
 static void print_planned(FILE *out, const struct cli_mem *mem)
 {
     const struct cli_planned *planned = &mem->planned;

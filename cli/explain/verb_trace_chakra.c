@@ -36,7 +36,7 @@ static enum status report(struct cli *cli, const char *prefix, const struct sim_
     return STATUS_OK;
 }
 
-/* Declares the files of all ranks, those of an earlier plan's further ranks, and the process groups. */
+/* Declares the files of all ranks, of an earlier plan's further ranks, and of the process groups. */
 static enum status declare_files(const char *prefix, uint32_t device_count, struct error *err)
 {
     static const char what[] = "option '--output'";

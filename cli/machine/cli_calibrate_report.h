@@ -8,7 +8,7 @@
 
 enum { CALIBRATION_SETS_MAX = 16 };
 
-/* Of predicted / measured - 1. */
+/* Statistics of predicted / measured - 1. */
 struct calibration_error {
     double mean_absolute, mean, largest; /* ratios; largest: absolute */
     uint32_t runs;

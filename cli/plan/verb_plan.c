@@ -1,7 +1,7 @@
 /*
- * `plan`: a plan with its simulated makespan and its distance from a lower bound. Of several plans (`--policy all`,
- * `--policy optimal`) the best is kept. A policy that cannot place the jobs is a row; only if all fail, the answer is
- * no.
+ * `plan`: a plan with its simulated makespan and its distance from a lower bound. With several plans
+ * (`--policy all`, `--policy optimal`) the best is kept. A policy that cannot place the jobs is a row; only if all
+ * fail, the answer is no.
  */
 #include <float.h>
 #include <stdlib.h>
@@ -285,7 +285,7 @@ static enum status report(struct cli *cli, const struct plan_request *request,
     return cli->json ? cli_plan_json(cli, &content, err) : cli_plan_text(cli, &content, err);
 }
 
-/* Plans all ways; without a policy, those that take about a second. */
+/* Plans all ways; without a policy, only the ways that take about a second. */
 static enum status plan_ways(struct cli *cli, const struct plan_request *request, struct error *err)
 {
     struct cli_field *field = alloc_zeroed(1, sizeof *field);

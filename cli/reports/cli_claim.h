@@ -1,4 +1,4 @@
-/* Which claims of a timetable's file were proven again (`plan --schedule-from`). */
+/* The claims of a timetable's file that were proven again (`plan --schedule-from`). */
 #ifndef SPILLWAY_CLI_REPORTS_CLI_CLAIM_H
 #define SPILLWAY_CLI_REPORTS_CLI_CLAIM_H
 

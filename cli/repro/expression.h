@@ -10,8 +10,8 @@
  *     abs sqrt round floor ceil log if(c, a, b)      log is natural
  *     all any increasing decreasing exists           of lists; exists(x): x is not missing
  *
- * A value can be missing: a null in a table, a run that answered no, a division by zero. What is computed from it is
- * missing too, with the reason.
+ * A value can be missing: a null in a table, a run that answered no, a division by zero. A result computed
+ * from it is missing too, with the reason.
  */
 #ifndef SPILLWAY_CLI_REPRO_EXPRESSION_H
 #define SPILLWAY_CLI_REPRO_EXPRESSION_H

@@ -69,7 +69,7 @@ struct figure_accuracy {
     double mean, worst; /* limits of errors; 0: none */
 };
 
-/* Of a real set-up. */
+/* For a real set-up. */
 struct figure_real {
     bool offered;      /* in the file */
     bool read;         /* this figure is one; then valid: */

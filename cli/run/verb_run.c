@@ -85,7 +85,7 @@ static void warn_other_machine(struct cli *cli, const struct plan *plan)
 
 /* --- the run --------------------------------------------------------------------------------- */
 
-/* Of the executor. */
+/* The executor's command line. */
 struct words {
     const char *all[41];
     size_t count;

@@ -11,7 +11,7 @@
 
 const char cli_resident_name[] = "resident placement";
 
-/* Of the remaining time. */
+/* Shares of the remaining time. */
 static const double cut_share = 0.15;
 
 struct portfolio {

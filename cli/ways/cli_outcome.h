@@ -13,7 +13,7 @@ enum cli_outcome_kind {
     CLI_OUTCOME_NOT_TRIED
 };
 
-/* Of a policy, a cut or another way. */
+/* The outcome of a policy, a cut or another way. */
 struct cli_policy_outcome {
     char policy[CLI_OUTCOME_NAME_BYTES];
     enum cli_outcome_kind kind;

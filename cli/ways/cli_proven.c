@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "planner/spill/cut/bound.h"
 
-/* Of sums in different orders. */
+/* Rounding of sums in different orders. */
 static const double rounding = 1e-9;
 
 enum status cli_proven(const struct plan *plan, double makespan_s, bool *proven, struct error *err)

@@ -1,5 +1,5 @@
 /*
- * The messages of a level are those of its rings:
+ * The messages of a level are its rings':
  *
  *     inner   in each node from member to member
  *     outer   from each member to the member at the same place of the next node

@@ -4,7 +4,7 @@
 
 #include "models/hardware/hardware_build.h"
 
-/* Return NULL past the end; the order is that of `hardware list`. */
+/* Return NULL past the end. The order is the one of `hardware list`. */
 const struct hardware_gpu *catalogue_gpu(uint32_t index);
 const struct hardware_node *catalogue_node(uint32_t index);
 

@@ -36,7 +36,7 @@ static int compare_points(const void *left, const void *right)
     return a->bytes < b->bytes ? -1 : a->bytes > b->bytes;
 }
 
-/* Stores rows as the type's ring; `line` is that of the first row. Errors: STATUS_BAD_INPUT. */
+/* Stores rows as the type's ring; `line`: the first row's. Errors: STATUS_BAD_INPUT. */
 static enum status import_ring(struct import *import, const struct nccl_row *rows, uint32_t count, uint32_t ranks,
                                unsigned long line, struct error *err)
 {

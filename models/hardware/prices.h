@@ -10,8 +10,8 @@
  *     basis            basis of Price, if not on_demand: reserved_1y, capacity_block, ...
  *     source
  *
- * The columns are SkyPilot's plus as_of, basis and source; its others are ignored. Of several prices with one basis
- * the lowest counts.
+ * The columns are SkyPilot's plus as_of, basis and source; its others are ignored. The lowest of
+ * several prices with one basis counts.
  */
 #ifndef SPILLWAY_MODELS_HARDWARE_PRICES_H
 #define SPILLWAY_MODELS_HARDWARE_PRICES_H

@@ -31,7 +31,7 @@ struct job_batch {
     bool microbatches; /* "microbatches" was given */
 };
 
-/* Takes all keys but the numbers "microbatch" and "microbatches". Values in `o` replace those of "defaults". */
+/* Takes all keys but the numbers "microbatch" and "microbatches". Values in `o` replace values of "defaults". */
 MUST_CHECK enum status job_batch_read(struct json_object *o, struct job_batch *out, struct error *err);
 
 /* Computes `microbatch` and `microbatches` from the given values and the replicas; call it again after a change of

@@ -7,7 +7,7 @@
 
 /*
  * Reads the array under "devices" of `owner`; may be NULL. The job's parallelism must be known. Errors:
- * STATUS_BAD_INPUT for an empty array, a device named twice, or another number than that of ranks.
+ * STATUS_BAD_INPUT for an empty array, a device named twice, or a number that is not the number of ranks.
  */
 MUST_CHECK enum status job_devices_read(const struct json_input *in, const json_t *owner, const json_t *array,
                                         struct arena *arena, struct job *job, struct error *err);

@@ -24,7 +24,7 @@ const struct cnn_preset *cnn_preset_find(const char *name); /* NULL: none */
 MUST_CHECK enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, struct arena *arena,
                                        struct network *out, struct error *err);
 
-/* The fields are those of transformers' ResNetConfig. */
+/* It has the fields of transformers' ResNetConfig. */
 enum { RESNET_STAGES_MAX = 16 };
 struct resnet_shape {
     uint32_t stages;

@@ -12,7 +12,7 @@ enum { CONFIG_BLOCKS_MAX = LAYERS_MAX - 2 };
 MUST_CHECK enum status config_activation(struct json_object *object, const char *key, bool *tanh_form,
                                          struct error *err);
 
-/* Takes "pad_token_id", by default that of *n; negative values count from the vocabulary's end, null means none. */
+/* Takes "pad_token_id", by default *n's; negative values count from the vocabulary's end, null means none. */
 MUST_CHECK enum status config_padding(struct json_object *object, struct network *n, struct error *err);
 
 /* The switch must have this value or be absent. */
