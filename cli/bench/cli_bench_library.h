@@ -1,4 +1,4 @@
-/* `bench --library`: does the search still reach the best known schedules of a folder? */
+/* `bench --library`: whether the search still reaches the best known schedules of a folder. */
 #ifndef SPILLWAY_CLI_BENCH_CLI_BENCH_LIBRARY_H
 #define SPILLWAY_CLI_BENCH_CLI_BENCH_LIBRARY_H
 

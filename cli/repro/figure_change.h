@@ -17,7 +17,7 @@
 
 enum figure_option { FIGURE_OPTION_NONE, FIGURE_OPTION_VALUE, FIGURE_OPTION_FLAG };
 
-/* Is `option` the verb's, and a flag? */
+/* Returns true if `option` is a flag of the verb. */
 struct figure_verbs {
     enum figure_option (*option)(void *context, const char *verb, const char *option);
     void *context;

@@ -1,4 +1,4 @@
-/* Is a plan optimal? */
+/* Proofs that a plan is optimal. */
 #ifndef SPILLWAY_CLI_WAYS_CLI_PROVEN_H
 #define SPILLWAY_CLI_WAYS_CLI_PROVEN_H
 

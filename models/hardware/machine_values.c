@@ -1,4 +1,5 @@
-/* One walk lists and changes. It copies measured points before it scales them. */
+/* One walk over a machine lists its values and, with factors, changes them. It copies tables of measured points before it
+ * scales them. */
 #include "models/hardware/machine_values.h"
 
 #include <assert.h>

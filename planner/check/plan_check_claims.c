@@ -21,10 +21,10 @@
  *     activations           w        w      r or w            (r: kept; else scratch)
  *     workspace             w        w        w
  *
- * An EVALUATE has the operands of a FORWARD; on the last shard also table, batch and loss. All that it finds, except
- * the state, is of a held-out minibatch. A function returns the necessary operands and their bytes. Where a job clips,
- * the backward pass of its embedding leaves a gradient as well, for which it needs no parameters. From both follow the
- * claims (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
+ * An EVALUATE has the operands of a FORWARD; on the last shard also table, batch and loss. Except for the
+ * state, all that it finds belongs to a held-out minibatch. A function returns the necessary operands and their bytes. Where a job clips,
+ * the backward pass of its embedding leaves a gradient as well, for which it needs no parameters. The claims follow from
+ * both (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
  *
  *     variant 1 + slice     [ p rows | m rows | v rows ]                 memory_state_rows()
  *                              |         |        |
@@ -218,7 +218,7 @@ static enum status claim_table(struct checker *c, const struct plan_check_claims
     return check_add_claim(c, v->operands[CHECK_OPERAND_TABLE], claim);
 }
 
-/* Claims norms: a NORM makes its shard's of this minibatch; an UPDATE finds all of them. */
+/* Claims norms: a NORM makes those of its shard for this minibatch; an UPDATE finds those of all shards. */
 static enum status claim_norms(struct checker *c, const struct plan_check_claims_view *v)
 {
     bool makes = v->op->pass == PLAN_NORM;

@@ -21,7 +21,7 @@
 
 struct sim_refinement; /* opaque */
 
-/* Returns an empty graph, or NULL when memory ends. The caller frees it with sim_refinement_destroy(). */
+/* Returns an empty graph, or NULL without memory for it. The caller frees it with sim_refinement_destroy(). */
 struct sim_refinement *sim_refinement_create(void);
 void sim_refinement_destroy(struct sim_refinement *refinement); /* NULL is fine */
 
@@ -37,7 +37,8 @@ void sim_refinement_edge(struct sim_refinement *refinement, uint32_t a, uint32_t
 /* Colours all nodes; no nodes and edges can be added later. */
 MUST_CHECK enum status sim_refinement_find(struct sim_refinement *refinement, struct error *err);
 
-/* Splits colours by marks (one per node) and refines the refinement. Returns false if the marks split no colour. */
+/* Splits each colour by the marks of its nodes (one per node) until the colours are stable again. Returns false if the
+ * marks split no colour. */
 bool sim_refinement_tell_apart(struct sim_refinement *refinement, const uint32_t *marks);
 
 /* Returns a node's colour, below the number of nodes. */

@@ -1,5 +1,6 @@
 /*
- * If the host's processor has the optimizer, the parameters come in place of the state, and the unit ends with
+ * Units of shards that the host's processor updates. The device gets the parameters in place of the state, and the unit
+ * ends with
  *
  *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; weight buffer free
  *       cpu  update                         state of s, on the host

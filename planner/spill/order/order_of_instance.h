@@ -9,9 +9,9 @@
 #include "planner/spill/order/cost_table.h"
 
 /*
- * Searches the instance. Units of the host's processor and evaluations, which the instance lacks, are placed as soon as
- * their job has come to them. *out: makespan by the planner's clock (schedule_builder.h), without next_here; release it
- * with schedule_release(), also after an error. `iterations`: of the instance's search; until_s: on clock_s(). Errors:
+ * Searches the instance. It lacks the units of the host's processor and evaluations: the order has each of them right
+ * after the unit of its job before it. *out has the makespan by the planner's clock (schedule_builder.h), but not the
+ * field next_here of its units; release it with schedule_release(), also after an error. `iterations`: of the instance's search; until_s: on clock_s(). Errors:
  * STATUS_LIMIT for jobs that no instance can hold.
  */
 MUST_CHECK enum status order_of_instance(const struct cost_table *times, uint64_t seed,
@@ -28,7 +28,7 @@ struct order_claim {
 
 /*
  * Reads an order from a timetable's file. timetable_read_checked() checks that it is of this cut; certify() proves its
- * bound again as far as possible in `limit_s`. A file is refused if a schedule below its bound is found. *out as above.
+ * bound again, in at most `limit_s` seconds. A file is refused if a schedule below its bound is found. *out as above.
  * Errors: STATUS_BAD_INPUT, also for such a file; errors of instance_of_cut() and certify().
  */
 MUST_CHECK enum status order_of_timetable(const struct cost_table *times, const char *path, uint64_t seed,
