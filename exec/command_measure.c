@@ -38,7 +38,7 @@ enum status command_write_hardware(const struct hardware *hardware, const char *
     return error_memory(err, "the profile", 0);
 }
 
-/* `backend` NULL: the GPUs' if there are any, else the host's. */
+/* Measures with `backend`; NULL: the GPUs' if there are any, else the host's. */
 static enum status measure_machine(const char *backend, const struct measure_options *options,
                                    struct hardware *out, struct error *err)
 {

@@ -56,7 +56,7 @@ static void show_run(void *context, double done, double total, uint32_t job, dou
     progress_update(&bar->progress, done, note);
 }
 
-/* The bar is drawn again a tenth of a second later. */
+/* Prints above the bar, which is drawn again a tenth of a second later. */
 static void show_note(void *context, const char *text)
 {
     (void)context;
@@ -122,7 +122,7 @@ static enum status write_executed(const struct run_request *command, const struc
     return status;
 }
 
-/* Failures go into the result, and the report then has no path. Takes the writer over. */
+/* Writes both. Failures go into the result, and the report then has no path. Takes the writer over. */
 static void write_traces(const struct run_request *command, struct run_result *result, struct trace_writer *writer,
                          struct run_report *report)
 {

@@ -57,12 +57,12 @@ struct checkpoint_identity {
     char values[CHECKPOINT_KEY_COUNT][CHECKPOINT_VALUE_BYTES];
 };
 
-/* The caller frees *out with free(). */
+/* Makes the identity; the caller frees *out with free(). */
 MUST_CHECK enum status checkpoint_identify(const struct checkpoint_subject *subject,
                                            struct checkpoint_identity **out, struct error *err);
 
-/* Identifies the held-out data; "" for a job without evaluations. Without its tokens, the text is a prefix of the
- * same. */
+/* Writes a text for the held-out data; "" for a job without evaluations. Without its tokens, the text is a
+ * prefix of the same. */
 void checkpoint_evaluation_text(const struct checkpoint_subject *subject,
                                 char out[CHECKPOINT_VALUE_BYTES]);
 
@@ -77,7 +77,7 @@ struct checkpoint_contents {
     uint64_t step, evaluation_count;
 };
 
-/* The caller releases the list. Offsets and bytes of tensors are set by safetensors_head(). */
+/* Lists the tensors; the caller releases the list. safetensors_head() sets offsets and bytes. */
 MUST_CHECK enum status checkpoint_contents_list(const struct checkpoint_subject *subject, uint64_t step,
                                                 uint64_t evaluation_count,
                                                 struct checkpoint_contents *out, struct error *err);

@@ -283,7 +283,7 @@ static bool same_evaluation(const struct checkpoint_reader *reader, const struct
                : strcmp(found, wanted) == 0;
 }
 
-/* The state goes to its place if it has one. */
+/* Reads every byte; the state goes to its place if it has one. */
 static enum status read_data(const struct checkpoint_reader *reader, const struct checkpoint_contents *contents,
                              struct measured *measured, struct error *err)
 {
@@ -342,7 +342,7 @@ static enum status keep_history(const struct checkpoint_reader *reader, const st
 
 /* --- whole files ------------------------------------------------------------------------------ */
 
-/* `history` and `found` may be NULL. */
+/* Reads one checkpoint; `history` and `found` may be NULL. */
 static enum status read_one(struct disk *disk, const char *folder,
                             const struct checkpoint_subject *subject, uint64_t step,
                             struct checkpoint_history *history, struct checkpoint_found *found,

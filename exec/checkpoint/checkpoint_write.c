@@ -91,7 +91,7 @@ struct checkpoint_writer {
     size_t checksum_count;
 };
 
-/* A disk that accepts no bytes without an error is full. */
+/* Writes all of a piece. A disk that accepts no bytes without an error is full. */
 static enum status write_piece(struct checkpoint_writer *writer, const void *data, uint64_t length,
                                struct error *err)
 {

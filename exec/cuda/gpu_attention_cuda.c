@@ -126,7 +126,7 @@ static enum status copied(cudaError_t failed, struct error *err)
                      cudaGetErrorString(failed));
 }
 
-/* seconds[0] forward, [1] backward */
+/* Runs both directions: seconds[0] forward, [1] backward. */
 static enum status run_device(struct gpu_attention_bench *bench, const struct kernels *kernels,
                               double seconds[2], struct error *err)
 {
@@ -164,7 +164,7 @@ static void put_rates(struct json_out *json, const struct gpu_attention_bench *b
     json_out_double(json, "backward_flops_per_s", flops_of(bench->shape, true) / seconds[1]);
 }
 
-/* A NaN or infinity is left out, which the test treats as a failure. */
+/* Writes the difference; leaves out NaN and infinity, which the test treats as a failure. */
 static void put_difference(struct json_out *json, const struct gpu_attention_bench *bench, enum array array,
                            const char *name)
 {

@@ -14,8 +14,8 @@
 
 enum { CUDA_OPERAND_ALIGNMENT = 64 };
 
-/* `tf32`: products round their operands to 10 bits of mantissa and run on tensor cores. All kernels are loaded when
- * it returns. The caller frees them with kernels_cuda_destroy() when the stream is idle.
+/* Creates kernels. `tf32`: products round their operands to 10 bits of mantissa and run on tensor cores. All
+ * kernels are loaded when it returns. The caller frees them with kernels_cuda_destroy() when the stream is idle.
  * Errors: STATUS_DEVICE. */
 MUST_CHECK enum status kernels_cuda_create(cudaStream_t stream, bool tf32, struct kernels **out,
                                            struct error *err);

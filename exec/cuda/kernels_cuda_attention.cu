@@ -250,7 +250,7 @@ __global__ static void __launch_bounds__((TILE / EACH) * (TILE / EACH))
 
 /* --- backward ---------------------------------------------------------------------------------------------- */
 
-/* 8 threads a row; `gradients` is the tile of dout. */
+/* Loads rows by 8 threads each; `gradients` is the tile of dout. */
 template <int D, int TILE, int EACH>
 __device__ static inline void load_rows(float *lse, float *delta, const float *gradients,
                                         const struct kernel_attention &a, const struct head &head,
@@ -275,7 +275,7 @@ __device__ static inline void load_rows(float *lse, float *delta, const float *g
     }
 }
 
-/* P and dS of a tile */
+/* Computes P and dS of a tile. */
 template <int D, int TILE, int EACH>
 __device__ static inline void make_weights(float *weights, float *slopes, const float *queries,
                                            const float *keys, const float *gradients,

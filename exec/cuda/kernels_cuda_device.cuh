@@ -62,7 +62,7 @@ template <int THREADS> __device__ static inline float block_sum(float x)
     return sum;
 }
 
-/* It may miss a NaN, as fmaxf() does; later sums keep it. */
+/* Returns the maximum. It may miss a NaN, as fmaxf() does; later sums keep it. */
 template <int THREADS> __device__ static inline float block_max(float x)
 {
     __shared__ float largest[THREADS / WARP];

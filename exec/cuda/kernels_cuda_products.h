@@ -24,8 +24,8 @@ struct cuda_product {
     bool bf16;           /* of A and B; sums, bias and C are fp32 */
 };
 
-/* `workspace`: device memory that belongs to the stream. The caller destroys them. Errors:
- * STATUS_DEVICE. */
+/* Creates products. `workspace`: device memory that belongs to the stream. The caller destroys
+ * them. Errors: STATUS_DEVICE. */
 MUST_CHECK enum status cuda_products_create(cudaStream_t stream, bool tf32, void *workspace,
                                             uint64_t workspace_bytes, struct cuda_products **out,
                                             struct error *err);
@@ -35,7 +35,7 @@ void cuda_products_destroy(struct cuda_products *products); /* NULL does nothing
 const char *cuda_products_multiply(struct cuda_products *products,
                                    const struct cuda_product *product);
 
-/* 130100 is 13.1.0. */
+/* Returns 130100 for 13.1.0. */
 uint32_t cuda_products_version(void);
 
 /* Makes and frees a product's descriptors, without a device. Returns NULL, or an error text. */

@@ -63,7 +63,7 @@ MUST_CHECK enum status device_open_cuda(const struct device_options *options, st
  * before closing the first. NULL does nothing. */
 void device_stop(struct device *device);
 
-/* NULL does nothing. */
+/* Frees the device. NULL does nothing. */
 void device_close(struct device *device);
 
 /* Returns STATUS_OK, or STATUS_DEVICE with the cause when the device is lost. Work enqueued on a lost device is
@@ -83,8 +83,8 @@ struct device_memory device_memory(const struct device *device);
 
 void *device_arena(const struct device *device);
 
-/* By enum plan_stream_kind; STREAM_P2P only with options.p2p. STREAM_HOST runs host functions and batches, only on
- * device 0 (else NULL). */
+/* Returns a stream by enum plan_stream_kind; STREAM_P2P only with options.p2p. STREAM_HOST runs host functions and
+ * batches, only on device 0 (else NULL). */
 struct device_stream *device_stream(struct device *device, uint32_t kind);
 
 /* --- enqueueing: cheap, from one thread; blocks only while the stream's queue is full ---------- */

@@ -113,7 +113,7 @@ struct device {
 MUST_CHECK enum status device_queue_start(struct device *device, uint32_t kind,
                                           const struct device_stream_ops *ops, void *own, struct error *err);
 
-/* For streams with ahead_max > 0: sleeps until `taken` is larger than `number`. False: the stream's thread has
+/* Sleeps, for streams with ahead_max > 0, until `taken` is larger than `number`. False: the stream's thread has
  * ended. `self` belongs to the calling thread. */
 bool device_queue_await_taken(struct device_stream *stream, struct device_waiter *self, uint64_t number);
 
@@ -126,7 +126,7 @@ bool device_waiter_init(struct device_waiter *waiter);
 /* Keeps the first message for device_failed(). From any thread. */
 void device_fail(struct device *device, const char *text);
 
-/* Seconds to pause; 0 without delays. */
+/* Returns seconds to pause; 0 without delays. */
 double device_queue_delay_s(const struct device_stream *stream, uint64_t number);
 
 bool device_command_is_shut(const struct device_command *command);

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 
-/* Bytes that can be allocated without swapping, within the control group's limit; UINT64_MAX
- * when unknown. */
+/* Returns bytes that can be allocated without swapping, within the control group's limit;
+ * UINT64_MAX when unknown. */
 uint64_t host_memory_available(void);
 
 /* Returns the DRAM of the machine, or the control group's limit; 0 if unknown. */

@@ -389,7 +389,7 @@ static void add_note(struct storage *storage, const char *text)
     snprintf(storage->note + used, sizeof storage->note - used, "%s%s", used > 0 ? "; " : "", text);
 }
 
-/* Some file systems open for direct I/O and then refuse. */
+/* Reads a block: some file systems open for direct I/O and then refuse. */
 static bool block_can_be_read(const struct storage *storage)
 {
     void *block;

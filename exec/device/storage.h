@@ -40,7 +40,7 @@ struct storage_options {
     struct storage_calls *calls; /* for tests; NULL: the real calls */
 };
 
-/* The caller closes it with storage_close().
+/* Opens storage. The caller closes it with storage_close().
  * Errors: STATUS_IO with the folder (missing, not writable, full); STATUS_DEVICE when no thread
  * can be started. */
 MUST_CHECK enum status storage_open(const struct storage_options *options, struct storage **out,
@@ -53,7 +53,8 @@ const char *storage_text(const struct storage *storage);
 /* Returns a line for the user if the storage is slower than it could be, else NULL. Borrowed. */
 const char *storage_note(const struct storage *storage);
 
-/* Errors: STATUS_IO with folder and offset. The destination of a failed read is undefined. */
+/* Read and write. Errors: STATUS_IO with folder and offset. The destination of a failed read is
+ * undefined. */
 MUST_CHECK enum status storage_read(struct storage *storage, uint32_t lane, void *to,
                                     uint64_t offset, uint64_t bytes, struct error *err);
 MUST_CHECK enum status storage_write(struct storage *storage, uint32_t lane, const void *from,

@@ -214,7 +214,7 @@ static void describe_text(struct data_source *source, const struct job *job)
     assert(source->vocabulary > 0 && source->vocabulary <= INT32_MAX);
 }
 
-/* Evaluations use a part of the training file. */
+/* Returns true when evaluations use a part of the training file. */
 static bool shares_file(const struct job *job)
 {
     return job->evaluation.every > 0 && !job->evaluation.data;
@@ -238,7 +238,7 @@ static enum status select_part(struct data_source *source, const char *name, str
     return STATUS_OK;
 }
 
-/* `file` NULL: tokens are drawn from the seed. */
+/* Opens a text; `file` NULL: tokens are drawn from the seed. */
 static enum status open_text_data(struct data_source *source, const struct job *job,
                                   const char *name, const struct mapped_file *file,
                                   struct error *err)

@@ -28,7 +28,7 @@ MUST_CHECK enum status data_open_known(const struct job *job, struct data_source
 /* Reads data in memory, which it borrows; `name` is for messages. */
 MUST_CHECK enum status data_parse(const struct job *job, const char *name, const void *data,
                                   uint64_t bytes, struct data_source **out, struct error *err);
-/* The job must be evaluated. */
+/* Opens held-out data of a job that is evaluated. */
 MUST_CHECK enum status data_open_held_out(const struct job *job, struct data_source **out,
                                           struct error *err);
 MUST_CHECK enum status data_open_held_out_known(const struct job *job, struct data_source **out, struct error *err);

@@ -35,7 +35,7 @@ struct data_images {
     const char *name;
 };
 
-/* `file` NULL: random, from the seed. `shared`: the file serves training and evaluation;
+/* Opens images; `file` NULL: random, from the seed. `shared`: the file serves training and evaluation;
  * held_out_samples tells which this is.
  * Errors: STATUS_BAD_INPUT when the length is not a positive whole number of images, and for a
  * label out of range. */

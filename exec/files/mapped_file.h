@@ -14,8 +14,8 @@ struct mapped_file {
     bool opened;
 };
 
-/* Errors: STATUS_IO, also when it is not a regular file. SIGBUS ends the program if the file is
- * truncated while it is mapped. Release with mapped_file_close(). */
+/* Maps a file. Errors: STATUS_IO, also when it is not a regular file. SIGBUS ends the program if
+ * the file is truncated while it is mapped. Release with mapped_file_close(). */
 MUST_CHECK enum status mapped_file_open(const char *path, struct mapped_file *out,
                                         struct error *err);
 /* Checks that these bytes can be read now, for callers that must survive a failing disk or a

@@ -65,7 +65,7 @@ void safetensors_close(struct safetensors *file); /* NULL does nothing */
 /* Returns NULL if it does not exist. Borrowed from `file`. */
 const char *safetensors_metadata(const struct safetensors *file, const char *key);
 
-/* Tensors have the order of their data; they are borrowed. */
+/* Return tensors in the order of their data, borrowed. */
 size_t safetensors_count(const struct safetensors *file);
 const struct safetensors_tensor *safetensors_at(const struct safetensors *file, size_t index);
 

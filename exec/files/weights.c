@@ -103,8 +103,8 @@ static const char *shape_text(const uint64_t *shape, uint32_t rank, char text[SH
 
 enum { OTHER_NAME_BYTES = 128 };
 
-/* A tensor's name in a file of the network without its head, or with one; "" if equal. On the hub, files of gpt2
- * have no head, and files of other families do. */
+/* Writes a tensor's name in a file of the network without its head, or with one; "" if equal. On the hub, files of
+ * gpt2 have no head, and files of other families do. */
 static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_BYTES])
 {
     static const char *const bases[NETWORK_FAMILY_COUNT] = {
@@ -118,7 +118,7 @@ static void other_name(uint32_t family, const char *name, char other[OTHER_NAME_
         snprintf(other, OTHER_NAME_BYTES, "%s", name + length);
 }
 
-/* Also finds names of BERT's first checkpoints, whose norms have gamma and beta. */
+/* Finds also names of BERT's first checkpoints, whose norms have gamma and beta. */
 static const struct safetensors_tensor *find(const struct safetensors *file, const char *name)
 {
     static const char *const old[][2] = {{"LayerNorm.weight", "LayerNorm.gamma"},

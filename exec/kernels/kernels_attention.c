@@ -284,8 +284,8 @@ static void head_backward(const struct kernels_attention_head *head, float *dq, 
 /* --- drivers ---------------------------------------------------------------------------------- */
 
 /*
- * Each thread has its own lane of the scratch. With fewer heads than threads the team is kept whole: in a team of one,
- * a product would start a team itself.
+ * Returns the threads; each has its own lane of the scratch. With fewer heads than threads the team is kept whole: in
+ * a team of one, a product would start a team itself.
  */
 static int lane_threads(const struct kernels *kernels)
 {

@@ -87,7 +87,7 @@ void host_embed_forward_bf16(const struct kernels *kernels, float *x, const bf16
 
 /* --- which tokens are in which row ------------------------------------------------------------ */
 
-/* The row is in the upper half: pairs sort as numbers. */
+/* Puts the row in the upper half: pairs sort as numbers. */
 static uint64_t pair(int64_t row, int64_t r)
 {
     return (uint64_t)row << 32 | (uint64_t)r;
@@ -160,7 +160,7 @@ static void apply_gradient(const struct sweep *s, int64_t at, const float *g, in
         host_step_apply(&s->step, &s->rows, at, g, count, 1);
 }
 
-/* No token touches rows [from, to). */
+/* Steps rows [from, to), which no token touches. */
 static void update_idle(const struct sweep *s, int64_t from, int64_t to)
 {
     static const float zeros[PIECE];
@@ -176,7 +176,7 @@ static void update_idle(const struct sweep *s, int64_t from, int64_t to)
     for (; i < end; i += PIECE) apply_gradient(s, i, zeros, host_min(PIECE, end - i));
 }
 
-/* The terms are dx[place(k)], k in [0, count). */
+/* Steps a row with the terms dx[place(k)], k in [0, count). */
 static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs, int64_t count)
 {
     bool position = s->first_row + row >= s->vocabulary;

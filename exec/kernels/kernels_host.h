@@ -130,7 +130,7 @@ void host_first_backward(const struct kernels *kernels, float *dx, const float *
 void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
                      int64_t at, const float *g, int64_t n, float scale);
 
-/* The order of sums depends only on m. */
+/* Sums in an order that depends only on m. */
 void host_column_sums(const struct kernels *kernels, float *sums, const float *x, int64_t m,
                       int64_t n, bool add);
 

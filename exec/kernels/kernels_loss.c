@@ -55,7 +55,7 @@ static int64_t target_of(const struct targets *targets, int64_t row)
     return targets->labels[row / targets->t * targets->stride + row % targets->t];
 }
 
-/* Share of `rows` in a mean over `counted` rows, divided by the number of parts. */
+/* Computes the share of `rows` in a mean over `counted` rows, divided by the number of parts. */
 static void loss_of_rows(const struct kernels *kernels, double *loss, float *logits,
                          const struct targets *targets, int64_t counted, int64_t v,
                          struct kernel_loss_rows rows)

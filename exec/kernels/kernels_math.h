@@ -92,7 +92,7 @@ CLONES_PART float math_row_sum(const float *x, int64_t n)
     return math_fold(lanes);
 }
 
-/* It may miss a NaN; later sums keep it. */
+/* Returns the maximum. It may miss a NaN; later sums keep it. */
 CLONES_PART float math_row_max(const float *x, int64_t n)
 {
     float lanes[HOST_LANES];

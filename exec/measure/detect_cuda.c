@@ -63,7 +63,7 @@ static enum status describe(const char *root, uint32_t device, struct detected_g
     return STATUS_OK;
 }
 
-/* Errors: a pair that cannot be tested. */
+/* Tests all pairs. Errors: a pair that cannot be tested. */
 static enum status try_pairs(FILE *notes, struct device *const *devices, struct detected_gpus *out,
                              struct error *err)
 {

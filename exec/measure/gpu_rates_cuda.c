@@ -38,7 +38,7 @@ static void await(struct device_stream *stream)
 
 /* --- copies ------------------------------------------------------------------------------------------ */
 
-/* Bytes per second in one direction, or the sum of both at once. */
+/* Returns bytes per second in one direction, or the sum of both at once. */
 static double copy_rate(struct bench_gpu *bench, uint64_t bytes, bool in, bool out)
 {
     struct device_stream *const streams[] = {device_stream(bench->device, STREAM_H2D),
@@ -122,7 +122,7 @@ static double seconds_of(struct device *device, struct kernel_call call)
     return call.seconds;
 }
 
-/* The distance allows three or four arrays of floats. */
+/* Returns an array; the distance allows three or four of floats. */
 static float *array(const struct kernel_call *call, int64_t index)
 {
     return call->arena + index * (int64_t)(ARENA_BYTES / sizeof(float) / 4);
@@ -283,7 +283,7 @@ static void put_products(struct bench_gpu *bench, const char *key, const struct 
     json_out_array_end(json);
 }
 
-/* FLOPs as models/kernel/work.c counts them */
+/* Counts FLOPs as models/kernel/work.c does. */
 static void put_attention(struct bench_gpu *bench)
 {
     static const int64_t shapes[][3] = {{8, 1024, 768}, {8, 1024, 1600}, {4, 2048, 1600}};

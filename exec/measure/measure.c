@@ -80,7 +80,7 @@ static double best_rate(const struct device_type *type, uint32_t first, uint32_t
     return best;
 }
 
-/* A product's classes follow its forward class. */
+/* Returns the fastest product; its classes follow the forward class. */
 double measure_best_product(const struct device_type *type, enum kernel forward)
 {
     return best_rate(type, forward, forward + 3u);

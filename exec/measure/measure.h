@@ -15,7 +15,7 @@ struct measure_options {
     void *context;
 };
 
-/* The caller zeroes *out, and releases it with hardware_release(). */
+/* Measures the host. The caller zeroes *out, and releases it with hardware_release(). */
 MUST_CHECK enum status measure_host(const struct measure_options *options, struct hardware *out,
                                     struct error *err);
 

@@ -100,13 +100,13 @@ static void call_with_bias(const struct measure_call *c)
                               BIAS_INPUTS, true, 0);
 }
 
-/* There are m heads in all: B samples of H. */
+/* Returns B samples of H for m heads in all. */
 static int64_t heads_of(const struct measure_call *c)
 {
     return c->m % 4 == 0 ? 4 : c->m;
 }
 
-/* causal: columns of one array, as GPT-2 has them; else separate arrays */
+/* Sets columns of one array for causal attention, as GPT-2 has them; else separate arrays. */
 static struct kernel_attention attention_of(const struct measure_call *c, float *q, bool causal)
 {
     const int64_t h = heads_of(c), width = h * c->k, elements = c->m * c->n * c->k;
@@ -249,7 +249,7 @@ static void call_embed_forward(const struct measure_call *c)
                               c->bench->many, s.t + 1, s.b, s.t, c->n, MEASURE_MANY_WORDS, 0, rows);
 }
 
-/* Keys and queries have equal numbers of heads, 32 wide. */
+/* Uses equal numbers of heads of keys and queries, 32 wide. */
 static void call_rope(const struct measure_call *c)
 {
     static const struct network_rope rope = {.kind = ROPE_DEFAULT, .theta = 10000};
@@ -288,7 +288,7 @@ static const struct job_optimizer momentum_bf16 = {.kind = OPTIMIZER_MOMENTUM,
                                                    .momentum = 0.9,
                                                    .moments = PRECISION_BF16};
 
-/* The moments are AdamW's. */
+/* Returns parameters with AdamW's moments. */
 static struct kernel_parameters in_a_row(float *p, int64_t n)
 {
     return (struct kernel_parameters){.p = p, .m = p + n, .v = p + 2 * n};
@@ -311,7 +311,7 @@ static void call_embed_step(const struct measure_call *c)
     c->kernels->update(c->kernels, &parameters, hot(c, 1, n), n, &adamw, true, 1);
 }
 
-/* Gradients just came from a device. */
+/* Sums gradients that just came from a device. */
 static void call_squares(const struct measure_call *c)
 {
     static _Thread_local volatile double keep; /* else there is nothing to do */
@@ -326,7 +326,8 @@ static void call_loss(const struct measure_call *c)
                      s.b, s.t, c->n, (struct kernel_loss_rows){.count = c->m, .parts = 1});
 }
 
-/* The tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters and gradients are hot. */
+/* Steps the tensors of a block with m parameters: 12 C^2 in four matrices, and vectors. Parameters and gradients are
+ * hot. */
 static void update_block(const struct measure_call *c, const struct job_optimizer *optimizer)
 {
     static const int64_t twelfths[] = {3, 1, 4, 4}, vector_widths[] = {1, 1, 3, 1, 1, 1, 4, 1};

@@ -141,7 +141,7 @@ static double link_rate(const struct device_type *type)
     return fmax((double)in->bytes / in->seconds, (double)out->bytes / out->seconds);
 }
 
-/* Links of their own if copies are faster than the links to the host, else those. */
+/* Places links of their own if copies are faster than the links to the host, else those. */
 static enum status place_p2p(struct measure *measure, const struct device_type *type,
                              struct error *err)
 {

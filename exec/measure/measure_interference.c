@@ -62,7 +62,7 @@ static void enqueue_repeats(struct repeater *r, double duration_s)
     }
 }
 
-/* once_s[i]: mean seconds of the work inside the common time. */
+/* Runs all at once; once_s[i]: mean seconds of the work inside the common time. */
 static void run_together(struct repeater *const *repeaters, uint32_t count, double duration_s,
                          double *once_s)
 {

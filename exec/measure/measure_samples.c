@@ -18,7 +18,7 @@ static int compare_values(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The values are sorted; interpolates linearly. */
+/* Interpolates sorted values linearly. */
 static double quantile(const struct measure_samples *samples, double part)
 {
     assert(samples->count > 0);

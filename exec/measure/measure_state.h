@@ -70,7 +70,7 @@ struct measure {
     struct measure_watch watch;
 };
 
-/* `kind` is SOURCE_MEASURED. */
+/* Makes a value whose `kind` is SOURCE_MEASURED. */
 struct sourced_value measure_sourced(const struct measure *measure, double value, double spread);
 
 bool measure_stopped(const struct measure *measure);
@@ -78,7 +78,7 @@ void measure_progress(const struct measure *measure, const char *what);
 /* Stores the load in the hardware; returns the spread of the machine's speed. */
 struct sourced_value measure_speed(struct measure *measure);
 
-/* Below 15 s grids are coarse. */
+/* Returns true below 15 s. */
 static inline bool measure_is_coarse(const struct measure *measure)
 {
     return measure->budget_s < 15;
@@ -114,7 +114,7 @@ struct measure_bench_options {
     struct measure_bench *operands; /* host: a bench of this size whose operands are shared; NULL: own */
 };
 
-/* The caller closes it with measure_bench_close(). Errors: STATUS_DEVICE. */
+/* Opens a bench. The caller closes it with measure_bench_close(). Errors: STATUS_DEVICE. */
 MUST_CHECK enum status measure_bench_open(const struct measure_bench_options *options, struct measure_bench **out,
                                           struct error *err);
 void measure_bench_close(struct measure_bench *bench); /* NULL is fine */
@@ -149,7 +149,7 @@ double measure_peak(struct measure_bench *bench);
 struct measure_kernel_visits; /* every kernel class on one bench */
 MUST_CHECK enum status measure_kernel_visits_open(struct measure *measure, struct measure_bench *bench,
                                                   struct measure_kernel_visits **out, struct error *err);
-/* lacking: only sizes with too few clean samples */
+/* Takes samples; lacking: only of sizes with too few clean ones. */
 MUST_CHECK enum status measure_kernel_visits_visit(struct measure_kernel_visits *visits, bool lacking,
                                                    struct error *err);
 /* Counts sizes with too few clean samples. */

@@ -68,7 +68,7 @@ static void *run_side(void *pointer)
     return NULL;
 }
 
-/* The slower thread has the disk for itself at the end, so the result is a lower estimate. */
+/* Measures both directions. The slower thread has the disk for itself at the end, so the result is a lower estimate. */
 static enum status measure_both(struct disk_bench *bench, struct sourced_value *out, struct error *err)
 {
     struct storage_side sides[LANES] = {{.bench = bench, .lane = LANE_READ},

@@ -68,7 +68,7 @@ static bool has_head(const struct unit_arguments *a)
     return a->shard->first_layer + a->shard->layer_count == a->job->network.layer_count;
 }
 
-/* An evaluation has the workspace of a LOSS whose gradients go elsewhere, or of a forward pass that keeps nothing. */
+/* Returns the workspace of a LOSS whose gradients go elsewhere, or of a forward pass that keeps nothing. */
 static const struct memory_table *evaluation_workspace(const struct unit_arguments *a)
 {
     uint32_t how = UNIT_GRADIENTS_OUT | (a->inputs_only ? UNIT_INPUTS : 0);
@@ -76,7 +76,7 @@ static const struct memory_table *evaluation_workspace(const struct unit_argumen
                        : &a->tables->workspace[UNIT_FORWARD][0];
 }
 
-/* The inputs of a single layer are only the boundary: they count as kept, although no buffer exists. */
+/* Counts the inputs of a single layer, the boundary, as kept, although no buffer exists. */
 static uint32_t way_of(const struct unit_arguments *a)
 {
     bool kept = a->activations || (a->inputs_only && a->tables->inputs.bytes == 0);
@@ -154,7 +154,7 @@ static const struct memory_entry *layer_entries(const struct memory_table *table
     return &table->entries[index];
 }
 
-/* `all`: the kept tensors of all layers, laid out as in the table */
+/* Finds them in `all`, the kept tensors of all layers, laid out as in the table. */
 static void kept_of(const struct transformer_unit *unit, float *all, uint64_t layer,
                     float *out[TRANSFORMER_KEPT_MAX])
 {
@@ -172,7 +172,7 @@ static void kept_of(const struct transformer_unit *unit, float *all, uint64_t la
     }
 }
 
-/* `alone`: only this layer's, without its output */
+/* Finds them in `alone`, only this layer's, without its output. */
 static void kept_alone(const struct transformer_unit *unit, float *alone, uint64_t layer,
                        float *out[TRANSFORMER_KEPT_MAX])
 {
@@ -188,7 +188,7 @@ static void kept_alone(const struct transformer_unit *unit, float *alone, uint64
     if (!head) out[count] = NULL;
 }
 
-/* `inputs`: of all layers except the first */
+/* Finds it in `inputs`, of all layers except the first. */
 static float *held_input(const struct transformer_unit *unit, float *inputs, uint64_t layer)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -599,7 +599,7 @@ static const float *layer_input(const struct transformer_unit *unit, float *all,
     return kept[unit->transformer->block_kept - 1];
 }
 
-/* The last block first; `d_out` is the gradient of its output. */
+/* Goes from the last block; `d_out` is the gradient of its output. */
 static void blocks_backward(const struct transformer_unit *unit, uint64_t end, float *all, const float *d_out)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -612,7 +612,7 @@ static void blocks_backward(const struct transformer_unit *unit, uint64_t end, f
     }
 }
 
-/* Each layer's activations replace the previous layer's in `alone`. `inputs` gets the inputs of all layers except
+/* Replaces each layer's activations in `alone` by the next layer's. `inputs` gets the inputs of all layers except
  * the first; may be NULL. */
 static void blocks_forward_only(const struct transformer_unit *unit, uint64_t end, float *alone, float *inputs)
 {
@@ -631,7 +631,7 @@ static void blocks_forward_only(const struct transformer_unit *unit, uint64_t en
     }
 }
 
-/* The last block first. A block's activations are computed in `alone` just before, unless the last block's are
+/* Goes from the last block. A block's activations are computed in `alone` just before, unless the last block's are
  * still `fresh`. */
 static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t end, float *alone,
                                   float *inputs, const float *d_out, bool fresh)
@@ -759,7 +759,7 @@ static void compute_once(const struct transformer_unit *unit)
 
 /* --- several microbatches --------------------------------------------------------------------- */
 
-/* Each buffer of samples starts at the microbatch's part. */
+/* Moves each buffer of samples to the microbatch's part. */
 static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
                                                const struct transformer_unit *unit, uint32_t turn)
 {

@@ -81,11 +81,11 @@ struct transformer_tensor {
     uint32_t index; /* in the shard's tables */
 };
 
-/* Tensors have the order of network_layer_tensors(). An embedding's rows have no gradient here; a separate kernel
- * steps them. */
+/* Returns tensors in the order of network_layer_tensors(). An embedding's rows have no gradient here; a separate
+ * kernel steps them. */
 struct transformer_tensor transformer_tensor(const struct transformer_unit *unit, uint64_t layer, uint32_t index);
 
-/* fp32 for every precision */
+/* Returns a vector, fp32 for every precision. */
 const float *transformer_vector(const struct transformer_unit *unit, uint64_t layer, uint32_t index);
 
 /* Takes a microbatch's complete gradient: steps, or adds to the microbatches' sum, or leaves it to be applied
@@ -109,7 +109,7 @@ void transformer_linear_forward(const struct transformer_unit *unit, float *y, c
 void transformer_linear_backward(const struct transformer_unit *unit, float *dx, const float *dy, const float *x,
                                  uint64_t layer, struct transformer_linear linear, bool accumulate);
 
-/* The bias is the tensor after the weight; arguments as for the kernel. */
+/* Norms rows; the bias is the tensor after the weight; arguments as for the kernel. */
 void transformer_norm_forward(const struct transformer_unit *unit, float *out, float *sum, float *stats,
                               const float *x, const float *y, int64_t rows, uint64_t layer,
                               uint32_t weight);
@@ -135,7 +135,7 @@ void transformer_step_rows(const struct transformer_unit *unit, const struct tra
 /* Returns the padding token as a kernel argument. */
 int64_t transformer_padded(const struct network *network);
 
-/* The embedding only has tables of rows. */
+/* Compute embeddings that only have tables of rows. */
 void transformer_tables_forward(const struct transformer_unit *unit);
 void transformer_tables_backward(const struct transformer_unit *unit);
 
@@ -153,7 +153,7 @@ enum { TRANSFORMER_WORDS_WITHOUT_BIAS = LAYER_TENSORS_MAX };
  * network_logit_rows() rows at a time. d_normf must not be normf. */
 void transformer_words(const struct transformer_unit *unit, uint64_t layer, const struct transformer_words *words,
                        const float *normf, float *d_normf);
-/* The output predicts the next token. */
+/* Returns the output that predicts the next token. */
 struct transformer_words transformer_next_words(const struct transformer_unit *unit, uint32_t own_weight);
 
 #endif

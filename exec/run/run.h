@@ -19,9 +19,10 @@
 #include "exec/state/run_options.h"
 
 /*
- * With options->live the policy is asked when units end and devices have slots (planner/policy/plan_dispatch.h);
- * `trace`, if complete, then belongs to the plan that result->order makes. A policy that fails or breaks a rule stops
- * the run: STATUS_BAD_INPUT, after every job has finished its minibatch and checkpoints are written.
+ * Carries out a plan. With options->live the policy is asked when units end and devices have slots
+ * (planner/policy/plan_dispatch.h); `trace`, if complete, then belongs to the plan that result->order makes. A policy
+ * that fails or breaks a rule stops the run: STATUS_BAD_INPUT, after every job has finished its minibatch and
+ * checkpoints are written.
  *
  * `plan` must have passed plan_check(). The caller zeroes the outputs, and releases both also after an error. Errors:
  * STATUS_NO_MEMORY with the bytes needed and available; STATUS_DEVICE, also when the run hangs, with the operations

@@ -34,7 +34,7 @@ static bool begin_minibatch(struct run *run, uint32_t job, uint64_t minibatch)
     return may;
 }
 
-/* With clipping, waits until both loss and norm are known. */
+/* Logs a minibatch; with clipping, when both loss and norm are known. */
 static void log_minibatch(struct run *run, const struct run_log_entry *part, bool has_loss)
 {
     struct run_progress *const progress = &run->jobs[part->job];
@@ -58,7 +58,8 @@ static void log_minibatch(struct run *run, const struct run_log_entry *part, boo
     if (whole) run_log_minibatch(run->log, &entry);
 }
 
-/* The loss came to the host before the gradients, on the same stream, and the norm is there before the first step. */
+/* Returns true without a step. The loss came to the host before the gradients, on the same stream, and the norm is
+ * there before the first step. */
 static bool skips_step(struct run *run, uint32_t job, uint64_t minibatch, const double *norms)
 {
     if (run->options->on_nan == RUN_NAN_CONTINUE) return false;
@@ -80,7 +81,7 @@ static void diverge(struct run *run, uint32_t job, uint64_t minibatch, const cha
     run_fail_job(run, job, true, &why);
 }
 
-/* The first step was made or skipped. */
+/* Takes the norm after the first step was made or skipped. */
 static void handle_norm(struct run *run, uint32_t job, uint64_t minibatch, const double *norms,
                         bool skipped)
 {
@@ -137,7 +138,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     profiler_range_pop();
 }
 
-/* The host stream has no kernels of its own. */
+/* Computes on the host stream, which has no kernels of its own. */
 static void call_gather(void *argument)
 {
     const struct compute_call *const call = argument;
@@ -293,7 +294,7 @@ static void call_loss(void *argument)
     log_minibatch(run, &entry, true);
 }
 
-/* The last one completes the evaluation. */
+/* Takes a loss; the last one completes the evaluation. */
 static void call_held_out(void *argument)
 {
     const struct loss_call *const call = argument;

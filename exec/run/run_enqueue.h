@@ -3,7 +3,7 @@
 
 #include "exec/state/run_loop.h"
 
-/* With `skip`, enqueues only the operation's waits, which others rely on. */
+/* Enqueues an operation; with `skip` only its waits, which others rely on. */
 void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip);
 
 #endif

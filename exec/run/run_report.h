@@ -22,7 +22,7 @@ void run_report_print(const struct run_report *report);
 /* Prints a stopped run's progress and the results kept, on standard error. */
 void run_report_print_kept(const struct run_report *report);
 
-/* A loss that is not finite is null. */
+/* Writes a loss; null if it is not finite. */
 void run_report_put_loss(struct json_out *json, const char *key, double loss);
 
 #endif

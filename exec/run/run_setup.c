@@ -38,7 +38,7 @@ enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
 
 /* --- host buffers ----------------------------------------------------------------------------- */
 
-/* Ranges are consecutive per job; plan_check() has checked that they have room. */
+/* Lays out ranges consecutively per job; plan_check() has checked that they have room. */
 static enum status lay_out_ranges(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -85,7 +85,7 @@ static enum status lay_out_host(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* Also finds the best parameters. */
+/* Finds states, and best parameters. */
 static enum status find_states(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -145,7 +145,7 @@ static struct disk *checkpoint_disk(const struct run *run)
     return disk ? disk : &disk_real;
 }
 
-/* The parameters are the best evaluation's so far, if the job keeps them. */
+/* Fills the best evaluation's parameters so far, if the job keeps them. */
 static enum status fill_best(struct run *run, const struct weight_item *item, struct error *err)
 {
     const struct job *const job = &run->plan->jobs.jobs[item->job];
@@ -276,7 +276,7 @@ static enum status fill_all_weights(struct run *run, struct error *err)
 /* A copy by the processor is added without overlap. Assumed, not measured. */
 static const double PAGEABLE_FACTOR = 3;
 
-/* Seconds of all the plan's copies to and from the host, one after the other. */
+/* Returns seconds of all the plan's copies to and from the host, one after the other. */
 static double planned_copies_s(const struct plan *plan)
 {
     double total_s = 0;
@@ -298,7 +298,7 @@ static double planned_copies_s(const struct plan *plan)
     return total_s;
 }
 
-/* Pinned copies overlap with all other work; a run works without (device_cuda.c). */
+/* Pins host memory, whose copies overlap with all other work; a run works without (device_cuda.c). */
 static void pin_host(struct run *run)
 {
     char why[160];
@@ -341,7 +341,7 @@ static bool computes_on_host(const struct plan_op *op)
            op->pass != PLAN_KEEP;
 }
 
-/* The host's processor: the computing part of a host device, with all cores. */
+/* Opens the host's processor: the computing part of a host device, with all cores. */
 static enum status open_cpu(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -379,7 +379,7 @@ static enum status check_kernels(const struct plan *plan, const struct kernels *
     return STATUS_OK;
 }
 
-/* With live dispatch, each job may use all devices. */
+/* Finds each job's devices: all with live dispatch. */
 static enum status find_users(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -520,7 +520,7 @@ static enum status make_results(struct run *run, struct error *err)
     return status;
 }
 
-/* A run from the beginning must not mix its checkpoints with another run's. */
+/* Refuses checkpoints: a run from the beginning must not mix its own with another run's. */
 static enum status check_no_checkpoints(struct run *run, struct error *err)
 {
     if (!run->options->checkpoints) return STATUS_OK;
@@ -643,7 +643,7 @@ static enum status keep_best(struct run *run, uint32_t j, struct error *err)
     return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
 }
 
-/* Weights that are not finite must not replace a file's. */
+/* Fails a job whose weights are not finite: they must not replace a file's. */
 static void fail_not_finite(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;
@@ -653,7 +653,7 @@ static void fail_not_finite(struct run *run, uint32_t j)
              run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has earlier ones" : "they are not finite");
 }
 
-/* The job ended because a value was not finite, while its weights are finite. */
+/* Reports what is left of a job that ended because a value was not finite, while its weights are finite. */
 static void say_what_is_left(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;
@@ -668,7 +668,7 @@ static void say_what_is_left(struct run *run, uint32_t j)
         snprintf(failure->text + used, room, "; its weights are finite, in some layers after minibatch %" PRIu64, last);
 }
 
-/* A job with damaged state has no results. */
+/* Keeps a job's results, unless its state is damaged. */
 static enum status keep_job(struct run *run, uint32_t j, struct error *err)
 {
     const struct plan *const plan = run->plan;

@@ -24,7 +24,7 @@ struct run_changes; /* opaque */
 MUST_CHECK enum status run_changes_create(size_t capacity, struct run_changes **out, struct error *err);
 void run_changes_destroy(struct run_changes *changes); /* NULL does nothing */
 
-/* A failure is reported when they are read. */
+/* Adds a change; a failure is reported when they are read. */
 void run_changes_add(struct run_changes *changes, double time_s, uint32_t place, int64_t bytes);
 
 /*

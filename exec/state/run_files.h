@@ -14,7 +14,7 @@ MUST_CHECK enum status run_files_start(struct run *run, struct error *err);
 /* Called before any device is closed. */
 void run_files_stop(struct run *run);
 
-/* A fault fails its job. */
+/* Enqueues an OPEN or a CLOSE, whose fault fails its job. */
 void run_files_enqueue(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);
 
 /* Returns true if the job's state is in host memory, after all work has ended. */

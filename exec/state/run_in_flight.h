@@ -24,7 +24,7 @@ MUST_CHECK enum status run_retire_flight(struct run_loop *loop, struct error *er
 
 MUST_CHECK enum status run_retire_ended(struct run_loop *loop, struct error *err);
 
-/* When told to stop, only work that has begun is finished. */
+/* Looks at the stop flag: then only work that has begun is finished. */
 void run_look_at_stop(struct run_loop *loop);
 
 #endif

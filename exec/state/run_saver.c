@@ -169,7 +169,7 @@ static void pause_at_random(const struct run_saver *saver, uint64_t number)
     if (seed > 0) nanosleep(&pause, NULL);
 }
 
-/* `covered`: shards of the plan to leave out; may be NULL. False: the state cannot be read. */
+/* Copies state. `covered`: shards of the plan to leave out; may be NULL. False: the state cannot be read. */
 static bool copy_state(struct run_saver *saver, uint32_t job, const bool *covered)
 {
     struct run *const run = saver->run;
@@ -469,7 +469,7 @@ static bool is_due(const struct run_saver *saver, uint32_t job, uint64_t minibat
     return saver->options->every_s > 0 && clock_s() - saved->at_s >= saver->options->every_s;
 }
 
-/* This minibatch, not the last one, may be the best so far. */
+/* Returns true when this minibatch, not the last one, may be the best so far. */
 static bool is_evaluated(const struct run_saver *saver, uint32_t job, uint64_t minibatch)
 {
     const struct job *const about = &saver->run->plan->jobs.jobs[job];

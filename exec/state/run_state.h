@@ -125,7 +125,7 @@ void run_keep_job(struct run *run, uint32_t job);
 /* Does the same for all jobs in host memory, if they completed a minibatch. */
 void run_keep_weights(struct run *run);
 
-/* The run may be only partly set up. */
+/* Frees a run, perhaps only partly set up. */
 void run_teardown(struct run *run);
 
 #endif

@@ -61,7 +61,7 @@ static uint64_t lent_bytes(const struct run *run, uint32_t shard, enum run_state
     return size_align(parameters ? value_bytes(run, shard) : state_bytes(run, shard), STORAGE_BLOCK);
 }
 
-/* Files fill all states together, not shard by shard. */
+/* Returns true for files, which fill all states together, not shard by shard. */
 static bool filled_at_once(const struct job *job)
 {
     return job->weights_in || job->first_minibatch > 0;

@@ -8,7 +8,7 @@
 #include "exec/state/run_state.h"
 #include "planner/walk/plan_walk.h"
 
-/* Errors: STATUS_BAD_INPUT when the options have no folder; as storage_open(). */
+/* Opens the file. Errors: STATUS_BAD_INPUT when the options have no folder; as storage_open(). */
 MUST_CHECK enum status run_storage_open(struct run *run, struct error *err);
 
 /* Adds its streams to run->streams. */
@@ -18,14 +18,15 @@ MUST_CHECK enum status run_storage_start(struct run *run, struct error *err);
 void run_storage_stop(struct run_storage *storage);
 void run_storage_close(struct run_storage *storage);
 
-/* The shard is an index in the plan. */
+/* Returns true for a stored shard, by its index in the plan. */
 bool run_is_stored(const struct run *run, uint32_t shard);
 
 /* Returns the most that run_states_borrow() will map. */
 uint64_t run_storage_bytes_aside(const struct run *run);
 
-/* On the read or write stream. Skipped if, at its turn, minibatch >= the job's limit; *omitted
- * says so. A failure fails the job (run_fail_damaged()). `staged` is its place in memory. */
+/* Enqueues a copy on the read or write stream. It is skipped if, at its turn, minibatch >= the
+ * job's limit; *omitted says so. A failure fails the job (run_fail_damaged()). `staged` is its
+ * place in memory. */
 void run_storage_enqueue(struct run *run, const struct plan_walk_op *op, char *staged,
                          uint64_t minibatch, bool *omitted, struct device_timing *timing);
 
@@ -49,11 +50,11 @@ enum run_states_use {
     RUN_STATES_PARAMETERS  /* only parameters; not saved */
 };
 
-/* The caller gives them back, also after an error. Errors: STATUS_IO. */
+/* Borrows states. The caller gives them back, also after an error. Errors: STATUS_IO. */
 MUST_CHECK enum status run_states_borrow(struct run *run, uint32_t first, uint32_t count,
                                          enum run_states_use use, struct run_states *out,
                                          struct error *err);
-/* With `save`, writes them to storage. */
+/* Gives states back; with `save`, writes them to storage. */
 MUST_CHECK enum status run_states_give_back(struct run *run, struct run_states *states, bool save,
                                             struct error *err);
 

@@ -13,8 +13,8 @@ static struct device_state *device_state_of(const struct run_loop *loop, const s
     return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
 }
 
-/* State that goes back uses the minibatch in which it arrived: if its copy in was skipped, so is its copy back; if
- * not, it may contain finished minibatches. */
+/* Returns the copy's minibatch. State that goes back uses the minibatch in which it arrived: if its copy in was
+ * skipped, so is its copy back; if not, it may contain finished minibatches. */
 uint64_t run_copied_minibatch(const struct run_loop *loop, const struct plan_walk_op *op)
 {
     const struct plan_place_use *const from = &op->uses[0];
@@ -72,7 +72,7 @@ bool run_saves_state(const struct run_loop *loop, const struct plan_walk_op *op)
 
 /* --- bringing back ------------------------------------------------------------------------------ */
 
-/* A slice of an embedding is a range of rows in each part of the shard's state. */
+/* Copies newer state; a slice of an embedding is a range of rows in each part. */
 void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
                      const struct device_state *state, char *to, struct device_guard guard)
 {
@@ -104,7 +104,7 @@ static enum status await_d2h(struct run_loop *loop, uint32_t device, struct erro
     return run_await_flight(loop, &last, err);
 }
 
-/* State on a device is put on top of storage's. */
+/* Puts a device's state on top of storage's. */
 static enum status bring_stored(struct run_loop *loop, uint32_t device, uint32_t buffer, uint32_t shard,
                                 struct error *err)
 {

@@ -7,7 +7,7 @@
 /* Called after an operation was enqueued. */
 void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op);
 
-/* It decides whether a stop skips a copy. */
+/* Returns the minibatch that decides whether a stop skips a copy. */
 uint64_t run_copied_minibatch(const struct run_loop *loop, const struct plan_walk_op *op);
 
 /* Returns true if the copy brings back newer state, or is a part of its way to storage. */
