@@ -33,7 +33,7 @@ enum status collective_finder_init(struct arena *arena, const struct hardware *h
 
 /* --- nodes ---------------------------------------------------------------------------------- */
 
-/* A node is the innermost network, or without one the host. */
+/* Returns the innermost network, or without one the host. */
 static uint32_t node_of(const struct hardware *hardware, uint32_t device)
 {
     const struct hardware_device *of = &hardware->devices[device];
@@ -106,7 +106,7 @@ static struct collective_level *level_of(struct collective_group *group, enum st
     return step == STEP_INNER ? &group->inner : step == STEP_OUTER ? &group->outer : &group->alone;
 }
 
-/* Measured ring steps apply inside a node of one type; for large messages their last rate. */
+/* Applies measured ring steps inside a node of one type; for large messages their last rate. */
 static void use_measured_ring(const struct hardware *hardware, const uint32_t *order, struct collective_level *inner)
 {
     if (inner->members < 2) return;
@@ -174,7 +174,7 @@ static void flush_count(struct collecting *c, uint32_t link, uint32_t link_dir, 
     *messages = c->more_of_two ? fmax(*messages, more) : *messages + more;
 }
 
-/* A link direction counts `share` of each of the first `senders` members' messages. */
+/* Counts `share` of each of the first `senders` members' messages. */
 static void collect(struct collecting *c, enum step step, uint32_t senders, double share)
 {
     const struct collective_finder *f = c->finder;

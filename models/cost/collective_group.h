@@ -22,7 +22,7 @@ struct collective_finder {
     uint32_t *order, *nodes, *counts; /* scratch, per device */
 };
 
-/* `hardware` is borrowed. The finder lives as long as `arena`. */
+/* Initialises a finder, which lives as long as `arena`; `hardware` is borrowed. */
 MUST_CHECK enum status collective_finder_init(struct arena *arena, const struct hardware *hardware,
                                               struct collective_finder *out, struct error *err);
 
@@ -56,7 +56,7 @@ uint32_t collective_group_link_dirs(const struct collective_finder *finder, cons
 enum collective_algorithm collective_algorithm_of(enum collective_kind kind, enum collective_algorithm forced,
                                                   const struct collective_group *group, uint64_t bytes);
 
-/* The algorithm is collective_algorithm_of(). */
+/* Returns the seconds by collective_algorithm_of(). */
 double collective_seconds(enum collective_kind kind, enum collective_algorithm forced,
                           const struct collective_group *group, uint64_t bytes);
 

@@ -134,7 +134,7 @@ enum status compression_parse_text(const char *text, struct compression out[COMP
 
 /* --- writing --------------------------------------------------------------------------------- */
 
-/* All digits are written, so that it reads back unchanged. */
+/* Writes all digits, so that it reads back unchanged. */
 static void write_rate(struct json_out *out, const char *key, double bytes_per_s)
 {
     char text[40];

@@ -233,7 +233,7 @@ static const struct sourced_value *stated_or(const struct sourced_value *sourced
     return sourced->value > 0 ? sourced : otherwise;
 }
 
-/* Host memory limits the processor. */
+/* Returns the cost on the processor, limited by host memory. */
 static struct cost host_memory_cost(const struct hardware *hardware, const struct work_item *item)
 {
     const struct sourced_value *memory = &hardware_default_memory_efficiency;
@@ -334,8 +334,8 @@ static uint32_t stand_in(uint32_t kernel)
 static struct cost item_cost(const struct hardware *hardware, uint32_t device,
                              const struct work_item *item);
 
-/* A device without bf16 products computes them in fp32, from operands that it widens first, which moves the bytes
- * of rounding. */
+/* Returns the cost without bf16 products, in fp32 from operands that are widened first, which moves the bytes of
+ * rounding. */
 static struct cost widened_cost(const struct hardware *hardware, uint32_t device, uint32_t kernel,
                                 const struct kernel_rate *fp32, const struct work_item *item)
 {
@@ -346,8 +346,8 @@ static struct cost widened_cost(const struct hardware *hardware, uint32_t device
     return product;
 }
 
-/* A collective's dispatch takes nothing on the device, where the collective is counted separately. The host
- * continues meanwhile. */
+/* Returns a dispatch's cost, nothing on the device, where the collective is counted separately. The host continues
+ * meanwhile. */
 static struct cost collective_cost(const struct hardware *hardware, uint32_t device, const struct work_item *item)
 {
     if (device == hardware_cpu(hardware)) return (struct cost){.seconds = 0};
@@ -542,7 +542,7 @@ static void find_p2p(const struct hardware *hardware, uint32_t from, uint32_t to
     out->memory_bytes_per_s = memory ? type->memory_bandwidth.value / 2 : 0;
 }
 
-/* The halves of a staged copy run at once: the slower one, or a link direction that both cross, sets the rate. */
+/* Returns the rate of the slower half, as both run at once, or of a link direction that both cross. */
 static double staged_bandwidth(const struct hardware *hardware, const struct p2p *p2p, uint32_t from, uint32_t to)
 {
     double half = fmin(cost_copy_bandwidth(hardware, from, COPY_D2H), cost_copy_bandwidth(hardware, to, COPY_H2D));

@@ -54,8 +54,8 @@ struct failures {
     uint32_t event_count;
 };
 
-/* The result lives as long as `arena`. An object inside another file needs no version. Errors: STATUS_BAD_INPUT
- * with file, line and column; STATUS_IO, STATUS_LIMIT. */
+/* Read failures. The result lives as long as `arena`. An object inside another file needs no version. Errors:
+ * STATUS_BAD_INPUT with file, line and column; STATUS_IO, STATUS_LIMIT. */
 MUST_CHECK enum status failures_read(const char *path, uint32_t devices, struct arena *arena, struct failures *out,
                                      struct error *err);
 MUST_CHECK enum status failures_parse(const struct json_input *in, const json_t *value, uint32_t devices,

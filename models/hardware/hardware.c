@@ -234,7 +234,7 @@ static bool taken(const struct hardware *hardware, uint32_t device, uint32_t lin
     return false;
 }
 
-/* links[*count] is free for the device's paced link. */
+/* Gives the device a paced link; links[*count] is free for it. */
 static enum status pace_device(struct hardware *hardware, uint32_t index,
                                struct hardware_link *links, uint32_t *count, double bytes_per_s,
                                struct error *err)
@@ -477,7 +477,7 @@ static enum status check_positive(const char *what, const char *of, double value
     return error_set(err, STATUS_CHECK, "%s of '%s' is %g (expected more than 0)", what, of, value);
 }
 
-/* 0 means not stated. */
+/* Checks a ratio; 0 means not stated. */
 static enum status check_ratio(const char *what, const char *of, double value, struct error *err)
 {
     if (value >= 0 && value <= 1) return STATUS_OK;
@@ -565,7 +565,7 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
                      quantity_text(type->usable_bytes.value, DIMENSION_BYTES, usable), type->name);
 }
 
-/* Devices of one group must be in the same groups further out. */
+/* Checks that devices of one group are in the same groups further out. */
 static enum status check_networks(const struct hardware *hardware, struct error *err)
 {
     uint32_t first_of[NETWORK_GROUPS_MAX + 1], place[NETWORK_GROUPS_MAX + 1];
@@ -593,7 +593,7 @@ static enum status check_networks(const struct hardware *hardware, struct error 
     return STATUS_OK;
 }
 
-/* Both at once must not exceed the sum of both rates. */
+/* Checks that both at once do not exceed the sum of both rates. */
 static enum status check_storage(const struct hardware *hardware, struct error *err)
 {
     const struct hardware_storage *storage = &hardware->storage;

@@ -327,7 +327,7 @@ static inline bool hardware_has_p2p(const struct hardware *hardware)
 {
     return hardware->p2p;
 }
-/* Call it after devices changed. */
+/* Call it after devices changed: sets hardware->p2p. */
 void hardware_note_p2p(struct hardware *hardware);
 
 /* Returns the innermost shared network, with the path of device `of`, or NULL. */

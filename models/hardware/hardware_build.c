@@ -113,7 +113,7 @@ struct build {
     struct hardware *out;
 };
 
-/* Its number among its kind is its index minus `first`. */
+/* Adds a link; its number among its kind is its index minus `first`. */
 static enum status add_link(struct build *b, const char *what, uint32_t first, struct sourced_value bandwidth,
                             struct sourced_value latency, struct error *err)
 {
@@ -233,7 +233,7 @@ static struct sourced_value several(struct sourced_value of_one, uint32_t nodes)
     return of_one;
 }
 
-/* The channels of two sockets (eight each) limit many cores. */
+/* Returns the bandwidth, at most that of two sockets' channels (eight each). */
 static struct sourced_value host_bandwidth(const struct hardware_node *node, uint32_t nodes)
 {
     double each = 5 * HW_GB * node->host_cores, most = 200 * HW_GB;

@@ -57,8 +57,8 @@ struct hardware_node {
     uint32_t leaf_nodes;  /* per leaf switch, with NICs of the same place */
 };
 
-/* `oversubscription`, at least 1: bandwidth of a leaf switch's NICs divided by its uplinks'. `joins`: further nodes
- * are joined later (models/hardware/hardware_mix.h), so even a single node gets NICs. */
+/* Builds `count` nodes. `oversubscription`, at least 1: bandwidth of a leaf switch's NICs divided by its uplinks'.
+ * `joins`: further nodes are joined later (models/hardware/hardware_mix.h), so even a single node gets NICs. */
 MUST_CHECK enum status hardware_build(const struct hardware_gpu *gpu, const struct hardware_node *node, uint32_t count,
                                       double oversubscription, bool joins, struct hardware *out, struct error *err);
 

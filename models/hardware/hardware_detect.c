@@ -69,7 +69,7 @@ static enum status build_host(const struct hardware_detected *found, struct hard
 
 /* --- GPUs --------------------------------------------------------------------------------------- */
 
-/* Cards of one name have several sizes of memory: returns the nearest. */
+/* Finds the nearest size of memory among cards of one name. */
 static const struct hardware_gpu *find_gpu(const struct hardware_detected_gpu *wanted)
 {
     const struct hardware_gpu *best = NULL;
@@ -84,7 +84,7 @@ static const struct hardware_gpu *find_gpu(const struct hardware_detected_gpu *w
     return best;
 }
 
-/* Values are a small card's, with a source that says so. */
+/* Returns a small card's values, with a source that says so. */
 static struct hardware_gpu unknown_gpu(const struct hardware_detected *found, const struct hardware_detected_gpu *told_of, const char *name)
 {
     return (struct hardware_gpu){
@@ -174,7 +174,7 @@ static enum status place_devices(const struct hardware_detected *found, uint32_t
     return STATUS_OK;
 }
 
-/* The devices have one name. `texts` outlives the part. */
+/* Builds devices of one name; `texts` outlives the part. */
 static enum status build_part(const struct hardware_detected *found, uint32_t first, uint32_t count, struct arena *texts,
                               bool *grouped, struct hardware *out, struct error *err)
 {

@@ -31,8 +31,8 @@ struct import_report {
 };
 
 /*
- * The file's beginning tells its format. `as_of` is the date of the measurement. Borrowed texts are copied to the
- * machine's arena.
+ * Imports a file, whose beginning tells its format. `as_of` is the date of the measurement. Borrowed texts are copied
+ * to the machine's arena.
  * Errors: STATUS_BAD_INPUT with file, line and column for an unknown format, a different number of devices, and a file
  * with no usable value; STATUS_IO.
  */

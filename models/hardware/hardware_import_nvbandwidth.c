@@ -43,7 +43,7 @@ static enum status read_cell(const struct json_input *in, const json_t *row, siz
     return json_fail_index(in, row, index, err, "the cell is '%.40s' (expected GB/s such as \"26.03\", or \"N/A\")", text);
 }
 
-/* Rows: one for the host, or one per device. Columns: one per device. */
+/* Reads a row for the host, or one per device; a column per device. */
 static enum status read_matrix(const struct json_input *in, struct matrix *m, struct error *err)
 {
     uint32_t rows = m->what == WHAT_P2P ? m->devices : 1;
@@ -87,7 +87,7 @@ static void set_pcie(struct import *import, const struct matrix *m)
     }
 }
 
-/* A network with one link per device gets the median of the rates at which others read from the device. */
+/* Gives a network with one link per device the median of the rates at which others read from the device. */
 static void set_network(struct import *import, const struct matrix *m, double *scratch)
 {
     struct hardware *h = import->machine;

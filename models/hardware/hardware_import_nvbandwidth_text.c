@@ -51,7 +51,7 @@ static enum status fail_cells(const struct hardware_import_nvbandwidth_text_read
                      r->import->name, r->line, r->name, found, r->import->machine->device_count);
 }
 
-/* One cell per device follows the row's number. */
+/* Reads one cell per device after the row's number. */
 static enum status parse_row(struct hardware_import_nvbandwidth_text_reading *r,
                              struct hardware_import_nvbandwidth_text_cursor cursor, struct error *err)
 {
@@ -80,7 +80,7 @@ static enum status fail_ended(const struct hardware_import_nvbandwidth_text_read
                      r->line, r->name, r->row, r->rows);
 }
 
-/* A full stop follows `name`. */
+/* Begins a test; a full stop follows `name`. */
 static enum status begin_test(struct hardware_import_nvbandwidth_text_reading *r, const char *name, struct error *err)
 {
     if (r->rows > 0) return fail_ended(r, err);

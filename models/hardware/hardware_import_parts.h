@@ -18,7 +18,7 @@ struct import_middle {
 };
 struct import_middle import_middle(double *values, uint32_t count);
 
-/* `source` is borrowed and must live as long as the machine. */
+/* Makes a value; `source` is borrowed and must live as long as the machine. */
 struct sourced_value import_sourced(const struct import *import, double value, double spread, const char *source);
 
 /* One message size of a ring's step. */
@@ -30,7 +30,7 @@ struct nccl_row {
 /* Returns the rows of an nvbandwidth test: 1 for the host, or one per device; 0: not used. */
 uint32_t import_bandwidth_rows(const struct import *import, const char *name);
 
-/* cells: (rows, devices) in GB/s, 0 for missing values; devices^2 cells of scratch follow after the first
+/* Imports cells: (rows, devices) in GB/s, 0 for missing values; devices^2 cells of scratch follow after the first
  * devices^2. */
 MUST_CHECK enum status import_bandwidths(struct import *import, const char *name, double *cells, struct error *err);
 

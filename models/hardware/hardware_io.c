@@ -133,7 +133,7 @@ static enum status parse_rate_point(const struct json_input *in, const json_t *a
     return json_item_double(in, row, 4, 0, spread_max, &out->spread, err);
 }
 
-/* Points without cost cannot be interpolated: a kernel with products needs all three sizes. */
+/* Refuses points without cost, which cannot be interpolated: a kernel with products needs all three sizes. */
 static enum status check_rate_point(const struct json_input *in, const json_t *array, size_t index,
                                     uint32_t kernel, const struct rate_point *point,
                                     struct error *err)

@@ -7,9 +7,9 @@
 enum { HARDWARE_PARTS_MAX = 16 };
 
 /*
- * Devices keep the order of the parts; links are renumbered. Host memory, cores and their bandwidth are added up. With
- * `joined`, devices of two parts copy directly over the outermost network of each, which every device then has;
- * otherwise through host memory.
+ * Merges machines. Devices keep the order of the parts; links are renumbered. Host memory, cores and their bandwidth
+ * are added up. With `joined`, devices of two parts copy directly over the outermost network of each, which every
+ * device then has; otherwise through host memory.
  *
  * parts   `count` machines of GPUs, as hardware_build() makes them; borrowed The caller zeroes *out, and releases it
  * also after an error. Errors: STATUS_LIMIT.

@@ -161,7 +161,7 @@ static enum status parse_device(const struct json_input *in, const json_t *array
     return json_object_close(&object, err);
 }
 
-/* Node by node; the last nodes may have none. */
+/* Places devices node by node; the last nodes may have none. */
 static enum status place_on_hosts(const struct json_input *in, const json_t *array, struct hardware *out,
                                   struct error *err)
 {

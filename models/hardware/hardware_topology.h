@@ -5,7 +5,7 @@
 #include "base/json/json_out.h"
 #include "models/hardware/hardware.h"
 
-/* out->types is already filled. */
+/* Reads links and devices; out->types is already filled. */
 MUST_CHECK enum status topology_read(struct json_object *object, struct hardware *out, struct error *err);
 
 void topology_write(const struct hardware *hardware, struct json_out *out);

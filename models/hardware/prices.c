@@ -90,7 +90,7 @@ static enum status read_field(struct prices_table *t, struct prices_field *f, st
     return STATUS_OK;
 }
 
-/* A record ends at the line's end. */
+/* Reads a record to the line's end. */
 static enum status read_record(struct prices_table *t, struct error *err)
 {
     t->field_count = 0;
@@ -142,7 +142,7 @@ static const char *text_of(const struct prices_table *t, enum column column)
     return t->place[column] == SIZE_MAX ? "" : t->fields[t->place[column]].text;
 }
 
-/* *found is false for an empty field. */
+/* Parses a number; *found is false for an empty field. */
 static enum status parse_number(const struct prices_table *t, enum column column, bool *found, double *out, struct error *err)
 {
     const char *text = text_of(t, column), *end;

@@ -53,7 +53,7 @@ const char *price_machine(const char *machine);
 /* Returns the lowest price with this basis, or NULL. `machine` may have the prefix "aws:". */
 const struct price *price_find(const struct price_list *list, const char *machine, const char *basis);
 
-/* "2026-09" counts as the first day of the month. Returns false when a date is invalid. */
+/* Computes days; "2026-09" counts as the first day of the month. Returns false when a date is invalid. */
 bool price_days_between(const char *from, const char *to, int64_t *days);
 
 #endif

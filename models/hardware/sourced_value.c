@@ -58,7 +58,7 @@ enum status sourced_values_read_text(struct json_object *object, const char *key
     return arena_string(arena, text, out, err);
 }
 
-/* A bare number, the commonest mistake, has a message of its own. */
+/* Takes an object; a bare number, the commonest mistake, has a message of its own. */
 static enum status read_sourced_object(struct json_object *object, const struct sourced_value_spec *spec,
                                        const json_t **out, struct error *err)
 {

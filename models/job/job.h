@@ -229,7 +229,7 @@ struct job_set {
     uint32_t count;
 };
 
-/* Momentum is sgd in files. */
+/* Returns the kind in files: momentum is sgd. */
 size_t optimizer_file_kind(const struct job_optimizer *optimizer);
 
 void job_set_release(struct job_set *set);

@@ -37,7 +37,7 @@ static const char *of_replicas(uint64_t replicas, char out[48])
     return out;
 }
 
-/* Two or all three values are given. */
+/* Computes samples from two or all three values. */
 static enum status settle_samples(struct job *job, uint64_t replicas, struct error *err)
 {
     const struct job_batch *b = &job->batch;

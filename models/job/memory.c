@@ -58,13 +58,13 @@ static void put_named(struct memory_layout *layout, const char *what, uint64_t b
     put_bytes(layout, name, bytes);
 }
 
-/* Activations have their precision. */
+/* Puts activations in their precision. */
 static void put_kept(struct memory_layout *layout, const char *what, uint64_t elements)
 {
     put_named(layout, what, elements * (layout->number_bytes > 0 ? layout->number_bytes : sizeof(float)));
 }
 
-/* Statistics are fp32 in any precision. */
+/* Puts statistics, fp32 in any precision. */
 static void put_statistics(struct memory_layout *layout, const char *what, uint64_t elements)
 {
     put_named(layout, what, elements * sizeof(float));
@@ -125,7 +125,7 @@ static uint64_t run_end(const struct memory_range *range, uint64_t layer)
     return end < last ? end : last;
 }
 
-/* Equal layers are counted once. */
+/* Adds up a range; equal layers are counted once. */
 static uint64_t range_bytes(const struct memory_range *range)
 {
     uint64_t sum = 0, end = range->first + range->count;
@@ -395,7 +395,7 @@ static uint64_t words(uint64_t bytes)
     return (bytes + sizeof(float) - 1) / sizeof(float);
 }
 
-/* An output that is read after the range is in the boundary. */
+/* Lists a layer. An output that is read after the range is in the boundary. */
 static void lay_listed(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     const struct network *network = range->network;
@@ -474,7 +474,7 @@ uint64_t memory_boundary_bytes(const struct network *network, uint64_t layer, ui
 
 /* --- inputs --------------------------------------------------------------------------------- */
 
-/* A layer's output is the next layer's input. */
+/* Lists inputs: a layer's output is the next layer's input. */
 static void lay_inputs(const struct memory_range *range, uint64_t layer, struct memory_layout *layout)
 {
     if (layer + 1 == range->first + range->count) return;
@@ -580,7 +580,7 @@ static void need_attention(const struct network *network, struct memory_sizes s,
     }
 }
 
-/* Two bf16 numbers take a word. */
+/* Returns words: two bf16 numbers take one. */
 static uint64_t half_words(uint64_t elements)
 {
     return elements / 2 + elements % 2;
@@ -640,7 +640,7 @@ static uint64_t need_listed(const struct network *network, struct memory_sizes s
     return kept.widest;
 }
 
-/* These are as wide as the feed-forward part. */
+/* Counts gradients as wide as the feed-forward part. */
 static uint64_t wide_words(const struct network *network, struct memory_sizes s)
 {
     uint64_t each = network_chosen(network) * s.ff * (network_traits(network)->gated ? 2 : 1);
@@ -649,7 +649,7 @@ static uint64_t wide_words(const struct network *network, struct memory_sizes s)
     return s.rows * each;
 }
 
-/* A range needs the largest of each. */
+/* Takes maxima: a range needs the largest of each. */
 static void need_layer(const struct memory_range *range, uint64_t layer, struct workspace *w)
 {
     const struct network *network = range->network;

@@ -56,7 +56,7 @@ struct state_tables {
     struct memory_table parts[STATE_PARTS]; /* all with equally many entries */
 };
 
-/* The blob holds only fp32 values laid out by memory_parameters(), such as kept values. */
+/* Returns tables of a blob of only fp32 values laid out by memory_parameters(), such as kept values. */
 static inline struct state_tables state_tables_of_values(struct memory_table parameters)
 {
     struct state_tables tables = {0};
@@ -85,7 +85,8 @@ MUST_CHECK enum status memory_state_tables(const struct network *network, uint64
                                            struct arena *arena, struct state_tables *out,
                                            struct error *err);
 
-/* The rows are moved together. fp32 parts come before bf16 parts, so that all are aligned for any number of rows. */
+/* Lays out rows that are moved together. fp32 parts come before bf16 parts, so that all are aligned for any number of
+ * rows. */
 struct state_layout memory_state_rows(const struct network *network, uint64_t rows,
                                       struct state_format format);
 
@@ -96,9 +97,9 @@ static inline uint64_t state_value_bytes(const struct state_layout *layout)
 }
 
 /*
- * Activations that a forward pass keeps for the backward pass, including the input of each layer except the first (the
- * boundary). Entries are "L.what" with L the layer's number. Tables are in fp32; byte counts use a precision and leave
- * out statistics.
+ * Lists activations that a forward pass keeps for the backward pass, including the input of each layer except the
+ * first (the boundary). Entries are "L.what" with L the layer's number. Tables are in fp32; byte counts use a
+ * precision and leave out statistics.
  *
  *   gpt2 blocks       norm1 (R,C)  norm1_stats (R,2)  qkv (R,3HD)  attention (R,HD)
  *                     attention_stats (B,H,T)  middle (R,C)  norm2 (R,C)  norm2_stats (R,2)
@@ -127,7 +128,7 @@ uint64_t memory_activation_bytes(const struct network *network, uint64_t first_l
                                  uint64_t microbatch, uint64_t sequence, uint32_t precision);
 
 /*
- * Activations kept when a backward pass recomputes one layer at a time: "L.input" (R,C) of each layer except the
+ * Lists activations kept when a backward pass recomputes one layer at a time: "L.input" (R,C) of each layer except the
  * first.
  * Source: Chen et al., arXiv 1604.06174, section 4, with one layer to a segment.
  */

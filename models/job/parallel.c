@@ -25,14 +25,14 @@ uint64_t parallel_pieces(const struct network *network)
     return network_is_listed(network) ? network->layer_count : network->blocks;
 }
 
-/* The first parts are longer by one. */
+/* Returns a part; the first ones are longer by one. */
 static struct parallel_layers equal_part(struct parallel_layers whole, uint64_t parts, uint64_t at)
 {
     uint64_t share = whole.count / parts, longer = whole.count % parts;
     return (struct parallel_layers){whole.first + at * share + (at < longer ? at : longer), share + (at < longer)};
 }
 
-/* The piece is one of `partition` or `cut`. */
+/* Returns a piece of `partition` or `cut`. */
 static struct parallel_layers cut_piece(const struct job *job, uint32_t piece)
 {
     const struct parallel *p = &job->parallel;

@@ -223,7 +223,7 @@ static inline bool parallel_is_set(const struct parallel *parallel)
     return parallel->tensor > 0;
 }
 
-/* Data-parallel ranks have shares of this state; false with one rank. */
+/* True when data-parallel ranks have shares of this state; false with one rank. */
 static inline bool parallel_splits(const struct parallel *parallel, enum zero_level level)
 {
     return parallel->data > 1 && parallel->zero >= level;
@@ -307,7 +307,7 @@ static inline uint32_t parallel_slices(const struct parallel *parallel)
     return parallel->slices > 0 ? parallel->slices : 1;
 }
 
-/* Slices are in order forward, reversed backward. */
+/* Returns slices in order forward, reversed backward. */
 static inline uint32_t parallel_slice_of_pass(const struct parallel *parallel, uint64_t n, bool backward)
 {
     uint32_t slices = parallel_slices(parallel), at = (uint32_t)(n % slices);
@@ -327,7 +327,7 @@ struct job parallel_slice(const struct job *job, uint32_t slice);
 /* Makes no copy without slices: returns `job`, or room. */
 const struct job *parallel_slice_in(const struct job *job, uint32_t slice, struct job *room);
 
-/* Parts add up to `whole`. */
+/* Returns a slice's part; parts add up to `whole`. */
 uint64_t parallel_slice_share(const struct parallel *parallel, uint64_t whole);
 
 /* Returns true if a stage with r replicas updates after every r minibatches. */
@@ -388,9 +388,9 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage);
 MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 
 /*
- * The job uses a single device and computes as under the resident policies, so its plans can be carried out. False for
- * networks listed layer by layer, jobs that clip, and another stack than the executor's (enum hardware_stack), where
- * the job's own recomputation and schedule apply.
+ * True when the job uses a single device and computes as under the resident policies, so its plans can be carried out.
+ * False for networks listed layer by layer, jobs that clip, and another stack than the executor's (enum
+ * hardware_stack), where the job's own recomputation and schedule apply.
  */
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 
@@ -416,7 +416,7 @@ struct parallel_layers parallel_layers(const struct job *job, uint32_t chunk);
 /* Returns enum parallel_recompute for a chunk or a part of it. */
 uint32_t parallel_recompute(const struct job *job, struct parallel_layers layers);
 
-/* Absent keys leave *out untouched. */
+/* Reads "parallel"; absent keys leave *out untouched. */
 MUST_CHECK enum status parallel_parse(const struct json_input *in, const json_t *value,
                                       struct parallel *out, struct error *err);
 void parallel_write(const struct parallel *parallel, struct json_out *out, const char *key);

@@ -39,7 +39,7 @@ static enum status check_schedule(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* The stages are already cut. */
+/* Checks stages that are already cut. */
 static enum status check_buckets(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -61,7 +61,7 @@ static enum status check_buckets(const struct job *job, struct error *err)
     return STATUS_OK;
 }
 
-/* The stages' replicas share a minibatch's microbatches for one update. */
+/* Checks stages whose replicas share a minibatch's microbatches for one update. */
 static enum status check_turns(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;

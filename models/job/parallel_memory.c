@@ -178,7 +178,7 @@ static uint64_t projections(const struct numbers *s)
     return s->rows * s->slice.head_width * (s->slice.heads + 2 * network_kv_heads(&s->slice));
 }
 
-/* The same for attention to an encoder's result. */
+/* Counts the same for attention to an encoder's result. */
 static uint64_t cross_projections(const struct numbers *s)
 {
     return s->slice.head_width * (s->rows * s->slice.heads + 2 * s->seen * network_kv_heads(&s->slice));
@@ -254,7 +254,7 @@ static struct listed listed_of(const struct job *job, uint64_t layer)
         .boundary_bytes = network_profile_share(n, profile->boundary_bytes, job->microbatch)};
 }
 
-/* The next bucket of the stage keeps these bytes, which must not count twice. */
+/* Counts bytes that the stage's next bucket keeps, which must not count twice. */
 static uint64_t kept_by_next(const struct job *job, uint64_t last)
 {
     if (job->network.graph || parallel_buckets(&job->parallel) == 1 || last + 1 == job->network.layer_count) return 0;
@@ -315,7 +315,7 @@ uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layer
     return compression_bytes(&job->compression[COMPRESSED_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
 }
 
-/* A recomputed stage keeps none. */
+/* Counts kept bytes; a recomputed stage has none. */
 static uint64_t kept_so(const struct job *job, struct parallel_layers layers, uint32_t recompute, bool dropout)
 {
     uint64_t sum = 0, end = layers.first + layers.count;

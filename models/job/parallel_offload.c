@@ -30,7 +30,7 @@ uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_lay
                                       : parallel_host_state(job, layers).gradient_bytes;
 }
 
-/* As `what` requires, each replica makes one pass over each chunk per minibatch. */
+/* Checks that each replica makes one pass over each chunk per minibatch, as `what` requires. */
 static enum status check_once(const struct job *job, const char *what, struct error *err)
 {
     const struct parallel *p = &job->parallel;
@@ -42,7 +42,7 @@ static enum status check_once(const struct job *job, const char *what, struct er
                      job->microbatches / p->data);
 }
 
-/* Hosts have all state and add up gradients as they arrive. */
+/* Checks hosts that have all state and add up gradients as they arrive. */
 static enum status check_whole(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;

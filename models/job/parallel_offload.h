@@ -55,13 +55,13 @@ static inline bool parallel_joins_on_hosts(const struct parallel *parallel)
 /* Returns true if a minibatch has several passes. */
 bool parallel_sums_on_host(const struct job *job);
 
-/* Each rank's sum on the host; 0 without. */
+/* Returns each rank's sum on the host; 0 without. */
 uint64_t parallel_host_sum_bytes(const struct job *job, struct parallel_layers layers);
 
-/* The gradient of the host's step: the sum, or the one that arrived. */
+/* Returns the gradient of the host's step: the sum, or the one that arrived. */
 uint64_t parallel_host_gradient_bytes(const struct job *job, struct parallel_layers layers);
 
-/* State that each rank has on its host or, for weights and states, on storage; 0 without offloading. */
+/* Returns the state that each rank has on its host or, for weights and states, on storage; 0 without offloading. */
 struct rank_state parallel_host_state(const struct job *job, struct parallel_layers layers);
 
 /* Checks offloading and swapping. Errors: STATUS_BAD_INPUT with a message but without a position. */

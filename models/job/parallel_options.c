@@ -60,7 +60,7 @@ static enum status parse_lengths(struct json_object *o, const char *key, uint32_
     return STATUS_OK;
 }
 
-/* One letter per chunk. */
+/* Reads one letter per chunk. */
 static bool read_letters(const char *letters, size_t length, struct parallel *out)
 {
     if (length == 0 || length > PARALLEL_CUTS_MAX) return false;
@@ -199,7 +199,7 @@ static const char *offload_word(const struct parallel *p)
     return p->offload == OFFLOAD_NOTHING ? NULL : offload_words[p->offload];
 }
 
-/* Words without value. */
+/* Parses words without value. */
 static bool parse_flag(const char *word, struct parallel *out)
 {
     const struct {
@@ -247,7 +247,7 @@ const char *parallel_text(const struct parallel *p, char text[PARALLEL_TEXT_BYTE
     return text;
 }
 
-/* "15-1" of this length. */
+/* Parses "15-1" of this length. */
 static enum status parse_replicas(const char *begin, size_t length, struct parallel *out, struct error *err)
 {
     const char *at = begin, *end = begin + length;
@@ -317,7 +317,7 @@ static enum status parse_word(const char *begin, size_t length, struct parallel 
                      (int)length, begin);
 }
 
-/* Even equal values are a slip. */
+/* Refuses even equal values: they are a slip. */
 static enum status check_once(const char *all, const char *word, struct error *err)
 {
     const size_t length = strcspn(word, "=,");

@@ -39,7 +39,7 @@ static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t la
 
 /* --- kernels ---------------------------------------------------------------------------------- */
 
-/* A slice's i tokens attend to the j before, head by head: two products, four backward. */
+/* Adds attention of a slice's i tokens to the j before, head by head: two products, four backward. */
 static void add_context(struct work_list *list, const struct job *job, uint64_t layer, enum network_pass pass, uint64_t times)
 {
     bool half = job->precision == PRECISION_BF16, back = pass == PASS_BACKWARD || pass == PASS_INPUT;
@@ -92,7 +92,7 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     }
 }
 
-/* A stage's parameters are contiguous: one item. A profile's update costs nothing. */
+/* Adds one item: a stage's parameters are contiguous. A profile's update costs nothing. */
 static void add_update(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
@@ -110,7 +110,7 @@ static void add_codec(struct work_list *list, uint64_t ns)
     if (ns > 0) work_list_add(list, &item, 1);
 }
 
-/* Readers decode a boundary, its producer encodes it. */
+/* Adds a codec: readers decode a boundary, its producer encodes it. */
 static void add_boundary_codec(struct work_list *list, const struct job *job, uint64_t layer, bool encodes)
 {
     const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
@@ -146,7 +146,7 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
     if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);
 }
 
-/* Computations wait for these; they occupy the host like kernels. */
+/* Adds collectives that computations wait for; they occupy the host like kernels. */
 static void add_collectives(struct work_list *list, const struct job *job, struct parallel_layers layers,
                             enum parallel_pass pass)
 {
@@ -202,7 +202,7 @@ static void exchange(struct exchange *list, enum collective_kind kind, uint64_t 
         .kind = kind, .count = (uint32_t)times, .bytes = bytes, .overlaps = overlaps};
 }
 
-/* The next operation needs the rows whole, or the previous one made them in parts. */
+/* Gathers rows that the next operation needs whole, or the previous one made in parts. */
 static void gather(struct exchange *list, uint64_t times, bool overlaps)
 {
     if (list->sequence)
@@ -215,7 +215,8 @@ static void sum(struct exchange *list, uint64_t times, bool overlaps)
     exchange(list, kind, times, list->row_bytes, overlaps);
 }
 
-/* Keys and values of the encoder's result: with sequence parallelism its rows are gathered; gradients are sums. */
+/* Adds those of keys and values of the encoder's result: with sequence parallelism its rows are gathered; gradients
+ * are sums. */
 static void cross_exchange(struct exchange *list, const struct job *job, uint64_t blocks, enum parallel_pass pass)
 {
     struct exchange seen = *list;
@@ -279,8 +280,8 @@ static void head_exchange(struct exchange *list, const struct job *job, enum par
 }
 
 /*
- * Gradients that each member has whole: norms, biases of results that are added up, and tensors without a split. With
- * sequence parallelism they are sums over a share of the rows; tables of positions see all rows.
+ * Adds gradients that each member has whole: norms, biases of results that are added up, and tensors without a split.
+ * With sequence parallelism they are sums over a share of the rows; tables of positions see all rows.
  */
 static void update_exchange(struct exchange *list, const struct job *job, struct parallel_layers layers)
 {

@@ -92,7 +92,7 @@ static enum status check_schedule(const struct job_draft *draft, struct error *e
                          warmup, steps);
 }
 
-/* A profile has its measurement's precision, and operations are fp32. */
+/* Refuses other precisions than a profile's own, and than fp32 for operations. */
 static enum status check_precision(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -103,7 +103,7 @@ static enum status check_precision(const struct job_draft *draft, struct error *
                          precision_names[PRECISION_FP32]);
 }
 
-/* The gradient of an embedding that is more than tables is made and applied at once. */
+/* Refuses embeddings that are more than tables: their gradient is made and applied at once. */
 static enum status check_clip(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -124,7 +124,7 @@ struct named_data {
 
 static const char WANTED_DATA[] = "expected text, or tokens in a .bin file of llm.c or nanoGPT";
 
-/* A text's bytes must be meant as tokens. */
+/* Checks that a text's bytes are meant as tokens. */
 static enum status check_text(const struct job_draft *draft, const struct named_data *named, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -158,7 +158,7 @@ static enum status check_content(const struct job_draft *draft, const struct nam
                          images ? "expected records of labels and pixels, as CIFAR-10's binary batches" : WANTED_DATA);
 }
 
-/* The network must be able to read this format. */
+/* Checks that the network can read this format. */
 static enum status check_format(const struct job_draft *draft, const struct named_data *named,
                                 struct error *err)
 {

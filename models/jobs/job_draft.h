@@ -35,13 +35,13 @@ const json_t *job_draft_giver(const struct job_draft *draft, const char *key);
 /* Takes keys of a job or "defaults". */
 MUST_CHECK enum status job_draft_read(struct json_object *object, struct job_draft *draft, struct error *err);
 
-/* Comes before a number is added to the name. */
+/* Checks the name before a number is added. */
 MUST_CHECK enum status job_draft_check_name(const struct job_draft *draft, struct error *err);
 
 MUST_CHECK enum status job_draft_resolve(struct job_draft *draft, const char *folder, struct arena *arena,
                                          struct error *err);
 
-/* The draft is resolved. */
+/* Checks a resolved draft. */
 MUST_CHECK enum status job_draft_check(const struct job_draft *draft, struct error *err);
 
 static inline bool job_draft_is_cifar10(const struct network *network)

@@ -44,7 +44,7 @@ static enum status declare_weights(const char *path, const char *what, bool prob
     return outputs_probe(partial, FILE_KIND_WEIGHTS, what, err);
 }
 
-/* Weights are F32. Other jobs' needs are not counted. */
+/* Checks room for F32 weights; other jobs' needs are not counted. */
 static enum status check_room(const struct job *job, struct error *err)
 {
     struct statvfs disk;
@@ -95,7 +95,7 @@ enum status job_set_checkpoints_declare(const struct job_set *jobs, const char *
     return STATUS_OK;
 }
 
-/* A file below `from` keeps its folders; others go into `to` itself. */
+/* Moves a file below `from` with its folders; others go into `to` itself. */
 static enum status send(const char *from, const char *to, const char *path, struct arena *arena, const char **out,
                         struct error *err)
 {

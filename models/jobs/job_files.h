@@ -14,7 +14,7 @@ enum { JOB_PATH_BYTES = 4 * 4096 + 32 }; /* four of Linux's longest paths, since
  */
 const char *job_partial_path(const char *path, char out[JOB_PATH_BYTES]);
 
-/* The weights at `path` are complete. */
+/* Removes them after the weights at `path` are complete. */
 void job_partial_remove(const char *path);
 
 /*

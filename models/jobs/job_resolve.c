@@ -65,7 +65,7 @@ static enum status resize_image(struct job_draft *draft, struct arena *arena, st
     return status;
 }
 
-/* A value in "defaults" applies only to networks with an encoder. */
+/* Takes "decoder_sequence"; in "defaults" it applies only to networks with an encoder. */
 static enum status set_decoder(struct job_draft *draft, struct error *err)
 {
     struct error own = {0};

@@ -24,7 +24,7 @@ static void write_path(const char *folder, const char *path, struct json_out *ou
     if (path) json_out_string(out, key, folder ? path_relative(folder, path, relative) : path);
 }
 
-/* A network read from a file has its path as name. */
+/* Writes a network; one read from a file has its path as name. */
 static void write_network(const struct network *network, const char *folder, struct json_out *out)
 {
     struct network named = *network;

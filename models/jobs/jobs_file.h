@@ -11,10 +11,10 @@ MUST_CHECK enum status job_set_read(const char *path, struct job_set *out, struc
 MUST_CHECK enum status job_set_parse(const struct json_input *in, const json_t *value,
                                      const char *folder, struct job_set *out, struct error *err);
 
-/* Paths are relative to `folder` (base/files/path.h), or unchanged if it is NULL. */
+/* Writes paths relative to `folder` (base/files/path.h), or unchanged if it is NULL. */
 void job_set_write(const struct job *jobs, uint32_t count, const char *folder, struct json_out *out, const char *key);
 
-/* The caller may add keys. */
+/* Writes keys; the caller may add some. */
 void optimizer_write_keys(const struct job_optimizer *optimizer, struct json_out *out);
 
 #endif

@@ -126,7 +126,7 @@ struct work_item {
 
 double work_item_flops(const struct work_item *item);
 
-/* `element_bytes` is 4 for fp32, 2 for bf16; for 16-bit classes always 4. */
+/* Returns bytes; `element_bytes` is 4 for fp32, 2 for bf16; for 16-bit classes always 4. */
 double work_item_bytes(const struct work_item *item, uint32_t element_bytes);
 
 /* Counts model FLOPs (MFU's numerator if the list recomputes nothing). */

@@ -228,7 +228,7 @@ static void llama_embedding(const struct network *n, struct network_list *list)
     matrix(list, "model.embed_tokens.weight", INIT_NORMAL, n->vocabulary, n->width);
 }
 
-/* As in transformers 5, one tensor has all experts' weights. */
+/* Lists one tensor of all experts' weights, as in transformers 5. */
 static void experts(const struct network *n, struct network_list *list)
 {
     matrix(list, "mlp.gate.weight", INIT_NORMAL, n->experts, n->width);
@@ -313,7 +313,7 @@ static const struct decoder_names decoder_names[NETWORK_FAMILY_COUNT] = {
                      "mlp.fc2", "model.final_layernorm", "lm_head", NULL, NULL},
 };
 
-/* The name is `name` followed by `ending`. */
+/* Names a tensor `name` followed by `ending`. */
 static struct tensor_spec *named_tensor(struct network_list *list, const char *name, const char *ending, enum tensor_init init,
                                         enum shape shape)
 {
@@ -572,7 +572,7 @@ static void list_layer(const struct network *network, uint64_t layer, struct net
     }
 }
 
-/* Only the size of a profile's parameters is known. */
+/* Lists a profile's layer: only the size of its parameters is known. */
 static void list_opaque(const struct network *network, uint64_t layer, struct network_list *list)
 {
     uint64_t bytes = network->profile[layer].parameter_bytes;

@@ -194,7 +194,7 @@ enum { LAYER_TENSORS_MAX = 32 };
 MUST_CHECK enum status network_read_config(const char *path, struct arena *arena,
                                            struct network *out, struct error *err);
 
-/* The object is inside another file (a plan, a jobs file). */
+/* Reads a network inside another file (a plan, a jobs file). */
 MUST_CHECK enum status network_parse(const struct json_input *in, const json_t *value,
                                      const char *name, struct arena *arena, struct network *out,
                                      struct error *err);
@@ -216,7 +216,7 @@ bool network_is_path(const char *name_or_path);
 bool network_is_file(const char *text, const char *path);
 
 /*
- * `text`, under "network" of `owner`, is a preset or a path; `path` is it relative to the owner's file, perhaps a
+ * Finds `text`, under "network" of `owner`: a preset or a path; `path` is it relative to the owner's file, perhaps a
  * folder with a config.json.
  * Errors: as network_find(), with the position of the name.
  */

@@ -27,7 +27,7 @@ static uint32_t apply_two(struct graph_builder *b, uint32_t kind, uint32_t first
     return graph_add(b, (struct graph_op){.kind = kind, .from = {first, second}});
 }
 
-/* With a stride of 1 the image keeps its size. */
+/* Pads: with a stride of 1 the image keeps its size. */
 static uint32_t convolve(struct graph_builder *b, uint32_t from, uint64_t channels, uint32_t kernel, uint32_t stride)
 {
     return graph_add(b, (struct graph_op){.kind = GRAPH_CONVOLUTION, .from = {from}, .channels = channels,
@@ -61,7 +61,7 @@ static uint32_t connect(struct graph_builder *b, uint32_t from, uint64_t channel
     return graph_add(b, (struct graph_op){.kind = GRAPH_LINEAR, .from = {from}, .channels = channels, .bias = true});
 }
 
-/* The mean of each channel, the classifier and the loss. */
+/* Adds the mean of each channel, the classifier and the loss. */
 static void classify(struct graph_builder *b, uint64_t classes)
 {
     apply(b, GRAPH_LOSS, connect(b, mean(b, graph_newest(b), 1), classes));
@@ -113,7 +113,7 @@ static void build_imagenet(struct graph_builder *b, const uint32_t *shape)
     cnn_build_resnet(b, &resnet);
 }
 
-/* Norms and relus come first. If the size changes, the shortcut begins after them. */
+/* Builds norms and relus first. If the size changes, the shortcut begins after them. */
 static void wide_block(struct graph_builder *b, uint64_t width, uint64_t in_width, uint32_t stride, bool bottleneck)
 {
     uint32_t in = graph_newest(b), ready = norm_relu(b, in), shortcut = in, at = ready;
@@ -156,7 +156,7 @@ static void convolve_relu(struct graph_builder *b, uint64_t channels, uint32_t k
     apply(b, GRAPH_RELU, graph_newest(b));
 }
 
-/* Two hidden layers of 4096, and the classes. */
+/* Adds two hidden layers of 4096, and the classes. */
 static void connect_three(struct graph_builder *b)
 {
     for (uint32_t i = 0; i < 2; i++) {

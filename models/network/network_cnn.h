@@ -20,7 +20,7 @@ struct cnn_preset {
 const struct cnn_preset *cnn_preset(uint32_t index);
 const struct cnn_preset *cnn_preset_find(const char *name); /* NULL: none */
 
-/* image 0: the preset's size. */
+/* Makes a network; image 0: the preset's size. */
 MUST_CHECK enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t image, struct arena *arena,
                                        struct network *out, struct error *err);
 

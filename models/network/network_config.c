@@ -71,7 +71,7 @@ static enum status parse_family(struct json_object *o, struct arena *arena, stru
     return check_size(o, n, err);
 }
 
-/* Quantized weights match no precision here in bytes or arithmetic. */
+/* Refuses quantized weights: they match no precision here in bytes or arithmetic. */
 static enum status refuse_quantized(const struct json_input *in, const json_t *value, struct error *err)
 {
     const json_t *quantized = json_object_get(value, "quantization_config");

@@ -26,7 +26,7 @@ static bool has_kernel(uint32_t kind)
 
 static bool has_stride(uint32_t kind) { return kind == GRAPH_CONVOLUTION || kind == GRAPH_MAX_POOL; }
 
-/* "from" has as many indices as the kind reads; default: the previous operation. */
+/* Reads "from", as many indices as the kind reads; default: the previous operation. */
 static enum status read_from(struct json_object *o, uint32_t newest, struct graph_op *op, struct error *err)
 {
     const json_t *from = NULL;
@@ -169,7 +169,7 @@ void config_write_cnn(const struct network *n, struct json_out *out)
 
 /* --- resnet ----------------------------------------------------------------------------------- */
 
-/* *count is untouched if the key is absent. */
+/* Reads an array; *count is untouched if the key is absent. */
 static enum status read_stages(struct json_object *o, const char *key, uint64_t max, uint32_t *count,
                                uint64_t out[RESNET_STAGES_MAX], struct error *err)
 {

@@ -28,7 +28,7 @@ static const struct keys *keys_of(uint32_t family)
     return family == NETWORK_OPT ? &opt : family == NETWORK_GPTJ ? &gptj : &std;
 }
 
-/* *n has the defaults; `ff_width` 0: four times the width. */
+/* Parses the shape; *n has the defaults; `ff_width` 0: four times the width. */
 static enum status parse_shape(struct json_object *o, struct network *n, struct error *err)
 {
     const struct keys *keys = keys_of(n->family);

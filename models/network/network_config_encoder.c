@@ -43,7 +43,7 @@ static void write_encoder(const struct network *n, struct json_out *out)
     json_out_double(out, "initializer_range", n->initializer_range);
 }
 
-/* Losses of regressions and of several labels are not computed. */
+/* Refuses losses of regressions and of several labels. */
 static enum status check_problem(struct json_object *o, struct error *err)
 {
     static const char *const problems[] = {"single_label_classification"};

@@ -21,7 +21,7 @@ static_assert(ARRAY_COUNT(rope_kinds) == ROPE_KIND_COUNT, "a name per kind of ro
 
 static const double theta_max = 1e15, rope_factor_max = 1e6;
 
-/* "rope_scaling" of transformers 4 or "rope_parameters" of 5. */
+/* Parses "rope_scaling" of transformers 4 or "rope_parameters" of 5. */
 static enum status parse_rope(const struct json_input *in, const json_t *value, struct network_rope *rope,
                               struct error *err)
 {
@@ -108,13 +108,13 @@ static bool is_qwen_moe(const struct network *n)
     return n->family == NETWORK_QWEN3_MOE || n->family == NETWORK_QWEN2_MOE;
 }
 
-/* qwen networks have "num_experts" in transformers 4, "num_local_experts" in 5, like mixtral. */
+/* Returns "num_experts", qwen's key in transformers 4, or "num_local_experts" as in 5, like mixtral's. */
 static const char *experts_key(struct json_object *o, const struct network *n)
 {
     return is_qwen_moe(n) && !json_has(o, "num_local_experts") ? "num_experts" : "num_local_experts";
 }
 
-/* Published qwen networks use only one kind of block. */
+/* Takes experts; published qwen networks use only one kind of block. */
 static enum status read_experts(struct json_object *o, struct network *n, struct error *err)
 {
     const struct defaults *d = &defaults[n->family];

@@ -15,21 +15,21 @@ MUST_CHECK enum status config_activation(struct json_object *object, const char 
 /* Takes "pad_token_id", by default *n's; negative values count from the vocabulary's end, null means none. */
 MUST_CHECK enum status config_padding(struct json_object *object, struct network *n, struct error *err);
 
-/* The switch must have this value or be absent. */
+/* Takes a switch that must have this value or be absent. */
 MUST_CHECK enum status config_fixed(struct json_object *object, const char *key, bool expected, struct error *err);
 
-/* *out: the first of "architectures" as an index in `names`; if absent, 0. */
+/* Takes the first of "architectures" as an index in `names`; if absent, 0. */
 MUST_CHECK enum status config_architecture(struct json_object *object, const char *const *names, size_t count,
                                            size_t *out, struct error *err);
 
 /* Takes "num_labels", or the number of labels in "id2label". */
 MUST_CHECK enum status config_classes(struct json_object *object, uint64_t *out, struct error *err);
 
-/* The default is an equal part of the network's width. */
+/* Takes the width; the default is an equal part of the network's. */
 MUST_CHECK enum status config_head_width(struct json_object *object, const char *heads_key, const char *width_key,
                                          bool may_differ, struct network *n, struct error *err);
 
-/* The object's model_type and name are already taken. `arena` owns listed layers. */
+/* Read the rest of an object whose model_type and name are already taken. `arena` owns listed layers. */
 MUST_CHECK enum status config_parse_gpt2(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_llama(struct json_object *o, struct network *n, struct error *err);
 MUST_CHECK enum status config_parse_opt(struct json_object *o, struct network *n, struct error *err);

@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "models/network/profile_text.h"
 
-/* "forward_ns": 1500000 or "forward": "1.5ms": units are never guessed. */
+/* Reads "forward_ns": 1500000 or "forward": "1.5ms": units are never guessed. */
 static enum status read_time(struct json_object *o, const char *ns_key, const char *key,
                              uint64_t *out, struct error *err)
 {

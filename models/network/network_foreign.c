@@ -56,7 +56,7 @@ static const struct {
     {"xlm-roberta", NETWORK_BERT, "there are no segments, and positions start after the padding token"},
 };
 
-/* "GPT-NeoX" and "gpt_neox". */
+/* Compares "GPT-NeoX" and "gpt_neox" as equal. */
 static bool spelt_alike(const char *a, const char *b)
 {
     for (;; a++, b++) {

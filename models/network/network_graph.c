@@ -173,7 +173,7 @@ static enum status derive_size(const struct graph_builder *b, struct graph_op *o
     return STATUS_OK;
 }
 
-/* 0: it has no matrix. */
+/* Counts parameters; 0: there is no matrix. */
 static uint64_t matrix_elements(const struct graph_builder *b, const struct graph_op *op)
 {
     const struct graph_op *in = &b->ops[op->from[0]];

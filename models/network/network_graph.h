@@ -83,11 +83,11 @@ struct graph_builder {
     struct error *err; /* first error; later calls do nothing */
 };
 
-/* Images have channels x side x side. Always call graph_end() afterwards. */
+/* Begins a graph for images of channels x side x side. Always call graph_end() afterwards. */
 void graph_begin(struct graph_builder *b, struct arena *arena, uint64_t channels, uint64_t side,
                  struct error *err);
 
-/* Operations added later belong to the new layer. */
+/* Begins a layer, to which later operations belong. */
 void graph_layer(struct graph_builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Adds to the newest layer and returns the index for `from`. Absent strides and groups are 1. Errors, in b->err:
@@ -121,7 +121,7 @@ struct graph_kept graph_layer_kept(const struct network_graph *graph, uint64_t l
 /* Counts words of results of this and earlier layers that later layers read. */
 uint64_t graph_boundary(const struct network_graph *graph, uint64_t layer, uint64_t samples);
 
-/* PASS_UPDATE adds none. */
+/* Adds kernels; none for PASS_UPDATE. */
 void graph_layer_work(const struct network_graph *graph, uint64_t layer, enum network_pass pass, uint64_t samples,
                       struct work_list *list);
 

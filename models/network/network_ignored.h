@@ -25,7 +25,7 @@ enum { NETWORK_IGNORED_MAX = 4, NETWORK_IGNORED_TEXT_BYTES = 256 };
 
 /* Reads the family's keys. Errors: STATUS_BAD_INPUT for values that are not probabilities or switches. */
 MUST_CHECK enum status network_ignored_parse(struct json_object *object, struct network *network, struct error *err);
-/* Absent keys get their defaults. */
+/* Gives absent keys their defaults. */
 void network_ignored_defaults(const json_t *config, struct network *network);
 void network_ignored_write(const struct network *network, struct json_out *out);
 

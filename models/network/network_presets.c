@@ -417,7 +417,7 @@ bool network_is_path(const char *name_or_path)
     return false;
 }
 
-/* The profile holds for a microbatch. */
+/* Reads a profile, which holds for a microbatch. */
 static enum status read_text(const char *path, struct arena *arena, struct network *out, struct error *err)
 {
     struct profile_text text;
@@ -437,7 +437,7 @@ static const char *near_id(const char *path)
     return suggest(path, ids, ARRAY_COUNT(hub));
 }
 
-/* "owner/name": one slash, no ending. */
+/* Returns true for "owner/name": one slash, no ending. */
 static bool is_hub_id(const char *text)
 {
     const char *slash = strchr(text, '/');
@@ -475,7 +475,7 @@ static bool has_config(const char *folder)
     return config_inside(folder, inside) && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-/* A folder means its config.json. */
+/* Reads a path; a folder means its config.json. */
 static enum status read_path(const char *path, struct arena *arena, struct network *out,
                              struct error *err)
 {

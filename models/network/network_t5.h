@@ -43,8 +43,8 @@ uint32_t network_squares(uint64_t a, uint64_t b, struct network_square out[SQUAR
 /* Returns the decoder's tokens for `sequence` encoder tokens; 0 without an encoder. */
 uint64_t network_decoder_tokens(const struct network *network, uint64_t sequence);
 
-/* The encoder has `sequence` tokens, the decoder `decoder_tokens`. Errors: STATUS_BAD_INPUT for a network without
- * an encoder. */
+/* Sets that the encoder has `sequence` tokens, the decoder `decoder_tokens`. Errors: STATUS_BAD_INPUT for a network
+ * without an encoder. */
 MUST_CHECK enum status network_set_decoder(struct network *network, uint64_t sequence, uint64_t decoder_tokens,
                                            struct error *err);
 

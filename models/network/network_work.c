@@ -193,14 +193,14 @@ static enum kernel norm_backward_of(const struct network *n)
 
 enum { BLOCK_LINEARS_MAX = 15 };
 
-/* Experts get equally many rows. */
+/* Returns an expert's product; experts get equally many rows. */
 static struct network_work_linear expert_linear(const struct network *n, struct network_work_sizes s, uint64_t out, uint64_t in)
 {
     uint64_t rows = s.rows * n->experts_chosen;
     return (struct network_work_linear){rows / n->experts + (rows % n->experts > 0), out, in, false, n->experts, false};
 }
 
-/* One part, or a router and experts. */
+/* Lists one part, or a router and experts. */
 static uint32_t ff_linears(const struct network *n, struct network_work_sizes s, struct network_work_linear *out)
 {
     const struct network_traits *traits = network_traits(n);
@@ -214,7 +214,7 @@ static uint32_t ff_linears(const struct network *n, struct network_work_sizes s,
     return count;
 }
 
-/* The expert has a gate with one number per row. */
+/* Lists the shared expert and its gate with one number per row. */
 static uint32_t for_all_linears(struct network_work_sizes s, struct network_work_linear *out)
 {
     if (s.for_all == 0) return 0;
@@ -224,7 +224,7 @@ static uint32_t for_all_linears(struct network_work_sizes s, struct network_work
     return 3;
 }
 
-/* Keys and values have the encoder's rows. */
+/* Lists linear layers, keys and values with the encoder's rows. */
 static uint32_t cross_linears(struct network_work_sizes s, struct network_work_linear *out)
 {
     uint64_t seen = s.batch * s.seen;
@@ -261,7 +261,7 @@ static void cross_core(const struct network *n, struct network_work_sizes s, enu
         add(list, kernel, s.batch * n->heads * squares[i].count, squares[i].side, n->head_width);
 }
 
-/* Scores, their softmax, and the weighted values. */
+/* Adds scores, their softmax, and the weighted values. */
 static void block_core(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     add(list, s.causal ? KERNEL_ATTENTION_FORWARD : KERNEL_ATTENTION_FULL_FORWARD,
@@ -276,7 +276,7 @@ static void block_core_backward(const struct network *n, struct network_work_siz
     cross_core(n, s, KERNEL_ATTENTION_FULL_BACKWARD, list);
 }
 
-/* The encoder's rows are split like a layer's own. */
+/* Adds the norm of the encoder's rows, which are split like a layer's own. */
 static void joining_norm(struct network_work_sizes s, enum kernel norm, struct network_work_list *list)
 {
     if (s.joins) add(list, norm, s.batch * s.seen / (s.rows / s.own), s.width, 0);
@@ -300,7 +300,7 @@ static void block_positions(const struct network *n, struct network_work_sizes s
     if (traits->rotary) add(list, KERNEL_ROPE, s.rows, turned, 0);
 }
 
-/* Rows go to their experts and back. */
+/* Moves rows to their experts and back. */
 static void block_dispatch(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     if (n->experts > 0) add_times(list, 2, KERNEL_GATHER, s.rows * n->experts_chosen, s.width, 0);
@@ -327,7 +327,7 @@ static void block_forward(const struct network *n, struct network_work_sizes s, 
     if (network_norms_first(n)) add_times(list, lone_sums(n), KERNEL_RESIDUAL, s.own, s.width, 0);
 }
 
-/* Pre-norm: the backward pass needs nothing of the last product. */
+/* Adds recomputation. Pre-norm: the backward pass needs nothing of the last product. */
 static void block_recompute(const struct network *n, struct network_work_sizes s, struct network_work_list *list)
 {
     struct network_work_linear linears[BLOCK_LINEARS_MAX];
@@ -362,7 +362,7 @@ static struct network_work_linear patch_linear(const struct network *n, struct n
                                         true, 1, false};
 }
 
-/* The token table is narrower than the network. */
+/* Returns the projection from a token table narrower than the network. */
 static struct network_work_linear word_projection(const struct network *n, struct network_work_sizes s)
 {
     return (struct network_work_linear){s.rows, s.width, n->word_width, false, 1, false};
@@ -511,7 +511,7 @@ static void head_backward(const struct network *n, struct network_work_sizes s, 
 
 /* --- any layer ------------------------------------------------------------------------------ */
 
-/* Half of a profile's backward pass counts for weight gradients. */
+/* Adds a profile's work; half of its backward pass counts for weight gradients. */
 static void opaque_work(const struct network *network, uint64_t layer, enum network_pass pass, uint64_t microbatch,
                         struct network_work_list *list)
 {
@@ -544,7 +544,7 @@ enum kernel optimizer_kernel(struct state_format format)
     return kernels[format.moments][format.optimizer];
 }
 
-/* All parameters are one item; vectors count as rounded. */
+/* Adds all parameters as one item; vectors count as rounded. */
 static void update_work(const struct network *network, uint64_t layer, struct state_format format,
                         struct network_work_list *list)
 {
@@ -603,7 +603,7 @@ uint32_t network_layer_work(const struct network *network, uint64_t layer, enum 
 
 /* --- shared by a tensor group --------------------------------------------------------------- */
 
-/* Rows of logits are a multiple of 16 bytes. */
+/* Returns a share for which rows of logits are a multiple of 16 bytes. */
 static uint64_t slice_vocabulary(uint64_t words, uint32_t members)
 {
     enum { PADDED_TO = 8 };

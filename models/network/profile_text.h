@@ -33,7 +33,7 @@ struct profile_text {
     uint32_t count;   /* at least 1 */
 };
 
-/* The profile lives as long as `arena`.
+/* Read a profile, which lives as long as `arena`.
  * Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT. */
 MUST_CHECK enum status profile_text_read(struct arena *arena, const char *path, struct profile_text *out,
                                          struct error *err);
