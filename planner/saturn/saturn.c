@@ -289,13 +289,13 @@ static enum status find_runs(struct saturn *s)
     return status;
 }
 
-static enum status plan_runs(struct saturn *s)
+static enum status plan_runs(struct saturn *s, bool turns)
 {
     s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
                                    .jobs = s->jobs};
     TRY(find_runs(s));
     TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
-    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, s->report->tick_s, s->err);
+    return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, turns, s->report->tick_s, s->err);
 }
 
 static void forget_runs(struct saturn *s)
@@ -306,6 +306,16 @@ static void forget_runs(struct saturn *s)
     spase_release(&s->instance);
     s->plan_jobs->jobs = s->jobs->jobs; /* its arena keeps its later allocations */
     s->plan_jobs->count = s->jobs->count;
+}
+
+/* Plans all jobs in host memory at once, or if it does not hold them, each only while it runs. */
+static enum status plan_runs_or_turns(struct saturn *s)
+{
+    enum status status = plan_runs(s, false);
+    if (status != STATUS_INFEASIBLE) return status;
+    forget_runs(s);
+    *s->err = (struct error){0};
+    return plan_runs(s, true);
 }
 
 /* Drops spilled configurations of jobs that fit in another way. Returns false when there are none. */
@@ -361,12 +371,12 @@ static enum status prepare(struct saturn *s)
     TRY(check_jobs(s->jobs, saturn_rule_names[s->options->rule], s->err));
     TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
     TRY(find_times(s));
-    enum status status = plan_runs(s);
+    enum status status = plan_runs_or_turns(s);
     if (status != STATUS_INFEASIBLE || !leave_out_spilled(&s->times)) return status;
     /* All spilled states are on the host at the same time, which the instance does not model. */
     forget_runs(s);
     *s->err = (struct error){0};
-    return plan_runs(s);
+    return plan_runs_or_turns(s);
 }
 
 /* A course may end sooner than any schedule, because the bound is for jobs that are not stopped. */

@@ -150,10 +150,12 @@ enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct 
 /* --- plans ---------------------------------------------------------------------------------- */
 
 enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, const struct planner_options *spilled,
-                             double tick_s, struct error *err)
+                             bool turns, double tick_s, struct error *err)
 {
-    const struct planner_options plain = {.seed = spilled->seed, .activations = PLANNER_AUTO,
-                                          .optimizer = PLANNER_AUTO};
+    const struct planner_options plain = {.seed = spilled->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                          .host = turns ? PLANNER_HOST_TURNS : PLANNER_HOST_AUTO};
+    struct planner_options own = *spilled;
+    own.host = plain.host;
     struct subproblem_hosts hosts;
     TRY(subproblem_hosts_begin(&r->arena, r->machine->hardware, &hosts, err));
     bool several = r->count > r->jobs->count;
@@ -167,9 +169,10 @@ enum status saturn_runs_plan(struct saturn_runs *r, const struct job_set *jobs, 
         const struct subproblem subproblem = {.jobs = &numbers[i], .job_count = 1, .devices = run->devices,
                                               .device_count = run->time->config.devices};
         TRY(subproblem_plan(r->machine->hardware, jobs->jobs, &subproblem, &run->time->config.parallel,
-                            subproblem_hosts_left(&hosts, &subproblem),
-                            run->time->config.way == SATURN_SPILLED ? spilled : &plain, &r->plans[i], err));
-        if (run->number + 1 == run->of) TRY(subproblem_hosts_reserve(&hosts, &r->plans[i], err));
+                            subproblem_hosts_left(&hosts, &subproblem, turns),
+                            run->time->config.way == SATURN_SPILLED ? &own : &plain, &r->plans[i], err));
+        if (turns || run->number + 1 == run->of)
+            TRY(subproblem_hosts_reserve(&hosts, &subproblem, &r->plans[i], err));
         r->subplans[i] = (struct merge_subplan){.plan = &r->plans[i], .jobs = subproblem.jobs, .devices = subproblem.devices,
                                                 .follows = run->follows, .restart_s = (double)run->restart * tick_s,
                                                 .begin_s = (double)run->start * tick_s,

@@ -56,9 +56,20 @@ static enum status keep_alone(struct job_set *jobs, struct planner_options *opti
     return STATUS_OK;
 }
 
-/* Parallel jobs have no policy: each names its devices and its schedule. */
-static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs,
-                               const struct planner_options *options, struct plan *out, struct error *err)
+/* Takes the machine and the jobs back from a plan that does not fit. */
+static void take_back(struct plan *plan, struct hardware *hardware, struct job_set *jobs)
+{
+    *hardware = plan->hardware;
+    *jobs = plan->jobs;
+    plan->hardware = (struct hardware){0};
+    plan->jobs = (struct job_set){0};
+}
+
+/* Parallel jobs have no policy: each names its devices and its schedule. `returns`: after STATUS_INFEASIBLE, machine and
+ * jobs are the caller's again. */
+static enum status plan_together(struct hardware *hardware, struct job_set *jobs,
+                                 const struct planner_options *options, bool returns, struct plan *out,
+                                 struct error *err)
 {
     struct plan_builder *builder = NULL;
     enum status status = STATUS_OK;
@@ -77,12 +88,28 @@ static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs
     status = plan_builder_create(hardware, jobs, &builder, err);
     if (!status) plan_builder_plan(builder)->seed = options->seed;
     if (!status) status = parallel_job_plan(builder, err);
-    if (!status) status = plan_builder_finish(builder, out, err);
-    if (!status) status = plan_host_fits(out, err);
-    if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
-    if (status) plan_release(out);
+    if (returns && status == STATUS_INFEASIBLE) take_back(plan_builder_plan(builder), hardware, jobs);
+    if (!status) {
+        status = plan_builder_finish(builder, out, err);
+        if (!status) status = plan_host_fits(out, err);
+        if (returns && status == STATUS_INFEASIBLE) take_back(out, hardware, jobs);
+        if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
+        if (status) plan_release(out);
+    }
     plan_builder_destroy(builder);
     return status;
+}
+
+static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                                 struct plan *out, struct error *err)
+{
+    return plan_together(hardware, jobs, options, false, out, err);
+}
+
+enum status direct_plan_turns(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                              struct plan *out, struct error *err)
+{
+    return plan_together(hardware, jobs, options, true, out, err);
 }
 
 /* Jobs that swap have no policy either: their layers determine how each runs. */

@@ -11,4 +11,11 @@
 MUST_CHECK enum status direct_plan(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                                    struct plan *out, struct error *err);
 
+/*
+ * Plans parallel jobs that share devices by taking turns by minibatches; the devices hold all of them. Takes ownership
+ * of hardware and jobs, but after STATUS_INFEASIBLE they are the caller's again.
+ */
+MUST_CHECK enum status direct_plan_turns(struct hardware *hardware, struct job_set *jobs,
+                                         const struct planner_options *options, struct plan *out, struct error *err);
+
 #endif

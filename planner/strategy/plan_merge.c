@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/extreme.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/tournament.h"
@@ -577,22 +578,46 @@ static uint64_t base_of(const struct merge *c, const struct merge_subplan *subpl
     return base;
 }
 
+/* Gives each subplan's ranges an offset. Subplans on one device follow each other and have the same ranges; those on
+ * several devices have their own. */
+static enum status place_ranges(struct merge *c, const struct merge_subplan *subplans)
+{
+    uint64_t *ends, *most, *base;
+    uint32_t devices = c->whole->hardware.device_count;
+    TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), ends, c->err));
+    TRY(ARENA_NEW(&c->scratch, devices, most, c->err));
+    TRY(ARENA_NEW(&c->scratch, devices, base, c->err));
+    for (uint32_t i = 0; i < c->count; i++)
+        if (subplans[i].plan->hardware.device_count == 1) {
+            uint32_t device = subplans[i].devices[0];
+            most[device] = max_u64(most[device], size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT));
+        }
+    for (uint32_t d = 0; d < devices; d++) {
+        uint64_t *end = &ends[c->whole->hardware.devices[d].host];
+        base[d] = *end;
+        *end += most[d];
+    }
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint64_t bytes = size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT);
+        bool single = subplans[i].plan->hardware.device_count == 1;
+        c->pieces[i].range_base = single ? base[subplans[i].devices[0]] : base_of(c, &subplans[i], bytes, ends);
+    }
+    return STATUS_OK;
+}
+
 static enum status merge(struct merge *c, const struct merge_subplan *subplans,
                          const struct merge_options *options)
 {
     uint64_t *staged;
     TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), staged, c->err));
-    uint64_t *ranges;
-    TRY(ARENA_NEW(&c->scratch, hardware_host_count(&c->whole->hardware), ranges, c->err));
     TRY(ARENA_NEW(&c->scratch, c->count, c->pieces, c->err));
     for (uint32_t i = 0; i < c->count; i++) {
         c->pieces[i].subplan = &subplans[i];
         c->pieces[i].plan = subplans[i].plan;
         uint64_t bytes = size_align(plan_staged_bytes(subplans[i].plan), MEMORY_ALIGNMENT);
         c->pieces[i].staged_base = base_of(c, &subplans[i], bytes, staged);
-        bytes = size_align(plan_ranges_bytes(subplans[i].plan), PLAN_HOST_ALIGNMENT);
-        c->pieces[i].range_base = base_of(c, &subplans[i], bytes, ranges);
     }
+    TRY(place_ranges(c, subplans));
     TRY(make_reservations(c));
     TRY(copy_jobs(c));
     TRY(copy_ranges(c));

@@ -5,8 +5,31 @@
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/resident.h"
 
+/* Several jobs, all parallel on several devices of their own choice. */
+static bool turns_apply(const struct hardware *hardware, const struct job_set *jobs, const struct planner_options *options)
+{
+    (void)hardware;
+    bool all = jobs->count > 1 && !options->policy && !options->swap;
+    for (uint32_t j = 0; j < jobs->count && all; j++) all = parallel_is_set(&jobs->jobs[j].parallel);
+    return all;
+}
+
+/* Lets parallel jobs take turns by minibatches. If devices do not hold all of them at once, jobs on the same devices
+ * follow each other. */
+static enum status plan_turns(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
+                              struct plan *out, struct error *err)
+{
+    struct error alone = {0};
+    enum status status = direct_plan_turns(hardware, jobs, options, out, err);
+    if (status != STATUS_INFEASIBLE) return status;
+    status = reservation_plan(hardware, jobs, options, out, &alone);
+    *err = alone;
+    return status;
+}
+
 static const struct planner_strategy strategies[] = {
     {"reservations", reservation_applies, reservation_plan},
+    {"parallel jobs in turns", turns_apply, plan_turns},
     {"resident placement", resident_applies, resident_plan},
     {"all jobs together", NULL, direct_plan},
 };

@@ -201,11 +201,12 @@ static enum status busy_devices(struct reservation_groups *g, uint32_t *busy)
     return STATUS_OK;
 }
 
+/* `turns`: jobs are in host memory only while they run. */
 static enum status plan_group(const struct reservation_groups *g, struct group *group, const struct resident_company *company,
-                              double host_bytes)
+                              bool turns, double host_bytes)
 {
-    const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO,
-                                          .optimizer = PLANNER_AUTO};
+    const struct planner_options plain = {.seed = g->options->seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO,
+                                          .host = turns ? PLANNER_HOST_TURNS : PLANNER_HOST_AUTO};
     if (group->parallel)
         return subproblem_plan(g->hardware, g->jobs->jobs, &group->subproblem, NULL, host_bytes, &plain, &group->plan, g->err);
     return resident_subproblem_plan(g->hardware, g->jobs->jobs, &group->subproblem, company, host_bytes, g->options,
@@ -221,11 +222,11 @@ static enum status plan_groups(struct reservation_groups *g)
     TRY(subproblem_hosts_begin(&g->arena, g->hardware, &g->hosts, g->err));
     for (uint32_t i = 0; i < g->count; i++) {
         struct group *group = &g->groups[i];
-        double left = subproblem_hosts_left(&g->hosts, &group->subproblem);
+        double left = subproblem_hosts_left(&g->hosts, &group->subproblem, turns);
         if (turns && !group->parallel) left /= g->count - i; /* each group gets an equal share, in which its jobs
                                                                 take turns */
-        TRY(plan_group(g, group, &company, left));
-        TRY(subproblem_hosts_reserve(&g->hosts, &group->plan, g->err));
+        TRY(plan_group(g, group, &company, turns, left));
+        TRY(subproblem_hosts_reserve(&g->hosts, &group->subproblem, &group->plan, g->err));
         for (uint32_t d = 0; d < group->subproblem.device_count; d++)
             if (g->free_s[group->subproblem.devices[d]] > group->begin_s)
                 group->begin_s = g->free_s[group->subproblem.devices[d]];

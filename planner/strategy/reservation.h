@@ -17,7 +17,8 @@
  *
  * A file is read like this when some job names devices, when some jobs are parallel and some are not, or when some are
  * parallel on a single device (parallel_is_alone()), on which they stay. When all jobs are parallel on several devices
- * and none names any, jobs on the same devices take turns by minibatches (planner/parallel/parallel_job.h).
+ * and none names any, jobs on the same devices take turns by minibatches (planner/parallel/parallel_job.h), if the
+ * devices hold all of them at once; else they follow each other.
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_RESERVATION_H
 #define SPILLWAY_PLANNER_STRATEGY_RESERVATION_H

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/extreme.h"
+#include "base/text/quantity.h"
 #include "base/try.h"
 #include "planner/strategy/direct.h"
 
@@ -13,21 +15,30 @@ enum status subproblem_hosts_begin(struct arena *arena, const struct hardware *h
     *out = (struct subproblem_hosts){.hardware = hardware};
     TRY(ARENA_NEW(arena, hosts, out->left_bytes, err));
     TRY(ARENA_NEW(arena, hosts, out->uses, err));
+    TRY(ARENA_NEW(arena, hardware->device_count, out->turns_bytes, err));
     for (uint32_t h = 0; h < hosts; h++) out->left_bytes[h] = hardware_of_host(hardware, hardware->host_bytes.value);
     return STATUS_OK;
 }
 
-double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct subproblem *subproblem)
+double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct subproblem *subproblem, bool turns)
 {
     double least = HUGE_VAL;
     for (uint32_t i = 0; i < subproblem->device_count; i++)
         least = fmin(least, hosts->left_bytes[hosts->hardware->devices[subproblem->devices[i]].host]);
+    if (turns && subproblem->device_count == 1) least += hosts->turns_bytes[subproblem->devices[0]];
     return least * hardware_host_count(hosts->hardware);
 }
 
-enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struct plan *plan, struct error *err)
+enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struct subproblem *subproblem,
+                                     const struct plan *plan, struct error *err)
 {
     TRY(plan_host_uses(plan, hosts->uses, err));
+    if (subproblem->device_count == 1) {
+        double *turns = &hosts->turns_bytes[subproblem->devices[0]];
+        double ranges = (double)plan_ranges_bytes(plan), again = min_s(ranges, *turns);
+        *turns = max_s(ranges, *turns);
+        hosts->left_bytes[hosts->hardware->devices[subproblem->devices[0]].host] += again;
+    }
     for (uint32_t h = 0; h < hardware_host_count(hosts->hardware); h++)
         hosts->left_bytes[h] -= (double)hosts->uses[h].memory_bytes;
     return STATUS_OK;
@@ -72,13 +83,21 @@ static void devices_text(const struct subproblem *subproblem, char *text, size_t
     if (subproblem->device_count > SHOWN) snprintf(text + used, bytes - used, ", ...");
 }
 
+/* Returns true if the subproblem numbers its devices as the whole machine does. */
+static bool numbers_alike(const struct subproblem *subproblem)
+{
+    uint32_t d = 0;
+    while (d < subproblem->device_count && subproblem->devices[d] == d) d++;
+    return d == subproblem->device_count;
+}
+
 enum status subproblem_plan(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
                             const struct parallel *how, double host_bytes, const struct planner_options *options,
                             struct plan *out, struct error *err)
 {
     struct hardware hardware = {0};
     struct job_set jobs = {0};
-    char text[128];
+    char text[128], left[QUANTITY_TEXT_BYTES];
     enum status status = copy_devices(all, subproblem, host_bytes, &hardware, err);
     if (!status) status = copy_jobs(from, subproblem, how, &jobs, err);
     if (status) {
@@ -88,5 +107,9 @@ enum status subproblem_plan(const struct hardware *all, const struct job *from, 
     }
     status = direct_plan(&hardware, &jobs, options, out, err);
     devices_text(subproblem, text, sizeof text);
-    return status ? error_add(err, "on %s, counted from 0", text) : STATUS_OK;
+    if (!status) return STATUS_OK;
+    if (status == STATUS_INFEASIBLE && host_bytes < all->host_bytes.value)
+        return error_add(err, "on %s, counted from 0, where other jobs leave %s of host memory", text,
+                         quantity_text(host_bytes / hardware_host_count(all), DIMENSION_BYTES, left));
+    return numbers_alike(subproblem) ? status : error_add(err, "on %s, counted from 0", text);
 }

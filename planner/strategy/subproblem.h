@@ -15,15 +15,17 @@ struct subproblem {
 struct subproblem_hosts {
     const struct hardware *hardware; /* of all subproblems; borrowed, like the arena of the arrays below */
     double *left_bytes;              /* by host */
+    double *turns_bytes;             /* by device: ranges of its jobs, which later jobs on it use again */
     struct plan_host_use *uses;      /* scratch */
 };
 MUST_CHECK enum status subproblem_hosts_begin(struct arena *arena, const struct hardware *hardware,
                                               struct subproblem_hosts *out, struct error *err);
 /* Returns `host_bytes` of the subproblem: all hosts together, if each had as little left as the host of the subproblem
- * with the least. */
-double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct subproblem *subproblem);
+ * with the least. `turns`: its jobs have ranges of host memory, and on one device use those of its earlier jobs. */
+double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct subproblem *subproblem, bool turns);
 /* Reserves the memory of the plan of a subproblem. Errors: as plan_host_uses(). */
-MUST_CHECK enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struct plan *plan, struct error *err);
+MUST_CHECK enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struct subproblem *subproblem,
+                                                const struct plan *plan, struct error *err);
 
 /*
  * Plans a subproblem. Jobs and machine borrow names, networks and links from `from` and `all`, which must live longer.
