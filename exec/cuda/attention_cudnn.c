@@ -107,7 +107,7 @@ static struct cudnn_tensor columns(struct cudnn_graph *graph, const struct atten
                        (int64_t[]){p->t * p->row_kv, p->d, 1, p->row_kv});
 }
 
-/* Returns (B,heads,T,1) in fp32; all heads of a sample are adjacent, also those of other pieces. */
+/* Returns (B,heads,T,1) in fp32; all heads of a sample are adjacent, also of other pieces. */
 static struct cudnn_tensor sums(struct cudnn_graph *graph, const struct attention_cudnn_piece *p, int64_t number)
 {
     const int64_t heads = p->row / p->d;

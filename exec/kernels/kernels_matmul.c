@@ -12,8 +12,8 @@
  * nothing measurable since the tile of y is in cache.
  *
  * The bias gradient is the column sums of dy. Threads share out the columns: each is summed from top to bottom by one
- * thread, without partial sums of others. Blocks of 64 rows keep the rounding error near that of 64 + m / 64 additions
- * in a row. One read of dy: 4 m n bytes, mostly from cache.
+ * thread, without partial sums of others. Blocks of 64 rows keep the rounding error near the error of 64 + m / 64
+ * additions in a row. One read of dy: 4 m n bytes, mostly from cache.
  *
  * The library promises, and we test: equal calls with an equal number of threads give equal bits.
  */

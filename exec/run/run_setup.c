@@ -653,7 +653,7 @@ static void fail_not_finite(struct run *run, uint32_t j)
              run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has earlier ones" : "they are not finite");
 }
 
-/* Reports what is left of a job that ended because a value was not finite, while its weights are finite. */
+/* Reports the results of a job that ended because a value was not finite, while its weights are finite. */
 static void say_what_is_left(struct run *run, uint32_t j)
 {
     struct error *const failure = &run->jobs[j].failure;
