@@ -24,7 +24,7 @@ double cost_item_s(const struct hardware *hardware, uint32_t device, const struc
 /* Returns the seconds of the items of one pass. Dispatches by the host (models/cost/kernel_model.h) overlap with
  * the device's work on the whole list, so the sum over parts is only an upper bound. Collectives count only next to
  * kernels that are dispatched. *spread (may be NULL) is the relative spread of the device's seconds: errors of
- * equal kernels are fully correlated, those of different kernels independent. */
+ * equal kernels are fully correlated, errors of different kernels are independent. */
 double cost_work_s(const struct hardware *hardware, uint32_t device,
                    const struct work_item *items, size_t count, double *spread);
 

@@ -6,8 +6,8 @@
  * together.
  *
  * Each node has a host: memory, cores and storage for its own devices. Host values count for all nodes together, in
- * equal shares. Place 0 is the memory of host 0, place 1 + d that of device d; memories of other hosts follow. A copy
- * between host and device d crosses devices[d].path; H2D and D2H use opposite directions.
+ * equal shares. Place 0 is the memory of host 0, place 1 + d the memory of device d; memories of other hosts follow. A
+ * copy between host and device d crosses devices[d].path; H2D and D2H use opposite directions.
  *
  * A device belongs to networks, innermost first: NVLink in its node, then the network between nodes. Devices in the
  * same group of a network copy directly (P2P), over the innermost shared network. Networks nest: two devices that
@@ -442,8 +442,8 @@ MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
 /* Checks plausibility: positive bandwidths, usable <= nominal, measured <= peak. Errors: STATUS_CHECK. */
 MUST_CHECK enum status hardware_check(const struct hardware *hardware, struct error *err);
 
-/* Returns the profile for hardware->threads or the nearest number, for hardware_cpu() that of all cores; NULL when
- * the type has none. Borrowed. */
+/* Returns the profile for hardware->threads or the nearest number, for hardware_cpu() the profile of all cores;
+ * NULL when the type has none. Borrowed. */
 const struct compute_profile *hardware_profile(const struct hardware *hardware, uint32_t device);
 
 /* Returns the most of devices first to first + count - 1 on one host. */

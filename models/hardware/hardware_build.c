@@ -1,6 +1,6 @@
 /*
  * Links are numbered by kind: bridges, switches, PCIe, NVLink, NICs, leaves. A device's networks are its node's (group
- * 1 + node), then that of all nodes.
+ * 1 + node), then the network of all nodes.
  *
  * The reason for the bridge: both directions at once do not reach twice the rate of one. nvbandwidth's example on PCIe
  * 4 has 26.0 GB/s one way and 18 to 19 GB/s each way together, 1.42 times one way; a report of an A100 has 25 GB/s and
@@ -233,7 +233,7 @@ static struct sourced_value several(struct sourced_value of_one, uint32_t nodes)
     return of_one;
 }
 
-/* Returns the bandwidth, at most that of two sockets' channels (eight each). */
+/* Returns the bandwidth, at most as two sockets' channels (eight each) allow. */
 static struct sourced_value host_bandwidth(const struct hardware_node *node, uint32_t nodes)
 {
     double each = 5 * HW_GB * node->host_cores, most = 200 * HW_GB;

@@ -72,9 +72,9 @@ static const struct hardware_gpu_fit a100_fit = {
  * 16-bit transformers. Products and scores were set by hand to kernels that Aceso measured, a sequence of 2048 through
  * a block 5120 wide (microsoft/SuperScaler): its three large products reach 92 TFLOP/s overall, longer ones more. All
  * other values, mainly gaps and dispatches, are the A100's from before collectives were dispatched. No iteration was
- * fitted: those in Megatron-LM's README of November 2020, with tensor groups of 1, 2, 4 and 8, come out 12, 11, 3 and
- * 1 % too long (plots/papers/megatron-v100.json). Tried and dropped: the A100's present values, without and with its
- * wait before collectives, and only that wait, which are no better overall on megatron-v100, terapipe-table2,
+ * fitted: iterations in Megatron-LM's README of November 2020, with tensor groups of 1, 2, 4 and 8, come out 12, 11, 3
+ * and 1 % too long (plots/papers/megatron-v100.json). Tried and dropped: the A100's present values, without and with
+ * its wait before collectives, and only that wait, which are no better overall on megatron-v100, terapipe-table2,
  * compression-table6 and pipedream-2bw-fig6 and -fig8.
  */
 #define V100_KERNELS(v)                                                                           \

@@ -67,7 +67,7 @@ static uint32_t kin_before(const struct hardware *out, uint32_t end, const char 
     return count;
 }
 
-/* Adds links; those of a kind are consecutive in a part. */
+/* Adds links; equal kinds are consecutive in a part. */
 static enum status add_links(struct mix *m, const struct hardware *part, struct error *err)
 {
     uint32_t before = m->out->link_count, kin = 0;

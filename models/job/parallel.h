@@ -17,8 +17,8 @@
  *
  * Stages. The blocks (a profile's layers) are cut into pipeline * chunks ranges, the chunks (Megatron-LM's model
  * chunks), of equal length (the first longer by one if they do not divide), or of given or balanced lengths. The first
- * chunk also has the embedding, the last the head. The c-th chunk of stage p, from 0, is chunk c * pipeline + p; in a V
- * (zb-v) the second is chunk 2 pipeline - 1 - p. With one stage, the all-reduce of a chunk's gradients overlaps with
+ * chunk also has the embedding, the last the head. The c-th chunk of stage p, from 0, is chunk c * pipeline + p; in a
+ * V (zb-v) the second is chunk 2 pipeline - 1 - p. With one stage, the all-reduce of a chunk's gradients overlaps with
  * the backward passes over earlier chunks.
  *
  * Buckets. On several stages with gpipe, 1f1b, pipedream or 2bw, each stage's layers form `buckets` chunks (the first
@@ -48,11 +48,11 @@
  * add up gradients themselves (KARMA).
  *
  * Swapping. With `swap`, activations of the first chunks go to the host after their forward passes and return for the
- * backward pass; those of the last chunks stay, as far as memory allows (planner/parallel/parallel_job_layout.h). This
- * needs one stage without tensor groups, with offloaded weights. With `choose`, the planner selects chunks that keep
- * only their inputs and are recomputed (planner/parallel/parallel_job_recompute.h); others swap the activations kept
- * by `recompute`. The choice, made or given, has one letter per chunk: r for recomputed; s for swapped, or staying
- * while memory is left.
+ * backward pass; activations of the last chunks stay, as far as memory allows
+ * (planner/parallel/parallel_job_layout.h). This needs one stage without tensor groups, with offloaded weights. With
+ * `choose`, the planner selects chunks that keep only their inputs and are recomputed
+ * (planner/parallel/parallel_job_recompute.h); others swap the activations kept by `recompute`. The choice, made or
+ * given, has one letter per chunk: r for recomputed; s for swapped, or staying while memory is left.
  *
  *     "swap": true, "choose": true        "swap": true, "choices": "srsrs"        --parallel ...,swap,choose
  *

@@ -215,8 +215,8 @@ static void sum(struct exchange *list, uint64_t times, bool overlaps)
     exchange(list, kind, times, list->row_bytes, overlaps);
 }
 
-/* Adds those of keys and values of the encoder's result: with sequence parallelism its rows are gathered; gradients
- * are sums. */
+/* Adds collectives for keys and values of the encoder's result: with sequence parallelism its rows are gathered;
+ * gradients are sums. */
 static void cross_exchange(struct exchange *list, const struct job *job, uint64_t blocks, enum parallel_pass pass)
 {
     struct exchange seen = *list;

@@ -116,7 +116,7 @@ struct network {
     bool tied_head;     /* with the embedding's token table */
     bool causal;
     bool biases;        /* of q, k and v (ViT's qkv_bias); other layers have biases */
-    bool pooler;        /* BERT: pooler, with the next-sentence classifier or that of `classes` */
+    bool pooler;        /* BERT: pooler, with the next-sentence classifier or the classifier of `classes` */
     bool post_norm;     /* opt-350m: norms after the sums, none before the head */
     bool gated;         /* t5: a gate in the feed-forward part */
     bool gelu_tanh;     /* "gelu_new"; false: exact */

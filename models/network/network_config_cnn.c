@@ -26,7 +26,7 @@ static bool has_kernel(uint32_t kind)
 
 static bool has_stride(uint32_t kind) { return kind == GRAPH_CONVOLUTION || kind == GRAPH_MAX_POOL; }
 
-/* Reads "from", as many indices as the kind reads; default: the previous operation. */
+/* Reads "from", the indices that the kind reads; default: the previous operation. */
 static enum status read_from(struct json_object *o, uint32_t newest, struct graph_op *op, struct error *err)
 {
     const json_t *from = NULL;
