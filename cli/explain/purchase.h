@@ -43,7 +43,7 @@ MUST_CHECK enum status explain_purchases(const struct plan *plan, double more, s
 /*
  * Plans the jobs of the plan in `path` with its policy and default options, on its machine and with more memory on all
  * devices. *known is false if that is impossible: a policy that is not built in, reservations. Errors: as plan_read(),
- * planner_plan() and sim_run(), except those of plans that do not fit.
+ * planner_plan() and sim_run(), except for plans that do not fit.
  */
 MUST_CHECK enum status explain_memory_purchase(const char *path, double more, struct explain_purchase *out, bool *known,
                                                struct error *err);

@@ -12,7 +12,7 @@
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
 
-/* Ascending; those of model m are sorted[first[m] .. first[m + 1]). */
+/* Ascending latencies; model m has sorted[first[m] .. first[m + 1]). */
 struct latencies {
     double *sorted, *all;
     uint32_t *first;
