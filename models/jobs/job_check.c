@@ -92,7 +92,7 @@ static enum status check_schedule(const struct job_draft *draft, struct error *e
                          warmup, steps);
 }
 
-/* Refuses other precisions than a profile's own, and than fp32 for operations. */
+/* Refuses a precision for profiles, which have their measurement's, and for operations, which are fp32. */
 static enum status check_precision(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
@@ -103,7 +103,7 @@ static enum status check_precision(const struct job_draft *draft, struct error *
                          precision_names[PRECISION_FP32]);
 }
 
-/* Refuses embeddings that are more than tables: their gradient is made and applied at once. */
+/* Refuses to clip embeddings that are more than tables: their gradient is made and applied at once. */
 static enum status check_clip(const struct job_draft *draft, struct error *err)
 {
     const struct network *n = &draft->job.network;
