@@ -337,7 +337,8 @@ static double cut_oversubscription(char *name)
     char *blank = strrchr(name, ' ');
     const char *end;
     double ratio;
-    if (!blank || !number_read(blank + 1, &end, &ratio) || strcmp(end, ":1") != 0) return 1;
+    if (!blank || !number_read(blank + 1, &end, &ratio) || end[0] != ':') return 1;
+    if (strcmp(end, ":1") != 0) ratio = 0; /* as in 2:3 */
     *blank = '\0';
     return ratio >= 1 && ratio <= 1e6 ? ratio : 0;
 }
