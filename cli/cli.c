@@ -153,6 +153,11 @@ static bool is_help(const char *word)
     return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
 }
 
+static bool is_version(const char *word)
+{
+    return strcmp(word, "-V") == 0 || strcmp(word, "--version") == 0;
+}
+
 static enum status run_verb(struct cli *cli, int argc, char **argv, struct error *err)
 {
     int used = cli->verb->action ? 1 : 0; /* before the verb's last word */
@@ -191,9 +196,12 @@ static enum status dispatch(struct cli *cli, int argc, char **argv, struct error
 {
     if (argc == 0)
         return error_set(err, STATUS_BAD_INPUT,
-                         "no verb was given: 'spillway help' lists them, and 'spillway measure' "
-                         "is where to start");
-    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) return print_version(cli, argc, argv, err);
+                         "no verb was given: see 'spillway help', or begin with 'spillway measure'");
+    if (argc == 2 && strcmp(argv[0], "--json") == 0 && is_version(argv[1])) { /* either order */
+        static char json[] = "--json";
+        return print_version(cli, 2, (char *[]){argv[1], json, NULL}, err);
+    }
+    if (is_version(argv[0])) return print_version(cli, argc, argv, err);
     if (strcmp(argv[0], "--includedir") == 0) {
         char folder[CLI_PATH_BYTES];
         cli_include_folder(folder);

@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/files/file.h"
+#include "base/files/file_kind.h"
 #include "base/files/outputs.h"
 #include "base/files/zlib_memory.h"
 #include "base/text.h"
@@ -292,6 +293,13 @@ static enum status begin_inflating(struct file_in *file, struct error *err)
     return STATUS_OK;
 }
 
+static enum status refuse_folder(const char *path, struct error *err)
+{
+    if (!file_kind_is_network_folder(path)) return error_set(err, STATUS_BAD_INPUT, "'%s' is a folder (expected a file)", path);
+    return error_set(err, STATUS_BAD_INPUT, "'%s' is a folder with a network's config.json (expected a file): try 'spillway jobs "
+                     "new %s -o jobs.json'", path, path);
+}
+
 static enum status open_file(struct file_in *file, const char *path, struct error *err)
 {
     struct stat info;
@@ -299,7 +307,9 @@ static enum status open_file(struct file_in *file, const char *path, struct erro
     file->fd = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (file->fd < 0) return error_input(err, "cannot open '%s'", file->name);
     TRY(outputs_read(path, err));
-    file->seeks = !standard && fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode);
+    const bool known = !standard && fstat(file->fd, &info) == 0;
+    if (known && S_ISDIR(info.st_mode)) return refuse_folder(path, err);
+    file->seeks = known && S_ISREG(info.st_mode);
     if (file->seeks) file->size = file->raw_size = (uint64_t)info.st_size;
     file->buffer = alloc_zeroed(1, RAW_BYTES);
     if (!file->buffer) return error_memory(err, "an input file", RAW_BYTES);

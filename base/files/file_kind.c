@@ -20,7 +20,7 @@ enum { START_BYTES = 4096, KEY_BYTES = 32, KEYS_MAX = 4, GZIP_WINDOW = 15 + 16 }
 struct start {
     char text[START_BYTES + 1]; /* a NUL follows */
     size_t length;
-    bool gzip;
+    bool gzip, damaged; /* damaged: gzip data that cannot be inflated */
 };
 
 /* --- recognising formats ---------------------------------------------------------------------- */
@@ -38,6 +38,21 @@ static bool begins(const struct start *start, const char *text)
 static bool is_text(const struct start *start)
 {
     return memchr(start->text, '\0', start->length) == NULL;
+}
+
+static bool is_damaged(const struct start *start)
+{
+    return start->damaged;
+}
+
+static bool is_archive(const struct start *start)
+{
+    return begins(start, "PK\x03\x04") || begins(start, "PK\x05\x06");
+}
+
+static bool is_compiled(const struct start *start)
+{
+    return begins(start, "\x7f" "ELF");
 }
 
 static bool is_json(const struct start *start)
@@ -171,10 +186,12 @@ static void inflate_start(struct start *start)
     struct start plain = {.gzip = true};
     z_stream z = {.next_in = (Bytef *)start->text, .avail_in = (uInt)start->length,
                   .next_out = (Bytef *)plain.text, .avail_out = START_BYTES};
+    start->gzip = start->damaged = true;
     if (inflateInit2(&z, GZIP_WINDOW) != Z_OK) return;
     const int code = inflate(&z, Z_SYNC_FLUSH);
     if (code == Z_OK || code == Z_STREAM_END || code == Z_BUF_ERROR) {
         plain.length = START_BYTES - z.avail_out;
+        plain.damaged = start->length < START_BYTES && plain.length < START_BYTES && code != Z_STREAM_END; /* it is cut */
         *start = plain;
     }
     inflateEnd(&z);
@@ -191,7 +208,7 @@ static bool read_start(const char *path, struct start *start)
     close(fd);
     if (got <= 0) return false;
     start->length = (size_t)got;
-    start->gzip = false;
+    start->gzip = start->damaged = false;
     start->text[got] = '\0';
     if (got > 2 && memcmp(start->text, "\x1f\x8b", 2) == 0) inflate_start(start);
     start->text[start->length] = '\0';
@@ -230,9 +247,10 @@ static void describe(const struct start *start, const char *key, char found[FILE
     static const struct {
         bool (*recognised)(const struct start *start);
         const char *noun;
-    } formats[] = {{is_timeline, "a timeline"}, {is_json, "other JSON"}, {is_picture, "a picture"},
+    } formats[] = {{is_archive, "a ZIP archive"}, {is_compiled, "a compiled program or library"},
+                   {is_timeline, "a timeline"}, {is_json, "other JSON"}, {is_picture, "a picture"},
                    {is_web_page, "a web page"}, {is_database, "a database"}, {is_weights, "a safetensors file"},
-                   {is_text, "a text"}};
+                   {is_damaged, "damaged gzip data"}, {is_text, "a text"}};
     if (key[0]) {
         snprintf(found, FILE_KIND_FOUND_BYTES, "%s %s file", strchr("aeiou", key[0]) ? "an" : "a", key);
         return;
@@ -265,7 +283,9 @@ bool file_kind_look(const char *path, struct file_look *out)
     char key[KEY_BYTES];
     if (!read_start(path, &start)) return false;
     find_key(&start, key);
-    *out = (struct file_look){.json = is_json(&start), .database = is_database(&start), .gzip = start.gzip};
+    *out = (struct file_look){.json = is_json(&start), .database = is_database(&start),
+                              .gzip = start.gzip && !start.damaged, .compiled = is_compiled(&start)};
+    out->text = is_text(&start) && !start.damaged && !out->json && !is_archive(&start) && !is_picture(&start) && !is_web_page(&start);
     describe(&start, key, out->found);
     return true;
 }
@@ -303,6 +323,12 @@ const struct file_reading *file_reading_of_key(const char *key)
     return NULL;
 }
 
+/* Returns true for a text that cannot be JSON: it begins with a letter. */
+static bool is_prose(const struct start *start)
+{
+    return is_text(start) && isalpha((unsigned char)start->text[strspn(start->text, " \t\r\n")]);
+}
+
 const struct file_reading *file_reading_of_data(const char *data, size_t length)
 {
     static const struct {
@@ -313,6 +339,9 @@ const struct file_reading *file_reading_of_data(const char *data, size_t length)
         {is_weights, {NULL, "a safetensors file, which jobs name under 'weights_in'", NULL}},
         {is_picture, {NULL, "a picture", NULL}},
         {is_web_page, {NULL, "a web page", NULL}},
+        {is_archive, {NULL, "a ZIP archive", NULL}},
+        {is_compiled, {NULL, "a compiled program or library", NULL}},
+        {is_prose, {NULL, "a text", NULL}},
     };
     struct start start = {.length = length < START_BYTES ? length : START_BYTES};
     memcpy(start.text, data, start.length);
@@ -325,9 +354,50 @@ const char *file_reading_refusal(const struct file_reading *found, const char *n
                                  char text[FILE_READING_BYTES])
 {
     int used = snprintf(text, FILE_READING_BYTES, "%s (expected %s)", found->noun, expected);
-    const char *const gap = found->command ? strstr(found->command, "%s") : NULL;
+    const bool begins_work = strstr(expected, "jobs") || strcmp(expected, "a plan") == 0; /* which needs a jobs file */
+    const bool network = found->key && strcmp(found->key, "model_type") == 0;
+    const char *const command = network && begins_work ? "spillway jobs new %s -o jobs.json" : found->command;
+    const char *const gap = command ? strstr(command, "%s") : NULL;
     if (gap && used > 0 && used < FILE_READING_BYTES)
-        snprintf(text + used, FILE_READING_BYTES - (size_t)used, ": try '%.*s%.200s%s'", (int)(gap - found->command),
-                 found->command, name, gap + strlen("%s"));
+        snprintf(text + used, FILE_READING_BYTES - (size_t)used, ": try '%.*s%.200s%s'", (int)(gap - command),
+                 command, name, gap + strlen("%s"));
     return text;
+}
+
+/* Finds the kind of a file; NULL for a text and for unknown formats. */
+static const struct file_reading *reading_of_start(const struct start *start)
+{
+    char key[KEY_BYTES], full[KEY_BYTES + sizeof "spillway_"];
+    find_key(start, key);
+    snprintf(full, sizeof full, "spillway_%s", key);
+    if (key[0]) return file_reading_of_key(full);
+    if (is_timeline(start)) return file_reading_of_key("traceEvents");
+    if (is_json(start)) return has(start, "\"model_type\"") ? file_reading_of_key("model_type") : NULL;
+    return start->damaged ? NULL : file_reading_of_data(start->text, start->length);
+}
+
+bool file_kind_is_network_folder(const char *path)
+{
+    char inside[4096];
+    struct stat info;
+    const int length = snprintf(inside, sizeof inside, "%s/config.json", path);
+    return length > 0 && (size_t)length < sizeof inside && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool file_reading_refusal_at(const char *path, const char *expected, char text[FILE_READING_BYTES])
+{
+    static const struct file_reading network = {"model_type", "a folder with a network's config.json", "spillway models show %s"},
+                                     folder = {NULL, "a folder without a config.json", NULL};
+    struct start start = {.length = 0};
+    struct stat info;
+    char found[FILE_KIND_FOUND_BYTES];
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
+        file_reading_refusal(file_kind_is_network_folder(path) ? &network : &folder, path, expected, text);
+        return true;
+    }
+    if (!read_start(path, &start)) return false;
+    const struct file_reading *const reading = reading_of_start(&start);
+    if (!reading) describe(&start, "", found);
+    file_reading_refusal(reading ? reading : &(struct file_reading){NULL, found, NULL}, path, expected, text);
+    return true;
 }

@@ -55,7 +55,8 @@ bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KI
 
 /* The format of a file by its first bytes, after inflating gzip data. */
 struct file_look {
-    bool json, database, gzip;
+    bool json, database, gzip, compiled;
+    bool text; /* neither JSON nor a format with a signature */
     char found[FILE_KIND_FOUND_BYTES]; /* "a jobs file", "a text" */
 };
 
@@ -82,5 +83,12 @@ const struct file_reading *file_reading_of_data(const char *data, size_t length)
 enum { FILE_READING_BYTES = 512 };
 const char *file_reading_refusal(const struct file_reading *found, const char *name, const char *expected,
                                  char text[FILE_READING_BYTES]);
+
+/* Writes what is at `path`, a file or a folder, as file_reading_refusal() does. Returns false if it is empty or cannot
+ * be read. */
+bool file_reading_refusal_at(const char *path, const char *expected, char text[FILE_READING_BYTES]);
+
+/* Returns true for a folder with a config.json. */
+bool file_kind_is_network_folder(const char *path);
 
 #endif

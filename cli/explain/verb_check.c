@@ -289,6 +289,9 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
     const char *path = options.operands[0];
+    char inside[CLI_PATH_BYTES];
+    const int length = snprintf(inside, sizeof inside, "%s/config.json", path);
+    if (file_kind_is_network_folder(path) && (size_t)length < sizeof inside) path = inside;
     char holds[HOLDS_BYTES];
     const struct kind *kind;
     if (strcmp(path, "-") == 0) /* read twice */

@@ -1,8 +1,10 @@
 #include "cli/history/database.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <unistd.h>
 
+#include "base/files/file_kind.h"
 #include "base/try.h"
 
 enum { BUSY_MS = 2000 };
@@ -36,6 +38,17 @@ enum status database_execute(const struct database *database, const char *sql, s
     return database_complain(database, err);
 }
 
+/* Says what the file is instead. */
+static enum status refuse_file(const struct database *database, struct error *err)
+{
+    char expected[64], found[FILE_READING_BYTES];
+    snprintf(expected, sizeof expected, "a %s, which is a SQLite database", database->kind->name);
+    if (file_reading_refusal_at(database->path, expected, found))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is %s", database->path, found);
+    return error_set(err, STATUS_BAD_INPUT, "'%s' is not a %s (%s)", database->path, database->kind->name,
+                     sqlite3_errmsg(database->handle));
+}
+
 enum status database_ask(const struct database *database, const char *sql, int64_t *out, struct error *err)
 {
     sqlite3_stmt *statement = NULL;
@@ -43,9 +56,7 @@ enum status database_ask(const struct database *database, const char *sql, int64
     if (code == SQLITE_OK) code = sqlite3_step(statement);
     if (code == SQLITE_ROW) *out = sqlite3_column_int64(statement, 0);
     enum status status = STATUS_OK;
-    if (code == SQLITE_NOTADB)
-        status = error_set(err, STATUS_BAD_INPUT, "'%s' is not a %s (%s)", database->path, database->kind->name,
-                           sqlite3_errmsg(database->handle));
+    if (code == SQLITE_NOTADB) status = refuse_file(database, err);
     else if (code != SQLITE_ROW)
         status = database_complain(database, err);
     sqlite3_finalize(statement);

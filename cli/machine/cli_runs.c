@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/files/file.h"
+#include "base/files/file_kind.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "models/job/parallel.h"
@@ -244,6 +245,10 @@ enum status measured_runs_read(const char *path, struct arena *arena, struct mea
 {
     char *text = NULL;
     size_t length, lines = 1;
+    char found[FILE_READING_BYTES];
+    struct file_look look;
+    if (file_kind_look(path, &look) && !look.text && file_reading_refusal_at(path, "a table of measured runs", found))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is %s", path, found);
     TRY(file_read(path, FILE_BYTES_MAX, &text, &length, err));
     for (const char *c = text; *c; c++) lines += *c == '\n';
     struct measured_runs read = {.path = path};

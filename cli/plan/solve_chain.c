@@ -80,14 +80,14 @@ static enum status report_text(struct cli *cli, const struct solve_chain_answer 
     char text[CERTIFICATE_TEXT_BYTES];
     struct cli_solved solved = solved_of(a, text);
     FILE *out = cli->out;
-    fprintf(out, "%s: %u layers, %" PRId64 " ticks of computation, %" PRIu64 " bytes of memory\n\n",
-            a->chain->name, a->chain->layer_count, a->chain->compute, a->chain->memory);
+    fprintf(out, "%s: %s, %" PRId64 " ticks of computation, %s of memory\n\n", a->chain->name,
+            CLI_COUNT(a->chain->layer_count, "layer"), a->chain->compute, CLI_COUNT(a->chain->memory, "byte"));
     TRY(print_layers(a, out, err));
     fputc('\n', out);
     TRY(print_rules(a, out, err));
     fprintf(out, "\nmakespan   %" PRId64 "\n", c->value);
     cli_solved_text(&solved, out);
-    fprintf(out, "work       %" PRIu64 " states, %" PRIu64 " nodes, %.3f s\n", c->states, c->nodes, c->seconds);
+    fprintf(out, "work       %s, %s, %.3f s\n", CLI_COUNT(c->states, "state"), CLI_COUNT(c->nodes, "node"), c->seconds);
     return STATUS_OK;
 }
 

@@ -105,16 +105,19 @@ static enum status report_text(struct cli *cli, const struct partition_answer *a
 {
     const struct stage_partition *p = &a->partition;
     char name[STAGE_TEXT_BYTES], text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
+    char count[CLI_COUNT_BYTES];
+    const uint32_t depth = stage_partition_depth(p);
     bool named = strcmp(a->path, a->chain->name) != 0;
     fprintf(cli->out, "%s: %s%s%s on %s\n\n", a->path, named ? a->chain->name : "", named ? ", " : "",
             CLI_COUNT(a->chain->count, "layer"), CLI_COUNT(p->workers, "worker"));
     TRY(print_stages(a, cli->out, err));
     fprintf(cli->out, "\npartition  %s, by %s\n", stage_partition_text(p, name), stage_method_names[a->request->method]);
-    fprintf(cli->out, "interval   %s between minibatches; %s %s (%.3g times)\n",
+    fprintf(cli->out, "interval   %s between minibatches; %s %s (a factor of %.3g)\n",
             quantity_text(p->interval_s, DIMENSION_SECONDS, text),
             a->request->method == STAGE_BALANCED ? "even shares of all computation:" : "only data parallelism:",
             quantity_text(p->data_parallel_s, DIMENSION_SECONDS, other), p->data_parallel_s / p->interval_s);
-    fprintf(cli->out, "depth      %" PRIu32 " minibatches on each worker of the first stage\n", stage_partition_depth(p));
+    fprintf(cli->out, "depth      %s on each worker of the first stage\n",
+            depth == 1 ? "1 minibatch" : cli_count(depth, "minibatche", count));
     return STATUS_OK;
 }
 

@@ -179,8 +179,8 @@ static enum status print_jobs(FILE *out, const struct cli_run_report *report, st
     cli_more_rows(out, shown, plan->jobs.count);
     for (uint32_t j = 0; j < shown; j++)
         if (report->measured->jobs[j].skipped_steps > 0)
-            fprintf(out, "%s: %" PRIu64 " steps skipped, because loss or gradients were not finite\n",
-                    plan->jobs.jobs[j].name, report->measured->jobs[j].skipped_steps);
+            fprintf(out, "%s: %s skipped, because loss or gradients were not finite\n", plan->jobs.jobs[j].name,
+                    CLI_COUNT(report->measured->jobs[j].skipped_steps, "step"));
     return STATUS_OK;
 }
 

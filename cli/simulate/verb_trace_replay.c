@@ -81,11 +81,11 @@ static void print_times(FILE *out, const struct trace_replay_report *report)
     if (report->some)
         fprintf(out, "changed     %s on '%s', %s\n", quantity_text(changed->makespan_s, DIMENSION_SECONDS, text),
                 report->hardware->name, cli_signed_percent(relative(changed->makespan_s, same->makespan_s), percent));
-    fprintf(out, "gaps        %s before %" PRIu64 " of %" PRIu64 " operations, which began later than possible\n",
-            quantity_text(same->gap_s, DIMENSION_SECONDS, text), same->gap_count, report->record->span_count);
+    fprintf(out, "gaps        %s before %" PRIu64 " of %s, which began later than possible\n",
+            quantity_text(same->gap_s, DIMENSION_SECONDS, text), same->gap_count, CLI_COUNT(report->record->span_count, "operation"));
     if (same->early_count > 0)
-        fprintf(out, "too early   %" PRIu64 " operations by the record's clocks, %s at most: replayed without a gap\n",
-                same->early_count, quantity_text(same->early_s, DIMENSION_SECONDS, other));
+        fprintf(out, "too early   %s by the record's clocks, %s at most: replayed without a gap\n",
+                CLI_COUNT(same->early_count, "operation"), quantity_text(same->early_s, DIMENSION_SECONDS, other));
     fputs("links       contention is not recomputed: a copy that another one slowed keeps its time\n", out);
 }
 

@@ -205,8 +205,8 @@ void run_report_print(const struct run_report *report)
         printf("%-24s %12" PRIu64 " %12.1f %12.6g %12.6g", plan->jobs.jobs[j].name,
                job->minibatches, job_tokens_per_s(report->trace, j, false), job->first_loss,
                job->final_loss);
-        if (job->nonfinite > 0) printf("  (%" PRIu64 " losses not finite)", job->nonfinite);
-        if (job->skipped > 0) printf("  (%" PRIu64 " steps skipped)", job->skipped);
+        if (job->nonfinite > 0) printf("  (%" PRIu64 " loss%s not finite)", job->nonfinite, job->nonfinite == 1 ? "" : "es");
+        if (job->skipped > 0) printf("  (%" PRIu64 " step%s skipped)", job->skipped, job->skipped == 1 ? "" : "s");
         if (job->best_evaluation != EVALUATION_NONE) {
             const struct evaluation_progress *const best = &job->evaluations[job->best_evaluation];
             printf("  best evaluation %.6g after step %" PRIu64, best->loss, best->step);

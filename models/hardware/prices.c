@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/files/file.h"
+#include "base/files/file_kind.h"
 #include "base/text/number.h"
 #include "base/try.h"
 
@@ -227,6 +228,10 @@ enum status price_list_read(const char *path, struct price_list *out, struct err
 {
     char *text;
     size_t length;
+    char found[FILE_READING_BYTES];
+    struct file_look look;
+    if (file_kind_look(path, &look) && !look.text && file_reading_refusal_at(path, "a price list, a table", found))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is %s", path, found);
     TRY(file_read(path, file_limit, &text, &length, err));
     enum status status = price_list_parse(path, text, length, out, err);
     free(text);

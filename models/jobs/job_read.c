@@ -151,7 +151,62 @@ static const struct json_synonym synonyms[] = {
     {"train_iters", "minibatches"},
     {"dtype", "precision"},
     {"optim", "optimizer"},
+    {"block_size", "sequence"},
+    {"max_seq_len", "sequence"},
+    {"train_steps", "minibatches"},
+    {"num_steps", "minibatches"},
+    {"total_steps", "minibatches"},
+    {"num_train_steps", "minibatches"},
 };
+
+/* Keys of other tools that have no key of the same meaning here, and what to write instead. */
+static const struct {
+    const char *theirs, *instead;
+} hints[] = {
+    {"learning_rate", "'lr' in 'optimizer'"},
+    {"lr", "'lr' in 'optimizer'"},
+    {"max_lr", "'lr' in 'optimizer'"},
+    {"weight_decay", "'weight_decay' in 'optimizer'"},
+    {"adam_beta1", "'beta1' in 'optimizer'"},
+    {"adam_beta2", "'beta2' in 'optimizer'"},
+    {"adam_epsilon", "'epsilon' in 'optimizer'"},
+    {"max_grad_norm", "'clip' in 'optimizer'"},
+    {"gradient_clipping", "'clip' in 'optimizer'"},
+    {"clip_grad", "'clip' in 'optimizer'"},
+    {"lr_scheduler_type", "'schedule' in 'optimizer'"},
+    {"warmup_steps", "'warmup' in the 'schedule' of 'optimizer'"},
+    {"fp16", "'precision': 'bf16' or 'bf16-weights'; fp16 is not supported"},
+    {"bf16", "'precision': 'bf16' or 'bf16-weights'"},
+    {"mixed_precision", "'precision': 'bf16' or 'bf16-weights'"},
+    {"gradient_checkpointing", "the option '--activations recompute' of 'spillway plan', or 'recompute' in 'parallel'"},
+    {"activation_checkpointing", "the option '--activations recompute' of 'spillway plan', or 'recompute' in 'parallel'"},
+    {"num_train_epochs", "'minibatches': the number of optimizer steps, not of epochs"},
+    {"epochs", "'minibatches': the number of optimizer steps, not of epochs"},
+    {"model", "'network'"},
+    {"model_name", "'network'"},
+    {"model_name_or_path", "'network'"},
+    {"train_file", "'data'"},
+    {"dataset", "'data'"},
+    {"output_dir", "'weights_out'"},
+    {"tensor_model_parallel_size", "'tensor' in 'parallel'"},
+    {"tensor_parallel_size", "'tensor' in 'parallel'"},
+    {"pipeline_model_parallel_size", "'pipeline' in 'parallel'"},
+    {"pipeline_parallel_size", "'pipeline' in 'parallel'"},
+    {"zero_optimization", "'zero' in 'parallel'"},
+};
+
+/* Adds what to write instead of other tools' keys to an error about unknown keys. */
+static enum status add_hints(const json_t *object, struct error *err)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(hints); i++) {
+        char quoted[64];
+        size_t used = strlen(err->text);
+        snprintf(quoted, sizeof quoted, "'%s'", hints[i].theirs);
+        if (json_object_get(object, hints[i].theirs) && strstr(err->text, "unknown key") && strstr(err->text, quoted))
+            snprintf(err->text + used, sizeof err->text - used, "; instead of %s write %s", quoted, hints[i].instead);
+    }
+    return err->status;
+}
 
 struct parsing {
     struct job_draft defaults;
@@ -195,7 +250,7 @@ static enum status parse_job(struct parsing *p, struct json_object *object, size
     TRY(json_take_string(object, "name", JSON_OPTIONAL, &draft.name, err));
     TRY(job_draft_read(object, &draft, err));
     for (size_t i = 0; i < object->asked_count; i++) assert(has_row(object->asked[i])); /* job_keys.h needs a row */
-    TRY(close_job(object, &draft, err));
+    if (close_job(object, &draft, err)) return add_hints(object->value, err);
     TRY(job_draft_check_name(&draft, err));
     TRY(job_draft_resolve(&draft, p->folder, p->arena, err));
     TRY(job_draft_check(&draft, err));
@@ -220,7 +275,7 @@ static enum status parse_head(struct parsing *p, const struct json_input *in, co
     TRY(json_object_open(&shared, in, defaults_value, "an object", err));
     TRY(json_rename_keys(in, defaults_value, synonyms, ARRAY_COUNT(synonyms), err));
     TRY(job_draft_read(&shared, &p->defaults, err));
-    return json_object_close(&shared, err);
+    return json_object_close(&shared, err) ? add_hints(defaults_value, err) : STATUS_OK;
 }
 
 static enum status fail_empty(const struct json_input *in, const json_t *value, struct error *err)

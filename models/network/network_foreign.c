@@ -25,6 +25,8 @@ static const struct {
     {"camembert", NETWORK_BERT, "there are no segments, and positions start after the padding token"},
     {"codegen", NETWORK_GPTJ, "queries, keys and values are one matrix"},
     {"cohere", NETWORK_LLAMA, "attention and feed-forward are parallel, and logits are scaled"},
+    {"cohere2", NETWORK_LLAMA,
+     "attention and feed-forward are parallel, logits are scaled, and three of four blocks see a window"},
     {"dbrx", NETWORK_MIXTRAL, "queries, keys and values are one matrix, clipped, and norms are layer norms"},
     {"deberta", NETWORK_BERT, "scores have terms of relative positions"},
     {"deberta-v2", NETWORK_BERT, "scores have terms of relative positions"},
@@ -35,18 +37,27 @@ static const struct {
     {"electra", NETWORK_BERT, "a generator and a discriminator are trained together"},
     {"falcon", NETWORK_GPT_NEOX, "heads share keys and values"},
     {"gemma2", NETWORK_GEMMA, "scores and logits are capped, blocks have two more norms, and every other block sees a window"},
+    {"gemma3", NETWORK_GEMMA3_TEXT, "images pass through a vision transformer; its 'text_config' is a network of its own"},
+    {"glm", NETWORK_LLAMA, "half of each head has rotary positions, and gate and up are one matrix"},
+    {"glm4", NETWORK_LLAMA, "half of each head has rotary positions, blocks have two more norms, and gate and up are one matrix"},
     {"gpt_bigcode", NETWORK_GPT2, "all heads share one key and one value"},
     {"gpt_neo", NETWORK_GPT2, "every other block sees 256 tokens, and scores are not scaled"},
     {"gpt_oss", NETWORK_MIXTRAL, "attention has sinks, every other block sees a window, and experts have biases"},
     {"granite", NETWORK_LLAMA, "embeddings, residuals, scores and logits have factors"},
     {"jamba", NETWORK_MIXTRAL, "most blocks are state spaces (Mamba)"},
+    {"llama4", NETWORK_MIXTRAL, "there are images, one expert is shared, and every fourth block has no rotary positions"},
     {"llama4_text", NETWORK_MIXTRAL, "one expert is shared, and every fourth block has no rotary positions"},
+    {"llava", NETWORK_LLAMA,
+     "images pass through a vision transformer and a projection; its 'text_config' is a network of its own"},
     {"mbart", NETWORK_T5, "positions are a table, and blocks have biases and layer norms"},
+    {"mistral3", NETWORK_MISTRAL, "images pass through a vision transformer; its 'text_config' is a network of its own"},
     {"mpt", NETWORK_GPT2, "positions are slopes of ALiBi, and there are no biases"},
     {"nemotron", NETWORK_LLAMA, "the feed-forward has squared ReLUs and no gate, and norms are layer norms"},
     {"olmo", NETWORK_LLAMA, "norms have no weights"},
     {"olmo2", NETWORK_LLAMA, "norms come after attention and feed-forward, and on queries and keys"},
     {"phi3", NETWORK_LLAMA, "queries, keys and values are one matrix, and so are gate and up"},
+    {"qwen2_5_vl", NETWORK_QWEN2, "images pass through a vision transformer, and rotary positions have three parts"},
+    {"qwen2_vl", NETWORK_QWEN2, "images pass through a vision transformer, and rotary positions have three parts"},
     {"qwen3_next", NETWORK_QWEN3_MOE, "three of four blocks have linear attention"},
     {"roberta", NETWORK_BERT, "there are no segments, and positions start after the padding token"},
     {"smollm3", NETWORK_LLAMA, "every fourth block has no rotary positions"},
@@ -54,6 +65,18 @@ static const struct {
     {"starcoder2", NETWORK_MISTRAL, "norms are layer norms, and the feed-forward has biases and no gate"},
     {"swin", NETWORK_VIT, "attention sees shifted windows, and patches merge between stages"},
     {"xlm-roberta", NETWORK_BERT, "there are no segments, and positions start after the padding token"},
+};
+
+/* Types that no family here is near to. */
+static const struct {
+    const char *model_type, *reason;
+} far[] = {
+    {"clip", "it trains two encoders against each other"},
+    {"falcon_mamba", "its blocks are state spaces, not attention"},
+    {"mamba", "its blocks are state spaces, not attention"},
+    {"mamba2", "its blocks are state spaces, not attention"},
+    {"rwkv", "its blocks are recurrent, not attention"},
+    {"whisper", "its encoder reads sound"},
 };
 
 /* Compares "GPT-NeoX" and "gpt_neox" as equal. */
@@ -79,6 +102,11 @@ const char *network_foreign_ending(const char *model_type, char text[NETWORK_FOR
     for (size_t i = 0; i < NETWORK_FAMILY_COUNT; i++) {
         if (!spelt_alike(model_type, network_family_names[i])) continue;
         snprintf(text, NETWORK_FOREIGN_BYTES, " (did you mean '%s'?)", network_family_names[i]);
+        return text;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(far); i++) {
+        if (!spelt_alike(model_type, far[i].model_type)) continue;
+        snprintf(text, NETWORK_FOREIGN_BYTES, ": none of the supported types is near, because %s", far[i].reason);
         return text;
     }
     snprintf(text, NETWORK_FOREIGN_BYTES, " (expected %s)",

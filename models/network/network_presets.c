@@ -14,6 +14,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/files/file_kind.h"
 #include "base/files/path.h"
 #include "base/size.h"
 #include "base/text.h"
@@ -475,6 +476,22 @@ static bool has_config(const char *folder)
     return config_inside(folder, inside) && stat(inside, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* Reports a name that is no network. `path`: where the name leads as a path. */
+static enum status fail_unknown(const char *name, const char *path, struct error *err)
+{
+    enum { NAMES_MAX = 256 };
+    char found[FILE_READING_BYTES];
+    if (file_reading_refusal_at(path, "a network: a preset such as gpt2-xl, a config.json or a folder with one", found))
+        return error_set(err, STATUS_BAD_INPUT, "'%.100s' is %s", name, found);
+    const char *names[NAMES_MAX];
+    uint32_t count = 0;
+    while (count < NAMES_MAX && (names[count] = network_preset_name(count))) count++;
+    char ending[SUGGEST_BYTES];
+    return error_set(err, STATUS_BAD_INPUT, "unknown network '%.100s'%s", name,
+                     suggest_ending_or(name, names, count,
+                                       " (expected a preset such as gpt2-xl, or the path of a config.json)", ending));
+}
+
 /* Reads a path; a folder means its config.json. */
 static enum status read_path(const char *path, struct arena *arena, struct network *out,
                              struct error *err)
@@ -486,19 +503,8 @@ static enum status read_path(const char *path, struct arena *arena, struct netwo
     if (!exists || !S_ISDIR(info.st_mode)) return network_read_config(path, arena, out, err);
     if (!config_inside(path, inside))
         return error_set(err, STATUS_BAD_INPUT, "the path '%.200s...' is too long", path);
+    if (!has_config(path)) return fail_unknown(path, path, err);
     return network_read_config(inside, arena, out, err);
-}
-
-static enum status fail_unknown(const char *name, struct error *err)
-{
-    enum { NAMES_MAX = 256 };
-    const char *names[NAMES_MAX];
-    uint32_t count = 0;
-    while (count < NAMES_MAX && (names[count] = network_preset_name(count))) count++;
-    char ending[SUGGEST_BYTES];
-    return error_set(err, STATUS_BAD_INPUT, "unknown network '%.100s'%s", name,
-                     suggest_ending_or(name, names, count,
-                                       " (expected a preset such as gpt2-xl, or the path of a config.json)", ending));
 }
 
 enum status network_find(const char *name_or_path, struct arena *arena, struct network *out,
@@ -512,7 +518,7 @@ enum status network_find(const char *name_or_path, struct arena *arena, struct n
     if (cnn) return cnn_preset_make(cnn, 0, arena, out, err);
     const struct preset *preset = find_preset(name);
     if (!preset && has_config(name_or_path)) return read_path(name_or_path, arena, out, err);
-    if (!preset) return fail_unknown(name_or_path, err);
+    if (!preset) return fail_unknown(name_or_path, name_or_path, err);
     *out = complete(preset);
     return STATUS_OK;
 }
@@ -528,7 +534,7 @@ enum status network_read_text(const struct json_input *in, const json_t *owner, 
     struct error reason = {0};
     if (!network_is_file(text, path)) {
         if (is_known(text)) return network_find(text, arena, out, err);
-        fail_unknown(text, &reason);
+        fail_unknown(text, path, &reason);
     } else if (!network_is_path(text) || !is_unknown_id(text, path, &reason)) {
         return network_find(path, arena, out, err);
     }

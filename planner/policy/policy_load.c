@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/files/file_kind.h"
 #include "base/text/suggest.h"
 #include "planner/policy/policies.h"
 
@@ -77,6 +78,17 @@ static const char *reason(const char *path)
     return text;
 }
 
+/* Reports a file that is no compiled library. Returns false for others. */
+static bool refuse_kind(const char *path, const char *beside, struct error *err)
+{
+    struct file_look look;
+    char found[FILE_READING_BYTES];
+    if (file_kind_look(beside, &look) && look.compiled) return false;
+    if (!file_reading_refusal_at(beside, "a policy, which is a shared object", found)) return false;
+    error_set(err, STATUS_BAD_INPUT, "'%s' is %s", path, found);
+    return true;
+}
+
 static enum status load(const char *path, struct policy_handle *out, struct error *err)
 {
     char beside[4096]; /* without a slash the loader would look elsewhere */
@@ -87,6 +99,7 @@ static enum status load(const char *path, struct policy_handle *out, struct erro
     if (access(beside, R_OK) != 0)
         return error_set(err, STATUS_BAD_INPUT, "cannot read policy '%s': %s", path, strerror(errno));
     void *library = dlopen(beside, RTLD_NOW | RTLD_LOCAL);
+    if (!library && refuse_kind(path, beside, err)) return err->status;
     if (!library)
         return error_set(err, STATUS_BAD_INPUT, "%s: is no shared object that can be loaded: %s", path,
                          reason(beside));

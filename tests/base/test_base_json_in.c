@@ -617,7 +617,7 @@ static void files_are_read(void **state)
     assert_string_equal(err.text, "cannot open '/nonexistent/a.json': No such file or directory");
     err = (struct error){0};
     assert_int_equal(json_input_read("/tmp", &input, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "cannot read '/tmp': Is a directory");
+    assert_string_equal(err.text, "'/tmp' is a folder (expected a file)");
 
     char path[] = "/tmp/spillway-json-XXXXXX";
     int fd = mkstemp(path);

@@ -213,6 +213,9 @@ static void kinds_are_known_by_their_beginning(void **state)
         {weights, sizeof weights, FILE_KIND_WEIGHTS, "a safetensors file"},
         {"\\* Problem: x *\\\n", 0, FILE_KIND_PROGRAM, "a text"},
         {"\1\2\0\3", 4, FILE_KIND_NONE, "a file of another kind"},
+        {"PK\3\4", 4, FILE_KIND_NONE, "a ZIP archive"},
+        {"\x7f" "ELF\2", 5, FILE_KIND_NONE, "a compiled program or library"},
+        {"\x1f\x8b\b\0\0\0\0\0\0\3", 10, FILE_KIND_NONE, "damaged gzip data"},
     };
     char found[FILE_KIND_FOUND_BYTES];
     for (size_t i = 0; i < ARRAY_COUNT(files); i++) {

@@ -235,7 +235,7 @@ static void no_histories(void **state)
     assert_non_null(file);
     fputs("these are eleven words that are not the header of SQLite's", file);
     fclose(file);
-    refused(path, true, STATUS_BAD_INPUT, "/history.db' is not a history (file is not a database)");
+    refused(path, true, STATUS_BAD_INPUT, "/history.db' is a text (expected a history, which is a SQLite database)");
     unlink(path);
     execute("CREATE TABLE mine(x)");
     refused(path, true, STATUS_BAD_INPUT, "/history.db' is not a history (it is another program's database)");

@@ -365,12 +365,16 @@ static void bad_configs_are_refused_with_their_place(void **state)
     } rows[] = {
         {"[1]", "test:1:1: found an array (expected a network object, as config.json has it)"},
         {"{}", "test:1:1: missing key 'model_type'"},
-        {"{\n  \"model_type\": \"mamba\"\n}",
-         "test:2:17: unknown model_type 'mamba' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
+        {"{\n  \"model_type\": \"basilisk\"\n}",
+         "test:2:17: unknown model_type 'basilisk' (expected gpt2, llama, bert, vit, opt, gpt_neox, gptj, phi, "
          "mistral, gemma, qwen2, qwen3, mixtral, qwen3_moe, qwen2_moe, gemma3_text, t5, mt5, umt5, cnn, resnet or profile)"},
         {"{\"model_type\": \"GPT-NeoX\"}", "test:1:16: unknown model_type 'GPT-NeoX' (did you mean 'gpt_neox'?)"},
         {"{\"model_type\": \"phi3\"}", "test:1:16: unknown model_type 'phi3': nearest is 'llama', but queries, keys and "
                                        "values are one matrix, and so are gate and up"},
+        {"{\"model_type\": \"mamba\"}", "test:1:16: unknown model_type 'mamba': none of the supported types is near, because its "
+                                      "blocks are state spaces, not attention"},
+        {"{\"model_type\": \"glm4\"}", "test:1:16: unknown model_type 'glm4': nearest is 'llama', but half of each head has rotary "
+                                     "positions, blocks have two more norms, and gate and up are one matrix"},
         {"{\"model_type\": \"gemma2\"}", "test:1:16: unknown model_type 'gemma2': nearest is 'gemma', but scores and logits "
                                          "are capped, blocks have two more norms, and every other block sees a window"},
         {"{\"model_type\": \"lama\"}",
