@@ -126,6 +126,25 @@ static void nesting_stops_at_64(void **state)
 
 /* --- taking values -------------------------------------------------------------------------- */
 
+/* Takes the elements of [4, 0.5, "x", [1, 2]]. */
+static void take_elements(const struct json_input *input, const json_t *array)
+{
+    struct error err = {0};
+    const json_t *pair;
+    const char *s;
+    uint64_t u;
+    double half;
+    assert_int_equal(json_item_u64(input, array, 0, 1, 4, &u, &err), STATUS_OK);
+    assert_int_equal(json_item_double(input, array, 1, 0, 1, &half, &err), STATUS_OK);
+    assert_int_equal(json_item_string(input, array, 2, &s, &err), STATUS_OK);
+    assert_int_equal(json_item_array(input, array, 3, 2, &pair, &err), STATUS_OK);
+    assert_int_equal(json_item_array(input, array, 3, SIZE_MAX, &pair, &err), STATUS_OK);
+    assert_int_equal(u, 4);
+    assert_true(half == 0.5);
+    assert_string_equal(s, "x");
+    assert_int_equal(json_array_size(pair), 2);
+}
+
 static void good_values_are_taken(void **state)
 {
     (void)state;
@@ -187,17 +206,7 @@ static void good_values_are_taken(void **state)
     assert_null(none);
     assert_non_null(o);
 
-    const json_t *pair;
-    double half;
-    assert_int_equal(json_item_u64(input, a, 0, 1, 4, &u, &err), STATUS_OK);
-    assert_int_equal(json_item_double(input, a, 1, 0, 1, &half, &err), STATUS_OK);
-    assert_int_equal(json_item_string(input, a, 2, &s, &err), STATUS_OK);
-    assert_int_equal(json_item_array(input, a, 3, 2, &pair, &err), STATUS_OK);
-    assert_int_equal(json_item_array(input, a, 3, SIZE_MAX, &pair, &err), STATUS_OK);
-    assert_int_equal(u, 4);
-    assert_true(half == 0.5);
-    assert_string_equal(s, "x");
-    assert_int_equal(json_array_size(pair), 2);
+    take_elements(input, a);
     assert_string_equal(json_input_name(input), "t.json");
     json_input_destroy(input);
 }

@@ -272,113 +272,149 @@ static uint32_t check_turns(const struct subject *subject, const struct outcome 
     return ran;
 }
 
-static void check_same_bits(const struct subject *subject, size_t size_step, uint64_t seed)
+/* A subject under test, and what its plans covered so far. */
+struct same_bits {
+    const struct subject *subject;
+    const struct outcome *alone; /* of the resident plan on a large device */
+    uint64_t seed;
+    bool clips;
+    uint32_t turn, ran, shards_most, losses[2], all_stored, some_stored;
+};
+
+/* Draws the options of a plan by policy `p`. Sets *host_bytes to the host memory; 0: enough. */
+static struct planner_options draw_options(struct same_bits *s, uint32_t p, uint64_t draw, uint64_t *host_bytes)
+{
+    /* in turn, another one for the same device by the next policy */
+    uint32_t mode = (s->turn++ + p) % (ACTIVATIONS_COUNT + 1);
+    struct planner_options options = {
+        .policy = policy_at(p)->name,
+        .seed = draw >> 1,
+        .no_double_buffer = random_below(draw, 1, 3) == 0,
+        .no_persistence = random_below(draw, 4, 2) == 0,
+        .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
+        .mixed = random_below(draw, 8, 2) == 0,
+        .optimizer = (uint32_t)random_below(draw, 3, PLANNER_PLACE_COUNT),
+        .storage = random_below(draw, 6, 2) == 0 ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO,
+        .shards = (uint32_t)random_below(draw, 2, 6)};
+    if (policy_at(p)->resident) options.optimizer = PLANNER_PLACE_DEVICE;
+    if (s->clips && options.optimizer == PLANNER_PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
+    if (policy_at(p)->resident && plan_activations_spill(mode)) options.activations = PLANNER_AUTO;
+    /* of AUTO, a third has too little host memory for all states */
+    *host_bytes = random_below(draw, 7, 3) == 0 ? 1250000 : 0;
+    if (options.storage == PLANNER_STORAGE_ALL) *host_bytes = 0;
+    return options;
+}
+
+/* Carries out a plan by policy `p` with drawn options, if there is one. */
+static void check_drawn(struct same_bits *s, uint32_t p, uint32_t devices, uint64_t bytes, uint64_t draw)
+{
+    uint64_t host_bytes;
+    const struct planner_options options = draw_options(s, p, draw, &host_bytes);
+    const struct outcome *alone = s->alone;
+    struct outcome outcome;
+    struct shape shape;
+    if (options.optimizer < PLANNER_PLACE_COUNT) covered.place[options.optimizer]++;
+    if (!outcome_of(s->subject, devices, bytes, host_bytes, &options, draw, &outcome, &shape)) return;
+    s->ran++;
+    if (!keeps_best(&options, host_bytes))
+        memcpy(outcome.best_weights, alone->best_weights, sizeof alone->best_weights);
+    if (shape.stored_bytes > 0) *(host_bytes > 0 ? &s->some_stored : &s->all_stored) += 1;
+    if (options.activations != PLANNER_AUTO) covered.mode[options.activations]++;
+    covered.direct += shape.direct;
+    if (shape.shards > s->shards_most) s->shards_most = shape.shards;
+    covered.mixed += shape.kept > 0;
+    for (uint32_t i = 0; i < 2; i++) s->losses[i] += shape.losses[i];
+    if (memcmp(&outcome, alone, sizeof *alone) != 0)
+        fail_msg("%s: %s on %u devices of %llu bytes, activations %u, optimizers %s, %u "
+                 "shards, %llu bytes on storage: other bits than alone (first loss "
+                 "%.17g, %.17g)",
+                 s->subject->config, options.policy, devices, (unsigned long long)bytes, options.activations,
+                 planner_place_names[options.optimizer], shape.shards, (unsigned long long)shape.stored_bytes,
+                 outcome.losses[0][1], alone->losses[0][1]);
+}
+
+static void check_policies(struct same_bits *s, size_t size_step)
 {
     const uint64_t sizes[] = {4000000, 1200000, 500000, 250000, 180000};
+    for (uint32_t p = 0; policy_at(p); p++) {
+        if (s->clips && policy_at(p)->resident) continue;
+        for (uint32_t devices = 1; devices <= 2; devices++)
+            for (size_t m = 0; m < ARRAY_COUNT(sizes); m += size_step)
+                check_drawn(s, p, devices, sizes[m], random_mix(s->seed + p * 100 + devices * 10 + m));
+    }
+}
+
+/* Jobs that stay whole on a device hardly large enough: their losses recompute. */
+static void check_whole_jobs(struct same_bits *s, const struct planner_options *resident)
+{
+    for (uint64_t memory = 3 << 19;; memory = memory * 19 / 20) {
+        struct outcome outcome;
+        struct shape shape;
+        if (!outcome_of(s->subject, 1, memory, 0, resident, 0, &outcome, &shape)) break;
+        assert_memory_equal(&outcome, s->alone, sizeof *s->alone);
+        for (uint32_t i = 0; i < 2; i++) s->losses[i] += shape.losses[i];
+        s->ran++;
+    }
+}
+
+/* Bytes to spare, but not for all activations. */
+static void check_mixed(struct same_bits *s)
+{
+    for (uint64_t memory = 1000000; memory > 300000 && !s->clips; memory = memory * 3 / 4) {
+        const struct planner_options mixed = {.policy = "spill-sequential",
+                                              .activations = s->ran % 2 ? ACTIVATIONS_RECOMPUTE : ACTIVATIONS_SPILL,
+                                              .mixed = true,
+                                              .optimizer = PLANNER_PLACE_DEVICE,
+                                              .shards = 5};
+        struct outcome outcome;
+        struct shape shape;
+        if (!outcome_of(s->subject, 1, memory, 0, &mixed, memory, &outcome, &shape)) break;
+        if (memcmp(&outcome, s->alone, sizeof outcome) != 0)
+            fail_msg("%s: on a device of %llu bytes, %u shards that keep: other bits than alone",
+                     s->subject->config, (unsigned long long)memory, shape.kept);
+        covered.mixed += shape.kept > 0;
+        s->ran++;
+    }
+}
+
+static void check_sane_start(const struct subject *subject, const struct outcome *alone)
+{
+    for (uint32_t j = 0; j < JOBS; j++)
+        for (uint32_t i = 0; i < STEPS; i++) {
+            assert_true(isfinite(alone->losses[j][i]));
+            if (i == 0 || j < JOBS - 1)
+                assert_true(fabs(alone->losses[j][i] - subject->first_loss) < 0.5);
+        }
+}
+
+static void check_same_bits(const struct subject *subject, size_t size_step, uint64_t seed)
+{
     struct outcome alone;
     struct shape shape;
-    uint32_t ran = 0, shards_most = 0, by_place[PLANNER_PLACE_COUNT] = {0}, losses[2] = {0};
-    uint32_t turn = (uint32_t)random_below(seed, 0, 97), by_mode[ACTIVATIONS_COUNT] = {0};
-    uint32_t all_stored = 0, some_stored = 0;
-    bool clips = clips_at_all(subject);
+    const bool clips = clips_at_all(subject);
+    struct same_bits s = {.subject = subject, .alone = &alone, .seed = seed, .clips = clips,
+                          .turn = (uint32_t)random_below(seed, 0, 97)};
     struct planner_options resident = {.policy = clips ? "spill-sequential" : "model-parallel",
                                        .activations = PLANNER_AUTO,
                                        .optimizer = clips ? PLANNER_PLACE_CPU : PLANNER_PLACE_DEVICE};
     assert_true(outcome_of(subject, 1, 1 << 24, 0, &resident, 0, &alone, &shape));
     assert_int_equal(shape.stored_bytes, 0);
-    for (uint32_t j = 0; j < JOBS; j++)
-        for (uint32_t i = 0; i < STEPS; i++) { /* a sane start */
-            assert_true(isfinite(alone.losses[j][i]));
-            if (i == 0 || j < JOBS - 1)
-                assert_true(fabs(alone.losses[j][i] - subject->first_loss) < 0.5);
-        }
+    check_sane_start(subject, &alone);
     check_evaluations(subject, &alone);
     if (clips) check_clipping(subject, &resident, &alone);
-    for (uint32_t p = 0; policy_at(p); p++) {
-        if (clips && policy_at(p)->resident) continue;
-        for (uint32_t devices = 1; devices <= 2; devices++) {
-            for (size_t m = 0; m < ARRAY_COUNT(sizes); m += size_step) {
-                uint64_t draw = random_mix(seed + p * 100 + devices * 10 + m);
-                /* in turn, another one for the same device by the next policy */
-                uint32_t mode = (turn++ + p) % (ACTIVATIONS_COUNT + 1);
-                struct planner_options options = {
-                    .policy = policy_at(p)->name,
-                    .seed = draw >> 1,
-                    .no_double_buffer = random_below(draw, 1, 3) == 0,
-                    .no_persistence = random_below(draw, 4, 2) == 0,
-                    .activations = mode < ACTIVATIONS_COUNT ? mode : PLANNER_AUTO,
-                    .mixed = random_below(draw, 8, 2) == 0,
-                    .optimizer = (uint32_t)random_below(draw, 3, PLANNER_PLACE_COUNT),
-                    .storage = random_below(draw, 6, 2) == 0 ? PLANNER_STORAGE_ALL : PLANNER_STORAGE_AUTO,
-                    .shards = (uint32_t)random_below(draw, 2, 6)};
-                if (policy_at(p)->resident) options.optimizer = PLANNER_PLACE_DEVICE;
-                if (clips && options.optimizer == PLANNER_PLACE_DEVICE) options.optimizer = PLANNER_AUTO;
-                if (policy_at(p)->resident && plan_activations_spill(mode))
-                    options.activations = PLANNER_AUTO;
-                /* of AUTO, a third has too little host memory for all states */
-                uint64_t host_bytes = random_below(draw, 7, 3) == 0 ? 1250000 : 0;
-                if (options.storage == PLANNER_STORAGE_ALL) host_bytes = 0;
-                struct outcome outcome;
-                if (options.optimizer < PLANNER_PLACE_COUNT) by_place[options.optimizer]++;
-                if (!outcome_of(subject, devices, sizes[m], host_bytes, &options, draw, &outcome,
-                                &shape))
-                    continue;
-                ran++;
-                if (!keeps_best(&options, host_bytes))
-                    memcpy(outcome.best_weights, alone.best_weights, sizeof alone.best_weights);
-                if (shape.stored_bytes > 0) *(host_bytes > 0 ? &some_stored : &all_stored) += 1;
-                if (options.activations != PLANNER_AUTO) by_mode[options.activations]++;
-                covered.direct += shape.direct;
-                if (shape.shards > shards_most) shards_most = shape.shards;
-                covered.mixed += shape.kept > 0;
-                for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
-                if (memcmp(&outcome, &alone, sizeof alone) != 0)
-                    fail_msg("%s: %s on %u devices of %llu bytes, activations %u, optimizers %s, %u "
-                             "shards, %llu bytes on storage: other bits than alone (first loss "
-                             "%.17g, %.17g)",
-                             subject->config, options.policy, devices, (unsigned long long)sizes[m],
-                             options.activations, planner_place_names[options.optimizer],
-                             shape.shards, (unsigned long long)shape.stored_bytes,
-                             outcome.losses[0][1], alone.losses[0][1]);
-            }
-        }
-    }
-    /* jobs that stay whole on a device hardly large enough: their losses recompute */
-    for (uint64_t memory = 3 << 19;; memory = memory * 19 / 20) {
-        struct outcome outcome;
-        if (!outcome_of(subject, 1, memory, 0, &resident, 0, &outcome, &shape)) break;
-        assert_memory_equal(&outcome, &alone, sizeof alone);
-        for (uint32_t i = 0; i < 2; i++) losses[i] += shape.losses[i];
-        ran++;
-    }
-    /* bytes to spare, but not for all activations */
-    for (uint64_t memory = 1000000; memory > 300000 && !clips; memory = memory * 3 / 4) {
-        const struct planner_options mixed = {.policy = "spill-sequential",
-                                              .activations = ran % 2 ? ACTIVATIONS_RECOMPUTE
-                                                                     : ACTIVATIONS_SPILL,
-                                              .mixed = true,
-                                              .optimizer = PLANNER_PLACE_DEVICE,
-                                              .shards = 5};
-        struct outcome outcome;
-        if (!outcome_of(subject, 1, memory, 0, &mixed, memory, &outcome, &shape)) break;
-        if (memcmp(&outcome, &alone, sizeof alone) != 0)
-            fail_msg("%s: on a device of %llu bytes, %u shards that keep: other bits than alone",
-                     subject->config, (unsigned long long)memory, shape.kept);
-        covered.mixed += shape.kept > 0;
-        ran++;
-    }
-    ran += check_turns(subject, &alone, seed);
+    check_policies(&s, size_step);
+    check_whole_jobs(&s, &resident);
+    check_mixed(&s);
+    s.ran += check_turns(subject, &alone, seed);
     print_message("%.22s...: %u plans with up to %u shards, %u losses from all activations, %u from "
                   "inputs, all states on storage in %u of them, some in %u: the same bits\n",
-                  subject->config, ran, shards_most, losses[0], losses[1], all_stored, some_stored);
-    for (uint32_t i = 0; i < 2; i++) covered.losses[i] += losses[i];
-    for (uint32_t place = 0; place < PLANNER_PLACE_COUNT; place++) covered.place[place] += by_place[place];
-    for (uint32_t mode = 0; mode < ACTIVATIONS_COUNT; mode++) covered.mode[mode] += by_mode[mode];
-    covered.all_stored += all_stored;
-    covered.some_stored += some_stored;
-    assert_true(ran >= 10);
+                  subject->config, s.ran, s.shards_most, s.losses[0], s.losses[1], s.all_stored, s.some_stored);
+    for (uint32_t i = 0; i < 2; i++) covered.losses[i] += s.losses[i];
+    covered.all_stored += s.all_stored;
+    covered.some_stored += s.some_stored;
+    assert_true(s.ran >= 10);
     /* each layer was a shard of its own at least once */
-    assert_true(shards_most >= JOBS * (size_step == 1 ? 5 : 3));
+    assert_true(s.shards_most >= JOBS * (size_step == 1 ? 5 : 3));
 }
 
 static void test_same_bits(void **state)

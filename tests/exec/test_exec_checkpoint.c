@@ -210,6 +210,24 @@ static void test_round_trip(void **state)
     trainer_release(&cut);
 }
 
+/* Reads only the parameters of step 2, into memory that has room only for them. */
+static void check_parameters_alone(struct support_disk *disk, struct trainer *trainer)
+{
+    struct error err = {0};
+    struct checkpoint_subject subject = subject_of(trainer);
+    float *const alone = calloc(1, trainer->parameters[0].bytes);
+    float *const places[] = {alone, trainer->states[1]};
+    assert_non_null(alone);
+    assert_int_equal(trainer->shard_count, 2);
+    subject.states = places;
+    const struct state_tables values[] = {state_tables_of_values(trainer->parameters[0]), trainer->state_tables[1]};
+    subject.tables = values;
+    fill(trainer, 2);
+    assert_int_equal(checkpoint_read(&disk->disk, FOLDER, &subject, 2, NULL, NULL, &err), STATUS_OK);
+    assert_memory_equal(alone, trainer->states[0], trainer->parameters[0].entries[0].bytes);
+    free(alone);
+}
+
 /* The best evaluation's checkpoint stays, however old; later ones name it. */
 static void test_the_best(void **state)
 {
@@ -250,20 +268,7 @@ static void test_the_best(void **state)
     assert_string_equal(safetensors_metadata(file, "evaluation"), "3 minibatches, none, tokens 0");
     safetensors_close(file);
 
-    /* only the parameters, into memory that has room only for them */
-    float *const alone = calloc(1, trainer.parameters[0].bytes);
-    float *const places[] = {alone, trainer.states[1]};
-    assert_non_null(alone);
-    assert_int_equal(trainer.shard_count, 2);
-    subject.states = places;
-    const struct state_tables values[] = {state_tables_of_values(trainer.parameters[0]),
-                                          trainer.state_tables[1]};
-    subject.tables = values;
-    fill(&trainer, 2);
-    assert_int_equal(checkpoint_read(&disk.disk, FOLDER, &subject, 2, NULL, NULL, &err), STATUS_OK);
-    assert_memory_equal(alone, trainer.states[0],
-                        trainer.parameters[0].entries[0].bytes);
-    free(alone);
+    check_parameters_alone(&disk, &trainer);
 
     /* with other evaluation data the training is the same, and the evaluations start again from the first */
     subject = subject_of(&trainer);

@@ -295,6 +295,40 @@ static void test_stop_before_the_first_minibatch(void **state)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
+/* Checks a log: a head, a line for each minibatch of each job, an end. Only job 1 clips. */
+static void check_log(const char *path, const struct run_result *result, double clip)
+{
+    char *text;
+    size_t length;
+    struct error err = {0};
+    assert_int_equal(file_read(path, 1 << 20, &text, &length, &err), STATUS_OK);
+    uint32_t lines = 0, steps[2] = {0, 0};
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
+        struct json_input *in;
+        assert_int_equal(json_input_parse("line", line, strlen(line), &in, &err), STATUS_OK);
+        const json_t *root = json_input_root(in);
+        if (lines == 0) {
+            assert_int_equal(json_integer_value(json_object_get(root, "spillway_log")), 1);
+        } else if (json_object_get(root, "job")) {
+            const char *name = json_string_value(json_object_get(root, "job"));
+            const uint32_t j = name[strlen(name) - 1] == '1';
+            const double loss = json_number_value(json_object_get(root, "loss"));
+            assert_true(loss == result->jobs[j].losses[steps[j]]);
+            assert_int_equal(json_integer_value(json_object_get(root, "step")), ++steps[j]);
+            assert_true(json_number_value(json_object_get(root, "tokens_per_s")) > 0);
+            /* of a job that clips, the norm before that */
+            const json_t *const norm = json_object_get(root, "norm");
+            assert_int_equal(norm != NULL, j);
+            if (norm) assert_true(json_number_value(norm) > clip);
+        } else {
+            assert_string_equal(json_string_value(json_object_get(root, "end")), "complete");
+        }
+        json_input_destroy(in);
+    }
+    assert_int_equal(lines, 2 + 2 * MINIBATCHES);
+    free(text);
+}
+
 static void test_log_and_weights(void **state)
 {
     (void)state;
@@ -318,35 +352,7 @@ static void test_log_and_weights(void **state)
     assert_true(trace.complete && trace.span_count == 0 && trace.makespan_s > 0);
     assert_true(trace.jobs[0].has_loss && trace.jobs[0].minibatches == MINIBATCHES);
 
-    /* a head, a line for each minibatch of each job, an end */
-    char *text;
-    size_t length;
-    assert_int_equal(file_read(log, 1 << 20, &text, &length, &err), STATUS_OK);
-    uint32_t lines = 0, steps[2] = {0, 0};
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"), lines++) {
-        struct json_input *in;
-        assert_int_equal(json_input_parse("line", line, strlen(line), &in, &err), STATUS_OK);
-        const json_t *root = json_input_root(in);
-        if (lines == 0) {
-            assert_int_equal(json_integer_value(json_object_get(root, "spillway_log")), 1);
-        } else if (json_object_get(root, "job")) {
-            const char *name = json_string_value(json_object_get(root, "job"));
-            const uint32_t j = name[strlen(name) - 1] == '1';
-            const double loss = json_number_value(json_object_get(root, "loss"));
-            assert_true(loss == result.jobs[j].losses[steps[j]]);
-            assert_int_equal(json_integer_value(json_object_get(root, "step")), ++steps[j]);
-            assert_true(json_number_value(json_object_get(root, "tokens_per_s")) > 0);
-            /* of a job that clips, the norm before that */
-            const json_t *const norm = json_object_get(root, "norm");
-            assert_int_equal(norm != NULL, j);
-            if (norm) assert_true(json_number_value(norm) > setting.clip);
-        } else {
-            assert_string_equal(json_string_value(json_object_get(root, "end")), "complete");
-        }
-        json_input_destroy(in);
-    }
-    assert_int_equal(lines, 2 + 2 * MINIBATCHES);
-    free(text);
+    check_log(log, &result, setting.clip);
     trace_release(&trace);
     run_result_release(&result);
 

@@ -353,41 +353,47 @@ static void check_workspace(const struct network *n, uint64_t first, uint64_t co
     arena_release(&arena);
 }
 
-/* B 2, T 96, R 192; tiles of 64 rows for all 24 heads. */
+/* B 2, T 96, R 192; tiles of 64 rows for all 24 heads. Bytes of the stream, of scores, of a block's gradients, of logits
+ * and of a block's kept activations. */
+enum {
+    STREAM = 192 * 768 * 4,
+    SCORES = 2 * 64 * 96 * 24 * 4,
+    BLOCK = 7087872 * 4,
+    LOGITS = 192 * 50257 * 4,
+    KEPT = 192 * (8 * 768 + 2 * 3072 + 16) * 4
+};
+
 static void workspaces_of_gpt2(void **state)
 {
     (void)state;
     struct network n = preset("gpt2");
-    const uint64_t stream = 192 * 768 * 4, scores = 2 * 64 * 96 * 24 * 4, block = 7087872 * 4,
-                   logits = UINT64_C(192) * 50257 * 4,
-                   kept = UINT64_C(192) * (8 * 768 + 2 * 3072 + 16) * 4;
     const struct expected forward[] = {
-        {"keep", kept - stream}, {"d_stream", stream}, {"d_stream2", stream},
-        {"scratch", scores},     {"logits", 0},
+        {"keep", KEPT - STREAM}, {"d_stream", STREAM}, {"d_stream2", STREAM},
+        {"scratch", SCORES},     {"logits", 0},
     };
     const struct expected forward_kept[] = {
-        {"keep", 0}, {"d_stream", 0}, {"d_stream2", 0}, {"scratch", scores}, {"logits", 0},
+        {"keep", 0}, {"d_stream", 0}, {"d_stream2", 0}, {"scratch", SCORES}, {"logits", 0},
     };
     const struct expected backward[] = {
-        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
-        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
-        {"activations", 3 * kept - stream},
+        {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
+        {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
+        {"activations", 3 * KEPT - STREAM},
     };
     const struct expected backward_kept[] = {
-        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
-        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
+        {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
+        {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
         {"activations", 0},
     };
     const struct expected loss[] = {
-        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
-        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
-        {"logits", logits},      {"activations", 2 * kept + 192 * 770 * 4},
+        {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
+        {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
+        {"logits", LOGITS},      {"activations", 2 * KEPT + 192 * 770 * 4},
     };
     /* only the head: its norm's gradients, no attention */
     const struct expected head[] = {
-        {"gradients", 1536 * 4}, {"d_stream", 0}, {"d_stream2", stream},
+        {"gradients", 1536 * 4}, {"d_stream", 0}, {"d_stream2", STREAM},
         {"d_qkv", 0},            {"d_wide", 0},        {"scratch", 0},
-        {"logits", logits},      {"activations", 192 * 770 * 4},
+        {"logits", LOGITS},      {"activations", 192 * 770 * 4},
     };
     const struct expected embedding[] = {
         {"gradients", 0}, {"d_stream", 0}, {"d_stream2", 0},
@@ -402,28 +408,6 @@ static void workspaces_of_gpt2(void **state)
     check_workspace(&n, 11, 3, UNIT_LOSS, true, loss, 8);
     check_workspace(&n, 13, 1, UNIT_LOSS, false, head, 8);
     check_workspace(&n, 0, 1, UNIT_BACKWARD, false, embedding, 7);
-    /* only the inputs of layers: one layer's activations, however many layers; in the loss the activations of its
-     * last block and of the head together, and the inputs of both blocks and the head but one */
-    const struct expected forward_inputs[] = {
-        {"keep", kept - stream}, {"d_stream", 0}, {"d_stream2", 0}, {"scratch", scores},
-        {"logits", 0},
-    };
-    const struct expected backward_inputs[] = {
-        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
-        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
-        {"activations", kept - stream},
-    };
-    const struct expected loss_inputs[] = {
-        {"gradients", block},    {"d_stream", 0}, {"d_stream2", stream},
-        {"d_qkv", 3 * stream},   {"d_wide", 4 * stream}, {"scratch", scores},
-        {"logits", logits},      {"activations", kept - stream},
-        {"head", 192 * 770 * 4}, {"inputs", 2 * stream},
-    };
-    const uint32_t inputs = UNIT_KEEP | UNIT_INPUTS;
-    check_workspace(&n, 4, 3, UNIT_FORWARD, inputs, forward_inputs, 5);
-    check_workspace(&n, 2, 9, UNIT_BACKWARD, inputs, backward_inputs, 7);
-    check_workspace(&n, 11, 3, UNIT_LOSS, inputs, loss_inputs, 10);
-    check_workspace(&n, 11, 3, UNIT_LOSS, UNIT_INPUTS, loss_inputs, 10);
     check_workspace(&n, 4, 3, UNIT_FORWARD, UNIT_INPUTS, forward, 5); /* kept nowhere: as without */
     check_workspace(&n, 4, 3, UNIT_BACKWARD, UNIT_INPUTS, backward, 7);
     n.tied_head = false; /* the head's own table has a gradient: 50257 * 768 + 1536 floats */
@@ -431,6 +415,34 @@ static void workspaces_of_gpt2(void **state)
     memcpy(untied, loss, sizeof loss);
     untied[0].bytes = up((UINT64_C(50257) * 768 + 1536) * 4);
     check_workspace(&n, 11, 3, UNIT_LOSS, false, untied, 8);
+}
+
+/* Only the inputs of layers: one layer's activations, however many layers; in the loss the activations of its
+ * last block and of the head together, and the inputs of both blocks and the head but one */
+static void workspaces_of_inputs(void **state)
+{
+    (void)state;
+    struct network n = preset("gpt2");
+    const struct expected forward_inputs[] = {
+        {"keep", KEPT - STREAM}, {"d_stream", 0}, {"d_stream2", 0}, {"scratch", SCORES},
+        {"logits", 0},
+    };
+    const struct expected backward_inputs[] = {
+        {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
+        {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
+        {"activations", KEPT - STREAM},
+    };
+    const struct expected loss_inputs[] = {
+        {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
+        {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
+        {"logits", LOGITS},      {"activations", KEPT - STREAM},
+        {"head", 192 * 770 * 4}, {"inputs", 2 * STREAM},
+    };
+    const uint32_t inputs = UNIT_KEEP | UNIT_INPUTS;
+    check_workspace(&n, 4, 3, UNIT_FORWARD, inputs, forward_inputs, 5);
+    check_workspace(&n, 2, 9, UNIT_BACKWARD, inputs, backward_inputs, 7);
+    check_workspace(&n, 11, 3, UNIT_LOSS, inputs, loss_inputs, 10);
+    check_workspace(&n, 11, 3, UNIT_LOSS, UNIT_INPUTS, loss_inputs, 10);
 }
 
 /* Logits of a piece: 512 rows, whatever the total. */
@@ -597,6 +609,7 @@ int main(void)
         cmocka_unit_test(activations_of_encoders),
         cmocka_unit_test(activations_of_llama),
         cmocka_unit_test(workspaces_of_gpt2),
+        cmocka_unit_test(workspaces_of_inputs),
         cmocka_unit_test(logits_are_those_of_a_piece),
         cmocka_unit_test(profiles_have_what_they_say),
         cmocka_unit_test(sizes_are_those_of_the_tables),

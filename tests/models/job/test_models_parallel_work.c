@@ -79,6 +79,36 @@ static void check_items(const struct job *job, struct parallel_layers layers, en
 
 #define CHECK_ITEMS(job, layers, pass, list) check_items(job, layers, pass, list, ARRAY_COUNT(list))
 
+/* A half of 50257 words, rounded up to whole 8; logits and loss in fp32, all rows at once. */
+static void check_head_of_gpt2(const struct job *job)
+{
+    const struct parallel_layers head = {13, 1};
+    static const struct work_item head_forward[] = {
+        {KERNEL_NORM_HALF_FORWARD, 1, 96, 768, 0},
+        {KERNEL_MATMUL_BF16_FORWARD, 1, 192, 25136, 768},
+        {KERNEL_LOSS, 1, 192, 25136, 0},
+    };
+    static const struct work_item head_backward[] = {
+        {KERNEL_ROUND, 1, UINT64_C(192) * 25136, 0, 0},
+        {KERNEL_MATMUL_HALF_INPUT, 1, 192, 768, 25136},
+        {KERNEL_MATMUL_HALF_WEIGHT, 1, 25136, 768, 192},
+        {KERNEL_NORM_HALF_BACKWARD, 1, 96, 768, 0},
+    };
+    CHECK_ITEMS(job, head, PARALLEL_FORWARD, head_forward);
+    CHECK_ITEMS(job, head, PARALLEL_BACKWARD, head_backward);
+
+    struct job large = *job; /* 4096 rows: pieces of them on one device, here not */
+    large.microbatch = 4;
+    large.sequence = 1024;
+    assert_true(network_logit_rows(&large.network, 4096) < 4096);
+    static const struct work_item large_forward[] = {
+        {KERNEL_NORM_HALF_FORWARD, 1, 2048, 768, 0},
+        {KERNEL_MATMUL_BF16_FORWARD, 1, 4096, 25136, 768},
+        {KERNEL_LOSS, 1, 4096, 25136, 0},
+    };
+    CHECK_ITEMS(&large, head, PARALLEL_FORWARD, large_forward);
+}
+
 /* B 2, T 96, R 192, C 768, F 3072, H 12, D 64, V 50257 on 2 devices that split the sequence; 2 blocks. */
 static void kernels_of_gpt2_by_hand(void **state)
 {
@@ -109,7 +139,7 @@ static void kernels_of_gpt2_by_hand(void **state)
         {KERNEL_BIAS_HALF_BACKWARD, 2, 192, 1152, 0},   {KERNEL_BIAS_HALF_BACKWARD, 4, 192, 768, 0},
         {KERNEL_BIAS_HALF_BACKWARD, 2, 192, 1536, 0},
     };
-    struct parallel_layers blocks = {4, 2}, head = {13, 1}, embedding = {0, 1};
+    struct parallel_layers blocks = {4, 2}, embedding = {0, 1};
     CHECK_ITEMS(&job, blocks, PARALLEL_FORWARD, forward);
     assert_int_equal(awaited(&job, blocks, PARALLEL_FORWARD), 8); /* two gathers, two scatters in each block */
     CHECK_ITEMS(&job, blocks, PARALLEL_WEIGHT, weight);
@@ -117,31 +147,7 @@ static void kernels_of_gpt2_by_hand(void **state)
     job.parallel.recompute = RECOMPUTE_SELECTIVE;
     CHECK_ITEMS(&job, blocks, PARALLEL_INPUT, input);
 
-    /* a half of 50257 words, rounded up to whole 8; logits and loss in fp32, all rows at once */
-    static const struct work_item head_forward[] = {
-        {KERNEL_NORM_HALF_FORWARD, 1, 96, 768, 0},
-        {KERNEL_MATMUL_BF16_FORWARD, 1, 192, 25136, 768},
-        {KERNEL_LOSS, 1, 192, 25136, 0},
-    };
-    static const struct work_item head_backward[] = {
-        {KERNEL_ROUND, 1, UINT64_C(192) * 25136, 0, 0},
-        {KERNEL_MATMUL_HALF_INPUT, 1, 192, 768, 25136},
-        {KERNEL_MATMUL_HALF_WEIGHT, 1, 25136, 768, 192},
-        {KERNEL_NORM_HALF_BACKWARD, 1, 96, 768, 0},
-    };
-    CHECK_ITEMS(&job, head, PARALLEL_FORWARD, head_forward);
-    CHECK_ITEMS(&job, head, PARALLEL_BACKWARD, head_backward);
-
-    struct job large = job; /* 4096 rows: pieces of them on one device, here not */
-    large.microbatch = 4;
-    large.sequence = 1024;
-    assert_true(network_logit_rows(&large.network, 4096) < 4096);
-    static const struct work_item large_forward[] = {
-        {KERNEL_NORM_HALF_FORWARD, 1, 2048, 768, 0},
-        {KERNEL_MATMUL_BF16_FORWARD, 1, 4096, 25136, 768},
-        {KERNEL_LOSS, 1, 4096, 25136, 0},
-    };
-    CHECK_ITEMS(&large, head, PARALLEL_FORWARD, large_forward);
+    check_head_of_gpt2(&job);
 
     static const struct work_item looked_up[] = {{KERNEL_EMBED_HALF_FORWARD, 1, 192, 768, 0}};
     static const struct work_item added[] = {{KERNEL_EMBED_HALF_BACKWARD, 1, 192, 768, 25136 + 1024}};

@@ -148,18 +148,88 @@ static void release_order(struct order *order)
     free(order->device_of);
 }
 
+/* Counts what the changes of all cases did. */
+struct tally {
+    uint32_t judged[4], refused, bytes_changed;
+};
+
+/* A change of an order at step `at`, whose window ends before `end`; `changed` is the order after it. */
+struct change_case {
+    const struct instance *in;
+    const struct order *order, *changed;
+    uint64_t seed;
+    uint32_t number, at, end;
+    struct local_change change;
+};
+
+/* Brings a window to the step of the change. Returns the bytes at the beginning. */
+static uint64_t advance_to(const struct change_case *c, struct local_split *split, struct local_window *window)
+{
+    begin(split, c->order);
+    const uint64_t bytes = split->bytes;
+    for (uint32_t t = 0; t < c->at; t++) {
+        ways(split);
+        if (t % 3 == 0) local_window_set(window, t, t + REACH < c->in->task_count ? t + REACH : c->in->task_count);
+        go_on(split, t);
+    }
+    ways(split);
+    local_window_set(window, c->at, c->end);
+    return bytes;
+}
+
+/* Checks what a change that is taken adds, and the steps after it. `anew`: computes both orders from the beginning. */
+static void check_taken(const struct change_case *c, struct local_split *split, struct local_split *anew,
+                        struct local_window *window, double delta)
+{
+    double was = ways_behind(anew, c->order, c->at + c->change.last);
+    double is = ways_behind(anew, c->changed, c->at + c->change.last);
+    if (!(fabs(is - was - delta) < 1e-5 * (1 + was + is))) {
+        test_instance_print(c->in);
+        fail_msg("seed %" PRIu64 ", case %u, kind %d: %.6f, but said to be %.6f", c->seed, c->number, c->change.kind,
+                 is - was, delta);
+    }
+    assert_false(local_window_judge(window, &c->change, delta - 1e-3 * (1 + fabs(delta)), &delta));
+    local_window_apply(window, &c->change);
+    for (uint32_t t = c->at; t < c->end; t++) {
+        assert_int_equal(split->steps[t].job, c->changed->steps[t].job);
+        assert_int_equal(split->device_of[split->steps[t].sequence], c->changed->device_of[c->changed->steps[t].device]);
+    }
+    assert_int_equal(split->bytes, anew->bytes);
+}
+
+static void check_change(const struct change_case *c, struct tally *tally)
+{
+    struct local_split split = {0}, anew = {0};
+    struct local_window *window;
+    struct error err = {0};
+    double sharpness = (double)c->in->horizon * (c->number % 7 + 1) / 70, delta = NAN;
+    set_cut(c->in, &split, sharpness);
+    set_cut(c->in, &anew, sharpness);
+    assert_int_equal(local_window_create(&split, &window, &err), STATUS_OK);
+    uint64_t bytes_before = advance_to(c, &split, window);
+    /* after the last of the steps; tasks that do not fit later are the next change's matter */
+    if (local_window_judge(window, &c->change, 1e9, &delta)) {
+        check_taken(c, &split, &anew, window, delta);
+        tally->bytes_changed += split.bytes != bytes_before;
+        tally->judged[c->change.kind]++;
+    } else {
+        assert_false(order_fits(c->in, c->changed));
+        tally->refused++;
+    }
+    local_window_destroy(window);
+    local_split_release(&split);
+    local_split_release(&anew);
+}
+
 static void changes_add_what_they_say(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("changes add what they say");
-    uint32_t judged[4] = {0}, refused = 0, bytes_changed = 0;
+    struct tally tally = {{0}, 0, 0};
     for (uint32_t c = 0; c < 15000; c++) {
         uint64_t key = random_u64(seed, c);
         struct instance in = {0};
         struct order order, changed;
-        struct local_split split = {0}, anew = {0};
-        struct local_window *window;
-        struct error err = {0};
         test_instance_mixed(seed, c, &in);
         if (in.task_count < 3) { /* nothing to change */
             instance_release(&in);
@@ -173,56 +243,15 @@ static void changes_add_what_they_say(void **state)
                                       .last = 1 + (uint32_t)random_below(key, 1000002, end - at - 1),
                                       .to = (uint32_t)random_below(key, 1000003, in.device_count)};
         if (change.kind == LOCAL_ELSEWHERE) change.last = 0;
-        bool valid = change_order(&in, &changed, at, &change);
-        if (valid) {
-            double sharpness = (double)in.horizon * (c % 7 + 1) / 70, delta = NAN;
-            set_cut(&in, &split, sharpness);
-            set_cut(&in, &anew, sharpness);
-            assert_int_equal(local_window_create(&split, &window, &err), STATUS_OK);
-            begin(&split, &order);
-            uint64_t bytes_before = split.bytes;
-            for (uint32_t t = 0; t < at; t++) {
-                ways(&split);
-                if (t % 3 == 0) local_window_set(window, t, t + REACH < in.task_count ? t + REACH : in.task_count);
-                go_on(&split, t);
-            }
-            ways(&split);
-            local_window_set(window, at, end);
-            bool taken = local_window_judge(window, &change, 1e9, &delta), fits = order_fits(&in, &changed);
-            /* after the last of the steps; tasks that do not fit later are the next change's matter */
-            if (taken) {
-                double was = ways_behind(&anew, &order, at + change.last);
-                double is = ways_behind(&anew, &changed, at + change.last);
-                if (!(fabs(is - was - delta) < 1e-5 * (1 + was + is))) {
-                    test_instance_print(&in);
-                    fail_msg("seed %" PRIu64 ", case %u, kind %d: %.6f, but said to be %.6f", seed, c, change.kind,
-                             is - was, delta);
-                }
-                assert_false(local_window_judge(window, &change, delta - 1e-3 * (1 + fabs(delta)), &delta));
-                local_window_apply(window, &change);
-                for (uint32_t t = at; t < end; t++) {
-                    assert_int_equal(split.steps[t].job, changed.steps[t].job);
-                    assert_int_equal(split.device_of[split.steps[t].sequence],
-                                     changed.device_of[changed.steps[t].device]);
-                }
-                assert_int_equal(split.bytes, anew.bytes);
-                bytes_changed += split.bytes != bytes_before;
-                judged[change.kind]++;
-            } else {
-                assert_false(fits);
-                refused++;
-            }
-            local_window_destroy(window);
-            local_split_release(&split);
-            local_split_release(&anew);
-        }
+        if (change_order(&in, &changed, at, &change))
+            check_change(&(struct change_case){&in, &order, &changed, seed, c, at, end, change}, &tally);
         release_order(&order);
         release_order(&changed);
         instance_release(&in);
     }
-    for (int kind = 0; kind < 4; kind++) assert_true(judged[kind] > 500);
-    assert_true(refused > 20);
-    assert_true(bytes_changed > 200);
+    for (int kind = 0; kind < 4; kind++) assert_true(tally.judged[kind] > 500);
+    assert_true(tally.refused > 20);
+    assert_true(tally.bytes_changed > 200);
 }
 
 static void no_memory(void **state)

@@ -407,6 +407,37 @@ static int64_t cut_at(int64_t rows, int64_t slices, int64_t k)
     return rows * k / slices;
 }
 
+/* An embedding's forward pass and update. */
+struct embed_run {
+    int64_t b, t, c, v, rows;
+    bool with_head;
+    int64_t padded; /* a token without a gradient + 1; 0: none */
+    const int32_t *tokens;
+    const float *x, *dx, *head, *before, *state; /* state `before` and after the update */
+    const struct job_optimizer *optimizer;
+};
+
+static void check_embedding(const struct embed_run *e)
+{
+    const int64_t b = e->b, t = e->t, c = e->c, v = e->v, rows = e->rows;
+    double *g = calloc((size_t)(rows * c), sizeof *g);
+    for (int64_t r = 0; r < b * t; r++) {
+        int64_t token = e->tokens[r / t * (t + 1) + r % t], position = v + r % t;
+        for (int64_t i = 0; i < c; i++) {
+            assert_true(e->x[r * c + i] == e->before[token * c + i] + e->before[position * c + i]);
+            if (token + 1 != e->padded) g[token * c + i] += (double)e->dx[r * c + i];
+            g[position * c + i] += (double)e->dx[r * c + i];
+        }
+    }
+    for (int64_t i = 0; i < rows * c; i++) {
+        if (e->with_head && i < v * c) g[i] += (double)e->head[i];
+        double m = (double)e->before[rows * c + i], s = (double)e->before[2 * rows * c + i];
+        double want = reference_step(e->optimizer, (double)e->before[i], &m, &s, g[i], true, 3);
+        assert_true(fabs((double)e->state[i] - want) <= 1e-5);
+    }
+    free(g);
+}
+
 static void embed_case(const struct kernels *kernels, const int64_t *shape, struct outputs *out,
                        bool check)
 {
@@ -454,22 +485,8 @@ static void embed_case(const struct kernels *kernels, const int64_t *shape, stru
     output(out, state, PARTS * rows * c);
 
     if (check) {
-        double *g = calloc((size_t)(rows * c), sizeof *g);
-        for (int64_t r = 0; r < b * t; r++) {
-            int64_t token = tokens[r / t * (t + 1) + r % t], position = v + r % t;
-            for (int64_t i = 0; i < c; i++) {
-                assert_true(x[r * c + i] == before[token * c + i] + before[position * c + i]);
-                if (token + 1 != padded) g[token * c + i] += (double)dx[r * c + i];
-                g[position * c + i] += (double)dx[r * c + i];
-            }
-        }
-        for (int64_t i = 0; i < rows * c; i++) {
-            if (with_head && i < v * c) g[i] += (double)head[i];
-            double m = (double)before[rows * c + i], s = (double)before[2 * rows * c + i];
-            double want = reference_step(&optimizer, (double)before[i], &m, &s, g[i], true, 3);
-            assert_true(fabs((double)state[i] - want) <= 1e-5);
-        }
-        free(g);
+        const struct embed_run run = {b, t, c, v, rows, with_head, padded, tokens, x, dx, head, before, state, &optimizer};
+        check_embedding(&run);
     }
 }
 
