@@ -523,7 +523,7 @@ static void test_another_training(void **state)
     check_other(&disk.disk, &other, "its optimizer is");
     other.job = job;
     other.job.network.norm_epsilon *= 2;
-    check_other(&disk.disk, &other, "another network");
+    check_other(&disk.disk, &other, "is not a checkpoint of the network");
     other.job = job;
     strcpy(other.job.network.name, "elsewhere/config.json"); /* no difference */
     struct checkpoint_found found = {0};
