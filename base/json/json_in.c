@@ -119,7 +119,8 @@ static enum status fail_offset(const struct json_input *input, const char *at, c
 enum status json_fail_place(const struct json_input *input, struct json_place place, const char *message,
                                  struct error *err)
 {
-    bool shared = json_is_boolean(place.container) || json_is_null(place.container);
+    bool is_root = place.container == input->root && place.index == JSON_SELF;
+    bool shared = !is_root && (json_is_boolean(place.container) || json_is_null(place.container));
     for (const struct json_input *in = input; in && !shared; in = in->beside) {
         const char *at = skip_space(in->text);
         if (find_place(&place, in->root, &at, in->text + in->length)) return fail_offset(in, at, message, err);

@@ -464,6 +464,16 @@ enum status json_stream_of_text(const char *name, const char *text, size_t lengt
     return open_stream(file, NULL, arrays, &beginning, NULL, out, err);
 }
 
+enum status json_stream_whole(struct json_stream *stream, struct json_input **out, struct error *err)
+{
+    char *text;
+    size_t length;
+    TRY(file_in_seek(stream->file, 0, err));
+    TRY(file_in_rest(stream->file, held_bytes_max, &text, &length, err));
+    const struct json_anchor anchor = {.line = 1, .column = 1};
+    return json_input_parse_cut(file_in_name(stream->file), text, length, &anchor, 1, false, out, err);
+}
+
 enum status json_stream_of_element(const struct json_stream *stream, const struct json_element *element,
                                    const char *const *arrays, struct json_stream **out, struct error *err)
 {

@@ -211,6 +211,15 @@ enum status json_object_open_at(struct json_object *object, const struct json_in
     return json_object_open(object, input, value, what, err);
 }
 
+enum status json_object_open_element(struct json_object *object, const struct json_input *input, size_t index,
+                                     const char *what, struct error *err)
+{
+    const json_t *value = json_input_root(input);
+    if (!json_is_object(value))
+        return json_fail_key(input, value, NULL, err, "element %zu is %s (expected %s)", index, type_name(value), what);
+    return json_object_open(object, input, value, what, err);
+}
+
 /* Returns the value under `key`, which then counts as asked for; NULL when there is none. */
 static const json_t *ask(struct json_object *object, const char *key)
 {

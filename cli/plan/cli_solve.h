@@ -7,6 +7,7 @@
 
 #include "base/json/json_in.h"
 #include "base/json/json_out.h"
+#include "base/json/json_stream.h"
 #include "cli/common/cli.h"
 #include "planner/solve/certify/certify.h"
 #include "planner/solve/milp/milp.h"
@@ -25,6 +26,9 @@ struct cli_solve_request {
     uint64_t restart;     /* ticks lost by a stopped job */
 };
 
+/* Solve the problem of a file; the first one reads it as a stream. */
+typedef enum status (*cli_solve_stream)(struct cli *cli, const struct cli_solve_request *request,
+                                        struct json_stream *file, struct error *err);
 typedef enum status (*cli_solve)(struct cli *cli, const struct cli_solve_request *request,
                                  const struct json_input *input, struct error *err);
 
@@ -62,7 +66,7 @@ MUST_CHECK enum status cli_solve_write_milp(const struct cli_solve_request *requ
 
 /* Solves shard schedules: planner/solve/instance/instance.h. */
 enum status solve_instance(struct cli *cli, const struct cli_solve_request *request,
-                           const struct json_input *input, struct error *err);
+                           struct json_stream *file, struct error *err);
 
 /* Solves keep, swap or recompute: planner/chain/chain.h. */
 enum status solve_chain(struct cli *cli, const struct cli_solve_request *request,

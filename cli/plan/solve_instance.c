@@ -209,14 +209,14 @@ static uint32_t search_count(const struct cli_solve_request *request)
 }
 
 enum status solve_instance(struct cli *cli, const struct cli_solve_request *request,
-                           const struct json_input *input, struct error *err)
+                           struct json_stream *file, struct error *err)
 {
     struct instance in = {0};
     struct solve_instance_answer a = {.request = request, .in = &in};
     struct certify_options options = {.seed = request->seed, .solver = request->solver,
                                       .iterations = request->iterations ? (uint32_t)request->iterations
                                                                         : UINT32_MAX};
-    if (instance_parse(input, &in, err)) goto out;
+    if (instance_parse_stream(file, &in, err)) goto out;
     a.ends = alloc_zeroed(in.job_count, sizeof *a.ends);
     if (!a.ends) {
         error_memory(err, "a report", in.job_count * sizeof *a.ends);

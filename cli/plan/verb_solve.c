@@ -6,15 +6,17 @@
 #include "base/try.h"
 #include "cli/plan/cli_solve.h"
 #include "planner/saturn/spase/spase.h"
+#include "planner/solve/instance/instance_io.h"
 
 static const struct {
     const char *key;
+    cli_solve_stream solve_stream; /* NULL: `solve` */
     cli_solve solve;
     bool replans; /* accepts --interval */
 } kinds[] = {
-    {"spillway_instance", solve_instance, false},
-    {"spillway_chain", solve_chain, false},
-    {"spillway_spase", solve_spase, true},
+    {"spillway_instance", solve_instance, NULL, false},
+    {"spillway_chain", NULL, solve_chain, false},
+    {"spillway_spase", NULL, solve_spase, true},
 };
 
 static enum status unknown_kind(const struct json_input *input, struct error *err)
@@ -35,21 +37,34 @@ static enum status unknown_kind(const struct json_input *input, struct error *er
     return json_fail_key(input, root, NULL, err, "not a problem to solve (expected the key %s)", list);
 }
 
-static enum status solve(struct cli *cli, const struct cli_solve_request *request, struct error *err)
+static enum status solve_whole(struct cli *cli, const struct cli_solve_request *request, struct json_stream *file,
+                               cli_solve solve, struct error *err)
 {
     struct json_input *input;
-    TRY(json_input_read(request->path, &input, err));
+    TRY(json_stream_whole(file, &input, err));
+    enum status status = solve(cli, request, input, err);
+    json_input_destroy(input);
+    return status;
+}
+
+static enum status solve(struct cli *cli, const struct cli_solve_request *request, struct error *err)
+{
+    struct json_stream *file;
+    TRY(json_stream_open(request->path, instance_long_arrays, &file, err));
+    const struct json_input *head = json_stream_head(file);
     size_t kind = 0;
     enum status status;
-    while (kind < ARRAY_COUNT(kinds) && !json_object_get(json_input_root(input), kinds[kind].key)) kind++;
+    while (kind < ARRAY_COUNT(kinds) && !json_object_get(json_input_root(head), kinds[kind].key)) kind++;
     if (kind == ARRAY_COUNT(kinds))
-        status = unknown_kind(input, err);
+        status = unknown_kind(head, err);
     else if (request->interval > 0 && !kinds[kind].replans)
         status = error_set(err, STATUS_BAD_INPUT, "option '--interval' is for SPASE files, but '%s' is not one",
                            request->path);
+    else if (kinds[kind].solve_stream)
+        status = kinds[kind].solve_stream(cli, request, file, err);
     else
-        status = kinds[kind].solve(cli, request, input, err);
-    json_input_destroy(input);
+        status = solve_whole(cli, request, file, kinds[kind].solve, err);
+    json_stream_close(file);
     return status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/json/json_out.h"
+#include "base/json/json_stream.h"
 #include "base/size.h"
 #include "base/try.h"
 
@@ -34,8 +35,13 @@ static enum status read_class(const struct json_input *in, const json_t *array, 
 /* --- units ----------------------------------------------------------------------------------- */
 
 struct instance_reader {
-    const struct json_input *in;
+    const struct json_input *in;   /* the file, or the job that is read of a stream */
+    const struct json_input *head; /* the file, without jobs if they are read from a stream */
+    const json_t *jobs;            /* the array; without elements if there is a stream */
+    struct json_stream *stream;    /* NULL: none */
     struct instance *out;
+    uint32_t *counts;              /* units of each job */
+    size_t counts_capacity;
     double speeds[INSTANCE_CLASSES_MAX];
     uint32_t *after; /* (unit_count) of the job being read: numbers; NO_UNIT */
     struct error *err;
@@ -162,120 +168,195 @@ out:
 
 /* --- jobs ------------------------------------------------------------------------------------ */
 
-static enum status read_job(struct instance_reader *r, const json_t *array, size_t index)
+static enum status read_job(struct instance_reader *r, struct json_object *object, uint32_t index)
 {
-    struct json_object object;
     struct instance_job *job = &r->out->jobs[index];
     const json_t *units;
     const char *name;
     uint64_t deadline = (uint64_t)INSTANCE_HORIZON_MAX;
     job->repeat = job->weight = 1;
-    TRY(json_object_open_at(&object, r->in, array, index, "a job object", r->err));
-    TRY(json_take_string(&object, "name", JSON_REQUIRED, &name, r->err));
-    TRY(json_take_u32(&object, "repeat", JSON_OPTIONAL, 1, INSTANCE_TASKS_MAX, &job->repeat, r->err));
-    TRY(json_take_u32(&object, "weight", JSON_OPTIONAL, 1, INSTANCE_WEIGHT_MAX, &job->weight, r->err));
-    TRY(json_take_u64(&object, "deadline", JSON_OPTIONAL, 0, (uint64_t)INSTANCE_HORIZON_MAX, &deadline, r->err));
-    TRY(json_take_array(&object, "units", JSON_REQUIRED, &units, r->err));
+    TRY(json_take_string(object, "name", JSON_REQUIRED, &name, r->err));
+    TRY(json_take_u32(object, "repeat", JSON_OPTIONAL, 1, INSTANCE_TASKS_MAX, &job->repeat, r->err));
+    TRY(json_take_u32(object, "weight", JSON_OPTIONAL, 1, INSTANCE_WEIGHT_MAX, &job->weight, r->err));
+    TRY(json_take_u64(object, "deadline", JSON_OPTIONAL, 0, (uint64_t)INSTANCE_HORIZON_MAX, &deadline, r->err));
+    TRY(json_take_array(object, "units", JSON_REQUIRED, &units, r->err));
     job->deadline = (int64_t)deadline;
     TRY(arena_string(&r->out->arena, name, &job->name, r->err));
-    TRY(json_object_close(&object, r->err));
-    for (size_t u = 0; u < json_array_size(units); u++) TRY(read_unit(r, units, u, (uint32_t)index));
-    return order_units(r, units, (uint32_t)index);
+    TRY(json_object_close(object, r->err));
+    for (size_t u = 0; u < json_array_size(units); u++) TRY(read_unit(r, units, u, index));
+    return order_units(r, units, index);
 }
 
-/* Counts the units of each job before anything is allocated for them. */
-static enum status count_units(struct instance_reader *r, const json_t *jobs, uint64_t *total, uint32_t *most)
+static enum status open_and_read_job(struct instance_reader *r, const json_t *job, uint32_t index)
 {
-    *total = 0;
-    *most = 0;
-    for (size_t j = 0; j < json_array_size(jobs); j++) {
-        const json_t *units = json_object_get(json_array_get(jobs, j), "units");
-        size_t count = json_array_size(units);
-        if (json_is_array(units) && count == 0)
-            return json_fail_key(r->in, json_array_get(jobs, j), "units", r->err,
-                                 "an empty chain (expected at least one unit)");
-        if (count > INSTANCE_JOB_UNITS_MAX)
-            return json_fail_key(r->in, json_array_get(jobs, j), "units", r->err,
-                                 "too many units in a job (limit is %d)", INSTANCE_JOB_UNITS_MAX);
-        *total += count;
-        if (count > *most) *most = (uint32_t)count;
-    }
-    if (*total > INSTANCE_UNITS_MAX)
-        return error_set(r->err, STATUS_LIMIT, "%s: too many units (limit is %d)",
-                         json_input_name(r->in), INSTANCE_UNITS_MAX);
+    (void)job; /* found again below, for the position of an error */
+    struct json_object object;
+    if (r->stream) TRY(json_object_open_element(&object, r->in, index, "a job object", r->err));
+    else TRY(json_object_open_at(&object, r->in, r->jobs, index, "a job object", r->err));
+    return read_job(r, &object, index);
+}
+
+/* Counts the units of a job before anything is allocated for them. */
+static enum status count_units(struct instance_reader *r, const json_t *job, uint32_t index)
+{
+    const json_t *units = json_object_get(job, "units");
+    size_t count = json_array_size(units);
+    if (json_is_array(units) && count == 0)
+        return json_fail_key(r->in, job, "units", r->err, "an empty chain (expected at least one unit)");
+    if (count > INSTANCE_JOB_UNITS_MAX)
+        return json_fail_key(r->in, job, "units", r->err, "too many units in a job (limit is %d)", INSTANCE_JOB_UNITS_MAX);
+    TRY(array_reserve(&r->counts, &r->counts_capacity, index, sizeof *r->counts, INSTANCE_JOBS_MAX, "jobs", r->err));
+    r->counts[index] = (uint32_t)count;
     return STATUS_OK;
 }
 
-static enum status read_jobs(struct instance_reader *r, const json_t *jobs)
+static enum status fail_many(const struct instance_reader *r)
 {
-    uint32_t unit = 0;
+    return error_set(r->err, STATUS_LIMIT, "%s: too many classes of devices or jobs (limits are %d and %d)",
+                     json_input_name(r->head), INSTANCE_CLASSES_MAX, INSTANCE_JOBS_MAX);
+}
+
+typedef enum status (*visit_job)(struct instance_reader *r, const json_t *job, uint32_t index);
+
+/* Visits a job of the stream; *more is false when there is none. */
+static enum status visit_next(struct instance_reader *r, visit_job visit, bool *more)
+{
+    struct json_element element;
+    struct json_input *in;
+    TRY(json_stream_next(r->stream, &element, more, r->err));
+    if (!*more) return STATUS_OK;
+    if (element.index >= INSTANCE_JOBS_MAX) return fail_many(r);
+    TRY(json_stream_parse(r->stream, &element, &in, r->err));
+    r->in = in;
+    enum status status = visit(r, json_input_root(in), (uint32_t)element.index);
+    r->in = r->head;
+    json_input_destroy(in);
+    return status;
+}
+
+/* Visits all jobs in the order of the file; *count is their number. */
+static enum status visit_jobs(struct instance_reader *r, visit_job visit, uint32_t *count)
+{
+    bool more = true;
+    *count = 0;
+    if (!r->stream && json_array_size(r->jobs) > INSTANCE_JOBS_MAX) return fail_many(r);
+    for (; !r->stream && *count < json_array_size(r->jobs); ++*count) TRY(visit(r, json_array_get(r->jobs, *count), *count));
+    if (!r->stream) return STATUS_OK;
+    TRY(json_stream_begin(r->stream, 0, r->err));
+    for (;; ++*count) {
+        TRY(visit_next(r, visit, &more));
+        if (!more) return STATUS_OK;
+    }
+}
+
+static enum status count_jobs(struct instance_reader *r, uint32_t *jobs, uint32_t *units, uint32_t *longest)
+{
+    uint64_t total = 0;
+    TRY(visit_jobs(r, count_units, jobs));
+    *longest = 0;
+    for (uint32_t j = 0; j < *jobs; j++) {
+        total += r->counts[j];
+        if (r->counts[j] > *longest) *longest = r->counts[j];
+    }
+    *units = (uint32_t)total;
+    if (total > INSTANCE_UNITS_MAX)
+        return error_set(r->err, STATUS_LIMIT, "%s: too many units (limit is %d)", json_input_name(r->head),
+                         INSTANCE_UNITS_MAX);
+    return STATUS_OK;
+}
+
+static enum status read_jobs(struct instance_reader *r)
+{
+    uint32_t unit = 0, count;
     for (size_t j = 0; j < r->out->job_count; j++) {
-        const json_t *units = json_object_get(json_array_get(jobs, j), "units");
         r->out->jobs[j].first_unit = unit;
-        r->out->jobs[j].unit_count = (uint32_t)json_array_size(units);
+        r->out->jobs[j].unit_count = r->counts[j];
         unit += r->out->jobs[j].unit_count;
     }
-    for (size_t j = 0; j < r->out->job_count; j++) TRY(read_job(r, jobs, j));
-    return STATUS_OK;
+    return visit_jobs(r, open_and_read_job, &count);
 }
 
 static enum status read_devices(struct instance_reader *r, const json_t *devices)
 {
     for (size_t c = 0; c < r->out->class_count; c++) {
         r->speeds[c] = 1;
-        TRY(read_class(r->in, devices, c, r->out, &r->speeds[c], r->err));
+        TRY(read_class(r->head, devices, c, r->out, &r->speeds[c], r->err));
     }
     return STATUS_OK;
 }
 
-enum status instance_parse(const struct json_input *in, struct instance *out, struct error *err)
+/* Reads everything but the jobs. */
+static enum status read_head(struct instance_reader *r, const json_t **devices, const char **name)
 {
-    struct instance_reader r = {.in = in, .out = out, .err = err};
+    const struct json_input *in = r->head;
+    struct instance *out = r->out;
+    struct error *err = r->err;
     struct json_object object;
-    const json_t *devices, *jobs;
-    const char *name = "instance";
-    uint64_t version, units;
-    uint32_t longest;
+    uint64_t version;
     size_t objective = OBJECTIVE_MAKESPAN;
     TRY(json_object_open(&object, in, json_input_root(in), "an instance object", err));
     TRY(json_take_u64(&object, "spillway_instance", JSON_REQUIRED, 1, 1, &version, err));
-    TRY(json_take_string(&object, "name", JSON_OPTIONAL, &name, err));
+    TRY(json_take_string(&object, "name", JSON_OPTIONAL, name, err));
     TRY(json_take_choice(&object, "objective", JSON_OPTIONAL, instance_objective_names,
                          OBJECTIVE_COUNT, &objective, err));
     TRY(json_take_u64(&object, "bridge_bytes_per_tick", JSON_OPTIONAL, 0, UINT64_C(1) << 53,
                       &out->bridge_bytes_per_tick, err));
     TRY(json_take_double(&object, "tick_s", JSON_OPTIONAL, 1e-12, 1e6, &out->tick_s, err));
-    TRY(json_take_array(&object, "devices", JSON_REQUIRED, &devices, err));
-    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err));
+    TRY(json_take_array(&object, "devices", JSON_REQUIRED, devices, err));
+    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &r->jobs, err));
     TRY(json_object_close(&object, err));
-    if (json_array_size(devices) == 0)
-        return json_fail_key(in, json_input_root(in), "devices", err, "no devices (expected at least one)");
-    if (json_array_size(jobs) == 0)
-        return json_fail_key(in, json_input_root(in), "jobs", err, "no jobs (expected at least one)");
-    if (json_array_size(devices) > INSTANCE_CLASSES_MAX || json_array_size(jobs) > INSTANCE_JOBS_MAX)
-        return error_set(err, STATUS_LIMIT, "%s: too many classes of devices or jobs (limits are %d and %d)",
-                         json_input_name(in), INSTANCE_CLASSES_MAX, INSTANCE_JOBS_MAX);
-    TRY(count_units(&r, jobs, &units, &longest));
-    TRY(instance_init(out, (uint32_t)json_array_size(devices), (uint32_t)json_array_size(jobs),
-                      (uint32_t)units, err));
     out->objective = (enum instance_objective)objective;
-    TRY(arena_string(&out->arena, name, &out->name, err));
-    r.after = alloc_zeroed(longest + 1u, sizeof *r.after);
-    if (!r.after) return error_memory(err, "a chain", longest * sizeof *r.after);
-    enum status status = read_devices(&r, devices);
-    if (status == STATUS_OK) status = read_jobs(&r, jobs);
-    free(r.after);
-    if (status) return status;
-    if (instance_finish(out, err)) return error_add(err, "%s", json_input_name(in));
-    return STATUS_OK;
+    if (json_array_size(*devices) > 0) return STATUS_OK;
+    return json_fail_key(in, json_input_root(in), "devices", err, "no devices (expected at least one)");
+}
+
+static enum status read_all(struct instance_reader *r)
+{
+    struct instance *out = r->out;
+    const json_t *devices;
+    const char *name = "instance";
+    uint32_t jobs, units, longest;
+    TRY(read_head(r, &devices, &name));
+    TRY(count_jobs(r, &jobs, &units, &longest));
+    if (jobs == 0)
+        return json_fail_key(r->head, json_input_root(r->head), "jobs", r->err, "no jobs (expected at least one)");
+    if (json_array_size(devices) > INSTANCE_CLASSES_MAX) return fail_many(r);
+    TRY(instance_init(out, (uint32_t)json_array_size(devices), jobs, units, r->err));
+    TRY(arena_string(&out->arena, name, &out->name, r->err));
+    r->after = alloc_zeroed(longest + 1u, sizeof *r->after);
+    if (!r->after) return error_memory(r->err, "a chain", longest * sizeof *r->after);
+    TRY(read_devices(r, devices));
+    TRY(read_jobs(r));
+    return instance_finish(out, r->err) ? error_add(r->err, "%s", json_input_name(r->head)) : STATUS_OK;
+}
+
+static enum status parse(struct instance_reader *r)
+{
+    enum status status = read_all(r);
+    free(r->after);
+    free(r->counts);
+    return status;
+}
+
+enum status instance_parse(const struct json_input *in, struct instance *out, struct error *err)
+{
+    return parse(&(struct instance_reader){.in = in, .head = in, .out = out, .err = err});
+}
+
+const char *const instance_long_arrays[] = {"jobs", NULL};
+
+enum status instance_parse_stream(struct json_stream *stream, struct instance *out, struct error *err)
+{
+    const struct json_input *head = json_stream_head(stream);
+    return parse(&(struct instance_reader){.in = head, .head = head, .stream = stream, .out = out, .err = err});
 }
 
 enum status instance_read(const char *path, struct instance *out, struct error *err)
 {
-    struct json_input *in;
-    TRY(json_input_read(path, &in, err));
-    enum status status = instance_parse(in, out, err);
-    json_input_destroy(in);
+    struct json_stream *stream;
+    TRY(json_stream_open(path, instance_long_arrays, &stream, err));
+    enum status status = instance_parse_stream(stream, out, err);
+    json_stream_close(stream);
     return status;
 }
 

@@ -19,12 +19,18 @@
 #include "planner/solve/instance/instance.h"
 
 struct json_out;
+struct json_stream;
 
 /* Reads an instance. Errors: STATUS_BAD_INPUT with file, line and column; errors of instance_finish(), with the
  * file's name. */
 MUST_CHECK enum status instance_read(const char *path, struct instance *out, struct error *err);
 MUST_CHECK enum status instance_parse(const struct json_input *in, struct instance *out,
                                       struct error *err);
+
+/* Works as instance_read() on a file that was opened with these long arrays. Memory holds one job of the file at a
+ * time. */
+extern const char *const instance_long_arrays[];
+MUST_CHECK enum status instance_parse_stream(struct json_stream *stream, struct instance *out, struct error *err);
 
 /* Writes an instance that instance_read() reads as the same instance. */
 void instance_write_json(const struct instance *in, struct json_out *out);

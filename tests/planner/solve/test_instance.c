@@ -11,10 +11,13 @@
 #include <string.h>
 
 #include "base/json/json_out.h"
+#include "base/json/json_stream.h"
 #include "base/size.h"
 #include "planner/solve/instance/instance_io.h"
 #include "planner/solve/instance/instance_random.h"
 #include "tests/support/planner/support_instance.h"
+#include "tests/support/sim/support_traces.h"
+#include "tests/support/sim/support_traces_long.h"
 #include "tests/support/support_json.h"
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -92,6 +95,9 @@ static const struct {
      "test:1:110: 'out' of a unit that does not write its parameters (expected 0)", STATUS_BAD_INPUT},
     {UNIT("'compute': 1, 'memory': 11"),
      "test: job 'a', unit 0: needs memory 11, and no device has more than 10", STATUS_INFEASIBLE},
+    {HEAD "{'name': 'a', 'units': [{'compute': 1}]}, null]}", "test:1:106: element 1 is null (expected a job object)",
+     STATUS_BAD_INPUT},
+    {HEAD "7]}", "test:1:64: element 0 is a number (expected a job object)", STATUS_BAD_INPUT},
     {HEAD "]}", "test:1:63: no jobs (expected at least one)", STATUS_BAD_INPUT},
     {"{'spillway_instance': 1, 'devices': [], 'jobs': [1]}",
      "test:1:37: no devices (expected at least one)", STATUS_BAD_INPUT},
@@ -130,6 +136,76 @@ static void refuses(void **state)
         assert_int_equal(status, refused[i].status);
         instance_release(&in);
     }
+}
+
+/* Reads the text of a file, with ' for ", as a stream. */
+static enum status parse_as_stream(const char *text, struct instance *out, struct error *err)
+{
+    struct json_stream *stream;
+    char *copy = strdup(text);
+    assert_non_null(copy);
+    for (char *c = copy; *c; c++)
+        if (*c == '\'') *c = '"';
+    enum status status = json_stream_of_text("test", copy, strlen(copy), instance_long_arrays, &stream, err);
+    if (status == STATUS_OK) {
+        status = instance_parse_stream(stream, out, err);
+        json_stream_close(stream);
+    }
+    free(copy);
+    return status;
+}
+
+static void refuses_as_a_stream(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < ARRAY_COUNT(refused); i++) {
+        struct instance in = {0};
+        struct error err = {0};
+        enum status status = parse_as_stream(refused[i].text, &in, &err);
+        assert_string_equal(err.text, refused[i].message);
+        assert_int_equal(status, refused[i].status);
+        instance_release(&in);
+    }
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+enum { LONG_JOBS = 3000, LONG_UNITS = 64 };
+
+static int read_file(const void *context)
+{
+    struct instance in = {0};
+    struct error err = {0};
+    enum status status = context ? instance_read(context, &in, &err) : STATUS_OK;
+    if (status == STATUS_OK && context && in.unit_count != LONG_JOBS * LONG_UNITS) status = STATUS_CHECK;
+    instance_release(&in);
+    return (int)status;
+}
+
+/* The limit of all JSON readers: four times the file. A tree of it took thirteen times. */
+static void long_files_take_little(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* sanitizers keep freed memory */
+#endif
+    const char *path = support_path("long.json");
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("{\"spillway_instance\": 1, \"devices\": [{\"memory\": 1000}], \"jobs\": [", file);
+    for (int j = 0; j < LONG_JOBS; j++) {
+        fprintf(file, "%s\n{\"name\": \"job %d\", \"units\": [", j > 0 ? "," : "", j);
+        for (int u = 0; u < LONG_UNITS; u++)
+            fprintf(file, "%s{\"compute\": %d, \"in\": %d, \"memory\": %d}", u > 0 ? ", " : "", j + u + 1, 7 + u, 90 + u);
+        fputs("]}", file);
+    }
+    fputs("]}\n", file);
+    long kib = ftell(file) / 1024;
+    assert_int_equal(fclose(file), 0);
+    long least = support_peak_kib(read_file, NULL), most = support_peak_kib(read_file, path);
+    print_message("%ld KiB: %ld KiB more than %ld\n", kib, most - least, least);
+    assert_true(most - least < 4 * kib);
+    support_clean();
 }
 
 /* --- writing, generating --------------------------------------------------------------------- */
@@ -180,6 +256,7 @@ static void generates(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(reads), cmocka_unit_test(orders),
-                                       cmocka_unit_test(one_slot), cmocka_unit_test(refuses), cmocka_unit_test(generates)};
+                                       cmocka_unit_test(one_slot), cmocka_unit_test(refuses), cmocka_unit_test(refuses_as_a_stream),
+                                       cmocka_unit_test(long_files_take_little), cmocka_unit_test(generates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
