@@ -81,7 +81,7 @@ static double schedule_s(struct hardware *hw, struct job_set *jobs,
     struct cost_table times;
     double started = clock_s();
     check(cost_table_make(hw, jobs, footprints, &partition, &times, &err), &err);
-    check(schedule_make(&times, policy_find("sharded-lrtf"), 0, &schedule, &err), &err);
+    check(schedule_make(&times, policy_find("sharded-lrtf"), 0, true, &schedule, &err), &err);
     double seconds = clock_s() - started;
     schedule_release(&schedule);
     cost_table_release(&times);
