@@ -19,15 +19,18 @@
 #include "planner/capacity/feasibility_ways.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/bound.h"
+#include "planner/spill/order/schedule_steady.h"
 #include "planner/strategy/resident.h"
 #include "planner/strategy/resident_subproblem.h"
 
 /*
- * Limits without `thorough`: operations of all plans (500 000 are planned and simulated in a second); units of the
- * search (500 000 a second); jobs, devices and operations for Saturn; devices of parallel jobs.
+ * Limits without `thorough`: operations of all plans (500 000 are planned and simulated in a second), where repetitions
+ * that plans leave out do not count; units of the search (500 000 a second); jobs and devices for Saturn; devices of
+ * parallel jobs.
  */
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, PARALLEL_DEVICES_MOST = 64 };
-static const uint64_t operations_most = 800000, placed_most = 1000000, saturn_operations_most = 3000000;
+static const uint64_t operations_most = 800000, placed_most = 1000000;
+enum { REPEATS_COUNTED = 64 }; /* repetitions of a segment that are planned, checked and simulated one by one */
 
 /* In eighths of the spilled plan's cost: repetitions of resident jobs and of gangs are simulated once. */
 enum { COST_SPILLED = 8, COST_RESIDENT = 4, COST_PARALLEL = 1, COST_WHOLE = 8 };
@@ -39,14 +42,15 @@ struct ways {
     struct hardware hardware;
     struct job_set jobs;
     struct planner_options fixed; /* without a policy */
-    uint64_t operations, units, fingerprint; /* 0: none */
-    uint64_t spent;               /* of other plans so far */
+    uint64_t operations, all_operations; /* of up to REPEATS_COUNTED repetitions, and of all; 0: none */
+    uint64_t units, fingerprint;
+    uint64_t spent;               /* operations of other plans so far */
     double until_s;               /* 0: no limit */
 };
 
 /* --- limits ---------------------------------------------------------------------------------- */
 
-/* Returns true if there is time for a way, else adds an outcome. `cost` 0: the way has its own limits. */
+/* Returns true if there is time for a way, else adds an outcome. `cost`: operations; 0: the way has its own limits. */
 static bool may_try(struct ways *w, const char *label, uint64_t cost)
 {
     if (!cli_field_lacks(w->field, label)) return false;
@@ -55,10 +59,33 @@ static bool may_try(struct ways *w, const char *label, uint64_t cost)
         cli_field_note(w->field, label, STATUS_OK, "the time limit was reached before");
         return false;
     }
-    w->spent += w->operations / COST_WHOLE * cost;
-    if (w->how->thorough || cost == 0 || w->spent <= operations_most) return true;
+    if (w->how->thorough || cost == 0 || w->spent + cost <= operations_most) {
+        w->spent += cost;
+        return true;
+    }
     cli_field_note(w->field, label, STATUS_OK, "the jobs are too long to try all ways by default ('--policy all' does)");
     return false;
+}
+
+/* Returns the operations of a way of this kind (COST_SPILLED ...). */
+static uint64_t cost_of(const struct ways *w, uint64_t kind)
+{
+    return max_u64(1, w->operations / COST_WHOLE * kind);
+}
+
+/* Returns the operations that are planned and simulated one by one. */
+static uint64_t count_operations(const struct plan *plan)
+{
+    struct plan shorter = *plan;
+    uint64_t operations = 0;
+    shorter.segment_count = 1;
+    for (uint32_t s = 0; s < plan->segment_count; s++) {
+        struct plan_segment segment = plan->segments[s];
+        segment.repeat_count = min_u32(segment.repeat_count, REPEATS_COUNTED);
+        shorter.segments = &segment;
+        operations += plan_operations(&shorter);
+    }
+    return operations;
 }
 
 static uint64_t count_units(const struct plan *plan)
@@ -78,7 +105,8 @@ static enum status try_spilled(struct ways *w, struct error *err)
     struct error why = {0};
     enum status status = cli_candidate_make(w->source, &w->fixed, &candidate, &why);
     if (status == STATUS_OK) {
-        w->operations = plan_operations(&candidate.plan);
+        w->operations = count_operations(&candidate.plan);
+        w->all_operations = plan_operations(&candidate.plan);
         w->units = count_units(&candidate.plan);
         w->fingerprint = plan_fingerprint(&candidate.plan);
         cli_field_add(w->field, &candidate, candidate.plan.policy);
@@ -126,7 +154,8 @@ static enum status try_policies(struct ways *w, bool resident, struct error *err
         options.policy = policy->name;
         bool stays = policy->resident || policy->one_device;
         if (policy_is_searched(policy) || stays != resident) continue;
-        if (may_try(w, policy->name, resident ? COST_RESIDENT : COST_SPILLED))
+        uint64_t cost = schedule_policy_repeats(policy) ? cost_of(w, resident ? COST_RESIDENT : COST_SPILLED) : w->all_operations;
+        if (may_try(w, policy->name, cost))
             TRY(cli_field_try(w->field, w->source, &options, policy->name, err));
     }
     return STATUS_OK;
@@ -144,10 +173,8 @@ static enum status try_saturn(struct ways *w, bool single, struct error *err)
                                            .interval_s = -1, .threshold_s = -1, .restart_s = -1};
     spilled.search = &w->field->search;
     bool many = w->jobs.count > SATURN_JOBS_MOST || w->hardware.device_count > SATURN_DEVICES_MOST;
-    if (!w->how->thorough && (many || w->operations > saturn_operations_most)) {
-        cli_field_note(w->field, label, STATUS_OK,
-                       many ? "there are too many jobs or devices to try it by default ('--policy saturn')"
-                            : "the jobs are too long to try it by default ('--policy saturn')");
+    if (!w->how->thorough && many) {
+        cli_field_note(w->field, label, STATUS_OK, "there are too many jobs or devices to try it by default ('--policy saturn')");
         return STATUS_OK;
     }
     if (!may_try(w, label, 0)) return STATUS_OK;
@@ -197,14 +224,14 @@ static enum status try_parallel(struct ways *w, const struct feasibility_way *wa
         cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it by default ('--parallel')");
         return STATUS_OK;
     }
-    return may_try(w, way->name, COST_PARALLEL) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
+    return may_try(w, way->name, cost_of(w, COST_PARALLEL)) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
 }
 
 static enum status try_alone(struct ways *w, const struct feasibility_way *way, struct error *err)
 {
     struct planner_options options = {.policy = way->policy, .seed = w->fixed.seed, .activations = way->activations,
                                       .optimizer = way->optimizer, .storage = way->storage, .last = way->last};
-    return may_try(w, way->name, COST_RESIDENT) ? cli_field_try(w->field, w->source, &options, way->name, err) : STATUS_OK;
+    return may_try(w, way->name, cost_of(w, COST_RESIDENT)) ? cli_field_try(w->field, w->source, &options, way->name, err) : STATUS_OK;
 }
 
 static enum status try_fit_ways(struct ways *w, struct error *err)

@@ -1,7 +1,7 @@
 /*
  * cli/ways/cli_ways.h, with random jobs on random machines, against the same ways one by one: the default plan ends no
  * later than the plan of any policy and any way; the row of `--policy all` is the plan of `--policy optimal`; a plan is
- * called optimal only if none is faster; `mem` and `plan` agree.
+ * called optimal only if none is faster; long jobs are tried in all ways; `mem` and `plan` agree.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -241,6 +241,43 @@ static void nothing_is_faster(void **state)
     assert_true(n.compared > 5 * n.plans);
 }
 
+/* One job and two of 100 000 minibatches: all ways are tried but policies whose orders do not repeat, and the best is as
+ * many times faster than spilling as it is with 1000 minibatches. */
+static void long_jobs_are_tried(void **state)
+{
+    (void)state;
+    static const char job[] = "{\"name\": \"%c\", \"network\": \"gpt2\", \"sequence\": 1024, \"microbatch\": 4, "
+                              "\"precision\": \"bf16\", \"minibatches\": %u}%s";
+    for (uint32_t count = 1; count <= 2; count++) {
+        double ratio[2];
+        for (uint32_t length = 0; length < 2; length++) {
+            struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
+            struct error err = {0};
+            const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
+            size_t used = (size_t)snprintf(c.text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
+            for (uint32_t j = 0; j < count; j++)
+                used += (size_t)snprintf(c.text + used, TEXT_BYTES - used, job, 'a' + (int)j, length > 0 ? 100000 : 1000,
+                                         j + 1 < count ? ", " : "]}");
+            c.source.machine.name = "2x rtx-3090-24gb";
+            if (json_input_parse("jobs", c.text, used, &c.jobs, &err)) fail_msg("%s", err.text);
+            c.source.jobs = c.jobs;
+            struct cli_field *field = new_field();
+            if (cli_ways(&c.source, &(struct cli_ways_options){.fixed = &options}, field, &err)) fail_msg("%s", err.text);
+            double spilled_s = 0;
+            for (size_t i = 0; i < field->count; i++) {
+                const struct cli_policy_outcome *way = &field->outcomes[i];
+                bool never_repeats = strcmp(way->policy, "sharded-lrtf-cached") == 0 || strcmp(way->policy, "random") == 0;
+                if (strcmp(way->policy, "sharded-lrtf") == 0) spilled_s = way->makespan_s;
+                if (strstr(way->reason, "too long") && !never_repeats) fail_msg("%s: %s", way->policy, way->reason);
+            }
+            ratio[length] = spilled_s / field->outcomes[field->best].makespan_s;
+            release(field);
+            end(&c);
+        }
+        assert_true(ratio[1] > 1.2 && ratio[1] > 0.99 * ratio[0]);
+    }
+}
+
 /* Rows of `--policy all` equal the plans of each policy; equal input gives equal plans. */
 static void optimal_is_one_thing(void **state)
 {
@@ -317,6 +354,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_faster),
+        cmocka_unit_test(long_jobs_are_tried),
         cmocka_unit_test(optimal_is_one_thing),
         cmocka_unit_test(mem_says_what_plan_takes),
     };

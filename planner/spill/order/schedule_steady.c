@@ -40,11 +40,11 @@ enum {
 
 /* --- creation -------------------------------------------------------------------------------- */
 
-static bool repeats(const struct schedule_builder *builder, const struct policy *policy)
+bool schedule_policy_repeats(const struct policy *policy)
 {
     bool own = policy_find(policy->name) != policy;
     bool ordered = policy == &policy_spill_sequential || (policy->rank && !policy->choose && !policy->commit_ahead);
-    return !own && ordered && policy != &policy_random && !builder->times->partition->host.need;
+    return !own && ordered && policy != &policy_random;
 }
 
 enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
@@ -54,7 +54,7 @@ enum status schedule_steady_begin(struct schedule_steady *steady, struct schedul
     *steady = (struct schedule_steady){.builder = builder, .policy = policy, .policy_state = policy_state, .view = view,
                                        .marker = PLAN_NONE, .patience = PATIENCE_MIN};
     uint32_t jobs = builder->times->jobs->count;
-    if (units < UNITS_MIN || !repeats(builder, policy)) return STATUS_OK;
+    if (units < UNITS_MIN || !schedule_policy_repeats(policy) || builder->times->partition->host.need) return STATUS_OK;
     steady->ranks = alloc_zeroed(jobs + 1u, sizeof *steady->ranks);
     steady->lowest = alloc_zeroed(jobs + 1u, sizeof *steady->lowest);
     if (!steady->ranks || !steady->lowest) return error_memory(err, "the schedule", jobs * sizeof *steady->ranks);

@@ -27,6 +27,10 @@ struct schedule_steady {
     double gap;                 /* since: the least distance of a chosen rank to the next rank */
 };
 
+/* Returns true for a built-in policy that decides by ranks, or by only the order of jobs: its orders repeat when their
+ * clocks do. */
+bool schedule_policy_repeats(const struct policy *policy);
+
 /* Begins to look where there are enough units to place, in states that repeat, for a policy that decides by ranks,
  * or by only the order of jobs. Release it with schedule_steady_release(). */
 MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
