@@ -91,14 +91,14 @@ static void follow_gradient(struct parallel_job *s, uint32_t r)
     parallel_job_emit_update(s, r, s->completed_count == s->chunks);
 }
 
-/* Chunks after the last pass of a stage: emits updates, or copies up the weights that the host has updated. */
+/* Emits updates after a stage's last pass, or copies up weights that the host has updated. */
 static void finish_chunk(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (!parallel_offloads(s->parallel)) parallel_job_emit_update(s, r, ends_minibatch);
     else if (s->parallel->offload == OFFLOAD_STATES && !s->parallel->delayed) parallel_job_emit_refresh(s, r);
 }
 
-/* Returns true if the chunk's stage has done its last pass and the gradient for the update is complete. */
+/* Returns true after the last pass of the chunk's stage, with the update's gradient complete. */
 static bool may_finish(const struct parallel_job *s, uint32_t r)
 {
     const struct parallel_job_chunk *chunk = &s->of[r];
@@ -135,8 +135,7 @@ static uint32_t add_gang(const struct parallel_job *s, uint32_t tensor, uint32_t
     return plan_builder_gang(s->builder, extents, devices);
 }
 
-/* Makes the gang of the stages that sum a tied table's gradients. Changes `devices`, which lists the devices of all
- * stages. */
+/* Makes the gang of both end stages. Changes `devices`, which lists all stages' devices. */
 static void add_ends(struct parallel_job *s, uint32_t *devices)
 {
     const struct parallel *p = s->parallel;
@@ -150,7 +149,6 @@ static void add_ends(struct parallel_job *s, uint32_t *devices)
     s->ends_gang = plan_builder_gang(s->builder, extents, devices);
 }
 
-/* Makes a gang per stage, followed by a gang per replica if the stage's replicas take turns. */
 static enum status make_gangs(struct parallel_job *s, struct error *err)
 {
     const struct parallel *p = s->parallel;
@@ -179,7 +177,7 @@ static enum status make_gangs(struct parallel_job *s, struct error *err)
     return STATUS_OK;
 }
 
-/* Prepares everything but instances. Writes the planner's own decisions into `job`, the plan's copy of the job. */
+/* Prepares everything but instances. Writes the planner's decisions into `job`, the plan's copy. */
 static enum status prepare(struct parallel_job *s, struct job *job, struct arena *arena, struct error *err)
 {
     s->job = job;
@@ -219,13 +217,13 @@ static bool has_more(const struct parallel_job *s, uint64_t done)
     return !is_asynchronous(s) && s->job->minibatches > done;
 }
 
-/* Returns the end of the row of equal minibatches after `done`. With delayed updates the first minibatch differs. */
+/* Returns the end of the equal minibatches after `done`. With delayed updates the first one differs. */
 static uint64_t segment_end(const struct parallel_job *s, uint64_t done)
 {
     return s->parallel->delayed && done == 0 ? 1 : s->job->minibatches;
 }
 
-/* Emits a minibatch of each job that has some left, and repeats it until a job ends or its minibatches change. */
+/* Emits a minibatch of each unfinished job, and repeats it until a job ends or its minibatches change. */
 static void emit_minibatches(struct parallel_job *all, uint32_t count, struct plan_builder *builder)
 {
     uint64_t done = 0, next;
@@ -255,7 +253,6 @@ static void stack_stage(struct parallel_job *s, const struct parallel_job_stage 
     s->staged_base_bytes = max_u64(s->staged_base_bytes, below->staged_end);
 }
 
-/* Places the job's memory after the memory of earlier jobs on the same devices. */
 static void stack_jobs(struct parallel_job *all, uint32_t index)
 {
     struct parallel_job *s = &all[index];
@@ -267,8 +264,8 @@ static void stack_jobs(struct parallel_job *all, uint32_t index)
 }
 
 /*
- * Estimates a minibatch. If states or weights are on hosts, passes, copies and steps of different chunks overlap and
- * wait for each other, depending on memory and links. The longest of them is a lower bound, and is what this returns.
+ * Returns a lower bound of a minibatch: with states or weights on hosts, the longest of passes, copies and steps, which
+ * overlap.
  */
 static double minibatch_s(const struct parallel_job *s)
 {
@@ -287,7 +284,7 @@ static void estimate_end(struct parallel_job *all, uint32_t index)
                          (is_asynchronous(s) ? parallel_job_async_estimate_s(s) : (double)s->job->minibatches * minibatch_s(s));
 }
 
-/* Copies up the weights of a delayed last update, and ends the lives of states and gradients. */
+/* Copies up the weights of a delayed last update and ends all lives. */
 static void end_job(struct parallel_job *s)
 {
     for (uint32_t r = s->chunks; s->parallel->delayed && r-- > 0;) parallel_job_emit_refresh(s, r);

@@ -1,6 +1,6 @@
 /*
- * Plans of parallel jobs (models/job/parallel.h). The chunks of layers are the shards, each resident on the gang of its
- * stage. For every chunk and microbatch, on every device of the gang:
+ * Plans of parallel jobs (models/job/parallel.h). The chunks of layers are the shards, each resident on its stage's
+ * gang. For every chunk and microbatch:
  *
  *   FORWARD           [P2P boundary, or a part of it and all-gather; if stages block, after a computation without work
  *                     that acquires its place] forward pass [collectives of the tensor group]
@@ -25,8 +25,8 @@
  *   GATHER            level 3: all-gather of the weights for one pass that multiplies by them; offloaded weights:
  *                     [read] up [all-gather]
  *
- * A LOAD begins and a STORE ends the life of states and gradients. The first LOAD and STORE of each stage last as long
- * as the copy of its states from host memory or back (planner/plan_charges.h). These plans have no batches or losses.
+ * A LOAD begins and a STORE ends the life of states and gradients. The first LOAD and STORE of each stage include the
+ * copy of its states from host memory or back (planner/plan_charges.h).
  *
  *   access of          LOAD  FORWARD  BACKWARD  _INPUT  _WEIGHT  UPDATE  STORE   GATHER  REDUCE
  *   state               aw      r        r        r                rw     rx       r
@@ -41,14 +41,13 @@
  *   whole weights               rx       rx       rx                               aw
  *   whole gradient                       aw                aw                               rx
  *
- * Asynchronous schedules (planner/parallel/parallel_job_async.h) keep the weights apart from the state: several
- * versions, each in a buffer of PARAMETERS. LOAD makes the first version. A pass reads its minibatch's version, the
- * last pass with x. UPDATE reads the newest version and makes the next one, or changes it in place if there is only
- * one.
+ * Asynchronous schedules (planner/parallel/parallel_job_async.h) keep weights apart, in several versions, each in a
+ * buffer of PARAMETERS. LOAD makes the first version. A pass reads its minibatch's version, the last pass with x.
+ * UPDATE reads the newest version and makes the next one, or changes it in place if there is only one.
  *
- * Variants distinguish microbatches that are in flight at the same time. plan_check() tracks the microbatch in every
- * buffer, the number of updates in the weights of each pass, and the number of microbatches in a gradient when it is
- * reduced and used: schedules are synchronous, or exactly as stale as models/job/parallel.h says.
+ * Variants distinguish microbatches in flight. plan_check() tracks the microbatch in every buffer, the updates in each
+ * pass's weights, and the microbatches in each gradient: schedules are synchronous, or exactly as stale as
+ * models/job/parallel.h says.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_H
 #define SPILLWAY_PLANNER_PARALLEL_PARALLEL_JOB_H
@@ -56,9 +55,8 @@
 #include "planner/walk/plan_build.h"
 
 /*
- * Adds all jobs, which must all be parallel, to the builder, with estimate and lower bound. Errors: STATUS_INFEASIBLE,
- * with job, stage and missing bytes; STATUS_BAD_INPUT if the machine has too few devices or no path between devices
- * that exchange data, STATUS_LIMIT.
+ * Adds all jobs, all parallel, with estimate and lower bound. Errors: STATUS_INFEASIBLE, with job, stage and missing
+ * bytes; STATUS_BAD_INPUT for too few devices or no path between devices that exchange data; STATUS_LIMIT.
  */
 MUST_CHECK enum status parallel_job_plan(struct plan_builder *builder, struct error *err);
 

@@ -1,52 +1,49 @@
 /*
- * One forward, one backward, without a flush. In *tick* n stage p of P passes forward over microbatch n, if there
- * is one, and back over n - (P - 1 - p); N microbatches take N + P - 1 ticks:
+ * One forward, one backward, without a flush. In *tick* n stage p of P passes forward over microbatch n, if there is
+ * one, and back over n - (P - 1 - p); N microbatches take N + P - 1 ticks:
  *
  *     P = 3    tick   0    1     2      3      4     ...  N - 1 |  N      N + 1
  *     stage 0         F0   F1    F2 B0  F3 B1  F4 B2      ...   |  B N-2  B N-1
  *     stage 1         F0   F1 B0 F2 B1  F3 B2  F4 B3            |  B N-1
  *     stage 2         F0 B0 F1 B1 F2 B2 F3 B3  F4 B4            |
  *
- * A forward pass needs the previous stage's forward pass of the same tick, a backward pass the next stage's backward
- * pass of the tick before. So in this order every pass comes after the passes that it needs. On each stage it is 1F1B
- * with P - 1 - p forward passes at the start. No stage keeps more than P - p microbatches, and the slowest stage is
- * never idle once the pipeline is full: every cycle of waiting goes up some stages and down again over the same number
- * of ticks, so it is no longer than its slowest stage's.
+ * A forward pass needs the previous stage's of the same tick, a backward pass the next stage's of the tick before:
+ * every pass comes after those that it needs. Each stage does 1F1B with P - 1 - p forward passes at the start. No stage
+ * keeps more than P - p microbatches, and the slowest stage is never idle in a full pipeline: every cycle of waiting
+ * goes up some stages and down again in as many ticks, so it takes no longer than its slowest stage.
  *
- * If stages have replicas that take turns (models/job/parallel.h), a tick is a microbatch of the whole job. Stage p has
- * r(p) replicas with n(p) microbatches in flight each. It passes forward over microbatch n in tick n + S(p) and
- * backward in tick n + S(p) + L(p), where L(p) = (n(p) - 1) r(p). If every stage has one replica, L(p) is P - 1 - p:
+ * If replicas of a stage take turns (models/job/parallel.h), a tick is a microbatch of the whole job. Stage p has r(p)
+ * replicas with n(p) microbatches in flight each. It passes over microbatch n forward in tick n + S(p) and backward in
+ * tick n + S(p) + L(p), where L(p) = (n(p) - 1) r(p). If every stage has one replica, L(p) is P - 1 - p:
  *
  *     replicas 1-2   tick        0    1    2     3     4           replicas 2-1   0    1    2       3
  *     stage 0                    F0   F1   F2 B0 F3 B1 F4 B2       stage 0, 0     F0        F2 B0
  *     stage 1, replica 0         F0 B0     F2 B2       F4 B4                1          F1           F3 B1
  *              replica 1              F1 B1      F3 B3             stage 1                  F0 B0   F1 B1
  *
- * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1). If S(p) <= S(p + 1) and S(p) + L(p) is not below
- * S(p + 1) + L(p + 1), every pass comes after the passes that it needs: within a tick, forward passes in the order of
- * stages, then backward passes from the last stage to the first. In this order a boundary waits S(p + 1) - S(p) ticks
- * on the replica that made it, and its gradient the rest of L(p) - L(p + 1). The side with more replicas gets all of
- * these ticks, because it has more memory for them. Streams see the same order either way.
+ * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1). If S(p) <= S(p + 1) and S(p) + L(p) >= S(p + 1) +
+ * L(p + 1), every pass comes after those that it needs: within a tick, forward passes by stage, then backward passes
+ * from the last stage back. Each boundary waits S(p + 1) - S(p) ticks on the replica that made it, its gradient the
+ * rest of L(p) - L(p + 1). The side with more replicas gets all of these ticks, because it has more memory.
  *
- * An update joins all replicas of a stage. Replicas with earlier microbatches of its round wait for replicas with later
- * ones. The wait is hidden while the later stages still have microbatches.
+ * An update joins all replicas of a stage: those with earlier microbatches of its round wait for later ones. The wait
+ * is hidden while later stages still have microbatches.
  *
- * Updates. After the last backward pass of a minibatch over a chunk (with pipedream, after each), the gradients of
- * data-parallel ranks are summed, the gradients of a stage's buckets during the backward passes over earlier buckets.
- * The update comes as late as possible: before the stage's next backward pass, which adds to the gradient again; with
- * pipedream before the next forward pass, which needs the new version. So with 2bw a forward pass hides a part of the
- * exchange.
+ * Updates. After a minibatch's last backward pass over a chunk (with pipedream, after each), data-parallel gradients
+ * are summed, bucket by bucket during the backward passes over earlier buckets. The update comes as late as possible:
+ * before the stage's next backward pass, which adds to the gradient; with pipedream before the next forward pass, which
+ * needs the new version. With 2bw a forward pass hides a part of the exchange.
  *
- * Buckets. A stage passes over its chunks one after the other, in the same tick.
+ * Buckets. A stage passes over its chunks in turn, in one tick.
  *
  * Versions. The microbatches of a stage's update u, its *round*, read version max(u - staleness, 0). The update reads
- * version u and makes version u + 1, in the slot that the round has just left, or in place if there is only one slot. A
- * version ends with the last pass that reads it, or with the update if no pass is left to read it.
+ * version u and makes version u + 1, in the slot that the round has just left, or in place with a single slot. A
+ * version ends with its last reading pass, or with the update.
  *
- * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the number of places of each kind
- * on a replica. The number of versions is the number of activations, or two for every other minibatch with 2bw. The
- * period is the least common multiple of all these. The ticks between the first ones and the end are stored once; if
- * they are not at least two periods, everything is written out.
+ * Repetition. Slots and variants are used in turn, so ticks repeat after r(p) times the places of each kind on a
+ * replica. There are as many versions as activations, or two for every other minibatch with 2bw. The period is the
+ * least common multiple of all these. The middle ticks are stored once; if they are under two periods, everything is
+ * written out.
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, sections 3.2 and 3.3; arXiv 2006.09503, section 3.
  */
@@ -74,19 +71,19 @@ uint32_t parallel_job_async_tick(struct parallel_job *s)
     return s->stages[0].lag + 1;
 }
 
-/* Returns the microbatches of one update of the stage, over all replicas that take turns. */
+/* Returns the microbatches of one update of the stage, over all replicas. */
 static uint64_t round_of(const struct parallel_job *s, uint32_t stage)
 {
     return parallel_microbatches(s->job, stage) * s->stages[stage].turns;
 }
 
-/* Returns the first chunk of a stage, whose chunks are [first_chunk(stage), first_chunk(stage + 1)). */
+/* The stage's chunks are [first_chunk(stage), first_chunk(stage + 1)). */
 static uint32_t first_chunk(const struct parallel_job *s, uint32_t stage)
 {
     return stage * parallel_buckets(s->parallel);
 }
 
-/* Returns the microbatches of the whole training. A microbatch counts once for all ranks in step. */
+/* Counts a microbatch once for all ranks in step. */
 static uint64_t all_microbatches(const struct parallel_job *s)
 {
     return s->job->minibatches * (s->job->microbatches / s->parallel->data);
@@ -94,7 +91,7 @@ static uint64_t all_microbatches(const struct parallel_job *s)
 
 /* --- versions ------------------------------------------------------------------------------- */
 
-/* Finds the last round that reads the version. Returns false if no round does. */
+/* Returns false if no round reads the version. */
 static bool last_reader(const struct ticks *t, uint32_t r, uint64_t version, uint64_t *out)
 {
     uint64_t reader = version + t->s->of[r].versions - 1, last = t->microbatches / round_of(t->s, t->s->of[r].stage) - 1;
@@ -112,8 +109,8 @@ static void read_for_pass(struct ticks *t, uint32_t r, uint64_t microbatch, bool
     chunk->version_ends = ends_round && last_reader(t, r, chunk->version, &last) && last == round && chunk->version < round;
 }
 
-/* A minibatch ends with the first stage's update or, if stages have their own number of microbatches per update,
- * with the first stage's last pass. */
+/* A minibatch ends with the first stage's update or, with differing microbatches per update, with the first stage's
+ * last pass. */
 static void update(struct ticks *t, uint32_t r, uint64_t round)
 {
     struct parallel_job_chunk *chunk = &t->s->of[r];
@@ -123,7 +120,7 @@ static void update(struct ticks *t, uint32_t r, uint64_t round)
     parallel_job_emit_update(t->s, r, r == 0 && !parallel_has_own_pace(t->s->parallel));
 }
 
-/* Updates the stage's chunks in the order in which their gradients were completed. */
+/* Updates chunks in the order in which their gradients were completed. */
 static void update_stage(struct ticks *t, uint32_t stage, uint64_t round)
 {
     for (uint32_t r = first_chunk(t->s, stage + 1); r-- > first_chunk(t->s, stage);) update(t, r, round);
@@ -220,8 +217,8 @@ static uint64_t period_of(const struct parallel_job *s, uint64_t most)
 void parallel_job_async_emit(struct parallel_job *s)
 {
     uint64_t all = all_microbatches(s), fill = 0, tail = 0;
-    /* The repeated part begins when all stages pass back over rounds that do not read the first version. The last
-     * round stays outside, because its versions end early. */
+    /* The repeated part begins when no stage's backward passes read the first version. The last round stays outside:
+     * its versions end early. */
     for (uint32_t p = 0; p < s->parallel->pipeline; p++) {
         const struct parallel_job_stage *stage = &s->stages[p];
         uint64_t size = round_of(s, p), stale = parallel_staleness(s->parallel, first_chunk(s, p));
@@ -245,8 +242,7 @@ void parallel_job_async_emit(struct parallel_job *s)
     for (uint32_t r = 0; r < s->chunks; r++) s->of[r].version = written / round_of(s, s->of[r].stage);
 }
 
-/* Returns the seconds per tick that a blocking stage waits for boundaries from the previous stage and gradients from
- * the next. */
+/* Returns the seconds per tick that a blocking stage waits for boundaries and gradients. */
 static double held_s(const struct parallel_job *s, uint32_t stage)
 {
     double seconds = 0;

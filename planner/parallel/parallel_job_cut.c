@@ -1,19 +1,18 @@
 /*
- * The layers of the dynamic programs (planner/parallel/pipeline/stage_partition.h) are the units that chunks consist
- * of: blocks, the first with the embedding and the last with the head, or layers of a profile.
+ * The layers of the dynamic programs (planner/parallel/pipeline/stage_partition.h) are the units of chunks: blocks, the
+ * first with the embedding and the last with the head, or layers of a profile.
  *
- * Balanced: a worker for each chunk. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches. With
- * other schedules planner/parallel/parallel_job_layout.h may later refuse the cut for lack of memory. On a machine with
- * several types of devices each chunk has its stage's times and memory: for each layer the slowest device, and the
- * least memory.
+ * Balanced: a worker for each chunk. Memory counts with 1F1B, whose s-th stage from the end keeps s microbatches; with
+ * other schedules planner/parallel/parallel_job_layout.h may later refuse the cut. If devices differ, each chunk has
+ * its stage's times and memory: per layer the slowest device, and the least memory.
  *
- * PipeDream: the workers are all replicas that the job asks for, a tensor group counting as one, over the levels of the
- * machine: the devices of a node and the nodes, if all nodes have the same number of workers; else one level. Rates are
- * rates of a single copy. Stages are on consecutive devices, no matter on which levels they are divided.
+ * PipeDream: the workers are all replicas, a tensor group counting as one, over the levels of the machine: a node's
+ * devices and the nodes, if all nodes have equally many workers; else one level. Rates are rates of a single copy.
+ * Stages are on consecutive devices, whatever levels divide them.
  *
- * If a job gives the number of replicas of each of several stages, such as 15-1, both keep these numbers and choose
- * only the cuts (planner/parallel/pipeline/stage_cuts.h): balanced by computation, PipeDream by its formula with all
- * workers on one level, the slowest that they are on.
+ * If a job gives several stages' replicas, such as 15-1, both choose only the cuts
+ * (planner/parallel/pipeline/stage_cuts.h): balanced by computation, PipeDream by its formula with all workers on one
+ * level, the slowest that they are on.
  */
 #include "planner/parallel/parallel_job_cut.h"
 
@@ -35,7 +34,6 @@ static void join(struct stage_layer *into, const struct stage_layer *layer)
     into->kept_bytes += layer->kept_bytes;
 }
 
-/* Joins the embedding with the first block and the head with the last. */
 static void join_ends(struct stage_chain *chain)
 {
     join(&chain->layers[1], &chain->layers[0]);
@@ -78,7 +76,6 @@ static void slow_down(struct stage_chain *chain, const struct stage_chain *by)
     }
 }
 
-/* Finds the slowest times and the least memory of a stage's devices. */
 static enum status enter_stage(struct kinds *k, uint32_t stage, const struct stage_chain **out, uint64_t *memory_bytes,
                                struct error *err)
 {
@@ -115,7 +112,7 @@ static bool differ(const struct hardware *hardware, uint32_t first, uint64_t end
     return false;
 }
 
-/* Gives each chunk its own times and memory if the devices differ. */
+/* Gives each chunk its own times and memory. */
 static enum status tell_apart(struct arena *arena, const struct hardware *hardware, const struct job *job,
                               struct stage_request *request, struct error *err)
 {
@@ -190,7 +187,6 @@ static enum status apply_stages(struct job *job, const struct stage_partition *f
     return error_add(err, "job '%s' divided as %s", job->name, stage_partition_text(found, text));
 }
 
-/* Returns the rate of the slowest level with several workers. */
 static double slowest_rate(const struct stage_request *request)
 {
     double slowest = INFINITY;
@@ -199,7 +195,6 @@ static double slowest_rate(const struct stage_request *request)
     return slowest;
 }
 
-/* Chooses only the cuts, for given replicas of each stage. */
 static enum status choose_cuts(struct arena *arena, const struct stage_chain *chain, const struct job *job,
                                const struct stage_request *like, struct stage_partition *out, struct error *err)
 {

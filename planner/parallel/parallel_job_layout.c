@@ -1,10 +1,10 @@
 /*
- * The order of a minibatch is walked once without emitting, to count variants. Every minibatch frees all that it takes,
- * so all are like the first.
+ * A minibatch's order is walked once without emitting, to count variants. Every minibatch frees all that it takes, so
+ * all are like the first.
  *
- * Rings. A pass frees its slot of weights when it has computed, and the gather for the pass `prefetch` ahead
- * takes that one: `prefetch` + 1 slots, all in use. A gradient is made while the one before it is reduced: two slots.
- * Data from storage is read while the data before it is copied on: two slots.
+ * Rings. A pass frees its slot of weights after computing, and the gather for the pass `prefetch` ahead takes that one:
+ * `prefetch` + 1 slots. A gradient is made while the previous one is reduced: two slots. Data from storage is read
+ * while earlier data is copied on: two slots.
  */
 #include "planner/parallel/parallel_job_layout.h"
 
@@ -22,7 +22,6 @@ enum { GRADIENT_SLOTS = 2, STAGED_SLOTS = 2 };
 
 /* --- sizes ---------------------------------------------------------------------------------- */
 
-/* The variants of a slice have room for the largest slice. */
 static void size_chunk(struct parallel_job *s, uint32_t r)
 {
     struct parallel_job_chunk *chunk = &s->of[r];
@@ -62,14 +61,14 @@ uint64_t parallel_job_range_bytes(uint64_t bytes)
     return size_align(bytes > 0 ? bytes : 1, MEMORY_ALIGNMENT);
 }
 
-/* Adds a slot to a ring for one more pass over a chunk with these bytes, up to `most` slots. */
+/* Adds a slot to a ring, up to `most` slots. */
 static void widen(struct parallel_job_ring *ring, uint64_t bytes, uint32_t most)
 {
     if (parallel_job_range_bytes(bytes) > ring->bytes) ring->bytes = parallel_job_range_bytes(bytes);
     if (ring->slots < most) ring->slots++;
 }
 
-/* Links each step to the next of its stage that gathers, and counts what rings hold. */
+/* Links each step to its stage's next gathering one, and counts what rings hold. */
 static enum status size_rings(struct parallel_job *s, struct arena *arena, struct error *err)
 {
     uint64_t none = s->order.count;
@@ -190,14 +189,13 @@ static void count_variants(struct parallel_job *s)
         for (uint32_t t = 0; t < PARALLEL_JOB_THINGS; t++) assert(s->of[r].pools[t].free_count == s->of[r].pools[t].made);
 }
 
-/* Returns true if the chunk and the previous chunk are on the same stage. */
 static bool stays_on_stage(const struct parallel_job *s, uint32_t r)
 {
     return r > 0 && s->of[r - 1].stage == s->of[r].stage;
 }
 
-/* Returns the number of boundaries or gradients that a replica of `stage` has made before another stage uses the
- * first, `ticks` later. */
+/* Returns the boundaries or gradients that a replica of `stage` makes until another stage uses the first, `ticks`
+ * later. */
 static uint32_t waiting(uint32_t ticks, const struct parallel_job_stage *stage)
 {
     return ticks / stage->turns + 1;
@@ -213,10 +211,10 @@ static void count_passed_on(const struct parallel_job *s, uint32_t r, enum paral
 }
 
 /*
- * Asynchronous schedules: a replica keeps parallel_depth() microbatches. The boundary of one more is fetched during the
- * backward pass over the oldest; a gradient is fetched while the previous gradient is used. Both wait on the replica
- * that made them. If the two stages have different numbers of replicas, a late replica needs a place for one more
- * gradient. Between buckets of a stage nothing is fetched, and the next pass uses a gradient.
+ * Asynchronous: a replica keeps parallel_depth() microbatches. One more boundary is fetched during the backward pass
+ * over the oldest; a gradient is fetched while the previous one is used. Both wait on the replica that made them. If
+ * the stages' numbers of replicas differ, a late replica needs a place for one more gradient. Between buckets of a
+ * stage nothing is fetched, and the next pass uses a gradient.
  */
 static void count_under_way(struct parallel_job *s)
 {
@@ -237,7 +235,7 @@ static void count_under_way(struct parallel_job *s)
     }
 }
 
-/* The passes that begin and end the life of each kind of data. */
+/* The passes that begin and end each thing's life. */
 static const struct {
     uint32_t made_by, used_by;     /* enum pipeline_pass */
     uint32_t made_ahead, used_ahead; /* 1: on the previous chunk */
@@ -247,9 +245,8 @@ static const struct {
     [PARALLEL_JOB_GRADIENT] = {PIPELINE_BACKWARD, PIPELINE_BACKWARD, 0, 1},
 };
 
-/* Returns the number of places that the neediest of `turns` replicas takes in a minibatch. A replica keeps all its
- * microbatches from the oldest unfinished one to the newest. Scratch: `used`, a flag per microbatch; `oldest`, a
- * number per replica. */
+/* Returns the places that the neediest of `turns` replicas takes in a minibatch, keeping all microbatches from the
+ * oldest unfinished to the newest. Scratch: `used`, a flag per microbatch; `oldest`, a number per replica. */
 static uint32_t count_places(const struct parallel_job *s, uint32_t r, enum parallel_job_thing thing, uint32_t turns,
                              uint32_t *used, uint32_t *oldest)
 {
@@ -268,7 +265,6 @@ static uint32_t count_places(const struct parallel_job *s, uint32_t r, enum para
     return most;
 }
 
-/* Counts places for synchronous schedules whose stages take turns. */
 static void count_in_turn(struct parallel_job *s)
 {
     for (uint32_t r = 0; r < s->chunks; r++)
@@ -292,7 +288,6 @@ static uint64_t reserve(struct parallel_job_stage *stage, uint64_t bytes)
     return offset;
 }
 
-/* Returns the memory of the smallest device of a stage. */
 static uint64_t least_memory(const struct parallel_job *s, const struct parallel_job_stage *stage)
 {
     const struct plan_gang *gang = &s->plan->gangs[stage->gang];
@@ -307,7 +302,7 @@ static void place_ring(struct parallel_job_stage *stage, struct parallel_job_rin
     ring->offset = reserve(stage, ring->slots * ring->bytes);
 }
 
-/* Places staged data in host memory, in an arena of each rank. */
+/* Places staged data in an arena of each rank's host memory. */
 static void place_staged(struct parallel_job *s, uint32_t index)
 {
     struct parallel_job_stage *stage = &s->stages[index];
@@ -326,8 +321,8 @@ static void place_staged(struct parallel_job *s, uint32_t index)
     stage->staged_end = states->offset + states->slots * states->bytes;
 }
 
-/* Lists the chunks that share places for activations: those that keep activations and are not recomputed. The last
- * chunk is left out if the head makes it larger than all others; it then stays on the device. */
+/* Lists the chunks that share places for activations: those not recomputed, without a last chunk that the head makes
+ * larger than all others; that one stays on the device. */
 static uint32_t find_turns(struct parallel_job *s, uint32_t *turns, uint64_t *each)
 {
     uint32_t count = 0, last = s->chunks - 1;
@@ -342,8 +337,8 @@ static uint32_t find_turns(struct parallel_job *s, uint32_t *turns, uint64_t *ea
     return count;
 }
 
-/* Gives swapped runs as many places as fit, but at least `prefetch` + 1, because activations come back that long
- * before their passes. Uses s->completed as scratch. */
+/* Gives swapped runs the places that fit, but at least `prefetch` + 1, because activations come back that long before
+ * their passes. Scratch: s->completed. */
 static void place_swapped(struct parallel_job *s, struct parallel_job_stage *stage)
 {
     uint32_t *turns = s->completed;
@@ -364,10 +359,9 @@ static void place_swapped(struct parallel_job *s, struct parallel_job_stage *sta
 }
 
 /*
- * Returns true if the gradients of all boundaries on a stage can alternate between two places, because each is made by
- * the pass that uses up the gradient of the next boundary. That holds if backward passes over a microbatch follow each
- * other chunk by chunk, as over buckets. If gradients have to wait, as with split backward passes, each chunk has
- * places of its own.
+ * Returns true if gradients of a stage's boundaries alternate between two places: each is made by the pass that uses up
+ * the next boundary's. That holds if backward passes over a microbatch go chunk by chunk. If gradients wait, as with
+ * split backward passes, each chunk has its own places.
  */
 static bool gradients_alternate(const struct parallel_job *s)
 {

@@ -1,12 +1,11 @@
 /*
- * A choice is a copy of the job with other degrees. Its clock is the clock of the plan that would follow: passes in the
- * order of 1F1B with the sends between stages; after a stage's last backward pass, its exchange of gradients and its
- * step; for a tied table, the sum between both ends, too. Offloaded states step on the host, one stage after the other.
+ * A choice is a copy of the job with other degrees, timed as the plan would be: passes in the order of 1F1B with sends
+ * between stages, then each stage's exchange of gradients and its step; for a tied table, the sum between both ends,
+ * too. Offloaded states step on the host, one stage after the other.
  *
- * The cut knows states and the activations that microbatches keep. Workspace and boundaries are counted here for each
- * stage of a cut: for each microbatch in flight, and for one more, a boundary on either side of the stage and its
- * gradient. planner/parallel/parallel_job_layout.h never needs more, so the chosen cut has its places; a cut that would
- * only just fit is passed over.
+ * The cut knows states and the activations that microbatches keep. Workspace and boundaries are added here per stage:
+ * for each microbatch in flight, and one more, a boundary on either side and its gradient.
+ * planner/parallel/parallel_job_layout.h never needs more; a cut that would only just fit is passed over.
  */
 #include "planner/parallel/parallel_job_rannc.h"
 
@@ -21,7 +20,7 @@
 #include "planner/parallel/parallel_job_layout.h"
 #include "planner/parallel/parallel_job_replicas.h"
 
-/* Largest number of tensor groups for which replicas are moved after the dynamic program. */
+/* Up to this number of tensor groups, replicas are moved after the dynamic program. */
 enum { MOVED_GROUPS_MAX = 8 };
 
 struct parallel_job_rannc_choice {
@@ -31,7 +30,7 @@ struct parallel_job_rannc_choice {
 
 /* --- memory --------------------------------------------------------------------------------- */
 
-/* Returns the memory for `count` boundaries, or gradients of them, after the layer. */
+/* Returns the memory for `count` boundaries, or their gradients, after the layer. */
 static uint64_t passing_bytes(const struct job *job, uint64_t layer, uint64_t count)
 {
     return count * parallel_job_range_bytes(parallel_boundary_bytes(job, layer));
@@ -71,7 +70,7 @@ static uint64_t missing_bytes(const struct hardware *hardware, const struct job 
 
 /* --- time ----------------------------------------------------------------------------------- */
 
-/* Returns the end of the last update. The ends of a pipeline with a tied table first sum the table's gradients. */
+/* Returns the end of the last update, after the sum of a tied table's gradients. */
 static double end_of_updates(const struct pipeline_order *order, const struct parallel_job_times *times, uint32_t chunks)
 {
     double end_s = 0, ends_s = 0;
@@ -101,7 +100,7 @@ static enum status clock_minibatch(const struct hardware *hardware, struct paral
 
 /* --- choices -------------------------------------------------------------------------------- */
 
-/* The best choice so far; if none fits, the least number of missing bytes. */
+/* The best choice so far; if none fits, the fewest missing bytes. */
 struct parallel_job_rannc_search {
     const struct hardware *hardware;
     const struct job *job;
@@ -110,8 +109,8 @@ struct parallel_job_rannc_search {
     uint64_t missing;
 };
 
-/* Cuts and times a job with other degrees, and keeps it if it is the best that fits. *minibatch_s is INFINITY if
- * memory is missing or the degrees are invalid. */
+/* Cuts and times a job with other degrees, and keeps the best that fits. *minibatch_s is INFINITY without memory or
+ * with invalid degrees. */
 static enum status try_choice(struct parallel_job_rannc_search *s, const struct job *job, double *minibatch_s,
                               struct error *err)
 {
@@ -173,13 +172,12 @@ static bool keeps_microbatches(const struct job *job)
     return job->network.family == NETWORK_PROFILE && job->network.profile_samples == 0;
 }
 
-/* Returns the number of samples; a profile's microbatches count as samples. */
+/* Counts a profile's microbatches as samples. */
 static uint64_t unit_count(const struct job *job)
 {
     return keeps_microbatches(job) ? job->microbatches : job->microbatch * job->microbatches;
 }
 
-/* Divides the job into this total number of microbatches. */
 static struct job in_microbatches(const struct job *job, uint64_t microbatches)
 {
     struct job out = *job;
@@ -202,7 +200,7 @@ static enum status try_equal(struct parallel_job_rannc_search *s, uint32_t stage
     return STATUS_OK;
 }
 
-/* Returns true if the partition is also tried as plain data parallelism. */
+/* Returns true for a partition also tried as plain data parallelism. */
 static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
 {
     for (uint32_t i = 1; i < found->count; i++)
@@ -210,7 +208,7 @@ static bool is_equal(const struct stage_partition *found, uint64_t microbatches)
     return microbatches % found->stages[0].replicas == 0;
 }
 
-/* Moves a replica from one stage to another if that makes the minibatch shorter. Updates *found_s. */
+/* Moves a replica between stages if the minibatch gets shorter. Updates *found_s. */
 static enum status try_move(struct parallel_job_rannc_search *s, struct job *job, uint32_t from, uint32_t to, double *found_s,
                             struct error *err)
 {
@@ -229,8 +227,8 @@ static enum status try_move(struct parallel_job_rannc_search *s, struct job *job
     return STATUS_OK;
 }
 
-/* Moves replicas while that makes the minibatch shorter. The dynamic program compares only the slowest stages:
- * partitions that it finds equal differ in sends, exchanges and the time to fill the pipeline. */
+/* Moves replicas while the minibatch gets shorter. The dynamic program compares only slowest stages: its equals differ
+ * in sends, exchanges and filling time. */
 static enum status move_replicas(struct parallel_job_rannc_search *s, struct job *job, double found_s, struct error *err)
 {
     double before_s;

@@ -1,9 +1,9 @@
 /*
- * Chooses stages, replicas and microbatches of a parallel job together: partition "rannc" (models/job/parallel.h).
+ * Partition "rannc" (models/job/parallel.h): chooses stages, replicas and microbatches together.
  *
- * The job gives the number of tensor groups, `pipeline` times `data`, and the samples of a minibatch, `microbatch`
- * times `microbatches`. A choice is a number of microbatches (1, 2, 4, ... while they divide the samples), a number of
- * stages, and their replicas:
+ * The job gives the tensor groups, `pipeline` times `data`, and a minibatch's samples, `microbatch` times
+ * `microbatches`. A choice is a number of microbatches (powers of 2 that divide the samples), of stages, and their
+ * replicas:
  *
  *   equal     `data` replicas of each stage, if the stages divide the groups; each replica has its share of the
  *             microbatches
@@ -11,17 +11,14 @@
  *             result of planner/parallel/parallel_job_replicas.h. With few groups, replicas then move one at a time to
  *             another stage while the minibatch gets shorter
  *
- * Layers are cut so that the slowest stage is as fast as possible within the devices' memory
- * (planner/parallel/parallel_job_cut.h). The choice whose minibatch ends first by the planner's clock wins; among equal
- * ones, a choice with equal replicas, then the fewest stages. Networks given by a profile keep their microbatches,
- * because the profile has no times of other sizes.
+ * Layers are cut so that the slowest stage is as fast as memory allows (planner/parallel/parallel_job_cut.h). The
+ * choice with the shortest minibatch by the planner's clock wins, then equal replicas, then the fewest stages. Networks
+ * given by a profile keep their microbatches: it has no times of other sizes.
  *
- * Semantics: synchronous 1F1B with a flush. The gradients of a minibatch are the gradients of one device with the sums
- * in another order.
+ * Semantics: synchronous 1F1B with a flush: the gradients of one device with the sums in another order.
  *
- * RaNNC starts from a graph of operators, which it joins into blocks; networks here are chains already. Blocks are used
- * only to choose replicas; boundaries of stages move layer by layer. Unequal replicas need whole states on every rank
- * (`zero` 0, no offloading).
+ * RaNNC joins a graph of operators into blocks; networks here are chains already. Blocks only choose replicas; stage
+ * boundaries move layer by layer. Unequal replicas need whole states on every rank (`zero` 0, no offloading).
  *
  * Source: Tanaka et al., RaNNC, IPDPS 2021, arXiv 2103.16063.
  */
@@ -31,8 +28,8 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 
-/* Sets the choice in `job`. Errors: STATUS_INFEASIBLE if no choice fits the devices; STATUS_BAD_INPUT if the machine
- * has too few devices, or no path between devices that exchange data; STATUS_LIMIT. */
+/* Sets the choice in `job`. Errors: STATUS_INFEASIBLE if none fits; STATUS_BAD_INPUT for too few devices, or no path
+ * between devices that exchange data; STATUS_LIMIT. */
 MUST_CHECK enum status parallel_job_rannc_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 #endif

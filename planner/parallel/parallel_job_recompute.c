@@ -14,14 +14,14 @@ static bool is_again(const char *choices, uint32_t r) { return choices[r] == PAR
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* The chunks that share places for activations, in order, and the number of places. */
+/* The chunks that share places for activations, in order. */
 struct parallel_job_recompute_turns {
-    uint32_t of[CHUNKS_MAX]; /* index of a chunk among them; CHUNKS_MAX: it does not share */
+    uint32_t of[CHUNKS_MAX]; /* a chunk's index among them; CHUNKS_MAX: not shared */
     uint32_t chunks[CHUNKS_MAX];
     uint32_t count, places;
 };
 
-/* Finds places as parallel_job_layout.c does: the last chunk has its own place if it is larger than all others. */
+/* Finds places as parallel_job_layout.c does: a last chunk larger than all others has its own. */
 static bool find_places(const struct parallel_job_choice_problem *p, const char *choices,
                         struct parallel_job_recompute_turns *out)
 {
@@ -52,9 +52,9 @@ struct parallel_job_recompute_clock {
     const char *choices;
     struct parallel_job_recompute_turns turns;
     double compute_s, up_s, down_s;            /* when each stream is free */
-    double passed_s[STEPS_MAX], ready_s[STEPS_MAX]; /* of each step: end of its computation; arrival of its data */
-    double out_s[CHUNKS_MAX], back_s[CHUNKS_MAX];  /* of each chunk: end of the copy out; end of its backward pass */
-    double drained_s[CHUNKS_MAX];                /* of each backward pass in order: its gradient is on the host */
+    double passed_s[STEPS_MAX], ready_s[STEPS_MAX]; /* per step: end of computation; arrival of its data */
+    double out_s[CHUNKS_MAX], back_s[CHUNKS_MAX];  /* per chunk: end of the copy out; end of its backward pass */
+    double drained_s[CHUNKS_MAX];                /* per backward pass in order: its gradient is on the host */
     uint32_t fetching[STEPS_MAX], fetching_count, fetched; /* steps with weights, in order; number already begun */
 };
 
@@ -69,7 +69,7 @@ static bool leaves(const struct parallel_job_recompute_clock *c, uint32_t r)
     return c->turns.of[r] < c->turns.count && c->turns.of[r] + c->turns.places < c->turns.count;
 }
 
-/* Fetches weights for the next step that has some, and the swapped activations of its chunk. */
+/* Fetches weights for the next step, and its chunk's swapped activations. */
 static void fetch_next(struct parallel_job_recompute_clock *c)
 {
     if (c->fetched == c->fetching_count) return;
@@ -134,7 +134,7 @@ struct parallel_job_recompute_search {
     bool any;
 };
 
-/* Keeps the choices if they give the shortest minibatch so far. */
+/* Keeps the shortest minibatch so far. */
 static bool try_choices(struct parallel_job_recompute_search *s, const char *choices)
 {
     bool fits;
@@ -156,7 +156,7 @@ static void try_all(struct parallel_job_recompute_search *s)
     }
 }
 
-/* Tries the first k, the last k, every k-th, and all but every k-th of the chunks that can be recomputed. */
+/* The first k, the last k, every k-th, and all but every k-th recomputable chunk. */
 enum { FAMILIES = 4 };
 static void try_family(struct parallel_job_recompute_search *s, uint32_t family)
 {
@@ -177,7 +177,7 @@ static void change(char *choice)
     *choice = *choice == PARALLEL_AGAIN ? PARALLEL_SWAPPED : PARALLEL_AGAIN;
 }
 
-/* Changes one chunk, or two with `pairs`, and keeps the first improvement. */
+/* Changes one chunk, or two with `pairs`; keeps the first improvement. */
 static bool better(struct parallel_job_recompute_search *s, bool pairs)
 {
     char choices[CHUNKS_MAX];
@@ -222,7 +222,7 @@ bool parallel_job_choice_best(const struct parallel_job_choice_problem *problem,
 
 /* --- the job ---------------------------------------------------------------------------------- */
 
-/* All ranks of the job that cross a link share it. */
+/* All the job's ranks on a link share it. */
 static double shared_copy_s(const struct parallel_job *s, enum copy_direction direction, uint64_t bytes)
 {
     const struct hardware *hardware = &s->plan->hardware;
@@ -257,14 +257,12 @@ static enum status measure(const struct parallel_job *s, struct job *job, uint32
     TRY(parallel_job_times_make(arena, &s->plan->hardware, job, &out->times, err));
     TRY(pipeline_order(arena, &job->parallel, out->microbatches, out->times.chunks, &out->order, err));
     TRY(parallel_job_size(out, arena, err));
-    enum status placed = parallel_job_lay_out(out, &unfit); /* an error does not matter here: the clock decides which
-                                                               choices fit */
+    enum status placed = parallel_job_lay_out(out, &unfit); /* no error: the clock decides which choices fit */
     assert(placed == STATUS_OK || placed == STATUS_INFEASIBLE || placed == STATUS_BAD_INPUT);
     return STATUS_OK;
 }
 
-/* Returns the memory without activations and workspace. `again`: all chunks are recomputed, so each has its own
- * place. */
+/* Returns the memory without activations and workspace. `again`: all chunks are recomputed, each in its own place. */
 static uint64_t fixed_bytes(const struct parallel_job *again)
 {
     uint64_t bytes = again->stages[0].end, work = 0;

@@ -1,18 +1,17 @@
 /*
- * The last stage passes backward at once after its last forward pass, and so does each stage before it. With equally
- * fast stages a minibatch of M microbatches ends after
+ * Each stage passes backward right after its last forward pass. With equally fast stages a minibatch of M microbatches
+ * ends after
  *
  *     M sum of (f + b) + (K - 1)(max f + max b)
  *
  * for slices of f and b seconds. planner/parallel/pipeline/slice_partition.h minimizes this, with t = f + b. These
- * seconds include the collectives of a tensor group that passes wait for: a slice has the same number of collectives as
- * a whole sequence, and their latency does not shrink with the slice. Boundaries and their gradients are sent during
- * passes of other slices, except the first and the last ones: these count for the K - 1 hops. All devices of a stage
- * send at once.
+ * seconds include a tensor group's collectives that passes wait for: a slice has as many as a whole sequence, and their
+ * latency does not shrink. Boundaries and gradients are sent during other slices' passes; only the first and last
+ * count, for the K - 1 hops. All devices of a stage send at once.
  *
- * Gradients of boundaries have one variant for each that is alive at once in this order. Each stage is one microbatch
- * of slices later than the stage that sends to it, so a short slice after a long one does not wait for the long one's
- * place. There is one more variant, into which a gradient is made while the one before it is sent.
+ * Gradients of boundaries have a variant for each alive at once in this order. Each stage is a microbatch of slices
+ * later than its sender, so a short slice after a long one does not wait for the long one's place. One more variant
+ * receives a gradient while the previous one is sent.
  */
 #include "planner/parallel/parallel_job_slices.h"
 
@@ -25,9 +24,9 @@
 
 struct parallel_job_slices_costs {
     const struct hardware *hardware;
-    struct job job; /* with one or two slices: the tokens before the slice, and the slice to time */
-    struct collective_group group; /* a tensor group of the first stage, which stands for all */
-    double send_latency_s, send_s_per_byte; /* to the next stage, the most that any two have; 0: no links */
+    struct job job; /* with one or two slices: the tokens before, and the slice to time */
+    struct collective_group group; /* of the first stage, which stands for all */
+    double send_latency_s, send_s_per_byte; /* to the next stage, the most of any two; 0: no links */
 };
 
 static double work_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
@@ -36,7 +35,7 @@ static double work_s(const struct parallel_job_slices_costs *c, const struct job
     return pass_seconds_parallel(c->hardware, c->job.parallel.first_device, slice, layers, pass);
 }
 
-/* Returns the seconds that a pass waits for collectives, after `hidden_s` of computation has hidden some of them. */
+/* Returns the seconds that a pass waits for collectives; `hidden_s` of computation hides some. */
 static double collectives_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers,
                             enum parallel_pass pass, double hidden_s)
 {
@@ -44,8 +43,8 @@ static double collectives_s(const struct parallel_job_slices_costs *c, const str
     return sum.exposed_s + max_s(0, sum.beside_s - hidden_s);
 }
 
-/* Returns the seconds of both passes. The collectives of weight gradients belong to sequence parallelism, which
- * excludes slices. */
+/* Returns both passes' seconds. Collectives of weight gradients belong to sequence parallelism, which excludes
+ * slices. */
 static double both_s(const struct parallel_job_slices_costs *c, const struct job *slice, struct parallel_layers layers)
 {
     double work = work_s(c, slice, layers, PARALLEL_FORWARD) + work_s(c, slice, layers, PARALLEL_BACKWARD);
@@ -54,7 +53,6 @@ static double both_s(const struct parallel_job_slices_costs *c, const struct job
            collectives_s(c, slice, layers, PARALLEL_INPUT, work_s(c, slice, layers, PARALLEL_WEIGHT));
 }
 
-/* Returns the seconds to send a boundary to the next stage and its gradient back. */
 static double both_ways_s(void *context, uint32_t begin, uint32_t end)
 {
     const struct parallel_job_slices_costs *c = context;
@@ -68,8 +66,7 @@ static double both_ways_s(void *context, uint32_t begin, uint32_t end)
     return 2 * (c->send_latency_s + share * (double)bytes * c->send_s_per_byte + gather_s);
 }
 
-/* Returns the seconds of the slowest stage. Only the first, the second and the last stage differ. Blocking stages
- * add their fetches. */
+/* Only the first, the second and the last stage differ. Blocking stages add their fetches. */
 static double slowest_s(void *context, uint32_t begin, uint32_t end)
 {
     struct parallel_job_slices_costs *c = context;
@@ -92,7 +89,7 @@ static double slowest_s(void *context, uint32_t begin, uint32_t end)
     return most_s + (p->blocking ? both_ways_s(c, begin, end) : 0);
 }
 
-/* Returns the number of copies from a stage to the next that cross the link direction at the same time. */
+/* Returns the copies from a stage to the next that cross the link direction at once. */
 static uint32_t copies_across(const struct parallel_job_slices_costs *c, uint32_t stage, uint32_t link_dir)
 {
     uint32_t size = c->job.parallel.tensor * c->job.parallel.data, first = c->job.parallel.first_device + stage * size;
@@ -122,8 +119,8 @@ static void find_sends(struct parallel_job_slices_costs *c)
     }
 }
 
-/* Finds the first tensor group of the first stage, while the stage's other groups communicate too. Missing links or
- * devices are reported later. */
+/* Finds the first stage's first tensor group, while its other groups communicate too. Missing links or devices are
+ * reported later. */
 static enum status find_group(struct parallel_job_slices_costs *c, struct arena *arena, struct error *err)
 {
     const struct parallel *p = &c->job.parallel;
@@ -185,7 +182,7 @@ enum status parallel_job_slices_order(struct parallel_job *s, struct arena *aren
         slowest_s = max_s(slowest_s, one_s);
         sent_s = max_s(sent_s, 2 * s->times.chunks[r].send_s);
     }
-    /* a blocking stage waits for the sends of every slice; other stages wait for the K - 1 hops */
+    /* a blocking stage waits for every slice's sends; others for the K - 1 hops */
     order.end_s = (s->microbatches + s->chunks - 1) * slowest_s +
                   ((s->parallel->blocking ? s->microbatches - 1 : 0) + s->chunks - 1) * sent_s;
     s->order = order;

@@ -4,13 +4,12 @@
 
 #include "planner/parallel/parallel_job_layout.h"
 
-/* Chooses the slices of a job that leaves them to the planner. */
 MUST_CHECK enum status parallel_job_slices_choose(const struct hardware *hardware, struct job *job, struct error *err);
 
 /*
- * Makes the order of a minibatch: all slices of all microbatches forward, then backward microbatch by microbatch, each
- * from its last slice to its first. Steps count slices as microbatches, microbatch * slices + slice. Only the last step
- * has a time. Errors: STATUS_LIMIT.
+ * Makes a minibatch's order: all slices forward, then backward microbatch by microbatch, each from its last slice to
+ * its first. Steps count slices as microbatches, microbatch * slices + slice. Only the last step has a time. Errors:
+ * STATUS_LIMIT.
  */
 MUST_CHECK enum status parallel_job_slices_order(struct parallel_job *s, struct arena *arena, struct error *err);
 

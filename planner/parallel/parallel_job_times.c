@@ -1,7 +1,6 @@
 /*
- * A pass takes as long as on the slowest device of its stage. For sends, the first device of each stage represents all.
- * The order made from these times decides only which pass comes before which, and is the same if stages block while
- * they fetch. The simulator times every device.
+ * A pass takes as long as on its stage's slowest device. For sends, each stage's first device represents all. The order
+ * made from these times is the same if stages block while they fetch; the simulator times every device.
  */
 #include "planner/parallel/parallel_job_times.h"
 
@@ -45,7 +44,7 @@ static enum status check_pair(const struct parallel_job_times_view *v, uint32_t 
     return hardware_reaches(v->hardware, from, to) ? STATUS_OK : fail_pair(v, from, to, err);
 }
 
-/* Finds the first group along one axis of a stage's devices, while all other groups communicate as well. */
+/* Finds the first group along one axis of a stage, while all others communicate as well. */
 static enum status find_group(const struct parallel_job_times_view *v, uint32_t stage, bool tensor, uint32_t *devices,
                               struct collective_group *groups, struct collective_group *out,
                               struct error *err)
@@ -73,7 +72,7 @@ static void find_kinds(struct parallel_job_times_view *v, const uint32_t *device
     }
 }
 
-/* Fills in the view for a stage: its groups along both axes and its device types. */
+/* Fills in a stage's groups along both axes and its device types. */
 static enum status enter_stage(struct parallel_job_times_view *v, struct arena *scratch, uint32_t stage, struct error *err)
 {
     size_t size = (size_t)v->parallel->tensor * parallel_replicas(v->parallel, stage);
@@ -100,7 +99,7 @@ static double tensor_s(const struct parallel_job_times_view *v, struct parallel_
     return sum.exposed_s + max_s(0, sum.beside_s - compute_s);
 }
 
-/* Returns the seconds on the slowest device of the stage. */
+/* Returns the seconds on the stage's slowest device. */
 static double slowest_s(const struct parallel_job_times_view *v, const struct job *job, struct parallel_layers layers,
                         enum parallel_pass pass)
 {
@@ -110,7 +109,7 @@ static double slowest_s(const struct parallel_job_times_view *v, const struct jo
     return seconds;
 }
 
-/* Returns the seconds of a microbatch with all its slices. */
+/* Returns a microbatch's seconds over all slices. */
 static double work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     double seconds = 0;
@@ -127,13 +126,12 @@ static double pass_s(const struct parallel_job_times_view *v, struct parallel_la
     return work_s(v, layers, pass) + tensor_s(v, layers, pass, hidden_behind_s);
 }
 
-/* Returns the seconds to copy a chunk's weights up once. */
 static double gather_from_host_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     return cost_copy_s(v->hardware, device_of(v, stage, 0, 0), COPY_H2D, parallel_host_state(v->job, layers).weight_bytes);
 }
 
-/* Returns the seconds of a microbatch's exchanges: reducing gradients, gathering weights for both passes. */
+/* Returns a microbatch's exchanges: reducing gradients, gathering weights for both passes. */
 static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     struct rank_state whole = parallel_whole_state(v->job, layers);
@@ -147,13 +145,12 @@ static double exchange_s(const struct parallel_job_times_view *v, uint32_t stage
     return reduce_s + 2 * gather_s;
 }
 
-/* Returns the seconds of a rank's work on the host's processor. */
 static double host_work_s(const struct parallel_job_times_view *v, struct parallel_layers layers, enum parallel_pass pass)
 {
     return pass_seconds_parallel(v->hardware, hardware_cpu(v->hardware), v->job, layers, pass);
 }
 
-/* Returns the seconds of sums and steps of the stage's ranks on the fullest host, one after the other. */
+/* Returns the seconds of sums and steps on the fullest host, one after the other. */
 static double host_sums_and_steps_s(const struct parallel_job_times_view *v, uint32_t stage, struct parallel_layers layers)
 {
     double sums = parallel_sums_on_host(v->job) ? (double)(v->job->microbatches / v->parallel->data) : 0;
@@ -183,7 +180,7 @@ static double update_s(const struct parallel_job_times_view *v, uint32_t stage, 
     return pass_s(v, layers, PARALLEL_UPDATE, 0) + gradients_s;
 }
 
-/* Checks the paths between all replicas that pass a microbatch on to each other. */
+/* Checks the paths between all replicas that exchange microbatches. */
 static enum status check_turns(const struct parallel_job_times_view *v, uint32_t stage, uint32_t next, struct error *err)
 {
     for (uint32_t d = 0; d < parallel_turns(v->parallel, stage); d++)
@@ -236,7 +233,7 @@ static enum status stage_times(const struct parallel_job_times_view *v, uint32_t
         shares_s += microbatches * exchange_s(v, stage, layers);
         if (v->parallel->offload == OFFLOAD_WEIGHTS) up_s += 2 * microbatches * gather_from_host_s(v, stage, layers);
         if (parallel_offloads(v->parallel)) host_s += host_sums_and_steps_s(v, stage, layers);
-        /* A backward pass in one part is no slower than its two parts, between which the host gains less lead
+        /* A whole backward pass is no slower than its two parts, between which the host gains less lead
          * (models/cost/kernel_model.h). */
         static const enum parallel_pass passes[] = {PARALLEL_FORWARD, PARALLEL_BACKWARD, PARALLEL_UPDATE};
         for (size_t i = 0; i < ARRAY_COUNT(passes); i++) {
@@ -255,7 +252,7 @@ static enum status stage_times(const struct parallel_job_times_view *v, uint32_t
     return STATUS_OK;
 }
 
-/* Adds the sum of a tied table's gradients. All groups of ranks of both end stages communicate at the same time. */
+/* Adds the sum of a tied table's gradients. All groups of both end stages communicate at once. */
 static enum status add_joined(const struct parallel_job_times_view *v, struct arena *scratch, struct parallel_job_times *out,
                               struct error *err)
 {

@@ -1,7 +1,4 @@
-/*
- * The slots of a unit are collected in the order of the accesses that acquire them, which is the order of the
- * instance's layout.
- */
+/* A unit's slots are collected in the order of the accesses that acquire them, the order of the instance's layout. */
 #include "planner/parallel/parallel_job_units.h"
 
 #include <assert.h>
@@ -47,13 +44,13 @@ static struct parallel_job_unit begin_unit(struct parallel_job *s, uint32_t r, e
                                       .gang = stage->gang, .peer = PLAN_NONE};
 }
 
-/* Returns the gang that passes over the current microbatch. */
+/* Returns the gang of the current microbatch. */
 static uint32_t gang_in_turn(const struct parallel_job *s, const struct parallel_job_stage *stage)
 {
     return stage->first_turn + (uint32_t)(s->microbatch % stage->turns);
 }
 
-/* Begins a pass over microbatch n; with slices, over slice n. */
+/* Begins a pass over microbatch n, or slice n. */
 static struct parallel_job_unit begin_pass(struct parallel_job *s, uint32_t r, enum plan_pass pass, uint32_t n)
 {
     bool ends_minibatch = parallel_has_own_pace(s->parallel) && pass == PLAN_BACKWARD && r == 0;
@@ -80,7 +77,7 @@ static uint32_t buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_
     return plan_builder_buffer(u->s->builder, &b);
 }
 
-/* Returns a buffer in host memory or on storage, one for each rank. */
+/* Returns a buffer of host memory or storage, one per rank. */
 static uint32_t host_buffer(const struct parallel_job_unit *u, uint32_t kind, uint32_t variant, uint64_t bytes)
 {
     struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = u->r, .variant = variant, .bytes = bytes};
@@ -120,7 +117,7 @@ static void access_gradient(struct parallel_job_unit *u, struct accesses *a, uin
     add_placed(u, a, buffer(u, BUFFER_GRADIENT, u->r, 0, bytes), flags, u->chunk->gradient_offset, bytes);
 }
 
-/* Accesses a chunk's whole weights or gradient in slot `turn` of a ring. */
+/* Accesses whole weights or a gradient in slot `turn` of a ring. */
 static void access_ring(struct parallel_job_unit *u, struct accesses *a, uint32_t kind, const struct parallel_job_ring *ring,
                         uint32_t turn, uint64_t bytes, uint32_t flags)
 {
@@ -136,7 +133,6 @@ static void access_version(struct parallel_job_unit *u, struct accesses *a, uint
     add_placed(u, a, buffer(u, BUFFER_PARAMETERS, u->r, slot, chunk->version_bytes), flags, offset, chunk->version_bytes);
 }
 
-/* Accesses the weights that a pass multiplies by, during the pass. */
 static void access_weights(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->weights;
@@ -148,7 +144,6 @@ static void access_weights(struct parallel_job_unit *u, struct accesses *a)
         access_state(u, a, ACCESS_READ);
 }
 
-/* Accesses the gradient that a pass makes or adds to. */
 static void access_sum(struct parallel_job_unit *u, struct accesses *a)
 {
     struct parallel_job_ring *ring = &u->stage->gradients;
@@ -158,7 +153,6 @@ static void access_sum(struct parallel_job_unit *u, struct accesses *a)
         access_gradient(u, a, CHANGE);
 }
 
-/* Returns the buffer of the rank's share of weights and states. */
 static uint32_t shares(const struct parallel_job_unit *u)
 {
     const struct rank_state *host = &u->chunk->host;
@@ -181,7 +175,7 @@ static void access_workspace(struct parallel_job_unit *u, struct accesses *a, ui
     add_placed(u, a, buffer(u, BUFFER_WORKSPACE, u->r, 0, bytes), flags, u->stage->workspace_offset, bytes);
 }
 
-/* Accesses data of chunk r. Does nothing at the ends: no boundary enters chunk 0 or leaves the last chunk. */
+/* Accesses data of chunk r; none enters chunk 0 or leaves the last chunk. */
 static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum parallel_job_thing thing, uint32_t r,
                          uint32_t microbatch, uint32_t flags)
 {
@@ -201,7 +195,7 @@ static void access_thing(struct parallel_job_unit *u, struct accesses *a, enum p
     add_slot(u, *slot - 1);
 }
 
-/* Accesses the buffers that a backward pass reads. `release`: for the last time. */
+/* Accesses a backward pass's inputs. `release`: for the last time. */
 static void access_inputs(struct parallel_job_unit *u, struct accesses *a, uint32_t n, uint32_t release)
 {
     access_thing(u, a, PARALLEL_JOB_BOUNDARY, u->r, n, ACCESS_READ | release);
@@ -251,7 +245,7 @@ static const struct parallel_job_exchange *exchange_of(const struct parallel_job
     return known;
 }
 
-/* Adds the overlapping or the other collectives of the tensor group. They change the buffer `on` in place. */
+/* Adds the tensor group's overlapping or other collectives, which change the buffer `on` in place. */
 static void add_tensor_collectives(struct parallel_job_unit *u, enum parallel_pass pass, bool overlapping, uint32_t stream,
                                    uint32_t on)
 {
@@ -265,8 +259,7 @@ static void add_tensor_collectives(struct parallel_job_unit *u, enum parallel_pa
     }
 }
 
-/* Makes a blocking stage acquire the place for fetched data on the compute stream: after earlier passes, before the
- * next pass. */
+/* Makes a blocking stage acquire the place for fetched data on the compute stream, between passes. */
 static void hold_place(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch)
 {
     struct accesses held = {0};
@@ -274,7 +267,7 @@ static void hold_place(struct parallel_job_unit *u, enum parallel_job_thing thin
     add_compute(u, u->pass, PLAN_NONE, &held);
 }
 
-/* Fetches data that chunk `from` has made on another stage. If each rank receives a part, gathers the parts. */
+/* Fetches data of chunk `from` from another stage. Ranks that receive parts gather them. */
 static void add_fetch(struct parallel_job_unit *u, enum parallel_job_thing thing, uint32_t r, uint32_t microbatch,
                       uint32_t from)
 {
@@ -313,7 +306,6 @@ static void add_read(struct parallel_job_unit *u, struct parallel_job_ring *ring
     add_copy(u, STREAM_READ, bytes, &a);
 }
 
-/* Accesses the source of a copy of the rank's weights to its device. */
 static void access_raised(struct parallel_job_unit *u, struct accesses *a)
 {
     uint64_t bytes = u->chunk->host.weight_bytes;
@@ -327,7 +319,7 @@ static void access_raised(struct parallel_job_unit *u, struct accesses *a)
 
 /* --- passes --------------------------------------------------------------------------------- */
 
-/* Copies activations to the rank's host and frees their place; add_swap_in() copies them back into it. */
+/* Copies activations to the rank's host and frees their place; add_swap_in() copies them back. */
 static void add_swap_out(struct parallel_job_unit *u, uint32_t n)
 {
     struct accesses a = {0};
@@ -423,7 +415,7 @@ static void emit_input(struct parallel_job *s, uint32_t r, uint32_t n)
     end_unit(&u);
 }
 
-/* The collectives gather the activations that the forward pass kept. */
+/* The collectives gather the kept activations. */
 static void emit_weight(struct parallel_job *s, uint32_t r, uint32_t n)
 {
     struct parallel_job_unit u = begin_pass(s, r, PLAN_BACKWARD_WEIGHT, n);
@@ -453,7 +445,7 @@ void parallel_job_emit_pass(struct parallel_job *s, const struct pipeline_step *
 
 /* --- exchanges of data-parallel ranks ------------------------------------------------------- */
 
-/* Copies weights up from the host. If each rank copies only its share, gathers them. */
+/* Copies weights up from the host; ranks that copy shares gather them. */
 static void emit_raise(struct parallel_job *s, const struct pipeline_step *step)
 {
     struct parallel_job_unit u = begin_unit(s, step->chunk, PLAN_GATHER, false);
@@ -492,7 +484,7 @@ static void add_step(struct parallel_job_unit *u, enum plan_pass pass, enum para
     plan_builder_op(u->s->builder, &op, a->of, a->count, NULL, 0);
 }
 
-/* Copies a gradient's share to the host and frees its place. The host keeps it, or adds it to the minibatch's sum. */
+/* Copies a gradient's share to the host, which keeps it or adds it to the minibatch's sum, and frees its place. */
 static void emit_drain(struct parallel_job *s, uint32_t r)
 {
     struct parallel_job_unit u = begin_unit(s, r, PLAN_REDUCE, false);
@@ -549,8 +541,7 @@ void parallel_job_emit_join(struct parallel_job *s)
     end_unit(&u);
 }
 
-/* Updates on the host. Sums the gradients of the ranks if each rank has a whole one. Stored states are read and
- * written back. */
+/* Updates on the host: sums whole gradients of the ranks, reads and writes back stored states. */
 static void emit_host_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     struct parallel_job_unit u = begin_unit(s, r, PLAN_UPDATE, ends_minibatch);
@@ -593,7 +584,7 @@ void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
     end_unit(&u);
 }
 
-/* Emits an update. If ranks have shares of states but whole weights, the weights are gathered after it. */
+/* Emits an update. If ranks have shares of states but whole weights, weights are gathered after it. */
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
     if (parallel_offloads(s->parallel)) {
