@@ -281,6 +281,44 @@ static void test_the_best(void **state)
     trainer_release(&trainer);
 }
 
+/* Fewer evaluations than there is room for are counted; steps that do not ascend up to the checkpoint's are refused. */
+static void test_evaluations_in_order(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t steps[2];
+        const char *complaint;
+    } cases[] = {{{1, 2}, NULL},
+                 {{2, 2}, "evaluation 1 is after step 2 (expected 3 to 3)"},
+                 {{3, 1}, "evaluation 1 is after step 1 (expected 4 to 3)"},
+                 {{1, 4}, "evaluation 1 is after step 4 (expected 2 to 3)"},
+                 {{0, 2}, "evaluation 0 is after step 0 (expected 1 to 3)"}};
+    const struct job job = evaluated_job();
+    struct trainer trainer;
+    init(&trainer, &job, 1);
+    const struct checkpoint_subject subject = subject_of(&trainer);
+    fill(&trainer, 3);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct evaluation_progress written[2] = {{cases[i].steps[0], 2.5}, {cases[i].steps[1], 1.5}}, read[5];
+        const struct checkpoint_history kept = {.losses = losses, .evaluations = written, .evaluation_count = 2};
+        struct checkpoint_history history = {.losses = (double[5]){0}, .evaluations = read, .evaluation_count = 5};
+        struct checkpoint_folder *folder = NULL;
+        struct support_disk disk;
+        struct error err = {0};
+        support_disk_init(&disk);
+        if (checkpoint_folder_open(&disk.disk, FOLDER, KEEP, &folder, &err) != STATUS_OK ||
+            checkpoint_write(folder, &subject, &origin, 3, &kept, &err) != STATUS_OK)
+            fail_msg("%s", err.text);
+        checkpoint_folder_close(folder);
+        const enum status status = checkpoint_read(&disk.disk, FOLDER, &subject, 3, &history, NULL, &err);
+        assert_int_equal(status, cases[i].complaint ? STATUS_CHECK : STATUS_OK);
+        if (cases[i].complaint && !strstr(err.text, cases[i].complaint)) fail_msg("%s", err.text);
+        if (!cases[i].complaint) assert_int_equal(history.evaluation_count, 2);
+        support_disk_release(&disk);
+    }
+    trainer_release(&trainer);
+}
+
 /* Other software can read the weights: the file is a good safetensors file with the network's names. */
 static void test_the_container(void **state)
 {
@@ -361,6 +399,47 @@ static void test_a_real_folder(void **state)
     rmdir(folder_path);
     assert_int_equal(rmdir(top), 0);
     trainer_release(&trainer);
+}
+
+static char synced_path[256];
+
+static int accept_folder(struct disk *disk, const char *path)
+{
+    (void)disk, (void)path;
+    return 0;
+}
+
+static int note_synced(struct disk *disk, const char *path)
+{
+    (void)disk;
+    snprintf(synced_path, sizeof synced_path, "%s", path);
+    return 0;
+}
+
+static int accept_close(struct disk *disk, int file)
+{
+    (void)disk, (void)file;
+    return 0;
+}
+
+/* The folder that has the new one's name is synced, however the path is spelled. */
+static void test_the_folder_above(void **state)
+{
+    (void)state;
+    static const char *const spellings[][2] = {{"/top/kept", "/top"}, {"/top/kept/", "/top"}, {"/top//kept//", "/top"},
+                                               {"/kept", "/"},        {"/kept//", "/"},       {"kept", "."},
+                                               {"kept/", "."},        {"a/kept", "a"},        {"/", "/"}};
+    static const struct disk_calls calls = {.make_folder = accept_folder, .sync_folder = note_synced,
+                                            .lock_folder = accept_folder, .close = accept_close};
+    for (size_t i = 0; i < ARRAY_COUNT(spellings); i++) {
+        struct disk disk = {&calls};
+        struct checkpoint_folder *folder = NULL;
+        struct error err = {0};
+        if (checkpoint_folder_open(&disk, spellings[i][0], KEEP, &folder, &err)) fail_msg("%s", err.text);
+        if (strcmp(synced_path, spellings[i][1]) != 0)
+            fail_msg("'%s': '%s' is synced (expected '%s')", spellings[i][0], synced_path, spellings[i][1]);
+        checkpoint_folder_close(folder);
+    }
 }
 
 /* --- another training ------------------------------------------------------------------------- */
@@ -489,6 +568,33 @@ static void test_another_version(void **state)
     struct checkpoint_found found = {0};
     const struct checkpoint_subject subject = subject_of(&trainer);
     assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_OK);
+    support_disk_release(&disk);
+    trainer_release(&trainer);
+}
+
+/* A file whose description is right and which has a tensor of another name is passed over, whichever tensor it is. */
+static void test_another_tensor(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"\"wte.weight\"", "\"h.0.mlp.c_fc.bias\"", "\"exp_avg_sq.ln_f.bias\""};
+    const struct job job = tiny_job();
+    struct support_disk disk;
+    struct trainer trainer;
+    init(&trainer, &job, 1);
+    support_disk_init(&disk);
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        struct error err = {0};
+        struct checkpoint_found found = {0};
+        const struct checkpoint_subject subject = subject_of(&trainer);
+        assert_int_equal(write_steps(&disk.disk, &trainer, 5, 5, &err), 5);
+        size_t length, at = 0, name = strlen(names[i]);
+        unsigned char *const data = support_disk_file(&disk, path_of(&trainer, 5), &length);
+        while (memcmp(data + at, names[i], name) != 0) assert_true(++at + name < length);
+        data[at + 1] ^= 1;
+        mend_checksums(data, length);
+        assert_int_equal(checkpoint_find(&disk.disk, FOLDER, &subject, &found, &err), STATUS_CHECK);
+        if (!strstr(err.text, "', or has another shape")) fail_msg("%s: %s", names[i], err.text);
+    }
     support_disk_release(&disk);
     trainer_release(&trainer);
 }
@@ -786,6 +892,9 @@ int main(void)
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_the_best),
         cmocka_unit_test(test_the_container),
         cmocka_unit_test(test_a_real_folder),
+        cmocka_unit_test(test_the_folder_above),
+        cmocka_unit_test(test_evaluations_in_order),
+        cmocka_unit_test(test_another_tensor),
         cmocka_unit_test(test_another_training), cmocka_unit_test(test_bf16), cmocka_unit_test(test_another_optimizer), cmocka_unit_test(test_more_steps),
         cmocka_unit_test(test_another_version),
         cmocka_unit_test(test_every_damaged_byte),

@@ -323,6 +323,45 @@ static void test_memory_in_use(void **state)
     plan_release(&plan);
 }
 
+/* Two devices that do the same at the same times, again and again in one range of memory: the levels of both are noted,
+ * and of several at one time only the last. Copies in of 3 ms, 1 ms of computing, copies out of 2 ms. */
+static void test_levels_at_equal_times(void **state)
+{
+    (void)state;
+    enum { REPEATS = 3 };
+    struct hardware hardware;
+    struct plan plan = {0};
+    struct sim_test_outcome outcome;
+    sim_test_machine(&hardware, "cuda", 2);
+    for (uint32_t d = 0; d < 2; d++) sim_test_connect(&hardware, d, sim_test_link(&hardware, 1e9, 0, true));
+    struct plan_builder *builder = sim_test_builder(&hardware, 2);
+    uint32_t units[2];
+    for (uint32_t d = 0; d < 2; d++)
+        units[d] = sim_test_unit(builder, &(struct sim_test_unit){
+            .job = d, .number = d, .in_bytes = 3000000, .compute_ns = 1000000, .out_bytes = 2000000});
+    for (uint32_t r = 0; r < REPEATS; r++)
+        for (uint32_t d = 0; d < 2; d++) sim_test_run_on(builder, units[d], d, 0);
+    sim_test_finish(builder, &plan);
+    sim_test_simulate(&plan, &outcome);
+    SIM_ASSERT_CLOSE(outcome.result.makespan_s, REPEATS * 6e-3);
+    uint32_t counts[2] = {0};
+    double before_s[2] = {-1, -1};
+    uint64_t bytes[2][4 * REPEATS] = {{0}};
+    for (uint64_t i = 0; i < outcome.trace.level_count; i++) {
+        const struct trace_level *level = &outcome.trace.levels[i];
+        if (level->place == 0) continue;
+        uint32_t d = level->place - 1;
+        assert_true(level->time_s > before_s[d] && counts[d] < 4 * REPEATS);
+        before_s[d] = level->time_s;
+        bytes[d][counts[d]++] = level->bytes;
+    }
+    assert_true(counts[0] >= REPEATS && counts[0] == counts[1]);
+    assert_memory_equal(bytes[0], bytes[1], sizeof bytes[0]);
+    assert_int_equal(bytes[0][counts[0] - 1], 0);
+    sim_test_release(&outcome);
+    plan_release(&plan);
+}
+
 /* Spans do not change the numbers. */
 static void test_spans_change_nothing(void **state)
 {
@@ -736,6 +775,7 @@ int main(void)
         cmocka_unit_test(test_interference),
         cmocka_unit_test(test_copies_slow_copies_of_their_domain),
         cmocka_unit_test(test_memory_in_use),
+        cmocka_unit_test(test_levels_at_equal_times),
         cmocka_unit_test(test_spans_change_nothing),
         cmocka_unit_test(test_what_binds),
         cmocka_unit_test(test_another_machine),

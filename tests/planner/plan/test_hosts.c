@@ -334,8 +334,13 @@ static void at_home(void **state)
     plan.choice_count = 0;
     struct plan_instance *const moved = &plan.instances[plan.instance_count / 2];
     moved->device = (moved->device + 8) % 16;
+    uint32_t home, device, host;
     assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
-    assert_non_null(strstr(err.text, " uses it"));
+    const char *where = strstr(err.text, " is on node ");
+    assert_non_null(where);
+    assert_int_equal(sscanf(where, " is on node %" SCNu32 ", and device %" SCNu32 " of node %" SCNu32 " uses it", &home, &device,
+                            &host), 3);
+    assert_true(home < 2 && host == 1 - home && device / 8 == host);
     plan_release(&plan);
 }
 

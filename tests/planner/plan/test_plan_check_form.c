@@ -50,6 +50,11 @@ static void unit_of_no_job(struct plan *plan)
     plan->units[1].job = plan->jobs.count;
 }
 
+static void unit_of_no_shard(struct plan *plan)
+{
+    plan->units[1].shard = plan->shard_count;
+}
+
 static void unit_of_no_pass(struct plan *plan)
 {
     plan->units[1].pass = PLAN_PASS_COUNT;
@@ -282,6 +287,16 @@ static void shared_operations(struct plan *plan)
     plan->units[1].first_op--;
 }
 
+static void bound_of_no_kind(struct plan *plan)
+{
+    plan->bound_kind = BOUND_KIND_COUNT;
+}
+
+static void order_of_no_kind(struct plan *plan)
+{
+    plan->order.kind = PLAN_ORDER_COUNT;
+}
+
 static void large_seed(struct plan *plan)
 {
     plan->seed = UINT64_MAX;
@@ -296,6 +311,7 @@ static const struct breakage breakages[] = {
     {SPILLED, NULL, kernel_that_runs_never, "form: work item 0 has kernel 11, 0 times"},
     {SPILLED, NULL, work_past_the_last, "unit 0, operation 3 (job-0 shard 0 forward): form: work 5 does not exist"},
     {SPILLED, NULL, unit_of_no_job, "unit 1 (no job shard 0 backward): form: job 1 and pass 2"},
+    {SPILLED, NULL, unit_of_no_shard, "unit 1 (job-0 shard 3 backward): form: shard 3 does not exist (there are 3)"},
     {SPILLED, NULL, unit_of_no_pass, "unit 1 (job-0 shard 0 pass): form: job 0 and pass "},
     {SPILLED, NULL, activations_of_no_kind, "form: job-0 treats activations in no known way"},
     {{.devices = 1, .jobs = 1, .middle = 1, .blocks = 3, .minibatches = 2,
@@ -396,6 +412,8 @@ static const struct breakage breakages[] = {
      "form: segment 0 repeats 10 instances 0 times"},
     {SPILLED, NULL, shared_operations,
      "unit 1 (job-0 shard 0 backward): form: its operations are not after the previous unit's"},
+    {SPILLED, NULL, bound_of_no_kind, "form: a bound of kind "},
+    {SPILLED, NULL, order_of_no_kind, "form: an order's bound of kind "},
     {SPILLED, NULL, large_seed,
      "form: seed 18446744073709551615 (limit is 2^63 - 1: JSON integers)"},
 };

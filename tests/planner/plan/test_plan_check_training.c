@@ -36,6 +36,13 @@ static void old_batch(struct draft *d)
     draft_drop_op(forward, draft_find(forward, STREAM_HOST, BUFFER_BATCH));
 }
 
+/* The forward pass over the embedding of job 1, in its second minibatch. */
+static void old_batch_of_another_job(struct draft *d)
+{
+    struct draft_unit *forward = draft_own(d, draft_instance(d, 1, 0, PLAN_FORWARD, 1));
+    draft_drop_op(forward, draft_find(forward, STREAM_HOST, BUFFER_BATCH));
+}
+
 static void old_gradient(struct draft *d)
 {
     struct draft_unit *loss = draft_own(d, 7);
@@ -155,6 +162,12 @@ static void drop_slice(struct draft_unit *unit, uint32_t slice)
             }
 }
 
+static void two_batches(struct draft *d)
+{
+    struct draft_unit *unit = draft_unit(d, 0, 0, PLAN_FORWARD);
+    unit->ops[unit->op_count++] = unit->ops[draft_find(unit, STREAM_HOST, BUFFER_BATCH)];
+}
+
 static void slice_missing(struct draft *d)
 {
     drop_slice(draft_unit(d, 0, 0, PLAN_BACKWARD), 1);
@@ -212,6 +225,9 @@ static const struct breakage breakages[] = {
     {SPILLED, old_batch, NULL,
      "instance 5, operation 2 (job-0 shard 0 forward): training: finds batch of job-0, "
      "minibatch 0 (expected batch of job-0, minibatch 1)"},
+    {{.devices = 1, .jobs = 2, .middle = 1, .minibatches = 2}, old_batch_of_another_job, NULL,
+     "instance 15, operation 2 (job-1 shard 0 forward): training: finds batch of job-1, "
+     "minibatch 0 (expected batch of job-1, minibatch 1)"},
     {SPILLED, old_gradient, NULL,
      "instance 9, operation 4 (job-0 shard 0 backward): training: finds table gradient of "
      "job-0, minibatch 0 (expected table gradient of job-0, minibatch 1)"},
@@ -254,6 +270,7 @@ static const struct breakage breakages[] = {
      "instance 4 (job-0 shard 0 backward): form: does not end the minibatch"},
     {SPILLED, computed_twice, NULL,
      "unit 2 (job-0 shard 1 forward): training: 2 computations (expected 1)"},
+    {SPILLED, two_batches, NULL, "unit 0 (job-0 shard 0 forward): training: 2 batches (expected 1)"},
     {SLICED, slice_missing, NULL,
      "unit 1 (job-0 shard 0 backward): training: slice 2 begins at row 84 (expected slice 1 "
      "at row 42)"},

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,8 +213,18 @@ static void test_what_is_wrong_with_a_choice(void **state)
     expect(&plan, "of a choice on device 0 overlap");
 
     make_plan(&plan);
+    struct error err = {0};
+    uint64_t end, memory;
+    uint32_t slot, device;
     for (uint32_t s = 0; s < plan.slot_count; s++) plan.slots[s].offset_bytes += 1 << 20;
-    expect(&plan, "of a choice ends at byte");
+    assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
+    const char *said = strstr(err.text, "memory: slot ");
+    assert_non_null(said);
+    assert_int_equal(sscanf(said, "memory: slot %" SCNu32 " of a choice ends at byte %" SCNu64 ", device %" SCNu32 " at %" SCNu64,
+                            &slot, &end, &device, &memory), 4);
+    assert_true(end == plan.slots[slot].offset_bytes + plan.slots[slot].bytes && end > memory);
+    assert_true(memory == plan.hardware.devices[device].memory_bytes);
+    plan_release(&plan);
 
     make_plan(&plan); /* the last device has none for the last unit */
     uint32_t unit = plan.instances[plan.instance_count - 1].unit;

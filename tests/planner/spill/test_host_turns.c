@@ -32,6 +32,7 @@ struct draw {
     uint64_t host_bytes; /* 0: plenty */
     const char *policy;
     bool weights;
+    bool best; /* some jobs keep their best weights */
 };
 
 static enum status make(const struct draw *d, struct plan *plan, struct error *err)
@@ -49,6 +50,9 @@ static enum status make(const struct draw *d, struct plan *plan, struct error *e
         jobs.jobs[j].minibatches = 1 + random_below(d->seed, 10 + j, 4);
         if (random_below(d->seed, 40 + j, 2)) jobs.jobs[j].optimizer.kind = OPTIMIZER_SGD;
         if (random_below(d->seed, 70 + j, 2)) jobs.jobs[j].microbatch = 2;
+        if (!d->best || random_below(d->seed, 100 + j, 3)) continue;
+        jobs.jobs[j].evaluation = (struct job_evaluation){.every = 1, .minibatches = 1};
+        jobs.jobs[j].keep_best = true;
     }
     return planner_plan(&hardware, &jobs, &options, plan, err);
 }
@@ -111,7 +115,7 @@ static void test_random_jobs(void **state)
     for (uint32_t c = 0; c < CASES; c++) {
         struct plan plan, whole;
         struct error err = {0};
-        struct draw d = {.seed = random_u64(seed, c), .policy = policy_at(c % 9)->name};
+        struct draw d = {.seed = random_u64(seed, c), .policy = policy_at(c % 9)->name, .best = true};
         d.devices = 1 + (uint32_t)random_below(d.seed, 2, 3);
         d.jobs = 2 + (uint32_t)random_below(d.seed, 3, 6);
         if (make(&d, &whole, &err) != STATUS_OK) { /* too small a device for what a policy keeps there */

@@ -112,6 +112,23 @@ static void test_bytes(void **state)
     }
 }
 
+/* Storage binds where it reads and writes all the time and all else waits for it. */
+static void test_binds(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error err = {0};
+    struct sim_result result = {0};
+    struct trace trace = {0};
+    make_or_fail(&(struct wish){.storage = PLANNER_STORAGE_ALL, .optimizer = PLANNER_PLACE_DEVICE, .minibatches = 20}, &plan);
+    plan.hardware.storage.write_rate.value = 1e13;
+    if (sim_run(&plan, &(struct sim_options){0}, &result, &trace, &err)) fail_msg("%s", err.text);
+    assert_string_equal(result.binds, "storage");
+    sim_result_release(&result);
+    trace_release(&trace);
+    plan_release(&plan);
+}
+
 /* --- chosen states ---------------------------------------------------------------------------- */
 
 /* Less and less host memory: the excess goes to storage, and the remaining host memory is used. */
@@ -382,6 +399,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_binds),
         cmocka_unit_test(test_as_much_as_needed),
         cmocka_unit_test(test_the_cheaper_job),
         cmocka_unit_test(test_refusals),
