@@ -16,9 +16,9 @@
  *              every update changes all of a state, written once. If a job's state exceeds all memory, the excess is
  *              read and written in each minibatch
  *
- * The links form a tree: a link passes at most its own bandwidth and at most the sum of the links after it. If paths
- * share a link farther from the host than a separate one, they are summed as if they were separate, which can only
- * raise the rate: the bound stays valid.
+ * The links form a tree: a link passes at most its own bandwidth and the sum of the links after it. If paths share a
+ * link farther from the host than a separate one, they are summed as if separate, which only raises the rate: the bound
+ * stays valid.
  */
 #include "planner/spill/cut/bound.h"
 
@@ -41,8 +41,8 @@ static double link_rate(const struct hardware_link *link, bool both)
     return link->bandwidth.value * (both && link->duplex ? 2 : 1);
 }
 
-/* Returns the bandwidth through the links from depth `depth` on, for the devices of group[] whose path agrees so far
- * with device `leader`'s. */
+/* Returns the bandwidth through the links from depth `depth` on, for the devices of group[] whose path so far is
+ * `leader`'s. */
 static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t depth, bool both)
 {
     const struct hardware_device *lead = &hw->devices[leader];
@@ -64,8 +64,8 @@ static double rate_behind(const struct hardware *hw, uint32_t leader, uint32_t d
     return behind < rate ? behind : rate;
 }
 
-/* Computes the same for devices [first, end) whose branches are contiguous with ascending links, without comparing
- * each device with all others. Returns false for other devices. */
+/* Computes the same for devices [first, end) with contiguous branches and ascending links, without comparing all pairs.
+ * Returns false for others. */
 static bool rate_of_run(const struct hardware *hw, uint32_t first, uint32_t end, uint32_t depth, bool both, double *out)
 {
     const struct hardware_device *lead = &hw->devices[first];
@@ -126,7 +126,7 @@ double bound_host_rate(const struct hardware *hw)
     return host_rate(hw, false);
 }
 
-/* Returns the bytes of a layer's weights as passes read them, or of its whole state, without padding. */
+/* Returns the bytes of a layer's weights, or of its whole state, without padding. */
 static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
@@ -143,8 +143,8 @@ static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
     return bytes;
 }
 
-/* Returns the bytes that a device must hold of a job in each minibatch. If the host's processor may update, an
- * embedding counts only with the token table of a tied head. */
+/* Returns the bytes that a device must hold of a job in each minibatch. If the processor may update, an embedding
+ * counts only with a tied head's token table. */
 static double touched_bytes(const struct job *job, bool cpu)
 {
     double bytes = 0;
@@ -157,7 +157,7 @@ static double touched_bytes(const struct job *job, bool cpu)
     return bytes + table;
 }
 
-/* *bytes: per direction. *rate: the rate at which they, or the bytes of both directions, cross the links. */
+/* *bytes: per direction. *rate: at which these, or the bytes of both directions, cross the links. */
 static double link_bound(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                          double *bytes, double *rate)
 {
@@ -178,7 +178,7 @@ static double link_bound(const struct hardware *hw, const struct job_set *jobs, 
 
 /* --- storage --------------------------------------------------------------------------------- */
 
-/* Counts jobs that exceed memory by themselves; smaller ones may use it one after the other. *bytes: per direction. */
+/* Counts jobs that exceed memory by themselves; smaller ones may take turns. *bytes: per direction. */
 static double storage_bound(const struct hardware *hw, const struct job_set *jobs, double *bytes)
 {
     double memory = hw->host_bytes.value, states = 0, again = 0;
@@ -215,14 +215,14 @@ static double pass_s(const struct hardware *hw, uint32_t device, const struct jo
     return cost_device_s(hw, device, items, count);
 }
 
-/* Returns the end of the layers from `layer` on whose passes are alike; the last layer has the loss. */
+/* Returns the end of the layers from `layer` with like passes; the last layer has the loss. */
 static uint64_t alike_passes_end(const struct job *job, uint64_t layer)
 {
     uint64_t end = network_alike_end(&job->network, layer), layers = job->network.layer_count;
     return layer + 1 < layers && end == layers ? end - 1 : end;
 }
 
-/* If a job clips, neither devices nor the processor gather its embedding's rows. */
+/* If a job clips, nothing gathers its embedding's rows. */
 static bool gathers_apart(const struct job *job, uint64_t layer)
 {
     return layer == 0 && job_clips(job) && job_slices(job);
@@ -234,7 +234,7 @@ static double processors_s(const struct hardware *hw, const struct job *job, uin
     return pass_s(hw, hardware_cpu(hw), job, layer, pass, 0) / hardware_host_count(hw);
 }
 
-/* The devices that bounds look at: the first of each type. */
+/* The first device of each type. */
 struct kinds {
     uint32_t device[DEVICE_TYPES_MAX];
     uint32_t count;
@@ -252,8 +252,7 @@ static struct kinds find_kinds(const struct hardware *hw)
     return kinds;
 }
 
-/* Returns the least seconds of a pass on any device, without the update that ends it. Each pass may be on another
- * device. */
+/* Returns the least seconds of a pass, without its update, on any device. */
 static double least_pass_s(const struct hardware *hw, const struct kinds *kinds, const struct job *job, uint64_t layer,
                            enum plan_pass pass)
 {
@@ -267,7 +266,7 @@ static double least_pass_s(const struct hardware *hw, const struct kinds *kinds,
     return best;
 }
 
-/* Returns the parts of a held-out minibatch, which has only forward passes. */
+/* A held-out minibatch has only forward passes. */
 static struct bound_parts held_out_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
                                          bool cpu)
 {
@@ -285,7 +284,7 @@ static struct bound_parts held_out_parts(const struct hardware *hw, const struct
     return parts;
 }
 
-/* Returns the seconds of passes over a layer on one device at a time, without the update. */
+/* Returns the seconds of a layer's passes on one device, without the update. */
 static double own_passes_s(const struct hardware *hw, const struct kinds *kinds, const struct job *job, uint64_t layer)
 {
     bool last = layer + 1 == job->network.layer_count;
@@ -293,7 +292,7 @@ static double own_passes_s(const struct hardware *hw, const struct kinds *kinds,
     return forward + least_pass_s(hw, kinds, job, layer, last ? PLAN_LOSS : PLAN_BACKWARD);
 }
 
-/* Returns a minibatch's parts on one device at a time, without recomputation. */
+/* Without recomputation. */
 static struct bound_parts minibatch_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
                                           bool cpu)
 {
@@ -316,7 +315,7 @@ static struct bound_parts minibatch_parts(const struct hardware *hw, const struc
 }
 
 /* Returns the least time of `devices` and the processor, which share the movable part: both end together, or the
- * processor has all of it and ends first. */
+ * processor has it all and ends first. */
 static double shared_s(struct bound_parts p, uint32_t devices)
 {
     double sum = p.movable + devices * p.movable_on_cpu;
@@ -334,8 +333,8 @@ static void add_parts(struct bound_parts *sum, struct bound_parts part, double t
 
 /* --- computation in any plan ------------------------------------------------------------------ */
 
-/* Returns the seconds of a pass of a parallel job over a layer, for all microbatches; `padded`: the number of words
- * is a multiple of 8. */
+/* Returns the seconds of a parallel job's pass, for all microbatches; `padded`: the number of words is a multiple of
+ * 8. */
 static double parallel_pass_s(const struct hardware *hw, uint32_t device, const struct job *job, uint64_t layer,
                               enum parallel_pass pass, bool padded)
 {
@@ -366,7 +365,7 @@ static double one_step_s(const struct hardware *hw, uint32_t device, const struc
     return cost_device_s(hw, device, &step, 1);
 }
 
-/* Returns the least seconds of a minibatch's passes over a layer, by the faster list of kernels. */
+/* Returns the least seconds of a layer's passes, by the faster list of kernels. */
 static double any_passes_s(const struct hardware *hw, const struct kinds *kinds, const struct job *job, uint64_t layer)
 {
     double best = own_passes_s(hw, kinds, job, layer);
@@ -375,7 +374,7 @@ static double any_passes_s(const struct hardware *hw, const struct kinds *kinds,
     return best;
 }
 
-/* Returns the least parts of a minibatch in any plan, by the fastest type and list of kernels for each layer. */
+/* Returns a minibatch's least parts in any plan, by each layer's fastest type and list. */
 static struct bound_parts least_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job, bool cpu)
 {
     struct bound_parts parts = {0};
@@ -398,7 +397,7 @@ static struct bound_parts least_parts(const struct hardware *hw, const struct ki
     return parts;
 }
 
-/* Returns the least parts of a job in any plan. Parallel jobs have no held-out minibatches. */
+/* Parallel jobs have no held-out minibatches. */
 static struct bound_parts least_job_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
                                           bool cpu)
 {
@@ -412,8 +411,8 @@ static struct bound_parts least_job_parts(const struct hardware *hw, const struc
 
 /* --- on one device at a time ------------------------------------------------------------------- */
 
-/* Returns the parts of a job that follow each other: its minibatches and, after the last one, a held-out one. Other
- * held-out minibatches can run on other devices during training. */
+/* Returns the parts that follow each other: a job's minibatches and a last held-out one. Other held-out minibatches can
+ * overlap with training. */
 static struct bound_parts chain_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job, bool cpu)
 {
     bool movable = cpu && job_can_use_cpu(job);

@@ -1,6 +1,6 @@
 /*
- * Lower bounds on the makespan of any plan for these jobs on this machine, for any shards, policy and layout, under the
- * durations of models/cost/cost.h. All but the chain's hold for parallel jobs as well.
+ * Lower bounds on the makespan of any plan for these jobs, for any shards, policy and layout, under the durations of
+ * models/cost/cost.h. All but the chain's hold for parallel jobs as well.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_CUT_BOUND_H
 #define SPILLWAY_PLANNER_SPILL_CUT_BOUND_H
@@ -9,17 +9,17 @@
 
 struct bound {
     double seconds; /* for plans that compute each job on one device at a time */
-    double any_s;   /* for every plan, parallel jobs included; at most `seconds` */
+    double any_s;   /* for every plan; at most `seconds` */
     uint32_t kind;  /* enum plan_bound_kind, of `seconds`; only BOUND_CHAIN may be above any_s */
     char text[256];
 };
 
-/* Computes the largest of the bounds area, chain, link and storage (see bound.c); any_s is the largest without the
- * chain. `cpu`: the host's processor may have optimizers (hardware_has_cpu()). */
+/* Computes the largest of area, chain, link and storage (bound.c); any_s leaves the chain out. `cpu`: the host's
+ * processor may have optimizers (hardware_has_cpu()). */
 void bound_makespan(const struct hardware *hardware, const struct job_set *jobs, bool cpu,
                     struct bound *out);
 
-/* Returns the bytes per second at which all devices together can receive from (or send to) host memory. */
+/* Returns the bytes per second at which all devices together receive from (or send to) host memory. */
 double bound_host_rate(const struct hardware *hardware);
 
 #endif

@@ -32,8 +32,7 @@ static bool dominates(const struct label *a, const struct label *b)
            a->keep_bytes <= b->keep_bytes;
 }
 
-/* Inserts a label unless another one is no worse, and removes labels that are no better. Returns false if there is
- * no room. */
+/* Inserts a label unless another is no worse, and removes labels that are no better. Returns false without room. */
 static bool insert(struct boundaries_front *front, const struct label *label)
 {
     for (uint32_t i = 0; i < front->count; i++)
@@ -47,7 +46,7 @@ static bool insert(struct boundaries_front *front, const struct label *label)
     return true;
 }
 
-/* Extends all labels of the layers before `begin` by one part. */
+/* Extends all labels before `begin` by one part. */
 static bool extend(const struct boundaries_problem *problem, const struct boundaries_front *before, uint64_t begin,
                    const struct boundaries_part *part, struct boundaries_front *out)
 {
@@ -68,7 +67,7 @@ static bool extend(const struct boundaries_problem *problem, const struct bounda
     return true;
 }
 
-/* Makes the labels of layer `end` in memory of their exact size. *room is false if there are too many. */
+/* Makes the labels of layer `end`. *room is false if there are too many. */
 static enum status make_front(const struct boundaries_problem *problem, const struct boundaries_front *fronts,
                               uint64_t end, struct boundaries_front *scratch, struct boundaries_front *out, bool *room,
                               struct error *err)

@@ -1,12 +1,11 @@
 /*
- * The partitioner tries dozens of weight buffer sizes, and asks for the needs of a few thousand shards per job, most of
- * them repeatedly. A question to models/ costs microseconds, because memory tables are rebuilt; an answer from the
- * cache costs nanoseconds. Jobs that differ only in name, seed, data or learning rate count as one: the lowest of them
- * is their twin.
+ * The partitioner asks for a few thousand shards per job, mostly repeatedly. Asking models/ costs microseconds, because
+ * memory tables are rebuilt; the cache costs nanoseconds. Jobs that differ only in name, seed, data or learning rate
+ * count as their lowest one, the twin.
  *
- * Of L equal blocks there are L ranges to measure, not L squared.
+ * L equal blocks have L ranges to measure, not L squared.
  *
- * The cache is an open-addressed table of (twin, first, count); it grows by doubling.
+ * The cache is a growing open-addressed table of (twin, first, count).
  */
 #include "planner/spill/cut/footprint.h"
 
@@ -233,7 +232,6 @@ static void measure(const struct footprints *f, const struct job *job, uint64_t 
     measure_seconds(f->hardware, job, first, count, out);
 }
 
-/* Returns the first range of the network that is equal to this one. */
 static uint64_t alike(const struct network *network, uint64_t first, uint64_t count)
 {
     bool equal = network_alike_end(network, first) >= first + count;

@@ -1,4 +1,4 @@
-/* If a job fits no host, the message is about the neediest job, whose need is enough for all. */
+/* If a job fits no host, the message is about the neediest job. */
 #include "planner/spill/cut/host_need.h"
 
 #include <assert.h>
@@ -32,7 +32,7 @@ static bool is_embedding(const struct job *job, const struct plan_shard *shard)
     return shard->first_layer == 0 && job_has_embedding(job);
 }
 
-/* Adds the scratch of an embedding on the host's processor, for passes and evaluations. */
+/* Adds an embedding's scratch on the host's processor. */
 static void add_workspaces(const struct job *job, const struct footprint *f, struct host_need *need)
 {
     add(need, f->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);

@@ -24,8 +24,8 @@ static int compare_work(const void *left, const void *right)
     return a->job < b->job ? -1 : 1;
 }
 
-/* Returns the node that ends first with the additional seconds, if possible one with room for the state; the lowest
- * of several. */
+/* Returns the node that ends first with the added seconds, preferably with room for the state; the lowest of
+ * several. */
 static uint32_t soonest(const struct node_assignment_node *nodes, uint32_t count, const struct node_assignment_work *work,
                         double bytes, double room)
 {

@@ -1,6 +1,6 @@
 /*
- * Node assignment: the node of each spilled job on a machine of several nodes. A job's states are in the memory of one
- * host, which no other node's devices can reach (planner/plan_hosts.h).
+ * The node of each spilled job: its states are in one host's memory, which other nodes' devices cannot reach
+ * (planner/plan_hosts.h).
  */
 #ifndef SPILLWAY_PLANNER_SPILL_CUT_NODE_ASSIGNMENT_H
 #define SPILLWAY_PLANNER_SPILL_CUT_NODE_ASSIGNMENT_H
@@ -8,7 +8,6 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 
-/* Returns true when the first `devices` are on several nodes. */
 static inline bool node_assignment_applies(const struct hardware *hardware, uint32_t devices)
 {
     for (uint32_t d = 1; d < devices; d++)
@@ -16,7 +15,7 @@ static inline bool node_assignment_applies(const struct hardware *hardware, uint
     return false;
 }
 
-/* Returns the number of nodes with jobs: each job is on one node, and only nodes with devices count. */
+/* Returns the number of nodes with jobs; only nodes with devices count. */
 static inline uint32_t node_assignment_count(const struct hardware *hardware, const struct job_set *jobs)
 {
     uint32_t hosts = hardware_hosts_in_use(hardware);
@@ -24,11 +23,10 @@ static inline uint32_t node_assignment_count(const struct hardware *hardware, co
 }
 
 /*
- * Assigns the longest job first, each to the node that would finish it soonest, among the nodes whose memory has room
- * for its state.
+ * Assigns the longest job first, each to the node that finishes it soonest, among those with room for its state.
  *
  *     devices    number of used devices, from 0 on
- *     seconds    (job count) computation of each job in all
+ *     seconds    (job count) each job's whole computation
  *     node_of_job    out: (job count)
  */
 MUST_CHECK enum status node_assignment_choose(const struct hardware *hardware, uint32_t devices, const struct job_set *jobs,

@@ -1,6 +1,6 @@
 /*
- * Shared by both ways of cutting: the edges, scratch and host memory that jobs need for any cut, and the message if
- * nothing fits. The message names the layer that lacks least, because a slightly larger device would hold it.
+ * Shared by both ways of cutting: edges, scratch and host memory for any cut, and the message if nothing fits. It names
+ * the layer that lacks least, because a slightly larger device would hold it.
  */
 #include "base/try.h"
 #include "planner/spill/cut/partition_cutter.h"
@@ -19,7 +19,7 @@ static uint64_t smallest_device(const struct hardware *hardware)
     return bytes;
 }
 
-/* Returns room for four boundaries of the widest layer, batch and loss: more than any unit has at once. */
+/* Returns room for four boundaries of the widest layer, batch and loss: a unit never has more. */
 static uint64_t edge_bytes_of(const struct job *job)
 {
     uint64_t widest = 0;
@@ -50,7 +50,7 @@ uint64_t cutter_table_bytes(const struct job *job)
 void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken)
 {
     const struct job_set *jobs = cutter->jobs;
-    uint32_t job = 0; /* the job with the largest table, because tables are most of the need of every cut */
+    uint32_t job = 0; /* the largest table is most of every cut's need */
     for (uint32_t j = 0; j < jobs->count; j++)
         if (job_has_table(&jobs->jobs[j]) &&
             cutter_table_bytes(&jobs->jobs[j]) == cutter->table_bytes) {

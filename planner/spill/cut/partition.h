@@ -1,26 +1,22 @@
 /*
- * Cuts jobs into shards, and a device's memory into areas: out-of-core training, in which a device holds only the
- * shards that compute.
+ * Cuts jobs into shards, and a device's memory into areas, for out-of-core training: a device holds only the shards
+ * that compute.
  *
  * Spilled state: each device's arena is
  *
  *     [ workspace | edge 0 .. edge e-1 | keep | persistent | table | weight buffer 0 | weight buffer 1 | ... ]
  *
- * `workspace` is the scratch of the current computation. An *edge* holds the small data of a unit: batch, loss,
- * boundary activations and their gradients, in and out. A *weight buffer* holds the large data: state, parameters,
- * table, spilled activations. Units of a device use weight buffers and edges in turn, so that the copies in for the
- * next unit and the copies out of the last one run during the computation of the current one: two weight buffers are
- * Hydra's double buffer, three let both directions of a duplex link work at once, one means no double buffering. `keep`
- * holds activations between passes, `persistent` the states of shards that stay while their job runs
- * (partition_persistent.h), `table` the token table and its gradient while a head computes: one head at a time, so
- * weight buffers can be smaller than a vocabulary.
+ * `workspace` is the scratch of the current computation. An *edge* holds a unit's small data: batch, loss, boundaries
+ * and their gradients, in and out. A *weight buffer* holds its large data: state, parameters, table, spilled
+ * activations. Units take turns in both, so that copies for the next unit and of the last one run during a computation:
+ * two weight buffers are Hydra's double buffer, three use both directions of a duplex link at once. `keep` holds
+ * activations between passes, `persistent` the states of shards that stay (partition_persistent.h), `table` the token
+ * table and its gradient while a head computes, one at a time: weight buffers can be smaller than a vocabulary.
  *
- * Resident state: `keep` is cut into seats. A job sits in one seat on each of its devices from LOAD to STORE, with the
- * state and the kept activations of its shards there. Each seat has a weight buffer, for the token table and its
- * gradient.
+ * Resident state: `keep` is cut into seats. From LOAD to STORE a job has one on each of its devices, with the state and
+ * kept activations of its shards. Each seat has a weight buffer for the token table and its gradient.
  *
- * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; here the weight buffer size is searched for and
- * not given.
+ * Source: greedy maximal shards, Hydra, arXiv 2110.08633, Algorithm 1; here the weight buffer size is searched for.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_H
 #define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_H
@@ -30,7 +26,7 @@
 
 enum { PARTITION_WEIGHT_BUFFERS_MAX = 8, PARTITION_ARENA_ALIGNMENT = 256 };
 
-/* States on storage, and the areas of the arena of staged states: see partition_storage.h. */
+/* States on storage, and the arena of staged states (partition_storage.h). */
 struct partition_storage {
     bool *stored;             /* per shard; NULL: no state is stored */
     uint64_t transient_bytes, held_bytes; /* of a slot */
@@ -38,10 +34,10 @@ struct partition_storage {
     uint64_t stored_bytes;
 };
 
-/* Host memory when not all jobs are in it at the same time (host_need.h). */
+/* Host memory in which jobs take turns (host_need.h). */
 struct partition_host {
-    uint64_t *need;            /* per job: bytes of its range; NULL: all jobs are in host memory for the whole run */
-    double *open_s, *close_s;  /* per job: seconds of opening it from its files, and of writing its weights */
+    uint64_t *need;            /* per job: bytes of its range; NULL: all jobs are in host memory throughout */
+    double *open_s, *close_s;  /* per job: opening it from its files, and writing its weights */
     uint64_t room;             /* bytes of each host */
 };
 
@@ -51,18 +47,17 @@ struct partition {
     uint32_t *job_first_shard;   /* job count + 1 entries */
     uint32_t *shard_device;      /* resident only, else NULL */
     uint64_t *slice_rows;        /* per job: rows of an embedding slice; 0: not sliced */
-    bool *on_cpu;                /* per shard: the host's processor updates it; for an embedding also its passes */
-    bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident: true for all
-                                    shards */
+    bool *on_cpu;                /* per shard: the host's processor updates it; also an embedding's passes */
+    bool *persistent;            /* per shard: its state is on its device from LOAD to STORE; resident: all */
     struct partition_storage storage;
     struct partition_host host;
     uint32_t shard_count;
     bool resident;
-    bool apart;                  /* nothing stays on a device between units: a job's boundaries go through host memory
-                                    (planner_options.live) */
-    bool interleaved;            /* several jobs may be in the middle of a minibatch */
+    bool apart;                  /* a job's boundaries go through host memory (planner_options.live): nothing stays on a
+                                  * device between units */
+    bool interleaved;            /* several jobs may be within a minibatch */
     uint32_t activations;        /* enum plan_activations, for shards that are not `kept` */
-    bool *kept;                  /* per shard: its activations stay on the device (partition_kept.h) */
+    bool *kept;                  /* per shard: its activations stay (partition_kept.h) */
     uint64_t workspace_bytes;
     uint64_t edge_bytes;
     uint32_t edge_count;
@@ -70,24 +65,20 @@ struct partition {
     uint32_t weight_buffer_count;
     uint64_t keep_bytes;         /* spilled: the whole area; resident: one seat */
     uint64_t persistent_bytes;   /* spilled: of all persistent states */
-    uint64_t table_bytes;        /* spilled: token table of the largest vocabulary, and its gradient */
-    uint64_t *keep_offset;       /* per shard: offset of its activations (spilled), within `keep` */
-    uint64_t *state_offset;      /* per persistent shard: offset of its state, within the seat (resident) or within
-                                    `persistent` */
+    uint64_t table_bytes;        /* spilled: the largest token table and its gradient */
+    uint64_t *keep_offset;       /* per shard: its activations (spilled), within `keep` */
+    uint64_t *state_offset;      /* per persistent shard: within the seat (resident) or `persistent` */
     uint32_t seat_count;
-    double contention;           /* factor by which copies take longer when all devices copy at once */
-    double objective_s;          /* estimated seconds of all minibatches on one device, summed;
-                                    resident: see partition_resident.c */
+    double contention;           /* slowdown of copies when all devices copy at once */
+    double objective_s;          /* estimated, all minibatches on one device; resident: see partition_resident.c */
 };
 
-/* Returns the factor by which copies take longer when the first `devices` devices copy at once, by the host's
- * bandwidth. */
+/* Returns the slowdown of copies, by the host's bandwidth, when `busy_devices` copy at once. */
 double partition_contention(const struct hardware *hardware, uint32_t busy_devices);
 
 /*
- * Cuts for spilling. `interleaved`: all devices are used, and several jobs may be in the middle of a minibatch on one
- * of them; else one job at a time on device 0. Errors: STATUS_INFEASIBLE, with the first job and layer that fits
- * nowhere and the missing bytes.
+ * `interleaved`: all devices are used, and several jobs may be within a minibatch on one; else one job at a time on
+ * device 0. Errors: STATUS_INFEASIBLE, with the first job and layer that fits nowhere and the missing bytes.
  */
 MUST_CHECK enum status partition_spilled(const struct hardware *hardware,
                                          const struct job_set *jobs,
@@ -95,7 +86,7 @@ MUST_CHECK enum status partition_spilled(const struct hardware *hardware,
                                          const struct planner_options *options, bool interleaved,
                                          struct partition *out, struct error *err);
 
-/* Cuts for residence on all devices, at most `seats_max` jobs at a time. */
+/* Cuts for residence, at most `seats_max` jobs at a time. */
 MUST_CHECK enum status partition_resident(const struct hardware *hardware,
                                           const struct job_set *jobs,
                                           struct footprints *footprints,
@@ -105,15 +96,14 @@ MUST_CHECK enum status partition_resident(const struct hardware *hardware,
 
 void partition_release(struct partition *partition);
 
-/* Returns UNIT_KEEP and UNIT_INPUTS for a shard that is not an embedding. `loss_inputs`: for the last shard, only the
- * inputs of layers are held. */
+/* Returns UNIT_KEEP and UNIT_INPUTS for a shard without embedding. `loss_inputs`: the last shard holds only inputs of
+ * layers. */
 static inline uint32_t partition_way(uint32_t activations, bool loss_inputs, bool last)
 {
     return !last ? plan_activations_way(activations) : loss_inputs ? UNIT_INPUTS : 0;
 }
 
-/* Returns the enum plan_activations of shards that keep their activations on the device while other shards of the job
- * recompute or spill theirs. */
+/* Returns the enum plan_activations of keeping shards whose job otherwise recomputes or spills. */
 static inline uint32_t partition_kept_way(uint32_t activations)
 {
     return activations == ACTIVATIONS_SPILL_INPUTS ? ACTIVATIONS_KEEP_INPUTS : ACTIVATIONS_KEEP;

@@ -13,17 +13,17 @@ struct partition_cutter {
     struct footprints *footprints;
     const struct planner_options *options;
     bool interleaved;
-    uint32_t hosts;        /* hosts with jobs; a spilled job is on one of them (node_assignment.h) */
+    uint32_t hosts;        /* hosts with jobs (node_assignment.h) */
     uint32_t host_devices; /* devices that jobs of a host may use */
     uint64_t capacity; /* bytes of the smallest device */
     uint64_t edge_bytes;
-    uint64_t table_bytes; /* token table of the largest vocabulary, and its gradient */
+    uint64_t table_bytes; /* the largest token table and its gradient */
     double contention;
-    double copy_slows_s; /* seconds that a copied byte takes from computations on host devices */
+    double copy_slows_s; /* that a copied byte takes from computations on host devices */
     bool shares_cpu;     /* the devices compute with the host's processor */
     double host_fixed_bytes; /* states, table gradients, boundaries: equal for all cuts */
     bool turns;            /* jobs take turns in host memory (host_need.h) */
-    /* the failure with the least missing bytes, for the message */
+    /* lacks least, for the message */
     uint32_t failed_job;
     uint64_t failed_layer;
     uint64_t missing_bytes;
@@ -33,30 +33,29 @@ struct partition_cutter cutter_make(const struct hardware *hardware, const struc
                                     struct footprints *footprints, const struct planner_options *options,
                                     bool interleaved);
 
-/* Returns true when last shards may hold all of their activations, or only the inputs of layers (`inputs`). */
+/* Returns true if last shards may hold all activations, or only inputs of layers (`inputs`). */
 static inline bool cutter_may_hold(const struct partition_cutter *cutter, bool inputs)
 {
     uint32_t last = cutter->options->last;
     return last == PLANNER_LAST_AUTO || inputs == (last == PLANNER_LAST_HOLDS_INPUTS);
 }
 
-/* Remembers a layer that did not fit, if it lacks less than the earlier ones. */
+/* Remembers a layer that did not fit if it lacks least so far. */
 void cutter_note_failure(struct partition_cutter *cutter, uint32_t job, uint64_t layer, uint64_t missing);
 
-/* Remembers that the fixed needs of every cut, `taken` bytes, exceed the device already. */
+/* Remembers that every cut's fixed needs, `taken` bytes, exceed the device. */
 void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken);
 
-/* Allocates the arrays of a partition, for every layer of every job. */
+/* Allocates a partition's arrays, for every layer of every job. */
 MUST_CHECK enum status partition_allocate(const struct job_set *jobs, struct partition *out,
                                           struct error *err);
 
-/* Returns the host memory of a job without spilled activations: at most a boundary and its gradient per layer. */
+/* Returns a job's host memory without spilled activations: at most a boundary and its gradient per layer. */
 double cutter_host_bytes(const struct job *job);
 
-/* Returns the bytes of the token table and its gradient. */
 uint64_t cutter_table_bytes(const struct job *job);
 
-/* Returns the largest scratch of a shard's units in this way of computing; see partition_way(). */
+/* Returns the largest scratch of a shard's units (partition_way()). */
 uint64_t cutter_workspace(const struct footprint *f, const struct job *job, bool last, uint32_t how);
 
 /* Returns the error of a footprint without memory. */

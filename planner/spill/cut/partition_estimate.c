@@ -1,9 +1,8 @@
 /*
- * Two clocks. With several jobs on a device there is always another unit to fill a gap, so the times of a minibatch's
- * units add up, each the largest of its parts. A job without others on its device cannot fill gaps: a shard's
- * parameters come in again only after its update is out, and a weight buffer is free only after its contents have left.
- * With few, large shards these gaps are most of a minibatch, so its units are put on the lanes of a device as in
- * schedule.c:
+ * With several jobs on a device another unit fills each gap, so a minibatch's units add up, each by its largest part. A
+ * job by itself cannot fill gaps: a shard's parameters come in again only after its update is out, and a weight buffer
+ * is free only after its contents have left. With few, large shards these gaps are most of a minibatch, so its units
+ * are put on a device's lanes as in schedule.c:
  *
  *     in       | in 1 |      | in 2 |in 2'|           ...
  *     compute         |  1   |      |    2    |   1'  | ...
@@ -39,7 +38,7 @@ bool estimate_uses_cpu(const struct job *job, uint32_t place)
     return estimate_place(job, place) != PLANNER_PLACE_DEVICE && job_can_use_cpu(job);
 }
 
-/* Returns the seconds of an embedding's backward pass and the work that follows it. */
+/* Returns the seconds of an embedding's backward pass and the following work. */
 static double embedding_back_s(const struct job *job, const struct footprint *f)
 {
     return f->cpu_backward_s + (job_clips(job) ? f->cpu_norm_s + f->cpu_update_s : 0);
@@ -57,7 +56,7 @@ static void add(struct partition_estimate_load *sum, const struct partition_esti
     sum->out_bytes += load->out_bytes;
 }
 
-/* Returns the seconds of a unit during the copies of other units. */
+/* Returns a unit's seconds during copies of others. */
 static double unit_s(const struct partition_cutter *cutter, const struct partition_candidate *c,
                      const struct partition_estimate_load *load)
 {
@@ -135,8 +134,7 @@ static double copied_s(const struct partition_cutter *cutter, enum copy_directio
     return pass_seconds_copy(cutter->hardware, 0, direction, bytes) * cutter->contention;
 }
 
-/* Leaves a unit's output on the device for the next unit, except copies from or to an embedding on the host's
- * processor. */
+/* Leaves a unit's output on the device, except copies from or to an embedding on the host's processor. */
 static void leave_here(struct shard_load *load, const struct footprint *f, bool last, bool to_host)
 {
     load->backward.in_bytes -= last ? f->input_bytes : f->output_bytes;
@@ -147,7 +145,7 @@ static void leave_here(struct shard_load *load, const struct footprint *f, bool 
     *(last ? &load->backward.in_bytes : &load->forward.in_bytes) += f->input_bytes;
 }
 
-/* Runs a unit of shard `s`; its data are in host memory at `state_s`. */
+/* Runs a unit of shard `s`, whose data reach host memory at `state_s`. */
 static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c, struct lanes *lanes,
                      const struct partition_estimate_load *load, uint32_t s, double state_s, bool persistent,
                      bool updates, double cpu_s)

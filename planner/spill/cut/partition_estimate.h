@@ -1,10 +1,9 @@
 /*
- * Estimates the time of a minibatch with a cut, to compare cuts; it is not a simulation.
+ * Estimates a minibatch's time to compare cuts; it is not a simulation.
  *
- * A spilled unit takes the largest of its computation, its copies in and its copies out (with two weight buffers, in
- * and out alternate; with one, all three do). While persistent shards compute, the next spilled one comes in: they
- * count as one unit with it. A job without other jobs on its device also waits for its own copies; see
- * partition_estimate.c.
+ * A spilled unit takes the largest of computation, copies in and copies out (with two weight buffers, in and out
+ * alternate; with one, all three do). While persistent shards compute, the next spilled one comes in: they count as one
+ * unit. A job by itself on its device also waits for its own copies (partition_estimate.c).
  */
 #ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_ESTIMATE_H
 #define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_ESTIMATE_H
@@ -16,12 +15,12 @@ struct partition_candidate {
     uint32_t weight_buffer_count;
     uint64_t weight_buffer_bytes;
     uint32_t activations;
-    bool loss_inputs; /* the last shards hold only the inputs of layers */
+    bool loss_inputs; /* last shards hold only inputs of layers */
     uint32_t place; /* enum planner_place */
     bool keeps_first; /* spare bytes go to activations before states */
 };
 
-/* The time of a minibatch's passes on a device and on the host's processor. */
+/* A minibatch's passes on a device and on the host's processor. */
 struct partition_seconds {
     double device, cpu;
 };
@@ -31,7 +30,7 @@ struct partition_job_cut {
     struct plan_shard *shards; /* room for layer_count shards */
     bool *on_cpu;              /* per shard: the optimizer, unless the shard is persistent */
     bool *persistent;          /* per shard */
-    bool *kept;                /* per shard: its activations stay on the device, independently of the others */
+    bool *kept;                /* per shard: its activations stay, whatever the others do */
     uint32_t count;
     uint64_t slice_rows;
     uint64_t workspace_bytes;
@@ -42,28 +41,28 @@ struct partition_job_cut {
     double *ready_s;           /* scratch of the estimate: per shard */
 };
 
-/* Returns the place of this job's optimizers when the other jobs' are at `place`: a job that clips has no choice. */
+/* Returns the place of this job's optimizers when others' are at `place`: a job that clips has no choice. */
 uint32_t estimate_place(const struct job *job, uint32_t place);
 
-/* Returns true when the host's processor may have the optimizer of some shard of this job. */
+/* Returns true if the host's processor may have some shard's optimizer. */
 bool estimate_uses_cpu(const struct job *job, uint32_t place);
 
-/* Returns true when the host's processor computes the embedding, which then needs no device. */
+/* Returns true if the host's processor computes the embedding. */
 bool estimate_embedding_on_cpu(const struct job *job, uint32_t place);
 
-/* Returns the time of a spilled shard's passes only. `f` is its footprint. */
+/* Returns the time of a spilled shard's passes only. */
 struct partition_seconds estimate_shard(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                         uint32_t job, const struct plan_shard *shard, const struct footprint *f, bool on_cpu);
 
-/* Estimates all passes of a job's cut, in their order. */
+/* Estimates all passes of a cut in order. */
 MUST_CHECK enum status estimate_minibatch(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                           uint32_t job, const struct partition_job_cut *cut,
                                           struct partition_seconds *out, struct error *err);
 
-/* Returns the time of a minibatch while devices and processor work in parallel, or share cores. */
+/* Returns a minibatch's time while devices and processor work in parallel, or share cores. */
 double estimate_together(const struct partition_cutter *cutter, struct partition_seconds s);
 
-/* Returns true when `seconds` is longer by more than the rounding of sums in another order. */
+/* Returns true if `seconds` is longer by more than rounding. */
 static inline bool estimate_longer(double seconds, double than_s)
 {
     return seconds > than_s * (1 + 1e-9);

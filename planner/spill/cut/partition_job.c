@@ -1,17 +1,17 @@
 /*
- * Balanced cuts minimise, over all ways to part a job's layers,
+ * Balanced cuts minimise
  *
  *     sum of t_i + e * (2 T * shards + sum of t_i^2 / T)
  *
- * with t_i the estimate of shard i (partition_estimate.h), T their sum in the greedy cut and e = `tie`. Each term is a
- * sum over shards, so one dynamic program solves it. The terms with e are a few millionths of the first and decide
- * between cuts of equal time: fewer shards before even ones, because the second sum is at most T.
+ * with t_i the estimate of shard i (partition_estimate.h), T their sum in the greedy cut and e = `tie`. One dynamic
+ * program solves it, because each term is a sum over shards. The terms with e are a few millionths of the first and
+ * decide between equal times: fewer shards before even ones, because the second sum is at most T.
  *
- * Layers of one kind make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4, which need a
- * smaller weight buffer, and the freed memory may keep states on the device.
+ * Equal layers make many cuts of equal time: greedy shards of 5, 5 and 2 blocks become shards of 4 with a smaller
+ * weight buffer, and the freed memory may keep states on the device.
  *
- * The sum ignores gaps between units and the processor's work. The estimate of the whole minibatch includes them, and a
- * balanced cut is used only if this estimate is not longer.
+ * The sum ignores gaps and the processor's work; the estimate of the whole minibatch includes them, and a balanced cut
+ * is used only if it is not longer.
  */
 #include "planner/spill/cut/partition_job.h"
 
@@ -47,10 +47,10 @@ static uint64_t slice_row_bytes(const struct job *job)
            (job_has_table(job) ? job->network.width * sizeof(float) : 0);
 }
 
-/* The state and the gradient of a slice are both aligned. */
+/* A slice's state and gradient are both aligned. */
 enum { SLICE_PADDING = 2 * PARTITION_ARENA_ALIGNMENT };
 
-/* Returns the number of embedding rows that fit a weight buffer, at most all; 0 if no row fits. */
+/* Returns the embedding rows that fit a weight buffer, at most all. */
 static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_bytes)
 {
     if (weight_buffer_bytes <= SLICE_PADDING) return 0;
@@ -61,7 +61,7 @@ static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_byt
     return slices ? (all + slices - 1) / slices : 0; /* slices of equal size */
 }
 
-/* Returns the bytes of the state and, if a head reads the table, of the table's gradient. */
+/* Returns the state and, if a head reads the table, its gradient. */
 static uint64_t embedding_bytes(const struct job *job, const struct footprint *f)
 {
     return partition_padded(f->state_bytes) +
@@ -95,7 +95,7 @@ static void append_shard(const struct partition_cutter *cutter, const struct par
     cut->shards[cut->count++] = shard;
 }
 
-/* Moves the last shards to the processor while that shortens the minibatch. */
+/* Moves last shards to the processor while that shortens the minibatch. */
 static enum status share_updates(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                                  struct partition_job_cut *cut, struct error *err)
 {
@@ -123,7 +123,7 @@ static enum status share_updates(const struct partition_cutter *cutter, const st
 
 /* --- what a shard needs ------------------------------------------------------------------------ */
 
-/* The needs of a shard that is not an embedding. */
+/* A shard without embedding. */
 struct shard_need {
     uint64_t weight_buffer, workspace, keep, spilled;
 };
@@ -154,7 +154,7 @@ static uint64_t most_layers(const struct partition_cutter *cutter, const struct 
 
 /* --- cuts -------------------------------------------------------------------------------------- */
 
-/* Begins a cut with the embedding, if there is one. *fits is false if it does not fit. */
+/* Begins a cut with the embedding, if any. *fits is false if it does not fit. */
 static enum status begin(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
                          uint64_t room, struct partition_job_cut *cut, bool *fits, struct error *err)
 {
@@ -232,10 +232,10 @@ struct balancing {
     const struct partition_room *room;
     uint32_t job;
     uint64_t skipped; /* layers of the embedding */
-    double greedy_s;  /* of the greedy cut's shards that are not an embedding, added up */
+    double greedy_s;  /* sum over the greedy cut's shards without embedding */
 };
 
-/* Computes the seconds of a shard. The processor counts only with the time that the devices wait for it. */
+/* Computes a shard's seconds; the processor counts only while the devices wait for it. */
 static enum status shard_s(const struct balancing *b, uint64_t first, uint64_t count, double *out,
                            struct error *err)
 {

@@ -1,4 +1,4 @@
-/* Jobs that interleave on a device share the bytes evenly; jobs that take turns each have all of them. */
+/* Jobs that interleave share the bytes evenly; jobs that take turns have all. */
 #include "planner/spill/cut/partition_kept.h"
 
 #include <stdlib.h>
@@ -15,13 +15,13 @@ bool kept_possible(const struct partition_cutter *cutter, const struct partition
            (cutter->hardware->device_count == 1 || !cutter->interleaved);
 }
 
-/* Returns true if the shard may keep its activations. The last one does both passes at once. */
+/* The last shard does both passes at once, so it keeps nothing. */
 static bool may_keep(const struct job *job, const struct partition_job_cut *cut, uint32_t s)
 {
     return s + 1 < cut->count && !(s == 0 && job_has_embedding(job));
 }
 
-/* Returns the nanoseconds that keeping saves: of computation, or of a link in each direction. */
+/* Returns what keeping saves: computation, or a link's time in each direction. */
 static int64_t saved_ns(const struct partition_cutter *cutter, const struct partition_candidate *c, const struct footprint *f,
                         uint32_t kept)
 {
@@ -31,7 +31,7 @@ static int64_t saved_ns(const struct partition_cutter *cutter, const struct part
     return seconds > 0 ? (int64_t)(1e9 * seconds) + 1 : 0;
 }
 
-/* Grows *workspace to the need of the job's neediest shard that keeps. */
+/* Grows *workspace to the neediest keeping shard. */
 static enum status grow_workspace(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
                                   const struct partition_job_cut *cut, uint64_t *workspace, struct error *err)
 {
@@ -49,7 +49,7 @@ static enum status grow_workspace(const struct partition_cutter *cutter, const s
     return STATUS_OK;
 }
 
-/* Marks the best shards of a job for `bytes`. */
+/* Marks a job's best shards for `bytes`. */
 static enum status mark(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
                         struct partition_job_cut *cut, uint64_t bytes, struct error *err)
 {

@@ -19,7 +19,7 @@ static uint32_t first_shard(const struct partition_cutter *cutter, uint32_t job)
     return job_has_embedding(&cutter->jobs->jobs[job]) ? 1 : 0;
 }
 
-/* Marks `part` of `whole` shards of this job, evenly spread. */
+/* Marks `part` of `whole` shards, evenly spread. */
 static enum status mark(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t job,
                         struct partition_job_cut *cut, uint32_t part, uint32_t whole,
                         uint64_t *workspace_bytes, struct error *err)
@@ -63,7 +63,7 @@ static enum status mark_all(const struct partition_cutter *cutter, const struct 
     return STATUS_OK;
 }
 
-/* Returns the seconds of all minibatches of all jobs; a job takes the time of its twin. */
+/* Sums all minibatches of all jobs, by their twins. */
 static double total_s(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, bool persistent)
 {
     struct partition_seconds sum = {0};
@@ -76,8 +76,7 @@ static double total_s(const struct partition_cutter *cutter, const struct partit
     return estimate_together(cutter, sum);
 }
 
-/* Checks whether the marks make the minibatch faster. If so, updates the cuts' estimates; otherwise removes all
- * marks. */
+/* Updates the cuts' estimates if the marks make the minibatch faster; else removes all marks. */
 static enum status judge(const struct partition_cutter *cutter, const struct partition_candidate *c,
                          struct partition_job_cut *cuts, uint64_t workspace_bytes, uint64_t *workspace,
                          struct error *err)
@@ -107,7 +106,7 @@ enum status persistent_choose(const struct partition_cutter *cutter, const struc
         if (footprint_twin(cutter->footprints, j) == j &&
             cuts[j].count - first_shard(cutter, j) > whole)
             whole = cuts[j].count - first_shard(cutter, j);
-    /* the largest share that fits: `least` does, `most` does not */
+    /* largest share: `least` fits, `most` does not */
     for (uint32_t most = whole + 1; most - least > 1;) {
         uint32_t middle = least + (most - least) / 2;
         need.workspace_bytes = *workspace;

@@ -1,18 +1,16 @@
 /*
- * Persistent shards: the memory of a device's arena that weight buffers, edges and scratch leave keeps the states of
- * some shards from their job's first minibatch to its last. They are updated in place, and nothing of them crosses a
- * link in between.
+ * Persistent shards: spare memory of a device's arena keeps the states of some shards from their job's first minibatch
+ * to its last. They are updated in place and cross no link in between.
  *
- * Each staying byte saves the same traffic for any shard, so every job keeps the same share of its shards. They are
- * spread evenly over the network, beginning with the first. A minibatch ends with the first shard and the next one
- * begins with it, so its state need not go out and come back while nothing else can run. While a persistent shard
- * computes, the next spilled one has more time to come in. An embedding that is cut into rows does not stay.
+ * Each staying byte saves the same traffic, so every job keeps the same share of its shards, spread evenly, beginning
+ * with the first. A minibatch ends with the first shard and the next begins with it, so its state need not go out and
+ * back while nothing else can run. While a persistent shard computes, the next spilled one comes in. An embedding cut
+ * into rows does not stay.
  *
- * A job with persistent shards runs on one device from its first unit to its last; so there are none when a policy
- * moves jobs between devices.
+ * A job with persistent shards stays on one device; so there are none when a policy moves jobs between devices.
  *
  * Source: the persistent parameters of DeepSpeed's ZeRO-3 and of chunk-based memory management (Colossal-AI's Gemini,
- * arXiv 2108.05818), whose small or hot parameters are not offloaded.
+ * arXiv 2108.05818).
  */
 #ifndef SPILLWAY_PLANNER_SPILL_CUT_PARTITION_PERSISTENT_H
 #define SPILLWAY_PLANNER_SPILL_CUT_PARTITION_PERSISTENT_H
@@ -20,9 +18,9 @@
 #include "planner/spill/cut/partition_estimate.h"
 
 /*
- * Marks persistent shards in the cuts (indexed by job; only cuts of jobs that are their own twins are filled), if the
- * estimate says that this saves time. `room`: bytes for workspace, kept activations (`keep`) and persistent states
- * together. *workspace is the need of the cuts and grows when persistent shards need more.
+ * Marks persistent shards in the cuts (by job; only twins' cuts are filled), if the estimate says that this saves time.
+ * `room`: bytes for workspace, kept activations (`keep`) and persistent states together. *workspace grows with the need
+ * of persistent shards.
  */
 MUST_CHECK enum status persistent_choose(const struct partition_cutter *cutter, const struct partition_candidate *c,
                                          struct partition_job_cut *cuts, uint64_t room, uint64_t keep,

@@ -1,11 +1,11 @@
 /*
- * Resident stages: each job is cut into one stage per device, balanced by time, and all jobs that fit are on the
- * devices at once.
+ * Resident stages: each job has one stage per device, balanced by time, and all fitting jobs are on the devices at
+ * once.
  *
- * A stage must hold its state (and, if there is room, its activations or the inputs of its layers) times the number of
- * seats, together with the scratch of the current computation. Numbers of seats are tried from the largest down. For
- * each number, activations are treated in the way with the least time: of all stages if one job runs at a time, else of
- * the longest stage. The embedding is a shard of its own and shares the first device with the first stage.
+ * A stage's state (and, with room, its activations or its layers' inputs) times the number of seats must fit with the
+ * scratch of the current computation. Numbers of seats are tried from the largest down, each with the least time's
+ * treatment of activations: over all stages if one job runs at a time, else of the longest stage. The embedding is a
+ * shard of its own on the first stage's device.
  */
 #include "base/alloc.h"
 #include "planner/spill/cut/partition_cutter.h"
@@ -14,16 +14,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Balances the stages of a job on D devices: the least largest time of a stage among contiguous cuts whose stages
- * fit, by dynamic programming over (stages, layers). */
+/* Balances a job's stages on D devices: the least largest time among fitting contiguous cuts, by dynamic programming
+ * over (stages, layers). */
 struct stage_problem {
     struct partition_cutter *cutter;
     uint32_t job;
     uint32_t activations;
-    bool loss_inputs; /* the last stage holds only the inputs of layers */
+    bool loss_inputs; /* the last stage holds only inputs of layers */
     uint32_t seats;
     uint64_t room;
-    bool by_lack; /* find the cut that lacks least, for the message if nothing fits */
+    bool by_lack; /* find the cut that lacks least, for the message */
 };
 
 static uint64_t seat_need(const struct stage_problem *p, const struct footprint *f, bool last)
@@ -36,7 +36,7 @@ static double stage_s(const struct stage_problem *p, const struct footprint *f, 
     return last ? f->loss_s[p->loss_inputs] : f->forward_s + f->backward_s[p->activations];
 }
 
-/* Finds the bytes that a stage of layers [first, first + count) lacks on the first or another device. */
+/* Finds the bytes that stage [first, first + count) lacks on the first or another device. */
 static enum status stage_lacks(const struct stage_problem *p, uint64_t first, uint64_t count,
                                bool with_embedding, uint64_t *lacks, double *seconds,
                                struct error *err)
@@ -58,7 +58,7 @@ static enum status stage_lacks(const struct stage_problem *p, uint64_t first, ui
     return STATUS_OK;
 }
 
-/* Cuts into stages; ends[k]: one past the last layer of stage k. *fits is false if no cut fits. */
+/* ends[k]: one past the last layer of stage k. *fits is false if nothing fits. */
 static enum status cut_stages(const struct stage_problem *p, uint64_t first, uint64_t layers,
                               uint32_t stages, uint64_t *ends, bool *fits, struct error *err)
 {
@@ -106,7 +106,7 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
     return status;
 }
 
-/* Places a shard of p->job on a device, with its state at `seat` bytes; `f`: its footprint. */
+/* Places a shard of p->job, with its state at `seat` bytes; `f`: its footprint. */
 static void place_shard(const struct stage_problem *p, const struct footprint *f, uint64_t start, uint64_t end,
                         uint32_t device, uint64_t seat, struct partition *out)
 {
@@ -123,8 +123,7 @@ static void place_shard(const struct stage_problem *p, const struct footprint *f
     out->workspace_bytes = max_u64(out->workspace_bytes, cutter_workspace(f, job, last, way));
 }
 
-/* Places the stages of p->job, which end before the layers `ends`. The first stage shares its device with the
- * embedding. */
+/* Places the stages of p->job, which end before the layers `ends`; the first one with the embedding. */
 static enum status place_job(const struct stage_problem *p, uint64_t first, uint32_t stages, const uint64_t *ends,
                              struct partition *out, struct error *err)
 {
@@ -150,7 +149,7 @@ static enum status place_job(const struct stage_problem *p, uint64_t first, uint
     return STATUS_OK;
 }
 
-/* Places the shards of all jobs for this number of seats. *fits is false if a job does not fit. */
+/* Places all jobs' shards for this number of seats. *fits is false if a job does not fit. */
 static enum status try_seats(struct partition_cutter *cutter, uint32_t seats, uint32_t activations,
                              bool loss_inputs, struct partition *out, uint64_t *ends, bool *fits,
                              struct error *err)

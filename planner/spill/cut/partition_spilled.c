@@ -1,23 +1,22 @@
 /*
  * Greedy maximal shards for the best weight buffer size; on request with balanced boundaries.
  *
- * For a given weight buffer size G the arena has k weight buffers and the edges; the rest is workspace and room for
- * kept activations. A shard may grow while its state fits G and its scratch fits the workspace. The greedy cut has the
- * fewest shards, because each part of a fitting shard fits too. A large G makes few shards but leaves little workspace
- * and makes long first copies. So some dozens of sizes between the need of the largest layer and all of the memory are
- * tried, with two and three weight buffers and each way of treating activations, in the shards that go backward later
- * and in the one with the loss. The cut with the least estimated time (partition_estimate.h) is used.
+ * For a weight buffer size G the arena has k weight buffers and the edges; the rest is workspace and kept activations.
+ * A shard grows while its state fits G and its scratch the workspace: the fewest shards, because parts of a fitting
+ * shard fit too. A large G makes few shards, but little workspace and long first copies. So some dozens of sizes
+ * between the largest layer's need and all memory are tried, with two and three weight buffers and each treatment of
+ * activations, in the last shard and in the others. The least estimated time (partition_estimate.h) wins.
  *
- * The place of the optimizers is tried as well. On the device, a weight buffer holds a shard's state; with the host's
- * processor, parameters and gradient. With split optimizers, the job is cut as for the device, and the last shards of
- * each job go to the processor until both are balanced: their gradients are ready first, and the first shards'
- * parameters are needed first. (Without moments, parameters and gradient are larger than a state and then count.)
+ * Places of the optimizers are tried as well: on the device, a weight buffer holds a shard's state; with the host's
+ * processor, parameters and gradient. Split optimizers are cut as for the device, and each job's last shards go to the
+ * processor until both are balanced: their gradients are ready first, and the first shards' parameters are needed
+ * first. (Without moments, parameters and gradient are larger than a state and count.)
  *
- * Only the best candidate gets balanced boundaries (partition_job.h). The weight buffer shrinks to the need of the new
- * cut, and the states that stay and the place of updates are chosen again.
+ * Only the best candidate gets balanced boundaries (partition_job.h). Its weight buffer shrinks to the new need, and
+ * staying states and places of updates are chosen again.
  *
- * If nothing fits, the message gives the missing bytes for shards of one layer and one weight buffer, and names the
- * layer with the largest need.
+ * If nothing fits, the message has the missing bytes for shards of one layer and one weight buffer, and the neediest
+ * layer.
  */
 #include "base/alloc.h"
 #include "planner/spill/cut/partition_job.h"
@@ -39,7 +38,7 @@ enum { WEIGHT_BUFFER_SIZES = 20 };
 
 double partition_contention(const struct hardware *hardware, uint32_t busy_devices)
 {
-    struct hardware nodes = *hardware; /* up to the end of the last busy node */
+    struct hardware nodes = *hardware; /* up to the last busy node's end */
     nodes.device_count = busy_devices;
     while (nodes.device_count < hardware->device_count &&
            hardware->devices[nodes.device_count].host == hardware->devices[busy_devices - 1].host)
@@ -62,7 +61,7 @@ static void copy_shards(struct partition *out, const struct partition_job_cut *c
     }
 }
 
-/* Sums the needs of all jobs' cuts, and their traffic to host memory. */
+/* Sums needs of all cuts, and traffic to host memory. */
 static void total(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, uint64_t *workspace,
                   uint64_t *keep, double *spilled)
 {
@@ -76,8 +75,7 @@ static void total(const struct partition_cutter *cutter, const struct partition_
     }
 }
 
-/* Returns the number of jobs like the largest that are in a host's memory at the same time, at most one per busy
- * device. */
+/* Returns how many jobs like the largest fit a host's memory, at most one per busy device. */
 static double jobs_at_a_time(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, bool with_spilled)
 {
     double largest = 1, host_bytes = (double)hardware_host_bytes(cutter->hardware);
@@ -88,8 +86,8 @@ static double jobs_at_a_time(const struct partition_cutter *cutter, const struct
     return fmin(floor(host_bytes / largest), cutter->host_devices);
 }
 
-/* Returns true if spilled activations leave room for all jobs. If jobs take turns: for one job, and for one on each
- * device if that number fits without spilling. */
+/* Returns true if spilled activations leave room for all jobs or, if jobs take turns, for one, and for one per device
+ * if these fit without spilling. */
 static bool host_has_room(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, double spilled)
 {
     double host_bytes = cutter->hosts * (double)hardware_host_bytes(cutter->hardware);
@@ -98,7 +96,7 @@ static bool host_has_room(const struct partition_cutter *cutter, const struct pa
     return with_spilled >= 1 && with_spilled >= jobs_at_a_time(cutter, cuts, false);
 }
 
-/* Returns the part of `bytes`, for workspace and kept activations, that other jobs leave to job `j` and its equals. */
+/* Returns the part of `bytes`, for workspace and kept activations, that others leave to job `j` and its equals. */
 static struct partition_room room_of(const struct partition_cutter *cutter, const struct partition_job_cut *cuts, uint32_t j,
                                      uint64_t bytes)
 {
@@ -116,7 +114,7 @@ static struct partition_room room_of(const struct partition_cutter *cutter, cons
     return room;
 }
 
-/* Balances greedy cuts, job by job, and shrinks the weight buffer to their need. */
+/* Balances cuts job by job, and shrinks the weight buffer. */
 static enum status balance(const struct partition_cutter *cutter, struct partition_candidate *c, uint64_t room,
                            struct partition_job_cut *cuts, struct error *err)
 {
@@ -132,7 +130,7 @@ static enum status balance(const struct partition_cutter *cutter, struct partiti
     return STATUS_OK;
 }
 
-/* Cuts each job greedily. *fits is false if a job does not fit. */
+/* Cuts each job greedily. *fits is false if one does not fit. */
 static enum status cut_all(struct partition_cutter *cutter, const struct partition_candidate *c, uint64_t room,
                            struct partition_job_cut *cuts, bool *fits, struct error *err)
 {
@@ -143,7 +141,7 @@ static enum status cut_all(struct partition_cutter *cutter, const struct partiti
     return STATUS_OK;
 }
 
-/* Copies the shards of all jobs. Returns the seconds of their minibatches. */
+/* Returns the seconds of all jobs' minibatches. */
 static struct partition_seconds copy_all_shards(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
                                                 struct partition *out)
 {
@@ -159,8 +157,8 @@ static struct partition_seconds copy_all_shards(const struct partition_cutter *c
     return all;
 }
 
-/* Tries a candidate, with its greedy or balanced cuts, and fills `out`, whose arrays have room for every layer of
- * every job. *fits is false if a job does not fit. */
+/* Tries a candidate's greedy or balanced cuts and fills `out`, with room for every layer of every job. *fits is false
+ * if a job does not fit. */
 static enum status try_candidate(struct partition_cutter *cutter, const struct partition_candidate *c, bool balanced,
                                  struct partition *out, struct partition_job_cut *cuts, bool *fits,
                                  struct error *err)
@@ -269,7 +267,7 @@ static struct partition_job_cut *make_cuts(const struct job_set *jobs, struct fo
     return cuts;
 }
 
-/* Kept activations stay on a device, so they need a plan with one device and one order. */
+/* Kept activations need one device and one order. */
 static bool mode_possible(const struct partition_cutter *cutter, uint32_t activations)
 {
     if (cutter->options->activations != PLANNER_AUTO &&
@@ -279,7 +277,7 @@ static bool mode_possible(const struct partition_cutter *cutter, uint32_t activa
            (!cutter->options->live && (cutter->hardware->device_count == 1 || !cutter->interleaved));
 }
 
-/* The processor's rate must be known, and some job must have an optimizer for it. */
+/* The processor's rate must be known, and a job have an optimizer for it. */
 static bool place_possible(const struct partition_cutter *cutter, uint32_t place)
 {
     if (cutter->options->optimizer != PLANNER_AUTO && cutter->options->optimizer != place)
@@ -298,8 +296,7 @@ static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const
     return partition_weight_buffer_need(f, job, partition_is_last(job, layer, 1), activations, place);
 }
 
-/* Finds the smallest weight buffer for all layers, each as a shard of its own. An embedding is cut into rows if
- * needed. */
+/* Finds the smallest weight buffer with each layer a shard; embeddings are cut into rows if needed. */
 static enum status least_weight_buffer(const struct partition_cutter *cutter, uint32_t activations, uint32_t place,
                                        uint64_t *bytes, struct error *err)
 {
@@ -332,13 +329,13 @@ static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct f
     return partition_padded(f->kept_bytes[activations]);
 }
 
-/* The least need for one treatment of activations and optimizers, and the layer with the largest need. */
+/* The least need for one treatment of activations and optimizers, and its neediest layer. */
 struct partition_spilled_least {
     uint64_t bytes, layer;
     uint32_t job;
 };
 
-/* Finds the need if each layer is a shard of its own. */
+/* Finds the need with each layer a shard. */
 static enum status least_need(const struct partition_cutter *cutter, uint32_t activations, bool loss_inputs, uint32_t place,
                               struct partition_spilled_least *out, struct error *err)
 {
@@ -368,7 +365,7 @@ static enum status least_need(const struct partition_cutter *cutter, uint32_t ac
     return status;
 }
 
-/* Reports options that are impossible on these devices with any memory. */
+/* Reports options that are impossible with any memory. */
 static enum status impossible(const struct partition_cutter *cutter, struct error *err)
 {
     uint32_t asked = cutter->options->activations;
@@ -403,7 +400,7 @@ static enum status infeasible(const struct partition_cutter *cutter, struct erro
                      quantity_text((double)cutter->capacity, DIMENSION_BYTES, given));
 }
 
-/* Returns sizes from all of the memory down to a 200th of it, in equal ratios; last the least possible one. */
+/* Returns sizes from all memory down to a 200th, in equal ratios; last the least possible one. */
 static uint64_t weight_buffer_size(const struct partition_cutter *cutter, uint32_t weight_buffers, uint32_t step,
                                    uint64_t least)
 {
@@ -413,7 +410,7 @@ static uint64_t weight_buffer_size(const struct partition_cutter *cutter, uint32
     return (uint64_t)size & ~(uint64_t)(PARTITION_ARENA_ALIGNMENT - 1);
 }
 
-/* The best cut so far and its candidate; a cut to try. */
+/* The best cut so far; a cut to try. */
 struct partition_search {
     struct partition best, trial;
     struct partition_candidate candidate;
@@ -449,7 +446,7 @@ static enum status try_sizes(struct partition_cutter *cutter, struct partition_c
     return status;
 }
 
-/* Balances the cuts of the best candidate, unless that is estimated to take longer. */
+/* Balances the best candidate's cuts, unless that is estimated to take longer. */
 static enum status try_balanced(struct partition_cutter *cutter, struct partition_search *search, struct error *err)
 {
     bool fits;

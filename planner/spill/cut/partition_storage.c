@@ -1,22 +1,21 @@
 /*
- * The choice minimises the busy time of storage, which is one more link, shared by all devices.
+ * Minimises the busy time of storage, one more link, shared by all devices.
  *
- * Per byte of freed host memory, a spilled shard moves 7/3 bytes in each minibatch of its job (with AdamW: parameters
- * in; state in and out), the last shard 2, an embedding with a tied head 8/3, a persistent shard 2 in all. The shards
- * are sorted by seconds per byte and chosen until there is room; then superfluous ones are given back. Shards of equal
- * cost are chosen in an order that spreads them over their job, so that their reads run while their neighbours compute:
+ * Per freed byte of host memory, a spilled shard moves 7/3 bytes per minibatch (AdamW: parameters in; state in and
+ * out), the last shard 2, an embedding with a tied head 8/3, a persistent shard 2 in all. Shards sorted by seconds per
+ * byte are chosen until there is room; then superfluous ones are given back. Shards of equal cost are chosen spread
+ * over their job, so that reads run while their neighbours compute:
  *
  *     position by the golden ratio:   0 . . 3 . 1 . . 4 . 2 . . 5      (numbers: order of choice)
  *
  * The missing room is estimated from above (host_need.h). These states stay in host memory: embeddings on the host's
- * processor, which uses single rows while storage would move all of them; states of jobs that keep the weights of their
- * best evaluation, because a KEEP copies whole states; states of jobs that clip, because their updates wait for the
- * last gradient and would have to read the states once more.
+ * processor, which uses single rows; states of jobs that keep their best evaluation's weights, because a KEEP copies
+ * whole states; states of jobs that clip, whose updates wait for the last gradient and would read the states again.
  *
- * The arena of staged states takes memory itself, for the largest shard on storage. Fewer turns of it leave more room;
- * four let reading, copying, updating and writing run in parallel.
+ * The arena of staged states takes memory for the largest shard on storage. Fewer turns leave more room; four let
+ * reading, copying, updating and writing run in parallel.
  *
- * This is a greedy knapsack: its loss against the best choice is less than the cost of one shard.
+ * This greedy knapsack loses less than one shard's cost against the best choice.
  */
 #include "planner/spill/cut/partition_storage.h"
 
@@ -148,7 +147,7 @@ static uint64_t arena_bytes(const struct chooser *c)
     return storage_device_bytes(c->p) * c->devices;
 }
 
-/* Chooses states until `missing` bytes and the arena have room. *lacking: bytes still missing. */
+/* Chooses states until `missing` bytes and the arena have room. *lacking: still missing. */
 static void choose(struct chooser *c, uint64_t missing, uint32_t turns, bool all, uint64_t *lacking)
 {
     struct partition_storage *storage = &c->p->storage;
