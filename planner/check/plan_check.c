@@ -1,9 +1,6 @@
 /*
- * The judge of plans.
- *
- * Planner, walk, simulator and executor all rely on plan.h; this file and its companions decide whether a plan may be
- * relied on. No code is shared with them: they keep tables of operations to wait for, and the judge follows the
- * *contents* of each byte of each buffer.
+ * Planner, walk, simulator and executor rely on plan.h; this file and its companions decide whether a plan may be
+ * relied on. They share no code: the judge follows the *contents* of each byte of each buffer.
  *
  *     1. Tables (here): indexes, sizes, names, the partition into shards; host memory (plan_check_hosts.c).
  *     2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags; and for each
@@ -13,17 +10,17 @@
  *     4. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers begin and end; copies
  *        carry contents from buffer to buffer; computations find their claims or the plan is wrong.
  *
- * An example of step 4: one shard, two minibatches, without the copy out of the state in the second unit:
+ * Step 4 for one shard and two minibatches, without the second unit's copy out of the state:
  *
  *     h2d state -> device      device holds state version 0
  *     backward                 finds version 0, leaves version 1
  *     h2d state -> device      host still holds version 0
  *     backward of minibatch 1  "finds state of job-a shard 1, version 0 (expected version 1)"
  *
- * Rule 2 of plan.h makes every timing respect the order in which buffers are written and read in plan order, so a
- * property of the plan order holds in every legal timing. Deadlock is impossible as long as "after" points backward.
+ * By rule 2 of plan.h every timing respects the plan order of writes and reads, so a property of the plan order holds
+ * in every legal timing. Deadlock is impossible as long as "after" points backward.
  *
- * Cost: about 0.2 us per operation in plan order; memory in the size of the tables.
+ * Cost: about 0.2 us per operation; memory in the size of the tables.
  */
 #include "planner/check/plan_check.h"
 
@@ -211,7 +208,7 @@ static void fill_job_facts(struct checker *c, uint32_t index)
         f->table_bytes = network->vocabulary * network_word_width(network) * precision_weight_bytes(job->precision);
         f->table_gradient_bytes = network->vocabulary * network_word_width(network) * sizeof(float);
     }
-    /* only tables can be cut by rows; in bert, a norm of whole rows follows them */
+    /* only tables can be cut by rows; bert's are followed by a norm of whole rows */
     if (network_has_plain_tables(network)) f->rows = network_layer_parameters(network, 0) / network->width;
 }
 
@@ -240,7 +237,7 @@ static enum status check_jobs(struct checker *c)
 
 /* --- buffers -------------------------------------------------------------------------------- */
 
-/* Where a kind of buffer may be, and whether it is about a shard or a job. */
+/* Where a kind of buffer may be, and whether it has a shard or a job. */
 static const struct {
     bool host, device, of_shard, not_first_shard;
     bool host_of_job; /* the host's is about the job */
@@ -387,7 +384,6 @@ static enum status check_gang_instance(struct checker *c, const struct plan_inst
     return check_parallel_place(c, instance, index);
 }
 
-/* Checks that the devices of each gang exist and differ. */
 static enum status check_gangs(struct checker *c)
 {
     const struct plan *plan = c->plan;

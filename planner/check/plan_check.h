@@ -1,9 +1,7 @@
 /*
- * The judge of plans: proves that a plan cannot go wrong. It shares no code with the planner, the walk or the
- * interpreters.
+ * Proves that a plan cannot go wrong, without code of the planner, the walk or the interpreters.
  *
- * It names the first broken rule (STATUS_CHECK), with the operation's place in the plan ("instance 12, operation 3
- * (job-a shard 2 backward)"):
+ * It names the first broken rule (STATUS_CHECK) with its place ("instance 12, operation 3 (job-a shard 2 backward)"):
  *
  *     form       indexes in range; streams fit operations; a copy has one host and one device end, in the
  *                direction of its stream, and stays within both buffers; an operation accesses only buffers that
@@ -21,8 +19,8 @@
  *     layers     the shards of a job partition its layers, with the embedding as a shard of its own
  *     work       each compute carries the work that models/ computes for it
  *
- * Cost: linear in the operations, where repetitions of a segment that pass like those before count once
- * (plan_check_repeat.c); memory in the size of the tables.
+ * Cost: linear in the operations, where like repetitions of a segment count once (plan_check_repeat.c); memory in the
+ * size of the tables.
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_H

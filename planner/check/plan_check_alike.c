@@ -1,20 +1,19 @@
 /*
- * A pipeline has a unit for each combination of the variants of a microbatch's buffers, tens of thousands for a step of
- * a trillion parameters. The check of a unit by itself (form, bytes, claims) does not depend on the variants of
- * activations, boundaries and their gradients. It does depend on which accesses are to one buffer. So two units are
- * alike when all operations are the same, field by field, the buffers of each two accesses differ at most in such a
- * variant, and accesses to one buffer in either unit are to one buffer in the other:
+ * A pipeline has a unit for each combination of variants, tens of thousands for a step of a trillion parameters. The
+ * check of a unit by itself (form, bytes, claims) does not depend on variants of activations, boundaries and their
+ * gradients, but on which accesses are to one buffer. Two units are alike if all operations are the same, field by
+ * field, buffers differ at most in such a variant, and accesses to one buffer in either unit are to one buffer in the
+ * other:
  *
  *     forward    reads boundary 3/v0, makes activations 3/v7     changes boundary 4/v1     known
  *     forward    reads boundary 3/v1, makes activations 3/v2     changes boundary 4/v0     alike
  *     forward    reads boundary 3/v1, makes activations 4/v2     ...                       another shard: not alike
  *
- * The check in plan order, whether these buffers live, overlap, and hold the claimed contents, covers each instance all
- * the same (plan_check_run.c).
+ * The check in plan order still covers each instance (plan_check_run.c).
  */
 #include "planner/check/plan_check_alike.h"
 
-enum { PAIRS_MAX = 24 }; /* a pass has about ten buffers; units with more buffers are never alike */
+enum { PAIRS_MAX = 24 }; /* a pass has about ten buffers; larger units are never alike */
 
 /* Buffers of both units that stand for each other. */
 struct pairs {

@@ -1,11 +1,10 @@
 /*
- * Choices: checks that every order of the jobs' instances is within memory, on any devices.
+ * Choices: every order of the jobs' instances must be within memory, on any devices.
  *
- * Two conditions are enough. A unit that gives back all that it acquires leaves nothing on a device: in any plan order
- * only buffers that the current instance has acquired are live. And each choice gives its live buffers disjoint ranges,
- * within the device. By rule 3 of plan.h a property of the plan order holds in every legal timing. Such units meet only
- * in host memory, where buffers belong to one job, so the contents that a computation finds depend on the order within
- * its job and on nothing else; plan_check_run.c checks that order as the plan has it.
+ * Two conditions are enough. A unit that gives back all that it acquires leaves only the current instance's buffers
+ * live on a device, in any order. And each choice gives them disjoint ranges within the device. By rule 3 of plan.h
+ * this holds in every legal timing. Such units meet only in host memory, where buffers belong to one job: the contents
+ * that a computation finds depend only on its job's order, which plan_check_run.c checks.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -62,7 +61,7 @@ static enum status acquire(struct checker *c, struct plan_check_choices_held *he
     return STATUS_OK;
 }
 
-/* Checks the unit in these slots on an otherwise empty device. */
+/* Checks the unit in these slots on an empty device. */
 static enum status check_choice(struct checker *c, const struct plan_instance *choice, struct plan_check_choices_held *held)
 {
     const struct plan *plan = c->plan;
@@ -100,8 +99,7 @@ static enum status check_choice(struct checker *c, const struct plan_instance *c
     return STATUS_OK;
 }
 
-/* Checks that each unit has a choice on every device of each node where the order has it. `there`: zeroed,
- * [unit][device]. */
+/* Each unit needs a choice on every device of each node where the order has it. `there`: zeroed, [unit][device]. */
 static enum status check_all_there(struct checker *c, bool *there)
 {
     const struct plan *plan = c->plan;

@@ -1,9 +1,8 @@
 /*
- * The claims of a computation: the contents that it finds and leaves.
+ * The contents that a computation finds and leaves.
  *
- * The kinds of its buffers identify the operands of a computation: of the accesses of a backward pass of shard 2,
- * "boundary of shard 2" is its input, "boundary gradient of shard 3" the gradient of its output. One table says how
- * each pass uses each operand:
+ * The kinds of its buffers identify operands: in a backward pass of shard 2, "boundary of shard 2" is its input,
+ * "boundary gradient of shard 3" its output's gradient. Each pass uses each operand as follows:
  *
  *                        FORWARD   LOSS   BACKWARD   UPDATE  NORM
  *     state                 r       rw       rw        rw           (or parameters, but for an update)
@@ -21,19 +20,19 @@
  *     activations           w        w      r or w            (r: kept; else scratch)
  *     workspace             w        w        w
  *
- * An EVALUATE has the operands of a FORWARD; on the last shard also table, batch and loss. Except for the
- * state, all that it finds belongs to a held-out minibatch. A function returns the necessary operands and their bytes. Where a job clips,
- * the backward pass of its embedding leaves a gradient as well, for which it needs no parameters. The claims follow from
- * both (plan_checker.h). A slice of an embedding claims its rows in each part of the state:
+ * An EVALUATE has the operands of a FORWARD; on the last shard also table, batch and loss. Except the state, all that
+ * it finds belongs to a held-out minibatch. The claims (plan_checker.h) follow from this and the operands' bytes. Where
+ * a job clips, its embedding's backward pass needs no parameters and leaves a gradient. A slice of an embedding claims
+ * its rows in each part of the state:
  *
  *     variant 1 + slice     [ p rows | m rows | v rows ]                 memory_state_rows()
  *                              |         |        |
  *     state of shard 0      [ .p rows. . | .m rows. . | .v rows. . ]     memory_state()
  *
- * In a forward pass the slices build up the boundary one after the other: an unfinished boundary is a thing of its own,
- * which knows the next row.
+ * A forward pass's slices build up the boundary in turn: an unfinished boundary is a thing of its own, which knows the
+ * next row.
  *
- * Cost: each unit once, a few claims per computation; models/ computes the work of each.
+ * Cost: each unit once, a few claims per computation.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -148,8 +147,8 @@ static enum status claim_whole(struct checker *c, const struct plan_check_claims
                                                 .bytes = bytes});
 }
 
-/* Claims the data that passes read, or the whole state; for a slice its rows, which as PARAMETERS begin the buffer.
- * Padding after an embedding's rows belongs to no claim. */
+/* Claims the data that passes read, or the whole state; for a slice its rows, which begin the buffer as PARAMETERS.
+ * Padding belongs to no claim. */
 static enum status claim_state(struct checker *c, const struct plan_check_claims_view *v,
                                const struct plan_access *access, bool whole, bool makes)
 {
@@ -171,7 +170,7 @@ static enum status claim_state(struct checker *c, const struct plan_check_claims
     return STATUS_OK;
 }
 
-/* Claims the boundary: the first slice of an embedding makes an unfinished one, the last slice finishes it. */
+/* An embedding's first slice makes an unfinished boundary, its last one finishes it. */
 static enum status claim_output(struct checker *c, const struct plan_check_claims_view *v)
 {
     const struct plan_access *access = v->operands[CHECK_OPERAND_OUTPUT];
@@ -218,7 +217,7 @@ static enum status claim_table(struct checker *c, const struct plan_check_claims
     return check_add_claim(c, v->operands[CHECK_OPERAND_TABLE], claim);
 }
 
-/* Claims norms: a NORM makes those of its shard for this minibatch; an UPDATE finds those of all shards. */
+/* A NORM makes its shard's norms for this minibatch; an UPDATE finds those of all shards. */
 static enum status claim_norms(struct checker *c, const struct plan_check_claims_view *v)
 {
     bool makes = v->op->pass == PLAN_NORM;
@@ -274,7 +273,6 @@ static enum status claim_all(struct checker *c, const struct plan_check_claims_v
                        v->shard_facts->activation_bytes, pass == PLAN_FORWARD);
 }
 
-/* Returns true for a LOSS, or an EVALUATE on the last shard. */
 static bool with_loss(const struct plan_check_claims_view *v)
 {
     return v->op->pass == PLAN_LOSS || (v->op->pass == PLAN_EVALUATE && v->last);
@@ -289,7 +287,7 @@ static enum check_operand operand_of(const struct plan_check_claims_view *v, con
     switch (b->kind) {
     case BUFFER_STATE:
         if (own) return CHECK_OPERAND_STATE;
-        /* the head of a resident job reads the embedding's own table */
+        /* a resident job's head reads the embedding's own table */
         return b->shard == 0 && with_loss(v) ? CHECK_OPERAND_TABLE : CHECK_OPERAND_COUNT;
     case BUFFER_STAGED: return own ? CHECK_OPERAND_STATE : CHECK_OPERAND_COUNT;
     case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_PARAMETERS : CHECK_OPERAND_COUNT;
@@ -329,7 +327,7 @@ static uint64_t workspace_bytes(const struct checker *c, const struct plan_check
                                   job_pass_samples(v->job, shard->first_layer), v->job->sequence);
 }
 
-/* Returns the bytes of an operand; 0: the computation does not need it. */
+/* Returns an operand's bytes; 0: not needed. */
 static uint64_t needed_bytes(const struct checker *c, const struct plan_check_claims_view *v, enum check_operand operand)
 {
     const struct check_shard_facts *f = v->shard_facts;
@@ -508,8 +506,8 @@ static enum status check_slice(struct checker *c, struct plan_check_claims_view 
     return STATUS_OK;
 }
 
-/* Returns true for a backward pass that leaves the gradient of its parameters. An embedding adds up its rows in
- * place and leaves no gradient, unless its update waits for a norm. */
+/* Returns true if a backward pass leaves its parameters' gradient; an embedding does only if its update waits for a
+ * norm. */
 static bool leaves_gradient(const struct checker *c, const struct plan_check_claims_view *v)
 {
     if (v->op->pass == PLAN_UPDATE || v->op->pass == PLAN_NORM) return false;

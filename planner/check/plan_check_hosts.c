@@ -1,15 +1,14 @@
 /*
- * Memory of hosts, and jobs that have a range of it: parts of plan_check(). Shares no code with planner/plan_hosts.h,
- * the planner's own count.
+ * Memory of hosts, and jobs that have a range of it. Shares no code with planner/plan_hosts.h, the planner's count.
  *
- * With one host, its memory is added up from the tables. With several, each buffer is on the hosts of the devices whose
+ * One host's memory is added up from the tables. With several, each buffer is on the hosts of the devices whose
  * instances access it:
  *
  *     host memory  =  buffers of jobs without a range  +  end of the highest range  +  arenas of staged buffers
  *
- * A range belongs to its job from the first OPEN to the last CLOSE. All OPENs and CLOSEs of a host are on one stream,
- * and by rule 2 of plan.h all other operations of a job come after its first OPEN and before its CLOSEs in every
- * timing. So it is enough when jobs with overlapping ranges are never under way together in plan order.
+ * A range belongs to its job from the first OPEN to the last CLOSE. A host's OPENs and CLOSEs are on one stream, and by
+ * rule 2 of plan.h a job's other operations come between its first OPEN and its CLOSEs in every timing. So jobs with
+ * overlapping ranges must only never be under way together in plan order.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,7 +77,7 @@ struct host_sum {
     uint64_t memory, stored, range_end;
 };
 
-/* A buffer, or a rank's buffer, on a host other than its first. */
+/* A buffer on a host other than its first. */
 struct again {
     size_t entry;
     uint32_t host;
@@ -113,7 +112,7 @@ static void add_buffer(struct summing *s, const struct plan_buffer *buffer, uint
     }
 }
 
-/* Returns true for data that each host reads itself, and for data that stages of a resident job hand on. */
+/* Returns true for data that each host reads itself, or that a resident job's stages hand on. */
 static bool each_host_has_its_own(const struct summing *s, const struct plan_buffer *buffer)
 {
     static const bool own[BUFFER_KIND_COUNT] = {[BUFFER_BATCH] = true, [BUFFER_LOSS] = true, [BUFFER_BOUNDARY] = true,
@@ -255,7 +254,7 @@ static enum status compare_sums(struct summing *s)
     return s->too_much ? error_set(s->c->err, STATUS_LIMIT, "host buffers of more than 2^64 bytes") : STATUS_OK;
 }
 
-/* Returns the number of hosts: the machine's, and any other that a device names. */
+/* Counts the machine's hosts, and any other that a device names. */
 static uint32_t count_hosts(const struct hardware *hardware)
 {
     uint32_t count = hardware_host_count(hardware);
@@ -296,8 +295,8 @@ enum status check_host_memory(struct checker *c)
 
 /* --- operations ----------------------------------------------------------------------------- */
 
-/* Checks file operations: an OPEN leaves the state before the first minibatch; a CLOSE finds the state after the last
- * one, and the kept weights. */
+/* An OPEN leaves the state before the first minibatch; a CLOSE finds the state after the last one, and the kept
+ * weights. */
 enum status check_file_op(struct checker *c)
 {
     const struct plan_op *op = c->op;

@@ -1,8 +1,7 @@
 /*
- * Memory and lifetimes: the live device buffers and their places. The buffers of a device are in a list sorted by
- * offset, and two neighbours show whether a new one fits between them. A released buffer leaves its range in the list,
- * because the next buffer mostly has the same range; a pipeline's first device has hundreds of entries, which would
- * have to move up and down. A released range is taken out when a buffer needs its bytes.
+ * Live device buffers and their places. A device's list is sorted by offset: two neighbours show whether a new buffer
+ * fits. A released buffer's range stays until a buffer needs its bytes, because the next buffer mostly has the same
+ * range; a pipeline's first device has hundreds of entries, which would have to move.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -16,8 +15,8 @@ enum { NOT_LIVE = 0 };
 
 /* --- places and ranges ---------------------------------------------------------------------- */
 
-/* Returns the place of the accessed buffer: the instance's device, the peer for the start of a copy between devices, or
- * for a host buffer a place after all devices, with a rank's place after that. */
+/* Returns the accessed buffer's place: the device, the peer for the start of a copy between devices, or for host
+ * buffers a place after all devices, with a rank's place after that. */
 static uint32_t place_of(const struct check_walk *r, const struct plan_access *access)
 {
     uint32_t devices = r->plan->hardware.device_count;
@@ -40,7 +39,7 @@ static struct check_live_cell *live_cell(struct check_walk *r, const struct plan
     return &r->live_at[row + r->index_of[access->buffer]];
 }
 
-/* Returns the index of a range that begins at `first`: after all ranges that begin before it. */
+/* Returns the index for a range from `first`, before any range that begins there. */
 static size_t range_place(const struct check_range_list *list, uint64_t first)
 {
     size_t low = 0, high = list->count;
@@ -60,7 +59,7 @@ static void erase_range(struct check_range_list *list, size_t at)
     memmove(list->ranges + at, list->ranges + at + 1, (list->count - at) * sizeof *list->ranges);
 }
 
-/* Takes released ranges within [first, end) out of the list. Returns the index of a range that begins at `first`. */
+/* Takes released ranges within [first, end) out of the list. Returns the index for a range from `first`. */
 static size_t make_way(struct check_range_list *list, uint64_t first, uint64_t end)
 {
     size_t at = range_place(list, first);
@@ -69,14 +68,13 @@ static size_t make_way(struct check_range_list *list, uint64_t first, uint64_t e
     return at;
 }
 
-/* Returns the index of the range that begins at `first`, or the index for it. `hint`: its last index, which is
- * mostly right. */
+/* Returns the index of the range from `first`, or the index for it. `hint`: its last index, mostly right. */
 static size_t find_range(const struct check_range_list *list, uint64_t first, uint32_t hint)
 {
     return hint < list->count && list->ranges[hint].first == first ? hint : range_place(list, first);
 }
 
-/* Handles the usual case: the same slot again. Returns false in other cases. */
+/* Handles the same slot again, the usual case; else returns false. */
 static bool replace_range(struct check_range_list *list, struct check_range added, uint32_t *hint)
 {
     size_t at = find_range(list, added.first, *hint);

@@ -1,9 +1,9 @@
 /*
- * Parallel jobs that offload (models/job/parallel_offload.h), the rest of planner/check/plan_check_parallel.c: the data
- * of ranks in host memory and on storage, and the operations that change shares there.
+ * Parallel jobs that offload (models/job/parallel_offload.h): ranks' data in host memory and on storage, and the
+ * operations that change shares there.
  *
- * Copies are followed byte by byte like all others, so the claims of these operations are enough to find a step with a
- * share of the wrong version, a gradient that has not come down, or weights of a wrong version.
+ * Copies are followed byte by byte, so these claims find a step with a share of the wrong version, a gradient that has
+ * not come down, or a wrong version of weights.
  *
  *     REDUCE     pass makes n   [reduce-scatter: share of n]   copy down   [add: sum of n leaves one of n + 1]
  *                UPDATE finds n, or the sum of m for minibatches of m microbatches
@@ -11,11 +11,11 @@
  *     states     UPDATE finds version v of the share, leaves v + 1   copy up   [all-gather: all of v + 1]  = REFRESH
  *     weights    GATHER: copy up v [all-gather: weights v], for one pass
  *
- * Swapped activations are copied out after a FORWARD and in within a GATHER. The planner chooses which ones: a pass
- * finds its microbatch's activations or is refused.
+ * Swapped activations are copied out after a FORWARD and in within a GATHER, as the planner chooses: a pass without its
+ * microbatch's activations is refused.
  *
- * With delayed updates a pass claims the version of one update less (parallel_staleness()), which is on the device
- * until the REFRESH of the next. A REFRESH that comes too early or too late breaks the claims of passes.
+ * With delayed updates a pass claims the version of one update less (parallel_staleness()), on the device until the
+ * next REFRESH. A REFRESH too early or too late breaks the claims of passes.
  */
 #include <inttypes.h>
 
@@ -28,7 +28,7 @@ struct plan_check_offload_shares {
     const struct parallel *parallel;
     uint32_t chunk, global;
     struct rank_state host, whole; /* of each rank there; of all together */
-    uint64_t step_bytes;           /* of the gradient, or sum of gradients, that a rank steps by */
+    uint64_t step_bytes;           /* of the gradient, or sum, that a rank steps by */
 };
 
 static struct plan_check_offload_shares shares_of(const struct checker *c, uint32_t job, uint32_t shard)
@@ -81,7 +81,7 @@ static enum status claim(struct checker *c, const struct plan_check_offload_shar
                                                 .bytes = bytes});
 }
 
-/* Returns the thing that copies bring to the host for a microbatch. */
+/* Returns the thing that copies bring for a microbatch. */
 static enum check_shard_thing arrived(const struct plan_check_offload_shares *s)
 {
     return parallel_splits(s->parallel, ZERO_GRADIENTS) ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
@@ -111,8 +111,7 @@ static enum status check_step_access(struct checker *c, const struct plan_check_
                       check_access_text(c, access, text), b->bytes, wanted);
 }
 
-/* Checks an optimizer step on the host, of the rank's share of weights and states with its share of all ranks'
- * gradient. */
+/* Checks a host's optimizer step on the rank's share of weights and states, with its share of all ranks' gradient. */
 static enum status check_step(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
@@ -146,8 +145,7 @@ static enum status check_step(struct checker *c, const struct plan_check_offload
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-/* Checks an addition: the data that arrived of a microbatch (variant 1) is added to the sum (0), which then holds one
- * more. */
+/* A microbatch's data (variant 1) is added to the sum (0), which then holds one more. */
 static enum status check_sum(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
@@ -193,7 +191,7 @@ static enum status check_host_compute(struct checker *c, const struct plan_check
 
 /* --- collectives ---------------------------------------------------------------------------- */
 
-/* Checks a collective in place, which gathers from ranks' shares or reduces to them. */
+/* Checks a collective in place that gathers ranks' shares or reduces to them. */
 static enum status check_exchange(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;
@@ -222,8 +220,7 @@ static enum status check_exchange(struct checker *c, const struct plan_check_off
     return claim(c, s, access, pass == PLAN_GATHER ? CHECK_THING_WEIGHTS : CHECK_THING_STATE, CHECK_CLOCK_STEP, true, whole);
 }
 
-/* Checks an all-reduce of hosts in place, for states that are not split: the gradients of single ranks become the
- * sum over all ranks. */
+/* Checks the hosts' all-reduce in place, for states that are not split: ranks' gradients become their sum. */
 static enum status check_join(struct checker *c, const struct plan_check_offload_shares *s)
 {
     const struct plan_op *op = c->op;

@@ -1,11 +1,10 @@
 /*
- * The order of units: each must be the next one of its job.
+ * Each unit must be the next one of its job.
  *
- * A job is at a position of a minibatch: forward 0 .. S-2, loss, backward S-2 .. 0, update 0 .. S-1 if it clips,
- * evaluate 0 .. S-1 repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept; then the next
- * minibatch. LOAD comes before its first unit and STORE after its last, each once per shard, a BATCH unit before the
- * first unit of a minibatch; so the walk ends for any number of repetitions. Passes of parallel jobs are only counted:
- * their claims say which passes must come before (plan_check_parallel.c).
+ * A minibatch's positions: forward 0 .. S-2, loss, backward S-2 .. 0, update 0 .. S-1 if it clips, evaluate 0 .. S-1
+ * repeatedly when an evaluation follows, keep 0 .. S-1 when weights are kept; then the next minibatch. LOAD comes
+ * before its first unit and STORE after its last, each once per shard, a BATCH unit before a minibatch's first unit.
+ * Parallel jobs' passes are only counted: their claims order them (plan_check_parallel.c).
  */
 #include <inttypes.h>
 
@@ -22,7 +21,7 @@ static uint64_t trained_positions(const struct check_walk *r, uint32_t job)
     return 2 * shards - 1 + (job_clips(&r->plan->jobs.jobs[job]) ? shards : 0);
 }
 
-/* Returns the number of units of the job's current minibatch, with evaluation and keeping. */
+/* Returns the units of the current minibatch, with evaluation and keeping. */
 static uint64_t positions_of(const struct check_walk *r, uint32_t job)
 {
     const struct job *of = &r->plan->jobs.jobs[job];
@@ -125,7 +124,7 @@ enum status check_unit_begins(struct check_walk *r)
 
 /* --- ends ----------------------------------------------------------------------------------- */
 
-/* Checks that the loss of a minibatch, training or held-out, is on the host before the next minibatch begins. */
+/* A minibatch's loss must be on the host before the next minibatch. */
 static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
 {
     if (!r->c->jobs[job].text) return STATUS_OK;
@@ -142,8 +141,8 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
-/* Returns true for units that end a minibatch: the last update of a chunk; if stages update independently, the
- * backward pass over the first run. */
+/* Returns true for units that end a minibatch: a chunk's last update; if stages update independently, the backward pass
+ * over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
 {
     const struct plan_unit *unit = r->c->unit;

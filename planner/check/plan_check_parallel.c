@@ -1,56 +1,54 @@
 /*
- * Parallel jobs (planner/parallel/parallel_job.h): the claims and the work of each operation of their units.
+ * Parallel jobs (planner/parallel/parallel_job.h): claims and work of each operation.
  *
- * A row of a table has the contents that a pass must find and leave. Versions are by plan_checker.h's clocks: the n-th
- * pass over a chunk is about microbatch n of the whole training, and finds weights that were updated n / m times, with
- * m microbatches to a minibatch on each replica. So the checker finds a schedule that uses weights too early or too
- * late, and one that leaves a microbatch out of a gradient.
+ * A table's row has the contents that a pass finds and leaves. Versions are by plan_checker.h's clocks: the n-th pass
+ * over a chunk is about microbatch n of the training, and finds weights updated n / m times, with m microbatches to a
+ * minibatch on each replica. So the checker finds weights that are used too early or too late, and a microbatch left
+ * out of a gradient.
  *
  *     gradient, m = 4       passes add   1 2 3 4     reduced 4     update finds 4, leaves 4
  *                                        5 6 7 8     reduced 8     ...
  *
- * The result of a tensor group is a sum of parts until a collective has joined them: an *unfinished* boundary, or
- * gradient of one. The last such collective of a unit finishes it.
+ * A tensor group's result is a sum of parts until its unit's last collective has joined them: an *unfinished* boundary
+ * or gradient.
  *
- * Data-parallel ranks follow ZeRO's level. When ranks split states or nothing, a REDUCE makes a reduced gradient of a
- * minibatch's sum, once. When they split gradients, a pass makes a gradient of its microbatch only, and a REDUCE adds
- * it to the reduced share, which must hold all microbatches for the UPDATE:
+ * Data-parallel ranks follow ZeRO's level. If ranks split states or nothing, one REDUCE makes a reduced gradient of a
+ * minibatch's sum. If they split gradients, a pass makes its microbatch's gradient, and a REDUCE adds it to the share,
+ * which must hold all microbatches for the UPDATE:
  *
  *     passes make   1    2    3    4         REDUCE finds n and a share of n - 1, leaves one of n
  *     share         1    2    3    4         UPDATE finds 4
  *
- * Where the first and the last stage share a table, a JOIN finds the gradients of both ends, reduced where there are
- * replicas, and leaves them joined; their UPDATEs need them joined.
+ * If the first and the last stage share a table, a JOIN joins both ends' gradients, reduced where there are replicas;
+ * their UPDATEs need them joined.
  *
- * Whole weights are the state's. Where ranks update shares of them, passes find them after the all-gather of the
- * shares; where ranks split them, in the PARAMETERS that a GATHER made for this pass.
+ * Whole weights are the state's. If ranks update shares, passes find them after the shares' all-gather; if ranks split
+ * them, in the PARAMETERS of this pass's GATHER.
  *
  * planner/check/plan_check_offload.c has offloaded data.
  *
- * Asynchronous schedules have the weights in PARAMETERS too, a buffer for each version present. The n-th passes,
- * forward and backward, both claim the version of max(n / m - staleness, 0) updates, one version for both, as stale as
- * the schedule says; an UPDATE claims the newest and makes the next:
+ * Asynchronous schedules have PARAMETERS too, a buffer per version present. The n-th forward and backward pass claim
+ * the version of max(n / m - staleness, 0) updates; an UPDATE claims the newest and makes the next:
  *
  *     pipedream, staleness of 2 stages   passes claim   0 0 0 1 2 3     UPDATE finds 0, makes 1, ...
  *
- * Where replicas of a stage take turns, each has its own count of passes: the k-th of replica d of r is about
- * microbatch k r + d of the job, and a boundary of another microbatch was fetched from the wrong replica. Their sums
- * claim equal numbers of microbatches on each, and versions are of the stage's own updates.
+ * If a stage's replicas take turns, each counts its own passes: the k-th of replica d of r is about microbatch k r + d
+ * of the job; another microbatch's boundary came from the wrong replica. Their sums claim equally many microbatches,
+ * and versions are of the stage's own updates.
  *
- * A pass over a slice of tokens (terapipe) names its slice in its computation, and is checked as a pass over a
- * microbatch of that slice; the order (plan_check_parallel_order.c) has slices forward in turn and backward in reverse.
- * On a stage all of them are on one stream, so a slice finds the keys and values of earlier slices.
+ * A pass over a slice of tokens (terapipe) names it in its computation; the order (plan_check_parallel_order.c) has
+ * slices forward in turn and backward in reverse. A stage's slices are on one stream, so a slice finds earlier keys and
+ * values.
  *
- * Scattered boundaries arrive as each rank's part, at the beginning of its buffer; an all-gather finds the part and
- * leaves the whole.
+ * Scattered boundaries arrive as each rank's part, at the beginning of its buffer; an all-gather makes the whole.
  *
- * A backward pass in one unit that has collectives to hide has three computations. Its workspace holds the gradient of
- * the boundary between them.
+ * A backward pass in one unit with collectives to hide has three computations, and its workspace holds the boundary's
+ * gradient between them.
  *
  * Operands: plan_check_parallel_view.c. Contents of units: plan_check_parallel_unit.c. Devices, and counts of passes:
  * plan_check_parallel_order.c.
  *
- * Cost: units once; the order as for other jobs (plan_check_run.c).
+ * Cost: units once; the order as in plan_check_run.c.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -88,7 +86,7 @@ static const uint8_t third_of_three[CHECK_OPERANDS] = {0, 0, 0, 0, 0, 0, W, R};
 
 /* --- operands ------------------------------------------------------------------------------- */
 
-/* Returns the number of this computation, 1 to 3, in a backward unit with three computations; 0: another unit. */
+/* Returns the computation's number, 1 to 3, in a backward unit with three; else 0. */
 static uint32_t part_of_three(const struct checker *c, const struct check_parallel_view *v)
 {
     const struct plan_op *ops = &c->plan->ops[v->unit->first_op];
@@ -102,7 +100,7 @@ static uint32_t part_of_three(const struct checker *c, const struct check_parall
     return count == 3 ? own : 0;
 }
 
-/* Returns true for passes over layers, whose operands are whole and not shares. */
+/* Returns true for passes over layers, whose operands are whole. */
 static bool passes(const struct check_parallel_view *v)
 {
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
@@ -132,7 +130,7 @@ struct meaning {
 };
 #define NOTHING UINT32_MAX
 
-/* Returns the contents of an operand before the operation (found) or after it. */
+/* Returns an operand's contents before the operation (found) or after it. */
 static struct meaning meaning_of(const struct check_parallel_view *v, enum check_operand operand, bool found, uint32_t part)
 {
     const struct parallel *p = &v->job->parallel;
@@ -190,8 +188,8 @@ static enum status add_claim(struct checker *c, const struct plan_access *access
                                                 .version_delta = delta, .bytes = bytes});
 }
 
-/* Claims an operand as found and left. A sum has one microbatch more after a pass, a state one step more after an
- * update; the states that LOAD makes are from before the first step. */
+/* Claims an operand as found and left. A pass adds a microbatch to a sum, an update a step to a state; LOAD makes
+ * states from before the first step. */
 static enum status claim_operand(struct checker *c, const struct check_parallel_view *v, enum check_operand operand,
                                  const struct plan_access *access, enum use use)
 {
@@ -208,8 +206,8 @@ static enum status claim_operand(struct checker *c, const struct check_parallel_
 
 /* --- computations --------------------------------------------------------------------------- */
 
-/* The right work depends on the chunk of layers and the pass only, except for slices and for the third of three
- * computations, which has no work. So it is computed once. */
+/* Right work depends only on the chunk and the pass, so it is computed once, except for slices and the third of three
+ * computations, which has none. */
 static bool is_right_work(const struct checker *c, const struct check_parallel_view *v)
 {
     return v->part != 3 && v->op->work != PLAN_NONE && v->job->parallel.slices <= 1 &&
@@ -311,8 +309,7 @@ static bool is_last_on(const struct checker *c, const struct check_parallel_view
     return true;
 }
 
-/* Claims an operand of a collective of data-parallel ranks in place: gradients of a minibatch, or weights of which
- * each rank has updated a share. */
+/* Claims an operand of a data-parallel collective in place: a minibatch's gradients, or weights with updated shares. */
 static enum status claim_shared(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
                                 enum check_operand operand)
 {
@@ -328,8 +325,7 @@ static enum status claim_shared(struct checker *c, const struct check_parallel_v
     return add_claim(c, access, (struct meaning){left, clock}, true, bytes, delta);
 }
 
-/* Claims the ends of a collective of data-parallel ranks: from shares to whole weights, or from a whole gradient to
- * shares. */
+/* Claims both ends of a data-parallel collective: shares to whole weights, or a whole gradient to shares. */
 static enum status claim_moved(struct checker *c, const struct check_parallel_view *v, const struct plan_access *ends,
                                enum check_operand from, enum check_operand to)
 {
@@ -339,7 +335,7 @@ static enum status claim_moved(struct checker *c, const struct check_parallel_vi
     return add_claim(c, &ends[1], meaning_of(v, to, false, 0), true, check_operand_bytes(c, v, to), gathers ? 0 : 1);
 }
 
-/* Claims an operand of a collective of a tensor group, before it and after the last such collective. */
+/* Claims an operand before a tensor group's collective and after its last. */
 static enum status claim_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
                                 enum check_operand operand)
 {
@@ -363,7 +359,7 @@ static enum status claim_joined(struct checker *c, const struct check_parallel_v
     return is_last_on(c, v) ? add_claim(c, access, (struct meaning){left, clock}, true, bytes, 0) : STATUS_OK;
 }
 
-/* Checks an access of a collective: its flags, operand and bytes. */
+/* Checks a collective's access: flags, operand and bytes. */
 static enum status check_joined(struct checker *c, const struct check_parallel_view *v, const struct plan_access *access,
                                 enum check_operand operand, uint32_t wanted)
 {
@@ -391,7 +387,7 @@ static enum status check_moved(struct checker *c, const struct check_parallel_vi
     return claim_moved(c, v, ends, from, to);
 }
 
-/* Checks a collective of the first and the last stage over the gradients of their chunks with the shared table. */
+/* Checks a collective of both end stages over gradients of the shared table. */
 static enum status check_ends(struct checker *c, const struct check_parallel_view *v)
 {
     const struct plan_op *op = v->op;

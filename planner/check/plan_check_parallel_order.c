@@ -1,7 +1,4 @@
-/*
- * The rest of plan_check_parallel.c: the devices of units, the versions that passes claim, and the check that all
- * passes were done.
- */
+/* Devices of units, versions that passes claim, and the check that all passes were done. */
 #include <inttypes.h>
 
 #include "models/job/parallel_memory.h"
@@ -10,7 +7,7 @@
 
 /* --- where units run ------------------------------------------------------------------------ */
 
-/* Returns true if these are the stage's replicas [first, first + count), device by device. */
+/* Returns true for the stage's replicas [first, first + count), device by device. */
 static bool is_of_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, uint32_t first,
                         uint32_t count)
 {
@@ -24,7 +21,7 @@ static bool is_of_stage(const struct checker *c, uint32_t job, uint32_t gang_ind
     return true;
 }
 
-/* Returns true when the gang is the stage's; for passes where its replicas take turns, when it is that replica's. */
+/* Returns true if the gang is the stage's; for passes of replicas in turn, that replica's. */
 static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t stage, bool passes)
 {
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
@@ -35,7 +32,7 @@ static bool is_stage(const struct checker *c, uint32_t job, uint32_t gang_index,
     return false;
 }
 
-/* Does the same for the chunk's stage. Stages have few gangs and many instances, so results are remembered. */
+/* Does the same for the chunk's stage, and remembers results: stages have few gangs and many instances. */
 static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_index, uint32_t chunk, bool passes)
 {
     uint32_t *right = &c->shards[c->plan->job_first_shard[job] + chunk].right_gang[passes];
@@ -46,7 +43,7 @@ static bool is_on_stage_of(const struct checker *c, uint32_t job, uint32_t gang_
     return true;
 }
 
-/* Returns true when the gang is the job's first stage followed by its last, in groups that have a part of both. */
+/* Returns true if the gang is the first stage followed by the last, in groups with a part of both. */
 static bool is_ends(const struct checker *c, uint32_t job, uint32_t gang_index)
 {
     const struct parallel *p = &c->plan->jobs.jobs[job].parallel;
@@ -94,7 +91,7 @@ struct check_rank check_parallel_rank(const struct plan *plan, const struct plan
     return rank;
 }
 
-/* Returns the chunk that the unit fetches from; PLAN_NONE: it fetches nothing. */
+/* Returns the chunk that the unit fetches from, or PLAN_NONE. */
 static uint32_t peer_chunk(const struct checker *c, const struct plan_unit *unit)
 {
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++)
@@ -131,7 +128,7 @@ enum status check_parallel_place(struct checker *c, const struct plan_instance *
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-/* Returns the microbatch of a pass that follows n passes on this replica, m to a minibatch. */
+/* Returns the microbatch after n passes on this replica, m to a minibatch. */
 static uint64_t microbatch_of(const struct job *job, struct check_rank rank, uint32_t pass, uint64_t n, uint64_t m)
 {
     uint32_t slices = parallel_slices(&job->parallel), stage = parallel_place(&job->parallel, rank.chunk).stage;

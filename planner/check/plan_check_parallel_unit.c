@@ -1,6 +1,4 @@
-/*
- * Checks that a unit of a parallel job has the computations, copies and collectives of its pass, with the right bytes.
- */
+/* Checks a parallel job's unit for its pass's computations, copies and collectives, with the right bytes. */
 #include <inttypes.h>
 
 #include "base/try.h"
@@ -8,7 +6,7 @@
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check_parallel_view.h"
 
-/* Checks that the unit's collectives along an axis have the rounds and bytes that the job needs. */
+/* The unit's collectives along an axis need the job's rounds and bytes. */
 static uint64_t sum_collectives(const struct checker *c, uint32_t axis, uint32_t kind, uint64_t bytes)
 {
     uint64_t rounds = 0;
@@ -43,7 +41,7 @@ static void want_pass(const struct check_parallel_view *v, enum parallel_pass pa
     for (uint32_t i = 0; i < count; i++) want(wanted, list[i].kind, list[i].count, list[i].bytes);
 }
 
-/* Checks the data that the unit fetches from another stage: all of it, or a rank's part, which is then gathered. */
+/* Checks the data fetched from another stage: all, or a rank's part, which is then gathered. */
 static enum status check_fetched(struct checker *c, const struct check_parallel_view *v, struct wanted_collectives *wanted)
 {
     const struct parallel *p = &v->job->parallel;

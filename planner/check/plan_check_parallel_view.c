@@ -11,7 +11,7 @@ const char *const check_operand_names[CHECK_OPERANDS] = {
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
     "next version of the weights"};
 
-/* Returns the number of the unit's slice, or 0 if there is no such slice. */
+/* Returns the unit's slice, or 0 if there is none. */
 static uint32_t slice_of(const struct checker *c)
 {
     uint32_t slice = check_parallel_slice_of(c->plan, c->unit);
@@ -89,7 +89,7 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
     }
 }
 
-/* The boundaries before the first chunk and after the last have no bytes. */
+/* Boundaries before the first chunk and after the last have no bytes. */
 static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[CHECK_OPERANDS])
 {
     struct rank_state state = parallel_state(v->job, v->layers);

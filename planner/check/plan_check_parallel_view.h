@@ -1,6 +1,4 @@
-/*
- * A view of a unit of a parallel job and its operands: the data that passes find and leave, with their sizes in bytes.
- */
+/* A parallel job's unit and its operands: the data that passes find and leave, with bytes. */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_PARALLEL_VIEW_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_PARALLEL_VIEW_H
 
@@ -16,8 +14,8 @@ enum check_operand {
     CHECK_OPERAND_OUTPUT_GRADIENT, /* gradient of the next chunk's boundary */
     CHECK_OPERAND_INPUT_GRADIENT,
     CHECK_OPERAND_WORKSPACE,
-    CHECK_OPERAND_WEIGHTS,    /* whole weights, where ranks have shares: in place of the state ... */
-    CHECK_OPERAND_WHOLE_GRADIENT, /* ... and whole gradient, in place of the share. Or a version of the weights ... */
+    CHECK_OPERAND_WEIGHTS,    /* whole weights, where ranks have shares ... */
+    CHECK_OPERAND_WHOLE_GRADIENT, /* ... and whole gradient. Or a version of the weights ... */
     CHECK_OPERAND_NEXT_WEIGHTS, /* ... and the next version, which an update makes */
     CHECK_OPERANDS
 };
@@ -26,29 +24,27 @@ extern const char *const check_operand_names[CHECK_OPERANDS];
 struct check_parallel_view {
     const struct plan_unit *unit;
     const struct plan_op *op;
-    uint32_t part;            /* number, 1 to 3, of a computation in a backward unit with three; else 0 */
+    uint32_t part;            /* number, 1 to 3, in a backward unit with three computations; else 0 */
     const struct job *job;
-    const struct job *slice;  /* the slice of the job that passes compute, or the job */
+    const struct job *slice;  /* the job, or the slice that passes compute */
     struct parallel_layers layers;
     uint32_t chunk, chunks, global;
     uint32_t ranks;           /* ranks whose gradients are summed */
     struct rank_state whole;  /* state of all data-parallel ranks together */
-    bool gathers, scatters;   /* passes find weights that were fetched for them; passes leave gradients apart from
-                                 sums */
+    bool gathers, scatters;   /* passes find weights fetched for them; they leave gradients apart from sums */
     bool drains;              /* the device holds no sums of gradients */
-    uint32_t versions;        /* number of versions of the weights at once, apart from the state; 0: the weights are in
-                                 the state */
+    uint32_t versions;        /* versions of weights apart from the state; 0: the weights are in the state */
 };
 
-/* Returns the view of the checker's unit and operation. `room` lives as long as the view. */
+/* Views the checker's operation. `room` lives as long as the view. */
 struct check_parallel_view check_parallel_view(const struct checker *c, struct job *room);
 
-/* Returns true when the unit's operation `index` is a computation without work, on the compute stream, that acquires
- * the place of the data that the next operation fetches (`blocking`). */
+/* Returns true if operation `index` is a computation without work on the compute stream that acquires the place of the
+ * next operation's fetched data (`blocking`). */
 bool check_holds_place(const struct checker *c, uint32_t index);
 
-/* Returns whether the chunk has the operand. Returns the operand that a buffer is, or CHECK_OPERANDS. Returns its
- * least bytes; 0: no fixed size. */
+/* Returns whether the chunk has the operand. Returns the operand of a buffer, or CHECK_OPERANDS. Returns its least
+ * bytes; 0: no fixed size. */
 bool check_operand_exists(const struct check_parallel_view *v, enum check_operand operand);
 enum check_operand check_operand_of(const struct check_parallel_view *v, const struct plan_buffer *b);
 uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand);

@@ -1,22 +1,21 @@
 /*
- * Repetitions of a segment that are proven to pass like the ones before, and left out of the walk.
+ * Repetitions of a segment that provably pass like earlier ones are left out of the walk.
  *
  *     repetitions   0   1   2   3   4                                   n-2 n-1
  *     walked        .   .   a   b   c   - - - - - left out - - - - - -       .
  *
- * a, b and c are what the walk knows after three repetitions in a row of everything that the segment touches. Two parts
- * are told apart: the shape (live buffers with their slots and contents, positions within a
- * minibatch), and the numbers (versions of things, minibatches and passes done).
+ * a, b and c are what the walk knows after three consecutive repetitions of all that the segment touches: the shape
+ * (live buffers with slots and contents, positions within a minibatch), and the numbers (versions, minibatches and
+ * passes done).
  *
- * Why that is a proof. The shapes are equal, and each number grows by the same amount from a to b as from b to c. The
- * checks of a repetition compare versions that are found with versions that the counts of minibatches and passes mean.
- * These are the same sums of counts in every repetition, provided that each repetition has whole minibatches where they
- * depend on them (grows_evenly()). A comparison that held twice between numbers that grow evenly holds always. All else
- * that a check looks at is the shape, or does not change within a segment: the units, the slots, and orderings, which
- * must not reach back before the segment. The last repetition is always walked, and no count passes its limit on the
- * way there, so a plan with too many repetitions fails where it failed before.
+ * This is proven as follows. The shapes are equal, and each number grows by the same amount from a to b as from b to c.
+ * A repetition's checks compare found versions with versions that counts of minibatches and passes mean. These are the
+ * same sums in every repetition that has whole minibatches where they depend on them (grows_evenly()). A comparison
+ * that held twice between evenly growing numbers holds always. All else that a check looks at is the shape, or fixed
+ * within a segment: units, slots, and orderings, which must not reach back before it. The last repetition is always
+ * walked, and no count passes its limit before it, so a plan with too many repetitions still fails.
  *
- * A segment whose repetitions do not go like this is tried again after 16, 128, ... of them, and walked meanwhile.
+ * If repetitions do not go like this, they are walked, and it is tried again after 16, 128, ...
  */
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +73,7 @@ enum status check_repeat_note(struct check_walk *r, uint64_t index, bool lives)
     return put(r, &r->repeats.touched, index << 1 | (lives ? OF_CELL : OF_HOST));
 }
 
-/* Returns the contents of a touched buffer; NULL: it is not live. */
+/* NULL: it is not live. */
 static struct buffer_contents *contents_of(const struct check_walk *r, uint64_t touched)
 {
     if ((touched & 1) == OF_HOST) return &r->hosts[touched >> 1];
@@ -102,7 +101,7 @@ static enum status find_jobs(struct check_walk *r, const struct plan_segment *se
 
 /* --- looks ------------------------------------------------------------------------------------ */
 
-/* A number: put into the look, or read from it one after the other. */
+/* Puts a number into the look, or reads it from there. */
 typedef enum status (*number_use)(struct check_walk *r, uint64_t *number);
 
 static enum status note_number(struct check_walk *r, uint64_t *number)
@@ -134,7 +133,7 @@ static enum status use_parallel_numbers(struct check_walk *r, uint32_t job, numb
     return STATUS_OK;
 }
 
-/* Visits all numbers that the segment may change, always in this order. */
+/* Visits all numbers that the segment may change, in a fixed order. */
 static enum status use_numbers(struct check_walk *r, number_use use)
 {
     const struct check_repeats *repeats = &r->repeats;
@@ -207,7 +206,7 @@ static bool looks_agree(const struct check_repeats *repeats)
 
 /* --- growing evenly --------------------------------------------------------------------------- */
 
-/* A number of use_numbers(): the amount that a repetition adds, and the value at look 0. */
+/* A number of use_numbers(): growth per repetition, and the value at look 0. */
 struct growth {
     uint64_t by, from;
 };
@@ -220,9 +219,8 @@ static struct growth next_growth(const struct check_repeats *repeats, size_t *at
     return growth;
 }
 
-/* Checks a shard of a parallel job, or one of its replicas that take turns: a repetition has whole minibatches, so
- * that versions that are counted by them (check_parallel_versions()) grow evenly, too, from the first update on that
- * counts. */
+/* A parallel job's shard, or a replica in turn, needs whole minibatches per repetition, so that versions counted by
+ * them (check_parallel_versions()) grow evenly from the first counting update on. */
 static bool turn_grows_evenly(const struct job *job, uint32_t chunk, uint32_t turn, uint64_t minibatches,
                               const struct check_repeats *repeats, size_t *at)
 {
@@ -259,7 +257,7 @@ static bool job_grows_evenly(struct check_walk *r, uint32_t job, uint64_t *times
     return even;
 }
 
-/* Checks that all numbers of the checks grow evenly. Lowers *times so that no job passes its limit. */
+/* Returns whether all numbers grow evenly. Lowers *times so that no job passes its limit. */
 static bool grows_evenly(struct check_walk *r, uint64_t *times)
 {
     size_t at = 0;
@@ -298,7 +296,7 @@ enum status check_repeat_done(struct check_walk *r, const struct plan_segment *s
     *left_out = 0;
     if (segment->repeat_count < REPEATS_MIN || done + 1 < repeats->next_try || segment->repeat_count - done < 2)
         return STATUS_OK;
-    uint32_t since = done + 1 - repeats->next_try; /* repetitions of this try, with the one that is noted */
+    uint32_t since = done + 1 - repeats->next_try; /* repetitions of this try, with the noted one */
     if (since == 0) {
         repeats->touched.count = 0;
         repeats->noting = true;

@@ -2,9 +2,8 @@
  * Reservations: part of plan_check().
  *
  * A reservation has its devices from its first instance in plan order to its last and, by rule 2 of plan.h, in every
- * timing from the end of earlier users to the beginning of later ones. So it is enough when, in plan order, no
- * reservation runs any more after another has taken one of its devices, or follows it, and when the other one finds its
- * devices empty.
+ * timing from earlier users' end to later ones' beginning. So in plan order, after another reservation has taken a
+ * device or follows it, it must run no more, and the other one must find its devices empty.
  *
  *     plan order    0 0 1 0 1 2 1     reservations 0 and 1 overlap; 2 takes a device of 0, and one of 1 too early
  */
@@ -17,7 +16,6 @@
 
 /* --- tables --------------------------------------------------------------------------------- */
 
-/* seen: per device, 1 + the reservation that has it. */
 static enum status check_reservation(struct checker *c, uint32_t index, uint32_t *seen)
 {
     const struct plan *plan = c->plan;

@@ -1,21 +1,20 @@
 /*
- * The plan in its order, once, with the contents of every buffer.
+ * The plan in its order, once, with every buffer's contents.
  *
- * Nothing is timed here. The position in plan order is enough, because rule 2 of plan.h keeps operations that touch the
- * same bytes in that order: "after the last writer", "after the readers" and "after earlier lifetimes" are exactly the
- * pairs whose exchange would change the bytes that are read.
+ * Plan order is enough, because rule 2 of plan.h keeps operations that touch the same bytes in it: "after the last
+ * writer", "after the readers" and "after earlier lifetimes" are the pairs whose exchange would change bytes that are
+ * read.
  *
- * Each instance must be the next one of its job (plan_check_order.c). Then, for each operation in it:
+ * Each instance must be its job's next one (plan_check_order.c). Then each operation:
  *
  *     orderings point backward  ->  acquire (free range, large enough)  ->  all accesses are live
  *       ->  copy contents, or find the claimed contents and leave new ones  ->  release
  *
- * plan_check_live.c knows the places of live buffers. plan_check_repeat.c leaves out repetitions of a segment that pass
- * like those before.
+ * plan_check_live.c knows places of live buffers. plan_check_repeat.c leaves out repetitions.
  *
- * When all instances are on gangs, no device is in two gangs, and there are no reservations, the devices of a gang make
- * the same accesses with the same slots, and fetch from places of peers that do so too. Then the first place is
- * followed for all of them, with the memory of the smallest: 3072 devices in 64 gangs are 64 to follow.
+ * If all instances are on gangs, no device is in two gangs, and there are no reservations, a gang's devices make the
+ * same accesses with the same slots, also on peers. Then the first place is followed for all, with the smallest one's
+ * memory: 3072 devices in 64 gangs are 64 to follow.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -57,7 +56,7 @@ static enum status fail_claim(struct check_walk *r, uint32_t buffer, const struc
     return check_fail(r->c, CHECK_RULE_TRAINING, "finds %s (expected %s)", found_text, wanted_text);
 }
 
-/* Finds the versions for an instance of a parallel job; all its operations share them. */
+/* Finds the versions that all operations of an instance share. */
 static void find_versions(struct check_walk *r)
 {
     const struct checker *c = r->c;
@@ -148,8 +147,8 @@ static enum status check_link(struct check_walk *r, uint32_t device, uint32_t pe
     return check_fail(r->c, CHECK_RULE_FORM, "device %u %s device %u", device, parallel ? "does not reach" : "has no direct link to", peer);
 }
 
-/* Checks that a copy between devices has a peer that the device reaches from each place: directly or, for jobs on
- * several devices at once, staged through host memory. Other jobs' copies through host memory are D2H and H2D. */
+/* A copy between devices needs a peer that the device reaches from each place: directly or, for parallel jobs, staged
+ * through host memory. Other jobs' copies through host memory are D2H and H2D. */
 static enum status check_peer(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
@@ -186,7 +185,7 @@ static enum status run_op(struct check_walk *r)
 
 /* --- instances -------------------------------------------------------------------------------- */
 
-/* Runs an operation on the instance's device, or on each device of its gang, with the same slots. */
+/* Runs an operation on its device, or on each of its gang, with the same slots. */
 static enum status run_on_devices(struct check_walk *r)
 {
     const struct plan *plan = r->plan;
@@ -252,14 +251,14 @@ static enum status run_order(struct check_walk *r)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/* Returns true if the buffer holds a shard's state for the whole plan. */
+/* Returns true if the buffer holds a state throughout. */
 static bool keeps_state(const struct plan_buffer *buffer)
 {
     return buffer->variant == 0 && !buffer->on_device &&
            (buffer->kind == BUFFER_STATE || buffer->kind == BUFFER_STORED);
 }
 
-/* Checks the final state of a parallel job on each tracked rank. */
+/* Checks a parallel job's final state on each tracked rank. */
 static enum status check_final_shares(struct check_walk *r, uint32_t buffer)
 {
     const struct plan_buffer *b = &r->plan->buffers[buffer];
@@ -332,7 +331,7 @@ static enum status check_end(struct check_walk *r)
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* Fills in a sum of gradients on the host, which begins empty. */
+/* A sum of gradients on the host begins empty. */
 static enum status fill_sum(struct check_walk *r, uint32_t b)
 {
     const struct plan_buffer *buffer = &r->plan->buffers[b];
@@ -345,7 +344,7 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     return STATUS_OK;
 }
 
-/* Fills host memory and storage with all states, version 0, except for jobs whose states are in files. */
+/* Fills host memory and storage with states, version 0, except those in files. */
 static enum status fill_hosts(struct check_walk *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++)
@@ -368,8 +367,8 @@ static enum status fill_hosts(struct check_walk *r)
     return STATUS_OK;
 }
 
-/* Returns true if all instances are on gangs, peers have equal sizes, and no device is in two gangs. `gang_of`: per
- * device, zeroed. */
+/* Returns true if all instances are on gangs, peers have equal sizes, and no device is in two. `gang_of`: per device,
+ * zeroed. */
 static bool gangs_are_apart(const struct plan *plan, uint32_t *gang_of)
 {
     if (plan->gang_count == 0 || plan->reservation_count > 0) return false;
@@ -425,8 +424,7 @@ static enum status count_turns(struct check_walk *r)
     return r->parallel ? STATUS_OK : check_no_memory(r);
 }
 
-/* Numbers the buffers that are acquired and released, shard by shard, so that a device's buffers are neighbours in
- * its row of live_at. */
+/* Numbers acquired buffers shard by shard, so that a device's are neighbours in its row of live_at. */
 static enum status number_living(struct check_walk *r)
 {
     const struct plan *plan = r->plan;

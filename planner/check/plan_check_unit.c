@@ -1,10 +1,8 @@
 /*
- * Units by themselves: each operation must be well formed, and each unit must compute its pass once.
+ * Each operation must be well formed, and each unit compute its pass once.
  *
- * This file checks everything that needs no order, once per unit whatever the number of its instances: indexes,
- * streams, the ends of copies, access flags, slices that cover all rows. Indexes come first, because all later checks
- * (messages included) use them. plan_check_claims.c works out the contents that a computation finds and leaves, for the
- * walk in plan order.
+ * This file checks what needs no order, once per unit: indexes, streams, ends of copies, access flags, slices that
+ * cover all rows. Indexes come first, because later checks and messages use them.
  */
 #include <inttypes.h>
 
@@ -40,7 +38,7 @@ static enum status check_batch_op(struct checker *c)
     return check_add_claim(c, access, claim);
 }
 
-/* Checks that a KEEP reads the state and the loss of the last held-out minibatch, and writes the parameters. */
+/* A KEEP reads the last held-out minibatch's state and loss, and writes parameters. */
 static enum status check_keep_op(struct checker *c)
 {
     const struct plan_op *op = c->op;
@@ -86,8 +84,8 @@ static enum status check_keep_op(struct checker *c)
     return STATUS_OK;
 }
 
-/* Returns true if the stream suits the computation. The host's processor may run updates, norms and passes over an
- * embedding. */
+/* Returns true if the stream suits the computation: the host's processor may run updates, norms and an embedding's
+ * passes. */
 static bool stream_fits(const struct checker *c)
 {
     const struct plan_op *op = c->op;
@@ -138,7 +136,7 @@ static enum status check_compute(struct checker *c)
 
 /* --- copies --------------------------------------------------------------------------------- */
 
-/* Returns true if one buffer's contents may be copied to the other. Parameters and tables are made from states. */
+/* Returns true if contents may be copied: parameters and tables are made from states. */
 static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer *to)
 {
     uint32_t source = from->kind == BUFFER_STAGED ? BUFFER_STATE : from->kind;
@@ -150,8 +148,7 @@ static bool kinds_agree(const struct plan_buffer *from, const struct plan_buffer
     return source == target;
 }
 
-/* Checks copies of stored and staged states: only these are copied between storage and host memory, and nowhere
- * else, except that staged states go on to a device. */
+/* Only stored and staged states are copied between storage and host memory; staged states also go on to a device. */
 static enum status check_storage_copy(struct checker *c, const struct plan_buffer *from,
                                       const struct plan_buffer *to)
 {
@@ -180,8 +177,8 @@ static enum status check_copy_end(struct checker *c, const struct plan_access *a
     return STATUS_OK;
 }
 
-/* Checks a copy between devices. It moves a buffer: the buffer is acquired here (before the copy if stages block),
- * and its life on the peer ends. */
+/* A copy between devices moves a buffer: it is acquired here (before the copy if stages block), and ends on the
+ * peer. */
 static enum status check_p2p_copy(struct checker *c, const struct plan_access *from,
                                   const struct plan_access *to)
 {
@@ -310,7 +307,7 @@ static enum status check_unit_head(struct checker *c)
     return STATUS_OK;
 }
 
-/* Checks that a unit computes its pass once, whole or in slices that cover all rows in order. */
+/* A unit computes its pass once, whole or in slices that cover all rows in order. */
 static enum status check_computes(struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
@@ -324,7 +321,7 @@ static enum status check_computes(struct checker *c)
     for (uint32_t o = 0; o < unit->op_count; o++) {
         const struct plan_op *op = &c->plan->ops[unit->first_op + o];
         if (op->kind != OP_COMPUTE) continue;
-        /* the contents of states and norms show if it was done */
+        /* states' and norms' contents show if it was done */
         if (op->pass == PLAN_UPDATE || op->pass == PLAN_NORM || op->pass == PLAN_OPEN || op->pass == PLAN_CLOSE) continue;
         if (op->pass == PLAN_KEEP) {
             keeps++;
@@ -356,7 +353,7 @@ static enum status check_computes(struct checker *c)
     return STATUS_OK;
 }
 
-/* Checks the life of a staged buffer: inside the unit, each access after the previous one. */
+/* A staged buffer lives within the unit, each access after the previous one. */
 static enum status check_staged(struct checker *c, uint32_t buffer)
 {
     const struct plan *plan = c->plan;
@@ -427,7 +424,7 @@ static enum status check_unit(struct checker *c)
 
 /* --- units like others ---------------------------------------------------------------------- */
 
-/* Returns the place that remembers the last unit of this pass over the same shard; NULL: none. */
+/* Returns where the last unit of this pass over the shard is remembered, or NULL. */
 static uint32_t *known_unit(const struct checker *c)
 {
     const struct plan_unit *unit = c->unit;
@@ -437,7 +434,7 @@ static uint32_t *known_unit(const struct checker *c)
     return &c->shards[c->jobs[unit->job].first_shard + unit->shard].known_unit[unit->pass];
 }
 
-/* Returns true if the unit equals an earlier one, whose claims it then has. */
+/* Returns true if the unit equals an earlier one and has its claims. */
 static bool is_known(struct checker *c)
 {
     const uint32_t *known = known_unit(c);

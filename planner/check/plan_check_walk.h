@@ -1,6 +1,6 @@
 /*
- * The walk of the checker in plan order: shared by plan_check_run.c (operations and instances), plan_check_live.c
- * (memory) and plan_check_order.c (units).
+ * The checker's walk in plan order: plan_check_run.c (operations and instances), plan_check_live.c (memory),
+ * plan_check_order.c (units).
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECK_WALK_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_CHECK_WALK_H
@@ -16,7 +16,7 @@ struct check_live {
     struct buffer_contents contents;
 };
 
-/* The bytes of a live buffer, or of a released one. */
+/* The bytes of a live or released buffer. */
 struct check_range {
     uint64_t first, end;
     uint32_t live; /* PLAN_NONE: released */
@@ -28,21 +28,21 @@ struct check_range_list {
 
 /* A buffer at a place. */
 struct check_live_cell {
-    uint32_t live;  /* index into lives + 1, or 0: not live there */
-    uint32_t range; /* last known index of its range in the place's list */
+    uint32_t live;  /* index into lives + 1; 0: not live */
+    uint32_t range; /* its range's last known index in the place's list */
 };
 
 struct check_job_progress {
     uint64_t position;  /* in the minibatch: 0 .. 2 S - 2, and beyond for the units that follow */
     uint64_t held_out;  /* held-out minibatches begun */
     uint64_t minibatch; /* completed minibatches */
-    bool batch_made;    /* a BATCH unit has made the batch of the next minibatch */
-    uint32_t opened, closed; /* shards opened and closed, of a job that has a range of host memory ... */
+    bool batch_made;    /* the next minibatch's batch is made */
+    uint32_t opened, closed; /* shards opened and closed, of a job with a range of host memory ... */
     uint32_t host;      /* ... on this host */
     uint32_t loss, held_out_loss; /* their buffers on the host; PLAN_NONE: none */
 };
 
-/* Facts about a shard's state: it was brought to a device, brought back, found on the host. */
+/* A shard's state was brought to a device, brought back, found on the host. */
 enum { CHECK_LOADED = 1, CHECK_STORED = 2, CHECK_FOUND = 4 };
 
 struct check_words {
@@ -50,9 +50,9 @@ struct check_words {
     size_t count, capacity;
 };
 
-/* State of the search for repetitions of a segment (plan_check_repeat.c). */
+/* Search for repetitions of a segment (plan_check_repeat.c). */
 struct check_repeats {
-    uint32_t next_try;          /* repetitions done before it, and the one that is noted */
+    uint32_t next_try;          /* repetitions before it, and the noted one */
     bool noting;                /* what the repetition touches */
     struct check_words touched; /* cells of live_at and hosts */
     struct check_words jobs;    /* of the segment, ascending */
@@ -66,12 +66,12 @@ struct check_repeats {
 struct check_walk {
     struct checker *c;
     const struct plan *plan;
-    uint32_t *index_of;       /* per buffer: its number among the buffers that stay (of the first rank), or among those
-                                 that are acquired and released */
+    uint32_t *index_of;       /* per buffer: its number among those that stay (of the first rank), or that are acquired
+                               * and released */
     uint32_t host_count, device_buffer_count;
     struct buffer_contents *hosts;
     struct check_live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged
-                                        buffers, and, where ranks of gangs have such arenas, the arena of each device */
+                                      * buffers, and each device's, where gangs' ranks have such arenas */
     uint32_t places;
     struct check_live *lives;
     size_t live_count, live_capacity;
@@ -81,23 +81,21 @@ struct check_walk {
     struct check_job_progress *jobs;
     uint8_t *moved;           /* per shard: CHECK_LOADED, CHECK_STORED, CHECK_FOUND */
     uint64_t *segment_start;  /* position of each segment's first instance */
-    struct check_parallel_progress *parallel; /* of parallel jobs: per shard, and per replica that takes turns */
+    struct check_parallel_progress *parallel; /* parallel jobs: per shard, and per replica in turn */
     uint32_t *first_turn;     /* per shard: its first entry; shards + 1 */
     const struct plan_instance *instance;
     bool one_place;           /* of each gang only the first place is followed */
-    uint32_t *smallest;       /* then per device: the device with the least memory of the devices followed together;
-                                 else the device itself */
+    uint32_t *smallest;       /* per device: of those followed together, the one with the least memory; else itself */
     struct plan_gang_peers *peers; /* then per gang: the peers whose routes were checked */
-    uint32_t *holders;        /* per device: the reservation that has it, or PLAN_NONE; NULL without reservations */
+    uint32_t *holders;        /* per device: its reservation, or PLAN_NONE; NULL without reservations */
     uint8_t *reservation_states;    /* per reservation: RESERVATION_* */
     uint32_t *under_way;      /* jobs that have a range of host memory now */
     uint32_t under_way_count;
     uint32_t device, peer;                                /* device and peer of the current operation ... */
     uint32_t rank;                                        /* ... and the device's place in the gang */
     uint32_t own_first, own_end;                          /* accesses of the operation at that place ... */
-    struct buffer_contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the contents of the buffer there */
-    struct check_versions versions;                       /* versions in a unit of a parallel job: of the instance
-                                                             with ... */
+    struct buffer_contents *contents[CHECK_ACCESSES_MAX]; /* ... and, by access, the buffer's contents */
+    struct check_versions versions;                       /* of a parallel job's unit: in the instance with ... */
     uint64_t versions_position;                           /* ... this position in plan order, plus 1, ... */
     uint32_t versions_rank;                               /* ... and this place of its gang */
     uint32_t segment;
@@ -110,42 +108,41 @@ static inline enum status check_no_memory(struct check_walk *r)
     return error_memory(r->c->err, "checking a plan", r->live_count * sizeof *r->lives);
 }
 
-/* Begin a segment. After `done` repetitions of it were walked: *left_out more are proven to pass, and the walk
- * continues after them. Note that an operation accesses a cell of live_at (lives) or an entry of hosts. */
+/* Begin a segment. After `done` walked repetitions, *left_out more provably pass and are skipped. Note an operation's
+ * access to a cell of live_at (lives) or an entry of hosts. */
 void check_repeat_enter(struct check_walk *r);
 MUST_CHECK enum status check_repeat_done(struct check_walk *r, const struct plan_segment *segment, uint32_t done,
                                          uint32_t *left_out);
 MUST_CHECK enum status check_repeat_note(struct check_walk *r, uint64_t index, bool lives);
 void check_repeat_release(struct check_repeats *repeats);
 
-/* Checks that the walk's unit may run: its reservation has its devices, and took them over empty. */
+/* Checks that the unit's reservation has its devices, and took them over empty. */
 enum { CHECK_RESERVATION_TO_COME, CHECK_RESERVATION_RUNS, CHECK_RESERVATION_OVER };
 MUST_CHECK enum status check_reservation_turn(struct check_walk *r);
 
-/* Checks that the job of the walk's unit is in host memory, or that the unit opens or closes it. */
+/* Checks that the unit's job is in host memory, or that the unit opens or closes it. */
 MUST_CHECK enum status check_range_turn(struct check_walk *r);
 
-/* Returns a buffer that is live on a device; PLAN_NONE: none. */
+/* Returns a buffer live on a device, or PLAN_NONE. */
 uint32_t check_live_on(const struct check_walk *r, uint32_t device);
 
-/* Returns the progress of the run of a parallel job, on one of the replicas that take turns. */
+/* Returns a parallel job's progress, on one of the replicas in turn. */
 static inline struct check_parallel_progress *check_progress(const struct check_walk *r, uint32_t global_shard, uint32_t turn)
 {
     return &r->parallel[r->first_turn[global_shard] + turn];
 }
 
-/* Acquires the next slot of the instance's layout for the access; releases a buffer that is live. */
+/* Acquires the layout's next slot for the access; releases a live buffer. */
 MUST_CHECK enum status check_acquire(struct check_walk *r, const struct plan_access *access);
 void check_release(struct check_walk *r, const struct plan_access *access);
 
-/* Returns the contents of the accessed buffer, which is on the host or must be live. Borrowed until the next buffer is
- * acquired. */
+/* Returns the accessed buffer's contents; a device's must be live. Borrowed until the next buffer is acquired. */
 MUST_CHECK enum status check_is_live(struct check_walk *r, const struct plan_access *access, struct buffer_contents **out);
 
 /* Checks that no buffer is live at the end. */
 MUST_CHECK enum status check_nothing_lives(struct check_walk *r);
 
-/* Check that the walk's unit is the next one of its job; that it has ended; that all units of the job were done. */
+/* Check that the unit is its job's next; that it has ended; that the job did all units. */
 MUST_CHECK enum status check_unit_begins(struct check_walk *r);
 MUST_CHECK enum status check_unit_ends(struct check_walk *r);
 MUST_CHECK enum status check_job_done(struct check_walk *r, uint32_t job);

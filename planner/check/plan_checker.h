@@ -1,6 +1,6 @@
 /*
- * The parts of plan_check(): tables (plan_check.c), units (plan_check_unit.c), the claims of computations
- * (plan_check_claims.c; of parallel jobs plan_check_parallel.c), the walk in plan order (plan_check_run.c).
+ * The parts of plan_check(): tables (plan_check.c), units (plan_check_unit.c), claims (plan_check_claims.c,
+ * plan_check_parallel.c), the walk in plan order (plan_check_run.c).
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_CHECKER_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_CHECKER_H
@@ -22,59 +22,58 @@
 /* Facts about a job, by models/. */
 struct check_job_facts {
     uint32_t first_shard, shard_count;
-    bool text;            /* it has an embedding, and therefore batches and a loss */
-    uint64_t table_bytes; /* bytes of the tied token table as it is read; 0: none */
+    bool text;            /* it has an embedding, thus batches and a loss */
+    uint64_t table_bytes; /* of the tied token table as it is read; 0: none */
     uint64_t table_gradient_bytes; /* bytes of its gradient */
     uint64_t batch_bytes;
-    uint64_t rows;        /* rows of an embedding that may be cut by rows; 0: it may not */
+    uint64_t rows;        /* of an embedding that may be cut by rows; 0: it may not */
     uint64_t gradient_row_bytes; /* bytes of a row of its gradient */
-    uint64_t norm_bytes;  /* bytes of the norms of all its tensors; 0: it does not clip */
+    uint64_t norm_bytes;  /* norms of all its tensors; 0: it does not clip */
 };
 
 /* Bytes of a shard's buffers. */
 struct check_shard_facts {
     struct state_layout state;         /* models/job/memory.h */
-    uint64_t used_bytes[STATE_PARTS];  /* of each part: an embedding's is padded at its end */
+    uint64_t used_bytes[STATE_PARTS];  /* per part: an embedding's is padded at its end */
     uint64_t gradient_bytes, gradient_used_bytes; /* of the parameters, likewise */
     uint64_t input_bytes, output_bytes, activation_bytes;
-    uint64_t norm_offset, norm_bytes; /* position of its tensors' norms within the job's; 0, 0: it does not clip */
-    bool parallel_known;                /* of a parallel job: bytes that its passes use ... */
+    uint64_t norm_offset, norm_bytes; /* its tensors' norms within the job's; 0, 0: it does not clip */
+    bool parallel_known;                /* parallel: bytes that its passes use ... */
     uint64_t parallel_bytes[11];
     bool whole_known;
     struct rank_state whole;          /* ... state of its ranks together ... */
-    uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last of plan->works found right for a job without
-                                             slices, plus 1 */
-    uint32_t known_unit[PLAN_PASS_COUNT]; /* by the unit's pass, the last of plan->units examined, plus 1 */
-    uint32_t right_gang[2];           /* likewise of plan->gangs, for passes [1] and all others [0] */
+    uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last right one of plan->works for a job without
+                                           * slices, plus 1 */
+    uint32_t known_unit[PLAN_PASS_COUNT]; /* by the unit's pass, the last examined of plan->units, plus 1 */
+    uint32_t right_gang[2];           /* of plan->gangs, for passes [1] and others [0], plus 1 */
 };
 
 /*
- * Things that buffers hold, each with a version. The version of a shard's state counts its updates; all other things
- * have the version of their minibatch. The numbers of a shard's things begin at shard * CHECK_SHARD_THINGS, the numbers
- * of a job's things after all shards' numbers.
+ * Things in buffers, with versions. A state's version counts its updates; other things have their minibatch's. A
+ * shard's things begin at shard * CHECK_SHARD_THINGS, a job's after all shards'.
  */
 enum check_shard_thing {
     CHECK_THING_STATE,
     CHECK_THING_BOUNDARY,
-    CHECK_THING_PARTIAL, /* a boundary with only some slices of the embedding added */
+    CHECK_THING_PARTIAL, /* a boundary with only some of the embedding's slices */
     CHECK_THING_GRADIENT,
     CHECK_THING_ACTIVATIONS,
     CHECK_THING_PARAMETER_GRADIENT,
     CHECK_THING_PARTIAL_GRADIENT, /* of a boundary: parts not yet summed over a tensor group; parallel jobs */
     CHECK_THING_REDUCED_GRADIENT, /* of parameters, over all data-parallel ranks; likewise */
-    CHECK_THING_UPDATED_SHARES, /* a state of which each rank has updated a share of the weights; likewise */
+    CHECK_THING_UPDATED_SHARES, /* a state with each rank's share of weights updated; likewise */
     CHECK_THING_WEIGHTS,    /* weights gathered from the shares of all ranks; likewise */
     CHECK_THING_GRADIENT_SUM, /* gradient summed on the host; likewise */
     CHECK_THING_ENCODED_GRADIENT, /* a minibatch's, compressed; likewise */
-    CHECK_THING_JOINED_GRADIENT, /* over the first and the last stage too, where these share a table; likewise */
+    CHECK_THING_JOINED_GRADIENT, /* over both end stages too, where these share a table; likewise */
     CHECK_SHARD_THINGS
 };
 
-/* The unit of versions of parallel jobs, for the n-th pass over a run. Other jobs have minibatches. */
+/* Unit of parallel jobs' versions, for the n-th pass over a run; other jobs have minibatches. */
 enum check_claim_clock {
     CHECK_CLOCK_MINIBATCH,
     CHECK_CLOCK_MICROBATCH, /* n */
-    CHECK_CLOCK_STEP, /* updates before its minibatch, less the staleness of the schedule */
+    CHECK_CLOCK_STEP, /* updates before its minibatch, less the staleness */
     CHECK_CLOCK_SUM,  /* microbatches in a gradient before it */
     CHECK_CLOCK_COUNT
 };
@@ -84,13 +83,13 @@ struct check_parallel_progress {
     uint64_t forward, backward, weight, updates; /* backward: gradients of its input; weight: of its weights */
     uint64_t gathered, reduced;
 };
-/* Parameters of kept weights are not followed, because no operation of a plan reads them. */
+/* Kept weights' parameters are not followed: no operation reads them. */
 enum check_job_thing { CHECK_THING_BATCH, CHECK_THING_LOSS, CHECK_THING_TABLE_GRADIENT, CHECK_THING_NORMS, CHECK_JOB_THINGS };
 
 /*
- * A claim: the contents that a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer.
- * They are bytes of a thing from thing_offset on, of the version of the job's minibatch + version_delta, or of its last
- * held-out minibatch, whose versions are separate from all others. A partial boundary's thing_offset is its next row.
+ * The contents that a computation finds (or leaves: makes) in [offset_bytes, + bytes) of an access's buffer: bytes of a
+ * thing from thing_offset on, of the version of the job's minibatch + version_delta, or of its last held-out minibatch,
+ * whose versions are separate. A partial boundary's thing_offset is its next row.
  */
 #define CHECK_HELD_OUT_VERSION (UINT64_C(1) << 63)
 struct check_claim {
@@ -103,12 +102,12 @@ struct check_claim {
     uint64_t offset_bytes, bytes, thing_offset;
 };
 
-/* Claims of an operation; operations of alike units share them. */
+/* Claims of an operation, shared by alike units. */
 struct check_claim_list {
     uint32_t first, count;
 };
 
-enum { CHECK_ACCESSES_MAX = 16 }; /* most accesses of an operation: a computation has at most one per operand */
+enum { CHECK_ACCESSES_MAX = 16 }; /* a computation has at most one access per operand */
 
 struct checker {
     const struct plan *plan;
@@ -137,7 +136,7 @@ static inline uint32_t check_shard_thing(uint32_t global_shard, enum check_shard
     return global_shard * CHECK_SHARD_THINGS + (uint32_t)thing;
 }
 
-/* Returns the name of a thing that a buffer holds or should hold: "state of job-1 shard 3, version 4". */
+/* Returns a thing's name: "state of job-1 shard 3, version 4". */
 const char *check_thing_text(const struct checker *c, uint32_t thing, uint64_t version,
                              char text[PLAN_TEXT_BYTES]);
 
@@ -157,39 +156,38 @@ static inline const char *check_access_text(const struct checker *c,
     return plan_buffer_text(c->plan, access->buffer, text);
 }
 
-/* Appends to the claims of the current operation. A claim of 0 bytes is dropped. */
+/* Appends to the operation's claims, except a claim of 0 bytes. */
 MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_access *access,
                                        struct check_claim claim);
 
-/* Checks operands and work of the current operation and makes its claims: forward, loss, backward or update. */
+/* Checks the operation's operands and work and makes its claims: forward, loss, backward or update. */
 MUST_CHECK enum status check_training_op(struct checker *c);
 
-/* For parallel jobs: check a computation or collective (operands, claims, work); a whole unit's computations and
- * collectives; the devices of an instance. */
+/* For parallel jobs: check a computation or collective (operands, claims, work); a unit's computations and collectives;
+ * an instance's devices. */
 MUST_CHECK enum status check_parallel_op(struct checker *c);
 MUST_CHECK enum status check_parallel_unit(struct checker *c);
 MUST_CHECK enum status check_parallel_place(struct checker *c, const struct plan_instance *instance,
                                             uint32_t index);
 
 /* For jobs that offload (planner/check/plan_check_offload.c): bytes of a rank's weights and states on the host or on
- * storage; whether units like this one may copy between devices, host and storage; whether the operation changes
- * offloaded shares, and its check. */
+ * storage; whether units like this may copy between devices, host and storage; whether the operation changes offloaded
+ * shares, and its check. */
 uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard);
 bool check_offload_copies(const struct checker *c);
 bool check_is_offload_op(const struct checker *c);
 MUST_CHECK enum status check_offload_op(struct checker *c);
 
-/* Returns the replica that passes over its microbatch in the instance, of the stage's replicas that take turns; 0 where
- * none take turns, or for an instance of all of them. */
+/* Returns the replica in turn that passes in the instance; 0 where none take turns, or for an instance of all. */
 uint32_t check_parallel_turn(const struct plan *plan, const struct plan_instance *instance);
-/* The progress that a place of the instance's gang shares: of the chunk, and of a replica, numbered among its stage's
- * replicas that take turns; 0 where none do. */
+/* Progress shared by a place of the gang: of the chunk, and of a replica, numbered among its stage's replicas in turn;
+ * 0 where none are. */
 struct check_rank {
     uint32_t chunk, turn;
 };
 struct check_rank check_parallel_rank(const struct plan *plan, const struct plan_instance *instance, uint32_t place);
-/* The versions of a unit's claims at present, by enum check_claim_clock; valid where `counts` is set. A claim's
- * version_delta is added. */
+/* Present versions of a unit's claims, by enum check_claim_clock; valid where `counts` is set. A claim's version_delta
+ * is added. */
 struct check_versions {
     uint64_t of[CHECK_CLOCK_COUNT];
     bool counts[CHECK_CLOCK_COUNT];
@@ -200,11 +198,11 @@ static inline uint64_t check_version_of(const struct check_versions *versions, c
 {
     return versions->of[claim->clock] + (versions->counts[claim->clock] ? claim->version_delta : 0);
 }
-/* Returns the slice of tokens that the unit computes. Checks that it is that slice's turn, in plan order. */
+/* Returns the unit's slice of tokens. Checks that it is its turn, in plan order. */
 uint32_t check_parallel_slice_of(const struct plan *plan, const struct plan_unit *unit);
 MUST_CHECK enum status check_parallel_slice(struct checker *c, const struct job *job,
                                             const struct check_parallel_progress *progress);
-/* Checks that all passes of the run were done at the end. */
+/* Checks that all passes were done at the end. */
 MUST_CHECK enum status check_parallel_done(struct checker *c, const struct job *job, struct check_rank rank,
                                            const struct check_parallel_progress *progress);
 
@@ -213,12 +211,12 @@ static inline bool check_is_parallel(const struct checker *c, uint32_t job)
     return parallel_is_set(&c->plan->jobs.jobs[job].parallel);
 }
 
-/* Check reservations: their devices, one reservation for each job; the devices of an instance of a job. */
+/* Check reservations: their devices, one for each job; the devices of a job's instance. */
 MUST_CHECK enum status check_reservations(struct checker *c);
 MUST_CHECK enum status check_reservation_place(struct checker *c, const struct plan_instance *instance, uint32_t index);
 
-/* Check ranges of host memory: the tables; the memory of each host and its storage, once the slots of all instances
- * exist; operations that open and close jobs. */
+/* Check ranges of host memory: the tables; each host's memory and storage, once all instances have slots; operations
+ * that open and close jobs. */
 MUST_CHECK enum status check_ranges(struct checker *c);
 MUST_CHECK enum status check_host_memory(struct checker *c);
 MUST_CHECK enum status check_file_op(struct checker *c);
@@ -226,7 +224,7 @@ MUST_CHECK enum status check_file_op(struct checker *c);
 /* Checks form, claims and work of all units. */
 MUST_CHECK enum status check_units(struct checker *c);
 
-/* Checks that every order of the instances, with every choice for them, is within memory. */
+/* Checks that every order, with every choice, is within memory. */
 MUST_CHECK enum status check_choices(struct checker *c);
 
 /* Checks memory, lifetimes, waiting and training in plan order. */

@@ -1,14 +1,11 @@
 /*
- * The reader of plan files. plan_write.c shows the format.
+ * plan_write.c shows the format.
  *
- * People edit these files and accidents damage them, so the reader trusts nothing: it checks every name, index and
- * range where it stands, and the message says where that is. The tables are long arrays (base/json/json_stream.h), read
- * in two passes: the first only counts, so that each table is allocated once, at its length; the second fills it and
- * checks each element. A table is read before the tables that refer to it:
+ * People edit these files, so the reader trusts nothing: it checks every name, index and range, and the message says
+ * where. Long arrays (base/json/json_stream.h) are read in two passes: the first counts, so that each table is
+ * allocated once; the second fills and checks. A table is read before the tables that refer to it:
  *
  *     hardware, jobs -> shards, works -> buffers, slots -> units -> segments
- *
- * The result is a plan with well-formed tables. plan_check() then decides whether it makes sense.
  *
  * Elements of rows: plan_reader.c. Units and their operations: plan_read_units.c.
  */
@@ -364,7 +361,7 @@ static enum status read_instance_row(struct plan_reader *r, const json_t *row, v
     return STATUS_OK;
 }
 
-/* Reads the row of an instance on one device, the usual case. Returns false, and changes nothing, for other rows. */
+/* Reads an instance on one device, the usual case. Returns false, and changes nothing, for others. */
 static bool read_plain_instance(struct plan *plan, const struct json_element *element, struct plan_instance *instance)
 {
     enum { ROW_MAX = 64 };
@@ -532,7 +529,7 @@ static enum status read_order(struct plan_reader *r, struct json_object *root)
     return json_object_close(&object, r->err);
 }
 
-/* Makes paths of network files absolute; the path is the network's name. */
+/* Makes paths of network files, which are networks' names, absolute. */
 static enum status place_networks(struct plan_reader *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++) {
@@ -564,7 +561,7 @@ static const char *const table_keys[PLAN_TABLE_COUNT + 1] = {
     [PLAN_TABLE_CHOICES] = "choices",
 };
 
-/* Takes the tables from the head, in which they are empty. */
+/* Takes the empty tables from the head. */
 static enum status find_tables(struct plan_reader *r, struct json_object *root)
 {
     for (size_t t = 0; t < PLAN_TABLE_COUNT; t++) {

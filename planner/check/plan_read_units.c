@@ -1,5 +1,4 @@
-/* Reads the tables of operations and units for plan_read.c. A unit's operations and their accesses are written in
- * it. */
+/* Reads operations and units; a unit has its operations and their accesses. */
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/check/plan_reader.h"

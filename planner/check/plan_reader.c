@@ -17,7 +17,6 @@ enum status plan_reader_u32(struct plan_reader *r, const json_t *row, size_t ind
     return STATUS_OK;
 }
 
-/* Reads an index into a table of `count`; `what` names its elements. */
 enum status plan_reader_index(struct plan_reader *r, const json_t *row, size_t index, const char *what,
                                      uint32_t count, uint32_t *out)
 {

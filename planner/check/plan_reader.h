@@ -1,6 +1,6 @@
 /*
- * Shared by the parts of the reader of plan files (planner/check/plan_read.c): elements of rows, memory of the plan,
- * limits. Each function reports errors as STATUS_BAD_INPUT with file, line and column.
+ * Shared by the parts of the reader of plan files (planner/check/plan_read.c). Errors: STATUS_BAD_INPUT with file, line
+ * and column.
  */
 #ifndef SPILLWAY_PLANNER_CHECK_PLAN_READER_H
 #define SPILLWAY_PLANNER_CHECK_PLAN_READER_H
@@ -12,7 +12,7 @@
 enum plan_table { PLAN_TABLE_SHARDS, PLAN_TABLE_WORKS, PLAN_TABLE_BUFFERS, PLAN_TABLE_SLOTS, PLAN_TABLE_UNITS, PLAN_TABLE_SEGMENTS, PLAN_TABLE_CHOICES, PLAN_TABLE_COUNT };
 
 struct plan_reader {
-    const struct json_input *in; /* the head of the file, or an element of a table while it is read */
+    const struct json_input *in; /* the file's head, or the table's current element */
     struct plan *plan; /* being filled */
     struct error *err;
     struct json_stream *file;
@@ -34,11 +34,11 @@ MUST_CHECK enum status plan_reader_index(struct plan_reader *r, const json_t *ro
 MUST_CHECK enum status plan_reader_choice(struct plan_reader *r, const json_t *row, size_t index, const char *what,
                                           const char *const *names, uint32_t count, uint32_t *out);
 
-/* Reads a shard of `job`, or null, which is PLAN_NONE. */
+/* Reads a shard of `job`, or null: PLAN_NONE. */
 MUST_CHECK enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t index, uint32_t job,
                                          uint32_t *out);
 
-/* Returns the number of shards of a job, after the plan's shards have been read. */
+/* Returns a job's number of shards, after the shards were read. */
 uint32_t plan_reader_shards(const struct plan *plan, uint32_t job);
 
 /* --- sizes ------------------------------------------------------------------------------------ */
@@ -48,10 +48,10 @@ MUST_CHECK enum status plan_reader_limit(struct plan_reader *r, const json_t *ar
 
 /* --- tables element by element ---------------------------------------------------------------- */
 
-/* Counts the elements of a table. *inner: elements of all the arrays in it; other types count as empty arrays. */
+/* Counts a table's elements. *inner: elements of all arrays in it; other types count as empty. */
 MUST_CHECK enum status plan_reader_count(struct plan_reader *r, enum plan_table table, size_t *count, size_t *inner);
 
-/* Handles an element, the root of r->in, which is number r->element; `context` is the caller's. */
+/* Handles element r->element, the root of r->in; `context` is the caller's. */
 typedef enum status (*plan_reader_take)(struct plan_reader *r, const json_t *element, void *context);
 MUST_CHECK enum status plan_reader_each(struct plan_reader *r, enum plan_table table, plan_reader_take take, void *context);
 
@@ -59,12 +59,12 @@ MUST_CHECK enum status plan_reader_each(struct plan_reader *r, enum plan_table t
 MUST_CHECK enum status plan_reader_parse(struct plan_reader *r, const struct json_stream *stream,
                                          const struct json_element *element, plan_reader_take take, void *context);
 
-/* Checks that the element is an array of `length` elements (SIZE_MAX: any number). */
+/* Checks for an array of `length` elements (SIZE_MAX: any number). */
 MUST_CHECK enum status plan_reader_row(struct plan_reader *r, const json_t *element, size_t length);
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-/* Reads the units, with operations, accesses and orderings, after works, buffers and slots. */
+/* Reads units, with operations, accesses and orderings, after works, buffers and slots. */
 MUST_CHECK enum status plan_reader_units(struct plan_reader *r);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * A plan as JSON, with one line for each item that a person may want to change: a shard, a work, a buffer, a slot, an
- * operation, an instance.
+ * A plan as JSON, with a line for each item that a person may want to change:
  *
  *     {
  *       "spillway_plan": 1,
@@ -18,24 +17,22 @@
  *       "segments": [{"repeat": 20, "instances": [[unit, device, slot, slot], ...]}, ...]
  *     }
  *
- * With gangs, "gangs" comes before the units, [[devices along each axis], [device, ...]] each. An instance of a gang
- * has "gang" and its number in place of the device: [unit, ["gang", 3], slot, ...], or ["gang", 3, peer].
+ * With gangs, "gangs" comes before the units, [[devices along each axis], [device, ...]] each. A gang's instance has
+ * "gang" and its number in place of the device: [unit, ["gang", 3], slot, ...], or ["gang", 3, peer].
  *
  *           {"collective": "all-reduce", "axes": ["tensor"], "rounds": 2, "bytes": 4096,
  *            "stream": "compute", "access": [9, 0, "rw"]}
  *
- * A collective from one buffer to another has "from" and "to" like a copy.
+ * A collective between buffers has "from" and "to" like a copy.
  *
- * With reservations, "reservations" comes there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each;
- * "follows", the number of another one, where it begins after that one; and "restart_s", where it has some. With ranges
- * of host memory, "host_ranges" follows the reservations, [offset, bytes] or null for each job. "choices", [[unit,
- * device, slot, slot], ...], may follow the segments.
+ * "reservations" comes there too, {"devices": [...], "jobs": [...], "begin_s", "end_s"} each; "follows", the number of
+ * the one before it, if any; and "restart_s". "host_ranges" follows, [offset, bytes] or null for each job. "choices",
+ * [[unit, device, slot, slot], ...], may follow the segments.
  *
- * An access has its buffer's number and letters: r read, w write, a acquire, x release. Derived fields are left out: an
- * operation's stream (a copy's direction, a computation's pass), the table of layouts (instances carry their slots),
- * first shards of jobs, counts.
+ * An access has its buffer's number and letters: r read, w write, a acquire, x release. Derived fields are left out:
+ * streams, the table of layouts (instances carry their slots), first shards of jobs, counts.
  *
- * Cost: linear; only a buffer of lines is kept in memory.
+ * Cost: linear; only a buffer of lines is in memory.
  */
 #include "models/jobs/jobs_file.h"
 #include "planner/check/plan_io.h"
