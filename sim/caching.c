@@ -1,6 +1,6 @@
 /*
- * Blocks are records, linked with their neighbours in a segment. The free blocks of a pool are in an array sorted by
- * size and age, so binary search finds the best fit, and a removal moves the rest of the array.
+ * Blocks are records, linked with their neighbours in a segment. A pool's free blocks are in an array sorted by size
+ * and age: binary search finds the best fit, and a removal moves the rest.
  */
 #include "sim/caching.h"
 
@@ -22,9 +22,9 @@
 enum pool { POOL_SMALL, POOL_LARGE, POOL_COUNT };
 
 struct block {
-    uint64_t address;      /* segments have consecutive addresses, in the order of their reservation */
+    uint64_t address;      /* consecutive, in the order of reservation */
     uint64_t bytes;
-    uint32_t before, behind; /* neighbours in the segment, or NONE; `behind` of an unused record: the next unused one */
+    uint32_t before, behind; /* neighbours in the segment, or NONE; `behind` of an unused record: the next one */
     uint8_t pool;
     bool in_use;
 };
@@ -63,7 +63,7 @@ const struct sim_reserved *sim_caching_reserved(const struct sim_caching *cachin
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* Doubles an array. Returns NULL when memory ends; the array is then unchanged. */
+/* Doubles an array. Returns NULL without memory, with the array unchanged. */
 static void *grow(void *items, uint32_t *capacity, size_t size)
 {
     uint32_t larger = *capacity > 0 ? 2 * *capacity : 16;
@@ -72,7 +72,7 @@ static void *grow(void *items, uint32_t *capacity, size_t size)
     return memory;
 }
 
-/* Makes room for one request or release: two records, and a place in each row for every record. */
+/* Makes room for a request or release: two records, and a place in each row for every record. */
 static bool make_room(struct sim_caching *c)
 {
     if (c->count + 2 > c->capacity) {
@@ -110,7 +110,7 @@ static void drop_block(struct sim_caching *c, uint32_t index)
 
 /* --- sorted arrays of free blocks -------------------------------------------------------------- */
 
-/* Returns the position of a block of this size and address, present or not. */
+/* Returns a block's position, present or not. */
 static uint32_t place_in_row(const struct sim_caching *c, const struct caching_row *row, uint64_t bytes, uint64_t address)
 {
     uint32_t low = 0, high = row->count;
@@ -175,7 +175,7 @@ static void give_segments_back(struct sim_caching *c)
     }
 }
 
-/* Reserves a segment and returns its block, which is free and in no row. */
+/* Reserves a segment and returns its free block, which is in no row. */
 static uint32_t reserve(struct sim_caching *c, uint64_t bytes, enum pool pool)
 {
     struct sim_reserved *r = &c->reserved;
@@ -226,7 +226,7 @@ bool sim_caching_allocate(struct sim_caching *c, uint64_t bytes, uint32_t *out)
     return true;
 }
 
-/* Merges the block after `front` into it; neither is in a row. */
+/* Merges the block after `front` into it; both are in no row. */
 static uint32_t merge(struct sim_caching *c, uint32_t front, uint32_t back)
 {
     c->blocks[front].bytes += c->blocks[back].bytes;

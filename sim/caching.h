@@ -1,5 +1,5 @@
 /*
- * A model of PyTorch's caching allocator: the memory that it reserves on a device, beyond the memory in use.
+ * A model of PyTorch's caching allocator: the memory reserved on a device beyond that in use.
  *
  *   sizes      rounded up to 512 B
  *   pools      small for at most 1 MiB, large for larger requests; memory never changes its pool
@@ -10,7 +10,7 @@
  *   at the     all segments without a block in use are released, and then more is reserved, beyond the capacity if
  *   capacity   necessary: a real run would have failed there ("short")
  *
- * There is one stream. Expandable segments, max_split_size and allocations by libraries are not modelled.
+ * There is one stream. Expandable segments, max_split_size and libraries' allocations are not modelled.
  *
  * Source: PyTorch 2, c10/cuda/CUDACachingAllocator.cpp and the notes on memory management in its documentation.
  */
@@ -33,11 +33,11 @@ struct sim_reserved {
     uint64_t short_bytes;     /* largest reservation beyond the capacity */
 };
 
-/* Creates an allocator. The caller frees it with sim_caching_destroy(). NULL: memory ended. */
+/* The caller frees it with sim_caching_destroy(). NULL: no memory. */
 struct sim_caching *sim_caching_create(uint64_t capacity_bytes);
 void sim_caching_destroy(struct sim_caching *caching); /* NULL is fine */
 
-/* Allocates a block. Returns false when the host's memory ends. */
+/* Returns false when the host's memory ends. */
 bool sim_caching_allocate(struct sim_caching *caching, uint64_t bytes, uint32_t *block);
 void sim_caching_give(struct sim_caching *caching, uint32_t block);
 

@@ -1,6 +1,6 @@
 /*
- * A unit ends when its operations on streams of its device have ended or, if it has none there, all its operations.
- * Later updates, and work of the host's processor for the previous unit, have other numbers or streams.
+ * A unit ends when its operations on its device's streams have ended or, without these, all of them. Later updates, and
+ * the host processor's work for the previous unit, have other numbers or streams.
  */
 #include "sim/dispatch.h"
 
@@ -19,7 +19,7 @@ struct sim_dispatch {
     const struct plan *plan;
     struct plan_dispatch *dispatch;
     struct dispatch_running *running; /* (job count) */
-    bool changed;                     /* since the last time that no unit could be chosen */
+    bool changed;                     /* since no unit could be chosen */
 };
 
 enum status sim_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,

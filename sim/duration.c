@@ -1,6 +1,6 @@
 /*
- * A plan has millions of operations but only a few thousand different ones: equal work on equal devices takes equal
- * time. Seconds are computed by models/cost/cost.h on first use and cached by operation template and device class.
+ * A plan's millions of operations are a few thousand different ones: equal work on equal devices takes equal time.
+ * models/cost/cost.h's seconds are cached by operation template and device class.
  *
  *     device class   devices of one type and slowness, with links of equal bandwidths and latencies; the
  *                    host's processor has its own class
@@ -8,8 +8,8 @@
  *     by work        a second cache for computations, by device type: a plan of 3000 templates has a few
  *                    dozen different works of up to 40 kernels, which are expensive to compute
  *
- * Cost: 8 bytes per template and device class. models/ is called once for each different (work, device type), and for
- * each template of copies and device class.
+ * Cost: 8 bytes per template and device class. models/ is called once per (work, device type), and per template of
+ * copies and device class.
  */
 #include "sim/duration.h"
 
@@ -27,7 +27,7 @@ static const double not_computed = -1;
 
 struct device_class {
     uint32_t device;   /* the first of the class */
-    double *by_work;   /* shared by the classes of a type that are not slow */
+    double *by_work;   /* shared by a type's classes that are not slow */
     double *by_op;
 };
 
@@ -102,7 +102,7 @@ static enum status create_tables(struct sim_durations *d, struct arena *arena, s
     return status;
 }
 
-/* Finds the time that LOAD takes for jobs that were stopped and go on (planner/plan.h, reservations). */
+/* Finds the time that LOAD takes for stopped jobs (planner/plan.h, reservations). */
 static void note_restarts(struct sim_durations *d)
 {
     const struct plan *plan = d->plan;
@@ -134,7 +134,7 @@ static void forget_charges(struct sim_durations *d)
         if (moves_states(&d->plan->units[u])) set_op(d, &d->plan->units[u], 0);
 }
 
-/* Returns true for the first unit of a stage of a parallel job; it includes the states of later chunks. */
+/* Returns true for the first unit of a parallel job's stage, which includes later chunks' states. */
 static bool is_charged(const struct plan *plan, const struct plan_instance *instance)
 {
     const struct plan_unit *unit = &plan->units[instance->unit];
@@ -143,7 +143,7 @@ static bool is_charged(const struct plan *plan, const struct plan_instance *inst
            parallel_place(p, unit->shard).on_stage == 0;
 }
 
-/* The place of a reservation in tables with a last entry for none. */
+/* Returns a reservation's place in tables with a last entry for none. */
 static uint32_t place_of(const struct plan *plan, uint32_t reservation)
 {
     return reservation == PLAN_NONE ? plan->reservation_count : reservation;
@@ -160,7 +160,7 @@ static bool goes_on(const struct plan *plan, uint32_t job, const bool *followed)
     return plan->reservation_count > 0 && followed[place_of(plan, plan->job_reservation[job])];
 }
 
-/* Returns the seconds of moving states. Moving a stopped job is a restart, which its next LOAD includes. */
+/* Returns the seconds of moving states; a stopped job's move is a restart, in its next LOAD. */
 static double charge_of(const struct sim_durations *d, const struct plan_instance *instance, const double *link_bytes,
                         const bool *followed)
 {
@@ -188,7 +188,7 @@ static void add_charge(const struct sim_durations *d, const struct plan_instance
         plan_charges_add(d->hardware, d->plan->gang_devices[gang->first + i], bytes, link_bytes);
 }
 
-/* Computes all charges. The devices of a job copy at the same time: link_bytes has an entry for each job and link. */
+/* A job's devices copy at the same time: link_bytes has an entry per job and link. */
 static enum status note_charges(struct sim_durations *d, struct error *err)
 {
     const struct plan *plan = d->plan;
@@ -271,7 +271,7 @@ double sim_durations_alone_s(struct sim_durations *durations, uint32_t device, u
     else if (plan_op_of_files(template))
         *seconds = plan_file_s(durations->plan, durations->hardware, template);
     else if (template->pass == PLAN_BATCH)
-        *seconds = 0; /* tokens are read ahead by a thread of their own */
+        *seconds = 0; /* tokens are read ahead by their own thread */
     else
         *seconds = slowness(durations, class->device) * compute_s(durations, class, template->work);
     assert(*seconds >= 0);

@@ -1,7 +1,6 @@
 /*
- * Owners of the event queue: the places of devices, for their failures; devices under repair; places again, for begin
- * and end of slow times; and one for the next event of the trace. A place is empty when its device is away and there
- * was no spare.
+ * Owners of the event queue: places of devices, for failures; devices under repair; places again, for slow times; and
+ * one for the trace's next event. A place is empty when its device is away without a spare.
  */
 #include "sim/failure_simulation.h"
 
@@ -46,7 +45,6 @@ static double exponential_s(struct runner *r, uint32_t owner, double mean_s)
     return mean_s * random_exponential(random_u64(r->of->seed, owner), r->draws[owner]++);
 }
 
-/* Draws the time at which a new device at the place fails. */
 static void draw_failure(struct runner *r, uint32_t place)
 {
     if (r->f->mtbf_s == HUGE_VAL) return;
@@ -80,7 +78,7 @@ static double slowdown(const struct runner *r)
     return factor * r->places / r->present;
 }
 
-/* Returns the next end of a slow time of the trace, which changes the speed of work. */
+/* Returns the trace's next end of a slow time, which changes speeds. */
 static double next_change_s(const struct runner *r)
 {
     double next_s = HUGE_VAL;
@@ -113,7 +111,7 @@ static void enter(struct runner *r, enum phase phase)
     if (phase == RESTARTING) r->phase_end_s = r->now_s + r->f->restart_s;
 }
 
-/* Restarts after a failure: from the last checkpoint, with the available devices. */
+/* Restarts from the last checkpoint, with the available devices. */
 static void start_again(struct runner *r)
 {
     r->out->again_s += r->done_s - r->saved_s;
@@ -142,14 +140,14 @@ static void pass_time(struct runner *r, double until_s)
     forget_ended(r);
 }
 
-/* Returns the time of the next checkpoint or of the end of work. */
+/* Returns the next checkpoint or the end of work. */
 static double work_ends_s(const struct runner *r)
 {
     double left_s = fmin(r->of->work_s, r->saved_s + r->of->checkpoint_every_s) - r->done_s;
     return r->now_s + left_s * slowdown(r);
 }
 
-/* Ends the phase at its planned time. Returns false if the run ends with it. */
+/* Ends the phase as planned. Returns false if the run ends with it. */
 static bool end_phase(struct runner *r)
 {
     double mark_s = fmin(r->of->work_s, r->saved_s + r->of->checkpoint_every_s);
@@ -200,7 +198,7 @@ static void repair(struct runner *r, double seconds)
     sim_queue_set(r->queue, repair_owner(r, repair), r->now_s + seconds, sim_order(ORDER_RETURN, repair));
 }
 
-/* Removes the device at the place for away_s seconds; < 0: for a random repair time. */
+/* Removes the place's device for away_s seconds; < 0: for a random repair time. */
 static void lose(struct runner *r, uint32_t place, double away_s)
 {
     if (r->empty[place]) return;
@@ -210,7 +208,7 @@ static void lose(struct runner *r, uint32_t place, double away_s)
     add_returned(r); /* the run stops here, and may include returned devices */
     r->present--;
     if (away_s < 0) away_s = r->f->repair_s > 0 ? exponential_s(r, place, r->f->repair_s) : 0;
-    if (r->phase != WAITING) start_again(r); /* before a spare replaces it, which is then there at once */
+    if (r->phase != WAITING) start_again(r); /* before a spare replaces it at once */
     if (away_s > 0) {
         repair(r, away_s);
         if (r->spares == 0) return;

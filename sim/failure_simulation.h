@@ -1,15 +1,14 @@
 /*
- * One run with failures (models/hardware/failures.h): device events in the order of time, and work, checkpoints,
- * restarts and waiting between them.
+ * One run with failures (models/hardware/failures.h): device events by time, and work, checkpoints, restarts and
+ * waiting between them.
  *
  *   working     until the next checkpoint is due; a failure loses the work since the last checkpoint
  *   checkpoint  lost if it is interrupted
  *   restarting  begins when enough devices are there; a failure begins it again
  *   waiting     for devices to come back
  *
- * Devices fail in every state of the run, also while it waits. All are new at the start; a returned device or a
- * replacement is as good as new. A device's random events depend only on the seed and its number, so two runs of one
- * seed differ only by their options.
+ * Devices fail in every state of the run. All are new at the start, as good as new after a return or replacement. A
+ * device's random events depend only on the seed and its number, so two runs of a seed differ only by their options.
  */
 #ifndef SPILLWAY_SIM_FAILURE_SIMULATION_H
 #define SPILLWAY_SIM_FAILURE_SIMULATION_H
@@ -24,7 +23,7 @@ struct failure_simulation_case {
     uint64_t seed;
 };
 
-/* Parts of the run's time, which add up to wall_s. */
+/* Parts of the run's time add up to wall_s. */
 struct failure_simulation {
     double wall_s;
     double work_s;       /* useful work at full speed */

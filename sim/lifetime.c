@@ -44,9 +44,9 @@ struct sim_lifetimes {
     uint32_t count, capacity;
     uint32_t free_first;   /* linked through `users` */
     uint64_t *in_use;      /* bytes, by device */
-    struct trace_level *now; /* levels of the last moment: one of a device at most, which later changes replace */
+    struct trace_level *now; /* levels of the last moment, at most one per device */
     uint32_t now_count;
-    uint32_t *now_at;      /* by device: where its level is in `now`, if it is there */
+    uint32_t *now_at;      /* by device: its level's index in `now`, if there */
     struct sim_caching **caching; /* by device; NULL: no caching allocators */
     uint32_t *blocks;      /* of `caching`, by record */
     bool caching_failed;
@@ -174,7 +174,7 @@ void sim_lifetimes_finish(struct sim_lifetimes *l)
     l->now_count = 0;
 }
 
-/* Notes the level of a place; of several levels at one time the last one is kept. */
+/* Notes a level; the last one at a time is kept. */
 static void note_level(struct sim_lifetimes *l, uint32_t device, double now_s)
 {
     if (l->now_count > 0 && l->now[0].time_s < now_s) sim_lifetimes_finish(l);
@@ -230,7 +230,7 @@ void sim_lifetimes_start(struct sim_lifetimes *lifetimes, const struct sim_uses 
     }
 }
 
-/* Ends a lifetime: it is released and has no users. */
+/* Ends a lifetime that is released and has no users. */
 static void end(struct sim_lifetimes *lifetimes, uint32_t index, double now_s)
 {
     const struct lifetime *record = &lifetimes->records[index];

@@ -1,8 +1,7 @@
 /*
- * Causes are tried from the nearest on. A computation that never pauses limits a run whatever else is busy. Next is a
- * link that is always full: it also keeps copy streams busy, which are only its victims. Then a copy stream that never
- * pauses on a link with spare bandwidth; then a link that is full most of the time. Otherwise operations wait for each
- * other, and the answer is the job whose chain of units ends last.
+ * The nearest cause wins. A computation that never pauses limits a run. Next is a link that is always full, and keeps
+ * copy streams busy; then a copy stream that never pauses on a link with spare bandwidth; then a link full most of the
+ * time. Otherwise operations wait for each other: the answer is the job whose chain of units ends last.
  */
 #include "sim/limit.h"
 
@@ -13,7 +12,7 @@
 
 static const double nearly_all = 0.9, most = 0.5; /* of the makespan */
 
-/* Finds the device with the most used stream of one kind, if it is used for nearly all of the makespan. */
+/* Finds the device with the most used stream of a kind, if it is used for nearly all the makespan. */
 static bool busiest_device(const struct trace *trace, const struct sim_result *result, uint32_t kind,
                            uint32_t *out)
 {
@@ -29,8 +28,7 @@ static bool busiest_device(const struct trace *trace, const struct sim_result *r
     return some;
 }
 
-/* Finds the index of the fullest link; of links that are equally full up to rounding, the first. Storage, if any, comes
- * after the links. */
+/* Finds the fullest link; of links equal up to rounding, the first. Storage comes after the links. */
 static bool fullest_link(const struct hardware *hardware, const struct sim_result *result,
                          double share, uint32_t *out)
 {

@@ -6,7 +6,7 @@
 
 enum { SIM_LIMIT_TEXT_BYTES = 256 };
 
-/* Finds it from the makespan, streams, links and jobs. `result` and `trace` have equal streams. Returns `text`. */
+/* Uses makespan, streams, links and jobs. `result` and `trace` have equal streams. Returns `text`. */
 const char *sim_limit_text(const struct hardware *hardware, const struct sim_result *result,
                            const struct trace *trace, char text[SIM_LIMIT_TEXT_BYTES]);
 

@@ -1,7 +1,7 @@
 /*
- * One pass in plan order. For each device and each buffer that an operation with a lookahead limit may access, the
- * maker keeps the last access and the last write. A writer waits for the last access, a reader for the last write. The
- * begin or end of a lifetime clears both.
+ * One pass in plan order keeps the last access and write for each device and each buffer that an operation with a
+ * lookahead limit may access. A writer waits for the last access, a reader for the last write. A lifetime's begin or
+ * end clears both.
  */
 #include "sim/lookahead.h"
 
@@ -14,28 +14,28 @@
 #include "sim/engine/allocate.h"
 
 enum {
-    FEW = 32,               /* at most one in FEW operations is on a kind of stream that has lookahead limits */
+    FEW = 32,               /* a kind of stream with limits has at most one in FEW operations */
     CELLS_MAX = 1 << 24,    /* of devices times buffers */
     LIMITS_MAX = PLAN_OPS_MAX /* operations after these have no lookahead limits */
 };
 
-/* An access: the operation's index on its stream, from 1, and its index among all noted operations. */
+/* An access: the index on its stream, from 1, and among all noted operations. */
 struct lookahead_seen {
     uint64_t count, number;
     uint32_t stream;
 };
 
 struct lookahead_cell {
-    uint64_t period; /* the entry is valid if this equals the maker's period */
+    uint64_t period; /* valid if this equals the maker's period */
     struct lookahead_seen access, write;
 };
 
 struct sim_lookahead_maker {
     const struct plan *plan;
     bool few[STREAM_KIND_COUNT];
-    uint32_t *watched;       /* per buffer: its number among watched buffers, from 1; 0: not watched */
+    uint32_t *watched;       /* per buffer: its number among watched ones, from 1; 0: none */
     uint32_t watched_count;
-    bool *concerns;          /* per operation of the table: it accesses a watched buffer */
+    bool *concerns;          /* per operation: it accesses a watched buffer */
     struct lookahead_cell *cells;      /* [device][watched buffer] */
     uint64_t period, number; /* calls of sim_lookahead_maker_forget(); noted operations */
     struct sim_lookahead_limit *limits; /* until sim_lookahead_make(), `left` counts the operations before */
@@ -53,7 +53,7 @@ static bool choose_kinds(struct sim_lookahead_maker *m, const uint64_t operation
     return some;
 }
 
-/* Returns true for buffers that may be watched: not boundaries and their gradients, which end on other devices. */
+/* Excludes boundaries and their gradients, which end on other devices. */
 static bool may_watch(const struct plan_buffer *buffer)
 {
     return buffer->on_device && buffer->kind != BUFFER_BOUNDARY && buffer->kind != BUFFER_BOUNDARY_GRADIENT;
@@ -134,7 +134,7 @@ static enum status add_limit(struct sim_lookahead_maker *m, uint32_t stream, uin
     return STATUS_OK;
 }
 
-/* Returns the cell of a buffer on the device, cleared if it is of an earlier period or lifetime. */
+/* Returns the buffer's cell on the device, cleared if of an earlier period or lifetime. */
 static struct lookahead_cell *cell_of(struct sim_lookahead_maker *m, uint32_t device, const struct plan_access *access)
 {
     uint32_t watched = m->watched[access->buffer];

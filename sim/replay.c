@@ -1,8 +1,7 @@
 /*
- * By rule 3 of planner/plan.h, an operation waits only for operations earlier in plan order. So one walk over the plan
- * gives every begin: the latest end of the operations that it waits for and of the previous one on its stream, plus its
- * gap. The same walk computes the gaps from the recorded ends. Operations of one collective follow each other and are
- * handled together: they begin when the last of them can.
+ * By rule 3 of planner/plan.h, an operation waits only for earlier ones in plan order. So one walk gives every begin:
+ * the latest end of those that it waits for and of the previous one on its stream, plus its gap. The walk also computes
+ * the gaps from recorded ends. Operations of a collective follow each other and begin together, when the last can.
  *
  *     number                    0   1   2   3
  *     recorded end              4  10  ...          gap of 1: begin 4.5 less 4, the end of 0 that it waits for
@@ -43,13 +42,13 @@ struct replay_state {
     struct sim_replay *result;
     struct arena arena;
     struct replay_costs before, after; /* unused if the machine does not change */
-    uint64_t *decisive;                /* per operation: the one that its begin waited for; NOBODY */
+    uint64_t *decisive;                /* per operation: which one its begin waited for; NOBODY */
     double *gap_s;                     /* per operation, as replayed */
     uint64_t *last;                    /* per stream: the previous operation; NOBODY */
-    double begun_s;                    /* begin of the record's first operation; the replay begins at 0 */
+    double begun_s;                    /* the record's first begin; the replay begins at 0 */
 };
 
-/* The earliest begin of a group: one operation, or all operations of a collective. */
+/* Earliest begin of a group: one operation, or a collective's. */
 struct ready {
     double recorded_s, replayed_s;
     uint64_t decisive;
@@ -85,7 +84,7 @@ static double alone_s(const struct replay_state *r, const struct replay_costs *c
                                  (uint32_t)(op->op - r->plan->ops));
 }
 
-/* Checks that the other machine has a route for each copy of the plan. */
+/* Checks that the other machine has routes for the plan's copies. */
 static enum status check_way(const struct replay_state *r, const struct plan_walk_op *op, struct error *err)
 {
     if (!r->change->hardware || op->op->stream != STREAM_P2P) return STATUS_OK;
@@ -136,7 +135,7 @@ static double replay_gap(struct replay_state *r, double start_s, const struct re
     return 0;
 }
 
-/* Schedules a group whose last operation is `last`; all operations of the group take the same time. */
+/* Schedules a group that ends with `last`; all its operations take the same time. */
 static void run(struct replay_state *r, const struct plan_walk_op *last, const struct ready *ready)
 {
     const struct trace_span *recorded = &r->record->spans[last->number];

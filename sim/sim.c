@@ -1,9 +1,8 @@
 /*
- * The interpreter: start every operation that can start, end the next one, and repeat until all have ended.
+ * The interpreter: start every operation that can start, end the next one, until all have ended.
  *
- * At most one operation runs on a stream, so there are at most as many running operations as streams, and events are
- * few: the end of a stream's computation, the end of its copy's latency, or the end of the first flow of a bundle
- * (sim/network/flow.h). The queue holds one entry per stream and bundle, whatever the length of the plan.
+ * A stream runs one operation at a time, and events are few: the end of a stream's computation, of its copy's latency,
+ * or of a bundle's first flow (sim/network/flow.h). The queue holds one entry per stream and bundle.
  *
  *     loop:  issue    take operations from the plan until every unfinished stream has one; start those
  *                     that can start
@@ -12,41 +11,38 @@
  *            pop      the next event by (time, kind, number); end an operation, and start the operations
  *                     that waited for it and the next one on its stream - or turn a latency into a flow
  *
- * An operation starts when it is first on its stream and everything it waits for has ended. The first operation of a
- * stream goes through its waits once. At a wait that has not ended, the stream registers (a stream waits for one
- * operation at a time, so it is in one list) and continues there when woken.
+ * An operation starts when it is first on its stream and all it waits for has ended. A stream's first operation goes
+ * through its waits once. At a wait that has not ended, the stream registers (in one list at a time) and continues
+ * there when woken.
  *
- * How far to issue. The next operation of a stream without an issued operation might be able to start now, so
- * operations are issued until every stream has one, and no further. The window is as wide as the plan makes streams
- * drift apart. A stream that is first used at the end of the plan (for storing, say) makes the window the whole plan.
- * Finished streams do not count, nor do streams whose next operation cannot begin yet (sim/lookahead.h); finding those
- * takes one pass over the instances.
+ * How far to issue. A stream's next unissued operation might start now, so operations are issued until every stream has
+ * one. The window is as wide as streams drift apart; a stream first used at the plan's end (for storing, say) makes it
+ * the whole plan. Finished streams do not count, nor streams whose next operation cannot begin yet (sim/lookahead.h),
+ * found by one pass over the instances.
  *
- * If a policy decides live (sim/dispatch.h), operations are issued as they are decided. Frequent repetitions of a plan
- * are skipped once they are proven equal to earlier ones (sim/steady.h).
+ * Under live policies (sim/dispatch.h), operations are issued as they are decided. Repetitions proven equal to earlier
+ * ones are skipped (sim/steady.h).
  *
- * A copy waits for its latency, then it is a flow over the links of its device's path. Its volume is not its bytes but
- * the value that makes it last exactly cost_copy_s() without contention, since measured times need not equal latency +
- * bytes / bandwidth:
+ * A copy waits for its latency, then it is a flow over its path's links. Its volume makes it last exactly cost_copy_s()
+ * without contention, since measured times need not equal latency + bytes / bandwidth:
  *
  *     8 MB in 1.2 ms, 0.1 ms of it latency, at 10e9 B/s: a volume of (1.2e-3 - 1e-4) * 10e9
  *
- * A copy between two devices uses the links of their direct route. Each pair of devices with such copies has its own
- * path and latency.
+ * A copy between devices uses their direct route; each such pair has its own path and latency.
  *
- * A collective is one operation on several streams, and its events belong to the first of them: one event with a closed
- * form, else a latency and a flow for each of its parts (sim/network/collective_flow.h).
+ * A collective is one operation on several streams, with its events on the first: one event with a closed form, else a
+ * latency and a flow per part (sim/network/collective_flow.h).
  *
- * A copy that costs less than the latency is all latency. A computation takes the seconds of models/cost/cost.h, and is
- * slowed by sim/network/interference.h on machines with figures for it. Reading a batch costs nothing.
+ * A copy that costs less than the latency is all latency. A computation takes models/cost/cost.h's seconds, slowed by
+ * sim/network/interference.h on machines with figures for it. Reading a batch costs nothing.
  *
  *     h2d      [in 1][in 2]      [in 3]            three slots of memory: in 3 waits for out 1
  *     compute        [ 1  ][ 2  ]      [ 3  ]
  *     d2h                  [out 1][out 2]
  *
- * Cost per operation: the plan's walk, a 32-byte record that is written and read a few times, one or two events, one
- * settling. bench_sim.c on a shared EPYC, CPU time: 160 ns with 8 devices, 235 ns with 64, of which the walk takes 35
- * and 50; equal for 10^5 and 10^7 operations, in 0.08 to 0.6 MB.
+ * Cost per operation: the plan's walk, a 32-byte record, one or two events, one settling. bench_sim.c on a shared EPYC,
+ * CPU time: 160 ns with 8 devices, 235 ns with 64, of which the walk takes 35 and 50; equal for 10^5 and 10^7
+ * operations, in 0.08 to 0.6 MB.
  */
 #include "sim/sim.h"
 
@@ -81,7 +77,7 @@ void sim_stream_lacks(struct sim *sim, uint32_t index)
     if (limit->count < awaited->opens) awaited->opens = limit->count;
 }
 
-/* Lifts the lookahead limits that waited for this number of ended operations; lookahead limits that need more stay. */
+/* Lifts lookahead limits that needed this number of ended operations. */
 static void lift_limits(struct sim *sim, uint32_t awaited)
 {
     uint32_t index = sim->lookahead.first_shut[awaited];
@@ -108,7 +104,7 @@ static void begin_flow(struct sim *sim, struct sim_stream *stream)
     sim->slowing_changed = true;
 }
 
-/* Starts the flow of the stream's bytes and volume, after its latency. */
+/* Starts the stream's flow after its latency. */
 static void start_flow(struct sim *sim, struct sim_stream *stream, double latency_s)
 {
     if (latency_s > 0) {
@@ -120,7 +116,7 @@ static void start_flow(struct sim *sim, struct sim_stream *stream, double latenc
     }
 }
 
-/* Chooses the path of a copy from the host, if copies on demand come first. */
+/* Chooses the path of a copy from the host if copies on demand come first. */
 static void choose_path(struct sim *sim, struct sim_stream *stream)
 {
     uint32_t compute = plan_stream(sim->plan, stream->device, STREAM_COMPUTE);
@@ -152,7 +148,7 @@ static void start_compute(struct sim *sim, struct sim_stream *stream, double alo
     }
 }
 
-/* Sets path, latency and rate of a P2P copy from its pair. Returns its seconds without contention. */
+/* Sets path, latency and rate of a P2P copy. Returns its seconds without contention. */
 static double prepare_p2p(struct sim *sim, struct sim_stream *stream, const struct sim_op *op)
 {
     uint32_t index = sim->first_pair[stream->device];
@@ -191,8 +187,8 @@ static void begin_op(struct sim *sim, struct sim_stream *stream)
     stream->start_s = sim->now_s;
 }
 
-/* Starts the next part of the collective that the stream runs for all its streams. Returns false if no part is left, or
- * the collective uses its closed form. */
+/* Starts the next part of the collective that the stream runs for all its streams. Returns false without parts left, or
+ * with a closed form. */
 static bool start_part(struct sim *sim, struct sim_stream *stream, uint32_t owner)
 {
     const struct sim_op *op = sim_window_op(&sim->window, stream->running);
@@ -215,7 +211,7 @@ static void slow_by_collective(struct sim *sim, const struct sim_stream *stream,
     sim->slowing_changed = true;
 }
 
-/* Starts a collective when all its streams have reached it; the first stream has its events. */
+/* Starts a collective when all its streams have reached it; the first one has its events. */
 static void start_collective(struct sim *sim, uint32_t first, uint32_t count)
 {
     const struct sim_op *op = sim_window_op(&sim->window, first);
@@ -262,7 +258,7 @@ static void start_op(struct sim *sim, struct sim_stream *stream)
         start_compute(sim, stream, alone_s);
 }
 
-/* Starts the stream's first operation, or registers the stream at an operation that it waits for. */
+/* Starts the stream's first operation, or registers at one that it waits for. */
 static void try_start(struct sim *sim, uint32_t owner)
 {
     struct sim_stream *stream = sim_stream_at(sim, owner);
@@ -282,7 +278,7 @@ static void try_start(struct sim *sim, uint32_t owner)
     start_op(sim, stream);
 }
 
-/* Hands the span to the writer, and those after it that waited for it. */
+/* Hands on the span, and those that waited for it. */
 static void write_span(struct sim *sim, const struct trace_span *span)
 {
     struct trace_span next;
@@ -316,7 +312,7 @@ static void record_span(struct sim *sim, const struct sim_stream *stream, uint32
     if (sim->options->writer) write_span(sim, &span);
 }
 
-/* Returns true for operations that move states on a stream of computations (planner/plan_charges.h). */
+/* Returns true for operations that move states on a compute stream (planner/plan_charges.h). */
 static bool moves_states(const struct sim *sim, const struct sim_op *op)
 {
     const struct plan_op *template = &sim->plan->ops[op->op];
@@ -481,7 +477,7 @@ static enum status run_events(struct sim *sim, struct error *err)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-/* Copies the results of simulated devices and links to the others that they stand for. */
+/* Copies results of simulated devices and links to those that they stand for. */
 static void copy_to_represented(const struct sim *sim, struct sim_result *result)
 {
     for (uint32_t l = 0; l < sim->hardware->link_count; l++)

@@ -1,7 +1,7 @@
 /*
- * Everything before the first event. One pass over the plan counts operations per stream, which tells finished streams
- * (sim.c) and lookahead limits (sim/lookahead.h), and ACQUIREs, which bound the memory levels of the trace, so that
- * nothing is allocated later.
+ * Before the first event, one pass over the plan counts operations per stream, for finished streams (sim.c) and
+ * lookahead limits (sim/lookahead.h), and ACQUIREs, which bound the trace's memory levels, so that nothing is allocated
+ * later.
  */
 #include "base/try.h"
 #include "planner/plan_hosts.h"
@@ -20,7 +20,7 @@ static_assert((int)DEVICES_MAX <= (int)SIM_JOINED_MAX, "members of a collective 
 struct unit_counts {
     uint32_t operations[STREAM_KIND_COUNT];
     uint32_t accesses;
-    bool limited; /* some operation of it concerns the maker of lookahead limits */
+    bool limited; /* one of its operations concerns the maker of limits */
 };
 
 static void count_unit(const struct plan *plan, const struct plan_unit *unit,
@@ -39,7 +39,7 @@ static void note_limited(const struct plan *plan, const struct sim_lookahead_mak
             counts[u].limited |= sim_lookahead_maker_concerns(maker, &plan->ops[plan->units[u].first_op + o]);
 }
 
-/* Counts an instance of a gang of which only `device` is simulated. */
+/* Counts a gang's instance of which only `device` is simulated. */
 static enum status count_sole(struct sim *sim, const struct plan_instance *instance, uint32_t device, uint64_t times,
                               const struct unit_counts *counts, uint64_t *acquires, struct sim_lookahead_maker *maker,
                               struct error *err)
@@ -65,7 +65,7 @@ static enum status count_sole(struct sim *sim, const struct plan_instance *insta
     return status;
 }
 
-/* Counts an instance in general. `maker`: of lookahead limits, or NULL. */
+/* Counts any instance. `maker`: of lookahead limits, or NULL. */
 static enum status count_gang(struct sim *sim, const struct plan_instance *instance, uint64_t times, uint64_t *acquires,
                               struct sim_lookahead_maker *maker, struct error *err)
 {
@@ -91,7 +91,7 @@ static enum status count_gang(struct sim *sim, const struct plan_instance *insta
     return STATUS_OK;
 }
 
-/* Counts the operations of each kind of stream over all instances. */
+/* Counts operations by kind of stream over all instances. */
 static void count_kinds(const struct plan *plan, const struct unit_counts *counts, uint64_t kinds[STREAM_KIND_COUNT])
 {
     for (uint32_t i = 0; i < plan->instance_count; i++)
@@ -109,8 +109,7 @@ static enum status make_lookahead(struct sim *sim, struct sim_lookahead_maker *m
     return status;
 }
 
-/* Sets the counts of all streams before any limit, because the first operation of a stream may wait for a later
- * stream. */
+/* Sets all streams' counts before any limit: a stream's first operation may wait for a later stream. */
 static void begin_streams(struct sim *sim)
 {
     for (uint32_t s = 0; s < sim->stream_count; s++) {
@@ -120,7 +119,7 @@ static void begin_streams(struct sim *sim)
     for (uint32_t s = 0; s < sim->stream_count; s++) sim_stream_lacks(sim, s);
 }
 
-/* Counts operations per stream and in total. *acquires: number of ACQUIREs, which bounds the memory levels. */
+/* *acquires: number of ACQUIREs, which bounds the memory levels. */
 static enum status count_operations(struct sim *sim, uint64_t *acquires, struct error *err)
 {
     const struct plan *plan = sim->plan;
@@ -168,7 +167,7 @@ static enum status count_operations(struct sim *sim, uint64_t *acquires, struct 
 
 /* --- creation ------------------------------------------------------------------------------- */
 
-/* Fills the host places. The plan gives their contents, which do not change during the run. */
+/* Fills the host places, which do not change during the run. */
 static enum status fill_hosts(struct sim *sim, struct trace *trace, struct error *err)
 {
     struct arena scratch = {0};
@@ -208,7 +207,7 @@ static enum status create_trace(struct sim *sim, uint64_t acquires, struct error
     return STATUS_OK;
 }
 
-/* Makes the costs of collectives, and finds the devices that need not be simulated. */
+/* Makes collectives' costs, and finds devices that need no simulation. */
 static enum status join_devices(struct sim *sim, struct error *err)
 {
     enum status status =

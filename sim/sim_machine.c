@@ -1,6 +1,6 @@
 /*
- * The machine of a simulation: links; a path for each direction of a device's copies; paths for reading and writing
- * storage; and a path for each pair of devices between which the plan copies. The paths have this order:
+ * A simulation's links, and its paths: for each direction of a device's copies, for reading and writing storage, and
+ * for each pair of devices with copies.
  *
  *     0 .. 2 D - 1   to device d: 2 d; back: 2 d + 1
  *     2 D, 2 D + 1   from storage, to storage; host by host; only on machines with storage
@@ -38,7 +38,7 @@ static uint32_t merge_pairs(struct sim_pair *pairs, uint32_t count)
     return kept;
 }
 
-/* Returns the two devices, or the devices that stand for them. */
+/* Returns both devices, or those that stand for them. */
 static struct sim_pair pair_of(const struct plan *plan, const struct plan_instance *instance,
                                const struct plan_walk_member *member)
 {
@@ -50,8 +50,8 @@ static struct sim_pair pair_of(const struct plan *plan, const struct plan_instan
     return pair;
 }
 
-/* Lists the pairs of devices of the plan's copies in pairs[room], with repetitions; NULL: only counts. `peers`
- * remembers the last two peers of each device, then of each gang. */
+/* Lists the pairs of the plan's copies in pairs[room], with repetitions; NULL: only counts. `peers` remembers the last
+ * two peers of each device, then of each gang. */
 static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers, struct sim_pair *pairs)
 {
     static const struct plan_op fetch = {.kind = OP_COPY, .stream = STREAM_P2P};
@@ -73,7 +73,7 @@ static uint32_t list_pairs(const struct sim *sim, struct plan_gang_peers *peers,
     return count;
 }
 
-/* Makes the sorted list of pairs, and the first pair of each device. */
+/* Sorts the pairs, and finds each device's first. */
 enum status sim_find_pairs(struct sim *sim, struct error *err)
 {
     const struct plan *plan = sim->plan;
@@ -107,7 +107,7 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
 
 /* --- links and paths ------------------------------------------------------------------------ */
 
-/* Fills in the device that owns the copies of each path. */
+/* Fills in the device that owns each path's copies. */
 static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *devices)
 {
     uint32_t cpu = hardware_cpu(sim->hardware);
@@ -131,8 +131,8 @@ static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *de
     for (uint32_t p = sim->first_joint_path; p < path_count; p++) devices[p] = cpu;
 }
 
-/* Clears paths without copies, so that the simulation of a link does not depend on the devices that others stand for.
- * Only for gangs, whose devices may never use host memory. */
+/* Clears paths without copies, so that a link does not depend on devices that others stand for. Only for gangs, whose
+ * devices may never use host memory. */
 static enum status clear_host_paths(const struct sim *sim, struct arena *scratch, struct sim_path *paths,
                                     struct error *err)
 {
@@ -147,7 +147,7 @@ static enum status clear_host_paths(const struct sim *sim, struct arena *scratch
     return STATUS_OK;
 }
 
-/* Sets priorities, and adds paths for copies that may be on demand or not. */
+/* Sets priorities, and adds paths for copies on demand or not. */
 static void tell_demand(const struct sim *sim, struct sim_path *paths)
 {
     for (uint32_t p = 1; p < sim->first_p2p_path; p += 2) paths[p].priority = 1; /* copies out, and copies to storage */
@@ -158,7 +158,7 @@ static void tell_demand(const struct sim *sim, struct sim_path *paths)
     }
 }
 
-/* Makes the path over the representatives of the links on the pair's route. */
+/* Makes the path over the representatives of the links of the pair's route. */
 static enum status pair_path(struct sim *sim, const struct sim_link *links, uint32_t index, struct sim_path *out,
                              struct error *err)
 {
@@ -175,7 +175,7 @@ static enum status pair_path(struct sim *sim, const struct sim_link *links, uint
 
 /* --- the queue ------------------------------------------------------------------------------ */
 
-enum { AT_ONCE = SIM_QUEUE_BLOCK / 2 }; /* streams and bundles of a device that often change together */
+enum { AT_ONCE = SIM_QUEUE_BLOCK / 2 }; /* a device's streams and bundles that often change together */
 
 static bool is_used(const struct sim *sim, uint32_t stream)
 {
@@ -203,8 +203,8 @@ static void number_stream(struct sim *sim, struct numbering *n, uint32_t stream)
     sim->owner_events[n->next++] = stream;
 }
 
-/* Numbers the owners of events; those of a device are neighbours. Streams without operations and bundles without
- * traffic get no owner, so the queue ignores thousands of devices that others stand for. */
+/* Numbers the owners of events, a device's next to each other. Streams without operations and bundles without traffic
+ * get none, so the queue ignores thousands of represented devices. */
 static void number_owners(struct sim *sim, struct numbering *n, uint32_t path_count)
 {
     uint32_t own = plan_device_streams(sim->plan);

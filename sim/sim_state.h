@@ -1,6 +1,6 @@
 /*
- * The state of a simulation, private to sim.c (the loop), sim_create.c (before the first event), sim_machine.c
- * (streams, links and paths) and steady.c (skipped repetitions).
+ * Private to sim.c (the loop), sim_create.c (before the first event), sim_machine.c (streams, links and paths) and
+ * steady.c (skipped repetitions).
  */
 #ifndef SPILLWAY_SIM_SIM_STATE_H
 #define SPILLWAY_SIM_SIM_STATE_H
@@ -28,7 +28,7 @@ enum sim_stream_state {
 };
 
 struct sim_stream {
-    uint32_t first, last;   /* low numbers of its issued operations that have not started, if pending > 0 */
+    uint32_t first, last;   /* low numbers of issued operations not started, if pending > 0 */
     uint32_t pending;
     uint32_t waits_passed;  /* waits of the first one that have ended */
     uint32_t running;       /* low number, unless idle */
@@ -41,23 +41,20 @@ struct sim_stream {
     bool slowed;            /* computations use sim/network/interference.h; copies and collectives affect it */
     uint64_t unissued;      /* operations of the plan that are not issued yet */
     double start_s;         /* start of the running operation */
-    double volume;          /* of the copy in its latency, or of the part of a collective ... */
+    double volume;          /* of the copy in its latency, or of a collective's part ... */
     uint64_t bytes;         /* ... likewise */
     uint32_t part;          /* current part of the running collective; parts are sequential */
-    uint32_t path;          /* of its copies, like the next two fields; for P2P and collectives, of the running
-                               operation */
+    uint32_t path;          /* of its copies, like the next two; for P2P and collectives, of the running operation */
     double latency_s, rate; /* without contention */
     double busy_s;
     uint64_t operations;
-    uint64_t opens;         /* ended operations that lift a lookahead limit on the stream; UINT64_MAX:
-                               none */
+    uint64_t opens;         /* ended operations that lift a limit on the stream; UINT64_MAX: none */
 };
 
 /* Two devices between which the plan copies. */
 struct sim_pair {
     uint32_t device, peer; /* to, from */
-    uint32_t route_device, route_peer; /* devices whose links it crosses; they differ from the above if devices stand
-                                          for others */
+    uint32_t route_device, route_peer; /* devices whose links it crosses, which may stand for the above */
     double latency_s, rate;
     uint64_t bytes;  /* of the previous copy, which took ... */
     double alone_s;  /* ... this time without contention */
@@ -79,25 +76,25 @@ struct sim {
     struct sim_symmetry symmetry; /* devices that are simulated; zeroed: all */
     struct sim_flows *flows;
     struct sim_interference *interference;
-    struct sim_queue *queue;     /* owners: streams and bundles of flows, device by device ... */
-    uint32_t *owner_events;      /* ... and the identity of each owner: a stream or, after all streams, a bundle */
+    struct sim_queue *queue;     /* owners: streams and bundles, device by device ... */
+    uint32_t *owner_events;      /* ... and each owner's identity: a stream or, after all streams, a bundle */
     struct sim_stream *streams;
     uint32_t stream_count;
     struct sim_pair *pairs;          /* by device, then peer */
     uint32_t *first_pair;        /* per device, and one more */
     uint32_t pair_count;
-    uint32_t first_p2p_path;     /* paths of pairs, after the paths of host and storage ... */
-    uint32_t first_prefetch_path; /* ... then, with demand_first, one path per device for copies from the host that are
-                                     not on demand ... */
+    uint32_t first_p2p_path;     /* pairs' paths, after those of host and storage ... */
+    uint32_t first_prefetch_path; /* ... then, with demand_first, one per device for copies from the host that are not
+                                   * on demand ... */
     uint32_t first_joint_path;   /* ... then the paths of collectives */
-    uint32_t *path_streams;      /* by path; for a collective, the stream of the running one */
+    uint32_t *path_streams;      /* by path; a collective's: the stream of the running one */
     uint32_t lacking;            /* streams with unissued operations, none pending and no closed limit */
     struct sim_lookahead lookahead;
     bool slowed;                 /* some stream is slowed */
     bool flows_changed, slowing_changed; /* since the last settling */
     bool *job_started;
     struct sim_instant zero; /* origin of virtual time, moved by sim/steady.h */
-    double now_s;            /* relative to `zero`, like all times of queue, flows and interference */
+    double now_s;            /* relative to `zero`, like times of queue, flows and interference */
     struct sim_steady steady;
     uint64_t total, done, events, skipped; /* operations */
     struct trace_order order; /* spans that wait for the writer */
@@ -122,18 +119,17 @@ static inline struct sim_stream *sim_stream_at(struct sim *sim, uint32_t index)
     return &sim->streams[index];
 }
 
-/* Marks a stream without pending operations: operations are issued until it has one, or a lookahead limit that opens
- * later. */
+/* Marks a stream without pending operations: operations are issued until it has one, or a limit that opens later. */
 void sim_stream_lacks(struct sim *sim, uint32_t index);
 
 /* Makes everything before the first event: checks of the machine, streams, memory, the trace. The caller releases `sim`
  * as sim_run() does, also after an error. */
 MUST_CHECK enum status sim_create(struct sim *sim, struct error *err);
 
-/* Fills sim->pairs with the pairs of devices between which the plan copies. Needs the walk. */
+/* Fills sim->pairs with the pairs of the plan's copies. Needs the walk. */
 MUST_CHECK enum status sim_find_pairs(struct sim *sim, struct error *err);
 
-/* Makes streams, links and the paths of all copies over them. */
+/* Makes streams, links and all copies' paths. */
 MUST_CHECK enum status sim_create_machine(struct sim *sim, struct error *err);
 
 #endif

@@ -114,7 +114,7 @@ static void write_stream(const struct sim_stream *stream, uint32_t base, struct 
     sim_snapshot_put(out, (uint64_t)stream->part << 32 | stream->path);
 }
 
-/* Writes the streams that wait for the operation, in order, and the operations that it waits for. */
+/* Writes the streams that wait for the operation, and the operations that it waits for, in order. */
 static void write_op(const struct sim *sim, uint32_t low, struct sim_snapshot *out)
 {
     const struct sim_window *window = &sim->window;
@@ -165,7 +165,7 @@ static void rebase(struct sim *sim)
     sim->now_s = 0;
 }
 
-/* Returns the operations of one repetition on all devices, simulated or not. */
+/* Returns a repetition's operations on all devices, simulated or not. */
 static uint64_t repetition_operations(const struct plan *plan, const struct plan_segment *segment)
 {
     uint64_t operations = 0;

@@ -1,11 +1,11 @@
 /*
- * Skips repetitions of a plan that provably go as earlier ones.
+ * Skips repetitions that provably go as earlier ones.
  *
- * A plan stores ten thousand steps as one step and a count (planner/plan.h, segments). Every few repetitions of a long
- * segment, the simulator inspects its whole state: waiting operations, running operations with start, remaining volume
- * and rate, and pending events. When this state equals, to the last bit and relative to the current time, the state
- * some repetitions earlier, all later repetitions go the same way. Time, sums and the position in the plan then advance
- * by a multiple of the difference, up to the last repetition but one.
+ * A plan stores ten thousand steps as one and a count (planner/plan.h, segments). Every few repetitions of a long
+ * segment, the simulator inspects its whole state: waiting operations, running ones with start, remaining volume and
+ * rate, and pending events. When it equals, to the last bit and relative to the current time, the state some
+ * repetitions earlier, all later ones go the same way. Time, sums and the position then advance by a multiple of the
+ * difference, up to the last repetition but one.
  *
  * Times counted from the start of a run are rounded differently as they grow, and would hardly ever be equal to the
  * last bit. So at each inspection the origin of time moves to the current time. This changes the last bits of results,
@@ -21,7 +21,7 @@
 
 struct sim;
 
-/* Seconds, as the sum of a number and its rounding error. */
+/* Seconds: a number and its rounding error, added up. */
 struct sim_instant {
     double high, low;
 };
@@ -41,11 +41,10 @@ struct sim_steady {
     uint64_t issued;       /* ... when it was inspected */
     uint32_t stride;       /* repetitions between inspections; 0: none in this segment */
     uint32_t next_repeat;  /* the next inspection */
-    uint64_t settled;      /* operations before this number belong to the segment's first two repetitions, or come
-                              before the segment */
+    uint64_t settled;      /* operations below this are of the segment's first two repetitions, or earlier */
     uint32_t looks;        /* inspections since then */
     bool skipped;          /* repetitions were skipped; at most once per segment */
-    struct sim_snapshot state, reference; /* the current state, and the one of an earlier inspection: */
+    struct sim_snapshot state, reference; /* at present, and at an earlier inspection: */
     uint32_t reference_repeat, reference_look;
     struct sim_instant reference_zero;
     uint64_t *reference_counters;
@@ -53,7 +52,7 @@ struct sim_steady {
     size_t counter_count;
 };
 
-/* Creates it before the first event, after all other parts of the simulation. */
+/* Is created before the first event, after the rest of the simulation. */
 MUST_CHECK enum status sim_steady_create(struct sim *sim, struct error *err);
 void sim_steady_release(struct sim_steady *steady); /* a zeroed one is fine */
 

@@ -1,27 +1,25 @@
 /*
- * A plan of a million steps is walked, not loaded. At any moment the simulator needs the running operations, the
- * candidates to run next on their streams, and the operations between them in plan order:
+ * A plan of a million steps is walked, not loaded. The simulator needs the running operations, the candidates to run
+ * next on their streams, and those between them in plan order:
  *
  *     plan order  ... done | base . d d r d w r d w w issued | not yet walked ...
  *                            ^ oldest that is not done          d done, r running, w waiting
  *
- * Records are in a ring, indexed by the low bits of their number. Lists of variable length are in two more rings,
- * written and freed in the same order: the numbers of awaited operations, and the lifetimes of the device memory used.
- * A record has only the start of its lists; the next record's start is their end.
+ * Records are in a ring, indexed by the low bits of their number. Two more rings, written and freed in the same order,
+ * hold their lists: awaited operations, and lifetimes of device memory. A record has its lists' starts; the next
+ * record's starts are their ends.
  *
  *     ops    [ 7: waits at 12, uses at 30 ][ 8: waits at 14, uses at 33 ][ 9: ...
  *     waits  ... | 12: 3 5 | 14: 6 | ...
  *
- * Awaited operations that are already done when an operation is issued are dropped at once.
+ * Awaited operations that are done when an operation is issued are dropped.
  *
- * A full ring is doubled: in place if it has not wrapped around yet, as while the window grows to the whole plan; else
- * its entries move to the positions of the longer mask. So memory is proportional to the widest window, about 32 + 4 *
- * (waits + uses) bytes per operation in it. The plan determines this width: a stream that is idle for a long stretch of
- * the plan makes the window span that stretch (see sim.c).
+ * A full ring is doubled: in place if it has not wrapped around; else its entries move to the longer mask's positions.
+ * So memory is proportional to the widest window, about 32 + 4 * (waits + uses) bytes per operation. A stream that is
+ * idle for a long stretch of the plan makes the window span it (sim.c).
  *
- * Tried and rejected: lists of dependants per operation. Counting down the waits of every operation costs an allocation
- * per wait from a pool, and most waits have ended before the operation is at the head of its stream. Checking only the
- * waits of the heads needs neither counters nor lists.
+ * Lists of dependants per operation were rejected. They cost an allocation per wait, and most waits have ended before
+ * the operation heads its stream. Checking the heads' waits needs neither counters nor lists.
  */
 #include "sim/window.h"
 
@@ -40,7 +38,7 @@ static bool ring_move(char **ring, uint32_t mask, uint32_t larger_mask, size_t s
 {
     char *larger = alloc_zeroed((size_t)larger_mask + 1, size);
     if (!larger) return false;
-    for (uint32_t i = first, count; i != end; i += count) { /* up to the point where the shorter ring wraps around */
+    for (uint32_t i = first, count; i != end; i += count) { /* up to where the shorter ring wraps around */
         count = mask + 1 - (i & mask);
         if (count > end - i) count = end - i;
         memcpy(larger + (size_t)(i & larger_mask) * size, *ring + (size_t)(i & mask) * size, count * size);
@@ -50,7 +48,7 @@ static bool ring_move(char **ring, uint32_t mask, uint32_t larger_mask, size_t s
     return true;
 }
 
-/* Doubles a ring and keeps entries [first, end). Returns false when memory ends. */
+/* Keeps entries [first, end). Returns false without memory. */
 static bool ring_double(void *ring, uint32_t *mask, size_t size, uint32_t first, uint32_t end)
 {
     uint32_t larger_mask = *mask * 2 + 1;
@@ -126,7 +124,7 @@ uint64_t sim_window_bytes(const struct sim_window *window)
 
 /* --- issuing -------------------------------------------------------------------------------- */
 
-/* Checks the room for one more record than operations: the record after the last one. */
+/* Checks the room for one more record, the one after the last. */
 static bool fits(const struct sim_window *w, const struct plan_walk_op *op)
 {
     return ring_fits(w->op_mask, (uint32_t)w->base, (uint32_t)w->issued + 1, 1) &&

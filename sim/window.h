@@ -1,8 +1,8 @@
 /*
- * The window: operations that are issued and not finished, the only part of a plan in memory.
+ * Operations that are issued and not finished, the only part of a plan in memory.
  *
- * Operations come from plan_walk.h in plan order. A window record has the operation, its waits and its memory uses.
- * Numbers have 32 bits: numbers in the window differ by less than 2^31, so the low half is unique.
+ * They come from plan_walk.h in plan order. A record has the operation, its waits and its memory uses. Numbers in the
+ * window differ by less than 2^31, so the low 32 bits are unique.
  */
 #ifndef SPILLWAY_SIM_WINDOW_H
 #define SPILLWAY_SIM_WINDOW_H
@@ -23,12 +23,11 @@ struct sim_op {
     uint32_t op;          /* index into plan->ops */
     uint32_t group;       /* COLLECTIVE: the group, by sim_collectives_group() */
     uint32_t peer;        /* P2P: the source device; COLLECTIVE: see SIM_JOINS */
-    uint32_t next;        /* low number of the next operation of its stream, once issued */
-    uint32_t first_wait;  /* in the ring of waits; the range ends at the next record's first_wait */
+    uint32_t next;        /* low number of its stream's next operation, once issued */
+    uint32_t first_wait;  /* in the ring of waits, up to the next record's first_wait */
     uint32_t first_use;   /* likewise */
     uint64_t stream : SIM_STREAM_BITS;
-    uint64_t waiter : SIM_STREAM_BITS; /* a stream whose first operation waits for this one, or SIM_NO_STREAM, or
-                                          SIM_DONE */
+    uint64_t waiter : SIM_STREAM_BITS; /* a stream whose first operation waits for this, SIM_NO_STREAM or SIM_DONE */
     uint64_t minibatch : SIM_MINIBATCH_BITS; /* SIM_MINIBATCH_LAST stands for all later ones */
 };
 
@@ -40,13 +39,13 @@ enum {
 };
 
 /*
- * The operations of one collective follow each other. `peer` of the first one is their number * SIM_JOINED + the number
- * of streams that have not reached it yet. `peer` of each other one is SIM_JOINS + its distance from the first.
+ * A collective's operations follow each other. The first one's `peer` is their number * SIM_JOINED + the streams that
+ * have not reached it yet; each other one's is SIM_JOINS + its distance from the first.
  */
 #define SIM_JOINS 0x80000000u
 enum { SIM_JOINED = 1 << 16, SIM_JOINED_MAX = (1 << 15) - 1 };
 
-/* Open for the inline functions below; only window.c changes it. Ring sizes are powers of two. */
+/* Open for the inline functions; only window.c changes it. Ring sizes are powers of two. */
 struct sim_window {
     struct plan_walk *walk;
     const struct plan *plan;
@@ -57,14 +56,14 @@ struct sim_window {
     uint32_t *waits;      /* low numbers */
     sim_use *uses;
     uint32_t op_mask, wait_mask, use_mask;
-    uint32_t wait_end, use_end; /* running positions, which end the lists of the last record */
+    uint32_t wait_end, use_end; /* running positions, the ends of the last record's lists */
     uint32_t wait_first, use_first; /* entries before are free; not always up to date */
     uint64_t base;        /* all operations before are done */
     uint64_t issued;      /* the number of the next issued operation */
     uint64_t peak;        /* largest number of records */
 };
 
-/* Takes `walk` over unless there is an error; borrows all other arguments. */
+/* Takes `walk` over unless there is an error; borrows the rest. */
 MUST_CHECK enum status sim_window_create(const struct plan *plan, struct plan_walk *walk,
                                          struct sim_lifetimes *lifetimes,
                                          const struct sim_collectives *collectives,
@@ -108,8 +107,8 @@ static inline struct sim_uses sim_window_uses(const struct sim_window *window, u
 }
 
 /*
- * Issues the next operation of the plan. *low is its low number; *some is false at the plan's end. Errors: STATUS_LIMIT
- * when 2^30 operations are in the window.
+ * Issues the plan's next operation. *low is its low number; *some is false at the end. Errors: STATUS_LIMIT with 2^30
+ * operations in the window.
  */
 MUST_CHECK enum status sim_window_issue(struct sim_window *window, bool *some, uint32_t *low,
                                         struct error *err);
