@@ -36,10 +36,10 @@ enum { SIM_BOTTLENECK_FLOWS_MAX = 64 };
 struct sim_bottleneck_flow {
     double left;      /* bytes, at the bottleneck's read_s */
     double rate;      /* bytes/s; 0: it began after read_s */
-    double full;      /* 1: this rate fills its own link directions or the trunk; 0: it does not */
-    double limit;     /* bytes/s: maximum rate next to the other flows of its class */
-    double full_rate; /* rates from here on fill its own link directions or the trunk; infinite for all flows of a
-                         class but one, so that the trunk counts once */
+    double full;      /* 1: this rate fills its own link directions or the trunk; else 0 */
+    double limit;     /* bytes/s: maximum next to its class's other flows */
+    double full_rate; /* from this rate on, its own link directions or the trunk are full; infinite for all but one of a
+                       * class's flows, so that the trunk counts once */
     double full_s;    /* seconds in which they were full */
     uint64_t order;   /* decides between flows that end at the same time */
     uint32_t flow;    /* private to flow.c, like `path` */
@@ -72,7 +72,7 @@ static inline uint32_t sim_bottleneck_bit(uint64_t places)
     return (uint32_t)__builtin_ctzll(places);
 }
 
-/* Updates the limits after the arm's number of flows has changed. */
+/* Updates the limits after a change of the arm's number of flows. */
 static inline void sim_bottleneck_limit(struct sim_bottleneck *bottleneck, const struct sim_bottleneck_arm *arm)
 {
     uint64_t places = bottleneck->active & arm->places;
@@ -105,7 +105,7 @@ static inline void sim_bottleneck_begin(struct sim_bottleneck *bottleneck, const
     sim_bottleneck_limit(bottleneck, arm);
 }
 
-/* Ends the first flow and returns it. The caller must call sim_bottleneck_limit() afterwards. */
+/* Ends and returns the first flow; sim_bottleneck_limit() must follow. */
 static inline const struct sim_bottleneck_flow *sim_bottleneck_end(struct sim_bottleneck *bottleneck, double now_s)
 {
     uint32_t place = bottleneck->first;
@@ -147,8 +147,8 @@ static inline void sim_bottleneck_rest(struct sim_bottleneck *bottleneck, double
     bottleneck->read_s = now_s;
 }
 
-/* Advances all flows to now_s, rates them and finds the first one to end, bottleneck->first, by (time, order). There
- * must be an active flow. Returns the time. */
+/* Advances all flows to now_s, rates them and finds the first to end, bottleneck->first, by (time, order). A flow must
+ * be active. Returns the time. */
 static inline double sim_bottleneck_settle(struct sim_bottleneck *bottleneck, double now_s)
 {
     double demand = 0, least = INFINITY, level = INFINITY, elapsed_s = now_s - bottleneck->read_s;
@@ -162,7 +162,7 @@ static inline double sim_bottleneck_settle(struct sim_bottleneck *bottleneck, do
         demand += flow->limit;
         least = flow->limit < least ? flow->limit : least;
     }
-    /* what rounding has left of flows that end now would have all but the first end a last bit later */
+    /* rounding leaves flows that end now a remainder, which would end all but the first a last bit later */
     if (__builtin_expect((bottleneck->ending != 0) & (now_s >= bottleneck->first_s), 0))
         for (uint64_t left = bottleneck->ending; left; left &= left - 1)
             bottleneck->flows[sim_bottleneck_bit(left)].left = 0;

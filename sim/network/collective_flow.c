@@ -1,21 +1,20 @@
 /*
- * At any moment a ring has one message on each of its edges, all with the rate of the slowest edge. So a ring is one
- * flow, and its use of a link direction is its rate times the number of its messages in that link direction:
+ * A ring always has one message on each edge, all with the slowest edge's rate. So it is one flow, which uses a link
+ * direction by its rate times its messages there:
  *
  *     nodes of 2, one NIC each   0 - 1 | NIC ====== NIC | 2 - 3
  *     ring 0 1 2 3               once up and once down each NIC, once each device's link
  *     rings {0, 2} and {1, 3}    two flows, which share the NICs as in the closed form
  *
- * Volume and latency give a flow without other traffic the time of its group's closed form: the flow has the bandwidth
- * of its slowest level, and the time of a part without latencies is its transfer. Latencies come first, as for copies.
- * The algorithm is the closed form's.
+ * Volume and latency give a flow without other traffic its group's closed form: it has its slowest level's bandwidth,
+ * and a part's time without latencies is its transfer. Latencies come first, as for copies.
  *
  *     volume = transfer_s * bandwidth of the level      latency = seconds - transfer_s
  *
- * If all groups of a gang begin together on equal link directions, fair sharing gives each group the share that the
- * closed form assumes. If groups drift apart, or have different link directions, flows are faster, because the closed
- * form assumes that they always coincide. Collectives between all pairs (all-to-all, halving) on several nodes are
- * faster too: in the closed form each step is as slow as between nodes, but not all of their messages leave a node.
+ * If all groups of a gang begin together on equal link directions, fair sharing gives each the closed form's share. If
+ * they drift apart or differ in link directions, flows are faster, because the closed form assumes that they always
+ * coincide. Collectives between all pairs (all-to-all, halving) on several nodes are faster too: in the closed form
+ * each step is as slow as between nodes, but some messages stay in a node.
  *
  * Source: flows in place of chunks as in SimGrid's flow model (Velho, Schnorr, Casanova and Legrand, ACM TOMACS 23(4),
  * 2013).
@@ -35,7 +34,7 @@ const char *const sim_collectives_by_names[] = {
     [SIM_COLLECTIVES_CLOSED] = "closed", [SIM_COLLECTIVES_AUTO] = "auto", [SIM_COLLECTIVES_FLOWS] = "flows", NULL};
 static_assert(ARRAY_COUNT(sim_collectives_by_names) == SIM_COLLECTIVES_BY_COUNT + 1, "a name each");
 
-/* The collectives of a group on a kind of stream. */
+/* A group's collectives on a kind of stream. */
 struct collective_flow_joint {
     uint32_t paths[COLLECTIVE_WAY_COUNT]; /* PLAN_NONE: no collective in this direction */
 };
@@ -45,7 +44,7 @@ struct sim_collective_flows {
     const struct plan *plan;
     const struct hardware *hardware;
     const struct sim_collectives *collectives;
-    struct collective_group *alone;                      /* by group: its levels while no other group is active */
+    struct collective_group *alone;                      /* by group: its levels while it is active by itself */
     struct collective_flow_joint (*joints)[STREAM_HOST]; /* by group, then stream */
     struct sim_path *paths;
     uint32_t path_count;
@@ -62,7 +61,7 @@ struct collective_seen {
     uint8_t round;
 };
 
-/* Visits each collective of each unit, once for each gang that it runs on. */
+/* Visits each unit's collectives, once per gang. */
 static enum status each_collective(const struct plan *plan, struct collective_seen *seen, visitor visit, void *context,
                                    struct error *err)
 {
@@ -123,7 +122,7 @@ static enum status fill_path(struct making *m, uint32_t group, const uint32_t *d
     return STATUS_OK;
 }
 
-/* Adds the paths of an operation that groups of the gang lack. */
+/* Adds paths that the gang's groups lack. */
 static enum status add_paths(void *context, uint32_t gang, const struct plan_unit *unit, const struct plan_op *op,
                              struct error *err)
 {
@@ -155,7 +154,7 @@ static void clear_joints(struct sim_collective_flows *f)
             for (uint32_t w = 0; w < COLLECTIVE_WAY_COUNT; w++) f->joints[g][s].paths[w] = PLAN_NONE;
 }
 
-/* Finds the levels of all groups by themselves; they are known to be connected. */
+/* Finds the levels of all groups by themselves, which are connected. */
 static void find_alone(struct making *m, uint32_t gang, uint32_t axes)
 {
     struct sim_collective_flows *f = m->flows;
@@ -198,7 +197,7 @@ static enum status make_paths(struct making *m, struct arena *scratch, struct co
 
 /* --- other traffic ------------------------------------------------------------------------------- */
 
-/* Users of a link direction: none, one *party* (all groups of a gang, axes and stream, or all copies), or several. */
+/* Users of a link direction: none, a *party* (all groups of a gang, axes and stream, or all copies), or several. */
 enum { PARTY_NONE, PARTY_COPIES, PARTY_SEVERAL, PARTY_FIRST };
 
 struct company {
@@ -262,7 +261,7 @@ static void mark_p2p_copy(struct company *c, uint32_t device, uint32_t peer)
         meet(c, hardware_route_link_dir(hardware, &route, h), PARTY_COPIES);
 }
 
-/* Marks the copies of all instances, also on single devices. `peers`: by gang. */
+/* Includes single devices. `peers`: by gang. */
 static void mark_copies(struct company *c, struct plan_gang_peers *peers)
 {
     const struct plan *plan = c->flows->plan;
@@ -361,8 +360,7 @@ static int compare_crossings(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Sorts link directions in ascending order without duplicates: link directions that stand for one link direction have
- * equal weights. */
+/* Sorts link directions without duplicates: those that stand for one have equal weights. */
 enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *link_for, struct sim_path *path,
                                            struct error *err)
 {

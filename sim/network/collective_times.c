@@ -1,5 +1,5 @@
 /*
- * The groups of collectives follow from the gangs; only sets of axes that operations name are considered.
+ * Groups follow from the gangs, for sets of axes that operations name.
  *
  *     gang of 2 x 3, axes {data}: groups {0, 2, 4} and {1, 3, 5}
  */
@@ -24,10 +24,10 @@ struct sim_collectives {
     struct collective_group *groups;
     uint32_t group_count;
     struct collective_times_known *known; /* by group: its last query */
-    uint32_t (*first)[AXES_SETS];         /* per gang: the first group of each set of axes */
+    uint32_t (*first)[AXES_SETS];         /* per gang: each set's first group */
 };
 
-/* Returns the sets of axes of operations: bit s is the set s. */
+/* Returns operations' sets of axes: bit s is the set s. */
 static uint32_t find_sets_used(const struct plan *plan)
 {
     uint32_t used = 0;

@@ -1,26 +1,26 @@
 /*
- * All flows with one limit have the same rate at every moment, whatever their arm: the limit, or the level. So they
- * share a clock, as the flows of a class do in flow.c: the bytes served to a flow that is always active. There are as
- * few clocks as limits, and a change of the level sets clocks and touches no flow.
+ * All flows with one limit have the same rate, whatever their arm: the limit, or the level. So they share a clock, as a
+ * class does in flow.c: the bytes served to an always active flow. A change of the level sets these few clocks and
+ * touches no flow.
  *
  *     arms 0 .. 999   ==trunk 12==+                         clock of limit 12   998 flows, each the only one of its arm
  *       998 of them with a flow,  +-- link direction 7098   clock of limit  6     4 flows, of two arms
  *       two with two              +                         level (7098 - 4 * 6) / 998 = 7.09
  *
- * The limit of an arm's flows changes with their number, and then they all move to another clock: their remaining
- * volume is read from the old clock and set on the new one. These are few flows, all of one switch; an arm with many
- * flows has only one limit and never moves.
+ * An arm's limit changes with its number of flows, which then move to another clock: their remaining volume is read
+ * from the old and set on the new one. These are few flows of one switch; an arm with many flows has one limit and
+ * never moves.
  *
- * The level. Limits are visited from the lowest. Flows keep a limit that is at most the remaining bandwidth of the link
- * direction divided by the number of flows with this or a higher limit; the first higher limit ends the search. Sums
- * are computed from the numbers of flows each time, so they do not drift, and rates depend only on these numbers.
+ * The level is found by visiting limits from the lowest. Flows keep a limit up to the remaining bandwidth divided by
+ * the flows with this or a higher limit; the first higher limit ends the search. Sums are computed from numbers of
+ * flows each time, so they do not drift, and rates depend only on these numbers.
  *
- * Statistics. A clock has the time that its flows spent at their limit. Whether the limit is the cap or fills the trunk
- * depends on the arm, and changes with its number of flows; the arm stores the clock's time of the last change.
+ * For statistics, a clock has its flows' time at their limit. Whether the limit is the cap or fills the trunk changes
+ * with the arm's number of flows; the arm stores the clock's time of the last change.
  *
- * Cost: O(limits) per event, of which there are two on machines of one kind, and O(log flows) in the clock's queue.
+ * Cost: O(limits) per event, of which machines of one kind have two, and O(log flows) in the clock's queue.
  *
- * Source: generalized processor sharing, as in flow.c; here with a clock for each limit.
+ * Source: generalized processor sharing, as in flow.c, with a clock per limit.
  */
 #include "sim/network/crowd.h"
 
@@ -39,7 +39,7 @@ static double limit_of(double cap, double trunk, uint32_t flow_count)
     return part < cap ? part : cap;
 }
 
-/* Returns the position of the first limit that is not below. */
+/* Returns the first limit that is not below. */
 static uint32_t find_limit(const double *limits, uint32_t count, double limit)
 {
     uint32_t low = 0;
@@ -143,7 +143,7 @@ static void move_flows(struct sim_crowd *crowd, const struct sim_crowd_arm *arm,
     }
 }
 
-/* Sets the arm's number of flows and moves its active flows to the clock of their new limit. Returns that clock. */
+/* Sets the arm's number of flows and moves its active ones to their new limit's clock, which it returns. */
 static struct sim_crowd_clock *count_flows(struct sim_crowd *crowd, struct sim_crowd_arm *arm, uint32_t flow_count)
 {
     struct sim_crowd_clock *before = &crowd->clocks[arm->clock], *clock = before;
@@ -200,7 +200,7 @@ uint32_t sim_crowd_end(struct sim_crowd *crowd, double now_s)
 
 /* --- rates ---------------------------------------------------------------------------------- */
 
-/* Returns the level; infinite if all flows are at their limits. */
+/* Infinite if all flows are at their limits. */
 static double find_level(const struct sim_crowd *crowd, double demand)
 {
     double left = crowd->bytes_per_s;
@@ -216,13 +216,13 @@ static double find_level(const struct sim_crowd *crowd, double demand)
     return INFINITY; /* rounding: the demand equals the bandwidth */
 }
 
-/* Returns the end of the clock's first flow at this rate, and its order. */
+/* Returns the clock's first end at this rate, and its order. */
 static struct sim_event next_end(struct sim_crowd_clock *clock, double rate, double now_s)
 {
     struct sim_event first;
     bool some = sim_queue_first(clock->ends, &first);
     assert(some);
-    /* a flow that ends now may have a remainder from rounding, which would delay its end by a last bit */
+    /* rounding may leave a flow that ends now a remainder, which would delay its end by a last bit */
     double left = first.owner == clock->first && now_s >= clock->first_s ? 0 : first.time_s - clock->served;
     clock->first = first.owner;
     clock->first_s = now_s + (left > 0 ? left : 0) / rate;

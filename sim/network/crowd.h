@@ -1,11 +1,10 @@
 /*
- * Many flows that meet in one link direction, with start and end costs that do not grow with their number.
+ * Many flows that meet in one link direction, with costs that do not grow with their number.
  *
- * A crowd is a bottleneck (bottleneck.h) of any size. The flows of an *arm* are equal: they have one cap, and share a
- * trunk, a link direction that only they use, so n flows have the limit min(cap, trunk / n). In the common link
- * direction of all arms, one level decides: every flow has this rate, or its limit if that is less. Limits take few
- * different values, because devices and switches are of few kinds. A crowd depends on this property; sim_crowd_suits()
- * checks it.
+ * A crowd is a bottleneck (bottleneck.h) of any size. An *arm*'s flows are equal: they have one cap, and share a trunk,
+ * a link direction of their own, so n flows have the limit min(cap, trunk / n). In the arms' common link direction
+ * every flow has one rate, the level, or its limit if that is less. Limits must take few values, as on devices and
+ * switches of few kinds; sim_crowd_suits() checks it.
  */
 #ifndef SPILLWAY_SIM_NETWORK_CROWD_H
 #define SPILLWAY_SIM_NETWORK_CROWD_H
@@ -18,18 +17,17 @@ enum { SIM_CROWD_LIMITS_MAX = 32 };
 struct sim_crowd_arm {
     double cap, trunk;     /* bytes/s; trunk: infinite if there is none */
     double limited_from_s; /* limited_s of its clock at the last inspection */
-    double capped_s;       /* seconds at the cap of a flow that is always active */
+    double capped_s;       /* seconds at the cap, of an always active flow */
     double trunk_full_s;
     uint32_t first_place, flow_limit; /* flow_limit: maximum number of flows, at least 1 */
     uint32_t flow_count;   /* active flows */
     uint32_t clock;
-    bool capped, fills;    /* capped: the limit is the cap; fills: its flows fill the trunk when they are at their
-                              limit */
+    bool capped, fills;    /* the limit is the cap; its flows at their limit fill the trunk */
 };
 
 struct sim_crowd_flow {
     double capped_from_s;  /* the arm's capped_s when the flow began */
-    double capped_s;       /* seconds at the cap of all flows at this place */
+    double capped_s;       /* seconds at the cap of all flows here */
     uint32_t arm;
     bool active;
 };
@@ -43,7 +41,7 @@ struct sim_crowd_clock {
     double first_s;         /* end of `first` at current rates */
     struct sim_queue *ends; /* ordered by readings of `served`; owner: a place */
     uint32_t flow_count;
-    uint32_t first;         /* the first to end at the last search, if it is still active */
+    uint32_t first;         /* the last search's first to end, if still active */
     bool limited;
 };
 
@@ -51,9 +49,9 @@ struct sim_crowd {
     double bytes_per_s;
     double read_s;
     double full_s;          /* seconds in which the link direction was full */
-    uint64_t work;          /* how often a clock was set, or a flow moved to another clock */
+    uint64_t work;          /* times that a clock was set, or a flow moved */
     struct sim_crowd_arm *arms;
-    struct sim_crowd_flow *flows; /* by place: all flows of arm 0, then of arm 1, and so on */
+    struct sim_crowd_flow *flows; /* by place: all flows of arm 0, then of arm 1, ... */
     uint32_t arm_count, place_count, flow_count, clock_count;
     uint32_t first;         /* the clock with the next end */
     bool full;
@@ -61,22 +59,21 @@ struct sim_crowd {
     struct sim_crowd_clock clocks[SIM_CROWD_LIMITS_MAX]; /* by limit, the lowest first */
 };
 
-/* Returns true if limits take few values, and the limits of each arm with many flows only one. Reads only cap, trunk
- * and flow_limit of arms. */
+/* Returns true if limits take few values, and one in each arm with many flows. Reads only arms' cap, trunk and
+ * flow_limit. */
 bool sim_crowd_suits(const struct sim_crowd_arm *arms, uint32_t arm_count);
 
-/* Initialises a crowd. Bandwidth, suitable arms and room for their flows are set before; all other fields are zero.
- * Clocks live as long as `arena`. */
+/* Bandwidth, suitable arms and room for their flows are set before; other fields are zero. Clocks live as long as
+ * `arena`. */
 MUST_CHECK enum status sim_crowd_init(struct sim_crowd *crowd, struct arena *arena, struct error *err);
 
-/* Begins a flow; `order` decides between flows that end at the same time. Takes effect at the next
- * sim_crowd_settle(). */
+/* `order` decides between flows that end at once. Takes effect at the next sim_crowd_settle(). */
 void sim_crowd_begin(struct sim_crowd *crowd, uint32_t place, double volume, uint64_t order, double now_s);
 
-/* Ends the first flow, which sim_crowd_settle() found. Returns its place. */
+/* Ends the first flow, found by sim_crowd_settle(). Returns its place. */
 uint32_t sim_crowd_end(struct sim_crowd *crowd, double now_s);
 
-/* Computes all rates and the first end: its time and order. Returns false if no flow is active. O(log flows). */
+/* Computes all rates, and the first end's time and order. Returns false if no flow is active. O(log flows). */
 bool sim_crowd_settle(struct sim_crowd *crowd, double now_s, double *end_s, uint64_t *order);
 
 /* For sim/steady.h, as in flow.h. */

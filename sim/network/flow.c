@@ -85,7 +85,7 @@ static void clock_rewind(struct flow_class_clock *class)
     class->served = 0;
 }
 
-/* Sets the rate from now on and the end of the first flow. */
+/* Sets the rate from now on and the first end. */
 static void clock_set(struct sim_flows *flows, struct flow_class_clock *class, double rate, double now_s)
 {
     clock_read(class, now_s);
@@ -97,7 +97,7 @@ static void clock_set(struct sim_flows *flows, struct flow_class_clock *class, d
         sim_queue_remove(flows->queue, flows->owners[class->bundle]);
         return;
     }
-    /* a flow that ends now may have a remainder from rounding, which would delay its end by a last bit */
+    /* rounding may leave a flow that ends now a remainder, which would delay its end by a last bit */
     double left = now_s < class->first_s ? class->first_end - class->served : 0;
     class->first_s = now_s + (left > 0 ? left : 0) / rate;
     sim_queue_set(flows->queue, flows->owners[class->bundle], class->first_s, class->first_order);
@@ -194,7 +194,7 @@ static void add_trunks(const struct sim_flows *flows, uint32_t class, double sec
     for (uint32_t i = 0; i < limits.full_link_dir_count; i++) full_s[limits.full_link_dirs[i]] += seconds;
 }
 
-/* Adds the full times of a crowd's link direction, and of the trunks and link directions of its paths. */
+/* Adds full times of a crowd's link direction, and of its paths' trunks and link directions. */
 static void crowd_link_dirs_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->crowd_count; i++) full_s[flows->crowd_link_dirs[i]] += flows->crowds[i].full_s;
@@ -205,7 +205,6 @@ static void crowd_link_dirs_note(const struct sim_flows *flows, double *full_s)
                           full_s);
 }
 
-/* Adds the full times of a bottleneck's link direction and paths. */
 static void bottleneck_link_dirs_note(const struct sim_flows *flows, double *full_s)
 {
     for (uint32_t i = 0; i < flows->bottleneck_count; i++)

@@ -1,11 +1,10 @@
 /*
- * Copies over time: the remaining volume of each flow as rates change.
+ * Copies over time: flows' remaining volume as rates change.
  *
- * A path may have several active flows, up to its limit. Flows are numbered: all flows of path 0, then of path
- * 1, and so on; with limits of 1 a flow has the number of its path. A flow begins with its volume. The event of its
- * bundle in the queue is the end of the bundle's first flow. A bundle is a bottleneck (bottleneck.h), a crowd (crowd.h)
- * or another class of flows (share.h). Begins and ends change other rates at the next sim_flows_settle(), which must
- * come before the next event.
+ * A path has active flows up to its limit. Flows are numbered: all of path 0, then of path 1, ... A flow begins with
+ * its volume. A bundle's event is its first flow's end. A bundle is a bottleneck (bottleneck.h), a crowd (crowd.h) or
+ * another class of flows (share.h). Begins and ends change other rates at the next sim_flows_settle(), which must
+ * precede the next event.
  */
 #ifndef SPILLWAY_SIM_NETWORK_FLOW_H
 #define SPILLWAY_SIM_NETWORK_FLOW_H
@@ -19,7 +18,7 @@ struct sim_flows; /* opaque */
 struct sim_link_use {
     double bytes[2];      /* [0] towards the devices, [1] back */
     double busy_s;        /* time with an active flow */
-    double saturated_s;   /* time at full bandwidth, in the direction where that lasts longer */
+    double saturated_s;   /* at full bandwidth, in the direction where that lasts longer */
 };
 
 struct sim_flows_setup {
@@ -37,35 +36,34 @@ uint32_t sim_flows_class_count(const struct sim_flows *flows);
 uint32_t sim_flows_bundle_count(const struct sim_flows *flows);
 uint32_t sim_flows_bundle(const struct sim_flows *flows, uint32_t flow);
 
-/* Sets the queue of events, before the first flow. Bundle b has the owner owners[b]. Both are borrowed. */
+/* Sets the queue before the first flow. Bundle b has the owner owners[b]. Both are borrowed. */
 void sim_flows_attach(struct sim_flows *flows, struct sim_queue *queue, const uint32_t *owners);
 
-/* Returns the solver of classes whose paths have a group, which therefore are in no bottleneck. Callers may read their
- * rates and set caps; only flow.c adds and removes flows. Borrowed. */
+/* Returns the solver of classes with a group, which are in no bottleneck. Callers may read rates and set caps; only
+ * flow.c adds and removes flows. Borrowed. */
 struct sim_share *sim_flows_share(const struct sim_flows *flows);
 
-/* Begins a flow. `volume`: in bytes at the path's bandwidth; `bytes`: for the statistics of the links; `order`: decides
- * between flows that end at the same time. */
+/* `volume`: in bytes at the path's bandwidth; `bytes`: for links' statistics; `order`: decides between flows that end
+ * at once. */
 void sim_flows_begin(struct sim_flows *flows, uint32_t flow, double volume, uint64_t bytes,
                      uint64_t order, double now_s);
 
-/* Handles the event of a bundle: ends its first flow and returns that flow. */
+/* Ends and returns a bundle's first flow, at its event. */
 uint32_t sim_flows_finish(struct sim_flows *flows, uint32_t bundle, double now_s);
 
-/* Recomputes changed rates. Returns the classes whose rates may have changed, as sim_share_solve() does. */
+/* Returns the classes whose rates may have changed, as sim_share_solve() does. */
 uint32_t sim_flows_settle(struct sim_flows *flows, double now_s, const struct sim_rate **changed);
 
-/* Reads the use of all links, when no flow is active. `bytes` by direction; saturated_s is the time at full
- * bandwidth, in the direction where that lasted longer. */
+/* Reads all links' use, when no flow is active. `bytes` by direction; saturated_s is at full bandwidth, in the
+ * direction where that lasted longer. */
 MUST_CHECK enum status sim_flows_uses(const struct sim_flows *flows, struct sim_link_use *uses,
                                       struct error *err);
 
-/* For tests: how often the rate of a flow or a clock was computed, or a flow moved to another clock, without
- * bottlenecks. */
+/* For tests: counts computed rates of flows and clocks, and moves to other clocks, without bottlenecks. */
 uint64_t sim_flows_work(const struct sim_flows *flows);
 
-/* For sim/steady.h. sim_flows_rebase() decreases all times by `seconds`; sim_flows_write() writes the state that later
- * behaviour depends on, orders relative to `first_order`; sim_flows_counters() returns SIM_FLOWS_COUNTERS counters. */
+/* For sim/steady.h: decreases all times by `seconds`; writes the state that later behaviour depends on, orders relative
+ * to `first_order`; returns SIM_FLOWS_COUNTERS counters. */
 enum { SIM_FLOWS_COUNTERS = 8 };
 void sim_flows_rebase(struct sim_flows *flows, double seconds);
 void sim_flows_write(const struct sim_flows *flows, uint64_t first_order, struct sim_snapshot *out);

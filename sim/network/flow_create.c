@@ -1,5 +1,5 @@
-/* See flow_state.h. share.c says which classes form a bottleneck. This file checks that the bottleneck has few enough
- * flows and that their caps never change; flow_crowds.c makes crowds of larger ones. */
+/* share.c says which classes form a bottleneck. This file checks that its flows are few and their caps fixed;
+ * flow_crowds.c makes crowds of larger ones. */
 #include "sim/network/flow_state.h"
 
 #include <math.h>
@@ -18,8 +18,7 @@ static void copy_hops(struct sim_flows *flows, const struct sim_flows_setup *set
             const struct sim_crossing crossing = sim_path_crossing(&setup->paths[p], h);
             flows->path_links[used] = crossing.hop.link;
             flows->path_weights[used] = crossing.weight;
-            /* A flow that crosses a simplex link several times, a staged copy or a ring, sends equal bytes both
-             * ways. */
+            /* A flow with several crossings of a simplex link, a staged copy or a ring, sends equal bytes both ways. */
             bool both = crossing.weight > 1 && !setup->links[crossing.hop.link].duplex;
             flows->path_directions[used++] = both ? FLOW_PATH_BOTH_WAYS : (uint8_t)crossing.hop.direction;
         }
@@ -37,20 +36,20 @@ static void fill_flows(struct sim_flows *flows, const struct sim_flows_setup *se
 
 /* --- bottlenecks ----------------------------------------------------------------------------------- */
 
-/* A class with at most this number of flows that shares no link direction is a bottleneck without a link direction.
- * Larger classes are better kept in a queue. */
+/* Up to this number of flows, a class that shares no link direction is a bottleneck without one. Larger classes are
+ * better kept in a queue. */
 enum { ALONE_MAX = 8 };
 
-/* One entry for each link direction of a bottleneck, then one for each class. */
+/* An entry per link direction of a bottleneck, then per class. */
 struct flow_candidate {
     uint32_t flow_count;
-    uint32_t alike_count; /* these and the flows that they stand for, so that the choice does not depend on folding */
+    uint32_t alike_count; /* these and those they stand for, so that folding does not change the choice */
     uint32_t priority; /* common priority */
     bool refused;
     uint32_t bottleneck; /* number of the bottleneck, once it is made */
 };
 
-/* Caps of paths in groups may change; a trunk and own link directions of a path cannot both be counted as full. */
+/* Caps of paths in groups may change; a path's trunk and own link directions cannot both count as full. */
 static bool fits_bottleneck(const struct sim_flows *flows, const struct sim_path *path, uint32_t class,
                             bool has_own_link_dirs)
 {
@@ -58,7 +57,7 @@ static bool fits_bottleneck(const struct sim_flows *flows, const struct sim_path
     return path->group == SIM_NO_GROUP && (trunk == INFINITY || !has_own_link_dirs);
 }
 
-/* Returns the entry of a class; NULL: it shares several link directions. */
+/* Returns a class's entry; NULL: it shares several link directions. */
 static struct flow_candidate *candidate_of(const struct sim_flows *flows, uint32_t class,
                                            struct flow_candidate *candidates)
 {

@@ -1,6 +1,6 @@
 /*
- * Chooses the flows of crowds (crowd.h): flows of classes that share exactly one link direction, only with classes that
- * share no other link direction, if they are too many for a bottleneck, have one priority, and caps that never change.
+ * Chooses crowds (crowd.h): flows of classes that share exactly one link direction, only with such classes, too many
+ * for a bottleneck, of one priority, with fixed caps.
  */
 #include "sim/network/flow_state.h"
 
@@ -22,7 +22,7 @@ struct flow_crowds_finder {
     const struct sim_flows_setup *setup;
     struct meeting *meetings; /* by link direction */
     uint32_t *class_flows;    /* by class: flows of all its paths */
-    uint32_t *class_arms;     /* by class: its arm, in the arms of all crowds */
+    uint32_t *class_arms;     /* by class, in the arms of all crowds */
     uint32_t *classes;        /* the classes of each meeting, consecutive */
 };
 

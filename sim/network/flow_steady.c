@@ -1,8 +1,8 @@
 /*
- * Functions of flows for sim/steady.h: moving the origin of time, writing the state, listing counters.
+ * For sim/steady.h: moving the origin of time, writing the state, listing counters.
  *
- * Idle objects have no state: a bottleneck or a class without flows, a link direction that is not full. Their times are
- * of their last use and are not read again.
+ * Idle bottlenecks and classes, and link directions that are not full, have no state: their times are of their last use
+ * and not read again.
  */
 #include "sim/network/flow_state.h"
 

@@ -1,25 +1,25 @@
 /*
- * On a host device a copy is memory traffic of the cores that compute, and two computing devices share caches and
- * memory controllers; on a GPU, copies take memory bandwidth from kernels. models/hardware/hardware.h gives the
- * measured law; this file applies it as the number of computations and the rates of copies change:
+ * On a host device a copy is memory traffic of the computing cores, and computing devices share caches and memory
+ * controllers; on a GPU, copies take memory bandwidth from kernels. models/hardware/hardware.h has the measured law,
+ * applied here as numbers of computations and rates of copies change:
  *
  *     speed of a computation  1 / (1 + a (other computing devices) + b (sum of copy rates) / R
  *                                    + e (collectives of the device))
  *     cap of a copy           R / (1 + c (computing devices) + d (other copies))
  *
- * with a .. e and R of the device concerned, and "other" within its domain. A computation has remaining seconds at
- * speed 1. Whenever its speed changes, the progress since the last change is subtracted and its event moves.
+ * with the device's a .. e and R, and "other" within its domain. A computation has remaining seconds at speed 1. When
+ * its speed changes, the progress since the last change is subtracted and its event moves.
  *
- * A change spreads in one direction: the numbers of computations and copies set the caps, the caps set the rates
- * (sim/network/share.h), and the rates set the speeds. So one pass settles everything.
+ * Numbers of computations and copies set caps, caps set rates (sim/network/share.h), and rates set speeds. So one pass
+ * settles all.
  *
- * Paths of different domains, or of different device types within one domain, are in different classes of flows (the
- * `group` of a path), so that a cap can be set for a class.
+ * Paths of different domains, or of device types within a domain, are in different classes of flows (a path's `group`),
+ * so that a class has one cap.
  *
- * Example: b = 0.4, one copy at 0.75 R, a computation of 2 s that starts with it: its speed is 1 / 1.3. When the copy
- * ends after 1 s, 2 - 1 / 1.3 s are left at speed 1.
+ * Example: b = 0.4, a copy at 0.75 R and a computation of 2 s, begun together, with speed 1 / 1.3. After the copy's 1
+ * s, 2 - 1 / 1.3 s are left at speed 1.
  *
- * Cost: O(devices of the domain) per change in it. A host has few devices; each GPU is its own domain.
+ * Cost: O(devices of the domain) per change; a host has few, and each GPU is its own domain.
  */
 #include "sim/network/interference.h"
 
@@ -35,7 +35,7 @@ struct interference_device_state {
     struct {
         double compute_by_compute, compute_by_copy, compute_by_collective, copy_by_compute, copy_by_copy, reference;
     } law;
-    bool affected;      /* a figure of the law affects it or another device of its domain */
+    bool affected;      /* the law affects it or another device of its domain */
     bool copies_capped; /* copy_by_compute or copy_by_copy is set */
     uint32_t domain;
     uint32_t group;
@@ -72,8 +72,7 @@ struct sim_interference {
 
 /* --- creation ------------------------------------------------------------------------------- */
 
-/* On a machine whose devices are the host's cores, the host's processor is one more device; on other machines it is
- * unaffected. */
+/* The host's processor is one more device on machines whose devices are its cores; else it is unaffected. */
 static void read_law(struct interference_device_state *device, const struct compute_profile *profile)
 {
     if (!profile) return;

@@ -80,8 +80,8 @@ static int compare_hops(const void *left, const void *right)
     return a->hop.direction < b->hop.direction ? -1 : a->hop.direction > b->hop.direction;
 }
 
-/* Sets crossings for a staged copy that uses a simplex link out and in again, with weight 2: link directions in
- * ascending order, without duplicates. */
+/* Sets crossings of a staged copy that uses a simplex link out and in again, with weight 2: ascending link directions
+ * without duplicates. */
 static enum status cross_twice(struct arena *arena, const struct hardware *hardware, const struct p2p_route *route,
                                struct sim_path *path, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* The links of a machine and the paths of copies over them, for the solver (share.h). */
+/* A machine's links and the paths of copies, for share.h. */
 #ifndef SPILLWAY_SIM_NETWORK_MACHINE_H
 #define SPILLWAY_SIM_NETWORK_MACHINE_H
 
@@ -6,27 +6,26 @@
 #include "sim/network/interference.h"
 #include "sim/network/path_classes.h"
 
-/* Checks that the machine has the devices, the storage and the memory that the plan uses. Errors: STATUS_BAD_INPUT. */
+/* Checks for the devices, storage and memory that the plan uses. Errors: STATUS_BAD_INPUT. */
 MUST_CHECK enum status sim_machine_suits(const struct plan *plan, const struct hardware *hardware, struct error *err);
 
 /* Fills (hardware->link_count) links. */
 void sim_machine_links(const struct hardware *hardware, struct sim_link *links);
 
-/* Fills the paths between the host and each device: path 2 d leads to device d, path 2 d + 1 back. `flow_limit`: copies
- * at the same time on each. */
+/* Fills the host's paths: 2 d leads to device d, 2 d + 1 back. `flow_limit`: copies at once on each. */
 void sim_machine_paths(const struct hardware *hardware, const struct sim_interference *interference,
                        const struct sim_link *links, uint32_t flow_limit, struct sim_path *paths);
 
-/* Appends the storage of each host in turn, after both: the link that reading and writing share, and a path for each.
- * Only for machines with storage. */
+/* Appends each host's storage, after links and paths: the link shared by reading and writing, and a path for each. Only
+ * for machines with storage. */
 void sim_machine_storage(const struct hardware *hardware, struct sim_link *links, struct sim_path *paths);
 
-/* Sets copies[d] if the plan copies anything between device d and host memory. */
+/* Sets copies[d] if the plan copies between device d and host memory. */
 void sim_machine_host_copies(const struct plan *plan, bool *copies);
 
 /*
- * Makes the path from one device to another that fetches, direct or staged, if hardware_reaches(); one copy at a time.
- * `own_group` is the path's group if it crosses a link direction twice (then it has crossings, in `arena`).
+ * Makes the path to a device that fetches from another, direct or staged, if hardware_reaches(); one copy at a time.
+ * `own_group`: the path's group if it crosses a link direction twice (then with crossings, in `arena`).
  */
 MUST_CHECK enum status sim_machine_p2p_path(struct arena *arena, const struct hardware *hardware,
                                             const struct sim_interference *interference, const struct sim_link *links,

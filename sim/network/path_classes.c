@@ -74,8 +74,7 @@ static void find_own_link_dirs(struct sim_path_classes *o)
     }
 }
 
-/* Returns the narrowest other link direction of a path that has several paths; NO_LINK_DIR: there is none, or weights
- * are not 1. */
+/* Returns the narrowest other link direction of a path with several paths; NO_LINK_DIR: none, or weights are not 1. */
 static uint32_t narrowest_other(const struct sim_path_classes *o, uint32_t path, uint32_t link_dir)
 {
     uint32_t narrowest = NO_LINK_DIR;
@@ -104,8 +103,8 @@ static double weight_on(const struct sim_path_classes *o, uint32_t path, uint32_
 }
 
 /*
- * Returns an upper bound on the rate that can arrive at a link direction: the sum of each path's flows at their base
- * caps, where paths that share another link direction count at most that link direction's bandwidth.
+ * Returns an upper bound on the rate into a link direction: the sum of each path's flows at their base caps, where
+ * paths that share another link direction count at most its bandwidth.
  */
 static double most_arriving(struct sim_path_classes *o, uint32_t link_dir)
 {
@@ -130,8 +129,8 @@ static double most_arriving(struct sim_path_classes *o, uint32_t link_dir)
 }
 
 /*
- * Two link directions cannot each be harmless because of the other: a bound that assumes link direction q full is at
- * least q's bandwidth, so it proves only wider link directions harmless.
+ * Two link directions cannot be harmless because of each other: a bound by a full link direction q is at least q's
+ * bandwidth, so it proves only wider ones harmless.
  */
 static void find_harmless_link_dirs(struct sim_path_classes *o)
 {
@@ -171,7 +170,7 @@ static bool same_class(const struct sim_path_classes *o, uint32_t a, uint32_t b)
     return true;
 }
 
-/* Returns a number that is equal for the paths of one class. */
+/* Returns a number equal for paths of one class. */
 static uint32_t class_key(const struct sim_path_classes *o, uint32_t path)
 {
     uint32_t count = sim_path_classes_link_dirs(o, path, SIM_LINK_DIR_SHARED, o->scratch);
@@ -182,8 +181,8 @@ static uint32_t class_key(const struct sim_path_classes *o, uint32_t path)
     return (uint32_t)(key >> 32);
 }
 
-/* Makes classes, in the order of their first paths. `heads`: `mask` + 1 zeroed entries, a power of two: the first class
- * + 1 of each key; `next`: the next class + 1 with the same key. */
+/* Makes classes, in the order of first paths. `heads`: `mask` + 1 zeroed entries, a power of two: each key's first
+ * class + 1; `next`: the next class + 1 with the key. */
 static void find_classes(struct sim_path_classes *o, uint32_t *heads, uint32_t mask, uint32_t *next)
 {
     for (uint32_t p = 0; p < o->path_count; p++) {

@@ -1,9 +1,8 @@
 /*
- * A graph of links and paths, reduced to the parts that can limit a flow.
+ * Links and paths, reduced to what can limit a flow.
  *
- * A *link direction* is one direction of a link (a simplex link has only one). Link directions that cannot be
- * full, and link directions with a single flow, are separated from shared link directions. Paths with equal shared link
- * directions and equal caps are one class.
+ * A *link direction* is one direction of a link; a simplex link has one. Those that cannot be full, or have a single
+ * flow, are separated from shared ones. Paths with equal shared link directions and caps are one class.
  */
 #ifndef SPILLWAY_SIM_NETWORK_PATH_CLASSES_H
 #define SPILLWAY_SIM_NETWORK_PATH_CLASSES_H
@@ -27,7 +26,7 @@ struct sim_hop {
 #define SIM_NO_GROUP UINT32_MAX
 enum { SIM_HOPS_MAX = 2 * PATH_LINKS_MAX }; /* from one device to another */
 
-/* A link direction counts as full from this share of its bandwidth on. */
+/* From this share of its bandwidth a link direction counts as full. */
 #define SIM_FULL (1 - 1e-9)
 
 enum { SIM_PRIORITIES_MAX = 2 };
@@ -40,14 +39,12 @@ struct sim_crossing {
 
 struct sim_path {
     struct sim_hop hops[SIM_HOPS_MAX]; /* no link twice in one direction */
-    const struct sim_crossing *crossings; /* NULL: `hops` with weight 1; else it replaces them, with any number of
-                                             link directions in ascending order. Such a path has one flow and its
-                                             own group */
+    const struct sim_crossing *crossings; /* NULL: `hops` with weight 1; else any number of ascending link directions.
+                                           * Such a path has one flow and its own group */
     uint32_t hop_count;
-    double cap_bytes_per_s; /* > 0: rate of one flow on an idle machine */
+    double cap_bytes_per_s; /* > 0: one flow's rate on an idle machine */
     uint32_t flow_limit;    /* at least 1 */
-    uint32_t times;         /* number of paths over other links that it stands for, with itself
-                               (sim/symmetry/symmetry.h) */
+    uint32_t times;         /* paths that it stands for, with itself (sim/symmetry/symmetry.h) */
     uint32_t group;         /* paths of different groups are never one class */
     uint32_t priority;      /* also separates classes; below SIM_PRIORITIES_MAX, 0 goes first */
 };
@@ -65,7 +62,7 @@ static inline uint32_t sim_link_dir(const struct sim_link *links, const struct s
 
 enum sim_link_dir_role {
     SIM_LINK_DIR_UNUSED,
-    SIM_LINK_DIR_OWN,      /* one flow at most: the link direction is a cap */
+    SIM_LINK_DIR_OWN,      /* one flow at most: a cap */
     SIM_LINK_DIR_HARMLESS, /* cannot be filled */
     SIM_LINK_DIR_SHARED
 };
@@ -90,8 +87,8 @@ struct sim_path_classes {
     uint32_t hop_count;           /* of all paths together */
     struct sim_path_classes_link_dir *link_dirs; /* 2 per link, see sim_link_dir() */
     uint32_t *link_dir_paths;         /* the paths that cross each link direction */
-    double *base_caps;            /* by path: the lowest of its cap and its own link directions */
-    uint32_t *path_classes;       /* by path; classes are in the order of their first paths */
+    double *base_caps;            /* by path: least of its cap and own link directions */
+    uint32_t *path_classes;       /* by path, in the order of first paths */
     uint32_t *class_paths;        /* by class: the first of its paths */
     struct sim_load *scratch;     /* room for two paths */
     uint32_t longest;             /* largest number of hops of a path */
@@ -103,7 +100,7 @@ MUST_CHECK enum status sim_path_classes_create(struct arena *arena, const struct
                                                uint32_t path_count, struct sim_path_classes *out,
                                                struct error *err);
 
-/* Lists the link directions of a path with this role, in ascending order, and returns their number. `out` has room for
+/* Lists a path's link directions with this role, ascending, and returns their number. `out` has room for
  * classes->longest. */
 uint32_t sim_path_classes_link_dirs(const struct sim_path_classes *classes, uint32_t path,
                                     enum sim_link_dir_role role, struct sim_load *out);

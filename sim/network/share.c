@@ -1,44 +1,41 @@
 /*
- * The solver runs at nearly every event, and takes a few hundred nanoseconds.
+ * The solver runs at nearly every event, for a few hundred nanoseconds.
  *
- * Every start and end of a copy may change the rate of every other active copy. Solving for all flows over all links
- * would be the whole cost of a simulation. Three observations reduce it; each is exact.
+ * Every start or end of a copy may change all other rates. Three exact observations avoid solving for all flows over
+ * all links.
  *
- * 1. Links that cannot limit any flow are removed, equal paths are one class, and a class of n flows is rated like one
- * flow of weight n (path_classes.c).
+ * 1. Links that cannot limit flows are removed, equal paths are one class, and a class of n flows is rated like one
+ * flow of weight n (path_classes.h).
  *
- * 2. A change spreads only over contended link directions: link directions in which the sum of the flows' caps exceeds
- * the bandwidth, now or when they were last rated. If no link direction of a path is contended, its rate is its cap,
- * and no other class changes.
+ * 2. A change spreads only over contended link directions, whose flows' caps exceed the bandwidth, now or when last
+ * rated. A path without them has its cap as its rate, and no other class changes.
  *
  * 3. A class that shares no link direction is rated by itself: the lowest of its cap and bandwidth / flows. If groups
- * of devices do not contend with each other, this holds for every class.
+ * of devices do not contend, this holds for every class.
  *
- * The remaining classes are rated by progressive filling. All rates of the component rise together from zero. Link
- * direction l would be full at the level (remaining bandwidth of l) / (flows not yet fixed on l). The lowest such level
- * over all link directions is reached first, unless a class reaches its cap before. In that case these classes are
- * fixed at their caps and the levels are computed again (fixing a class below a link direction's level never lowers
- * that level, so all of them can be fixed in one round). Otherwise the flows on that link direction are fixed at the
- * level. Rounds end when every class is fixed.
+ * Other classes are rated by progressive filling. A component's rates rise together from zero. Link direction l would
+ * be full at the level (remaining bandwidth) / (flows not yet fixed on l). The lowest level is reached first, unless
+ * classes reach their caps before. These are then fixed at their caps and levels computed again (fixing a class below a
+ * level never lowers it, so all can be fixed in one round). Otherwise the link direction's flows are fixed at the
+ * level, until every class is fixed.
  *
  *     two link directions, A 10 and B 9; flows x on A, y on A and B, z on B and B's cap-2 flow w
  *     levels: A 10/2 = 5, B 9/3 = 3; w has cap 2 < 3: fix w = 2
  *     levels: A 5, B (9-2)/2 = 3.5: fix y = z = 3.5;  A (10-3.5)/1 = 6.5: fix x = 6.5
  *
- * Rounding: the remaining bandwidth of a link direction is a difference and may be slightly low. In exact arithmetic
- * the level never falls from round to round, so the code keeps it from falling, which also keeps rates positive.
+ * Rounding: remaining bandwidth is a difference and may be slightly low. Exact levels never fall from round to round,
+ * so the code keeps them from falling, which also keeps rates positive.
  *
- * Demands are summed over the few classes of a link direction at every change, and not updated by differences: so they
- * do not drift, and the state depends only on the counts.
+ * Demands are summed anew over a link direction's few classes at every change: so they do not drift, and the state
+ * depends only on the counts.
  *
- * Weights. A collective (collective_flow.h) is one flow over all link directions of its messages, of which a link
- * direction may have several: it uses `weight` times its rate of a link direction. A link direction's level is then
- * divided by the sum of weights instead of the number of flows; everything else is unchanged.
+ * Weights. A collective (collective_flow.h) is one flow over all link directions of its messages, and uses `weight`
+ * times its rate of each. A level is then divided by the sum of weights.
  *
- * Priorities. Filling visits the component once for each priority, with the bandwidth that the previous one left. A
- * remainder in the order of rounding errors counts as zero, so that a flow either waits or has a meaningful rate.
+ * Priorities. Filling visits the component once per priority, with the remaining bandwidth. A remainder of the order of
+ * rounding counts as zero, so that a flow either waits or has a meaningful rate.
  *
- * Not modelled: bandwidths that fall with the number of flows (TCP); PCIe and copy engines do not show this.
+ * Bandwidths that fall with the number of flows (TCP) are not modelled; PCIe and copy engines do not show this.
  *
  * Source: Bertsekas and Gallager, Data Networks, 2nd ed., sec. 6.5.2 (progressive filling); the lazy re-rating of
  * components as in SimGrid's maxmin solver.
@@ -79,7 +76,7 @@ static void sum_demand(const struct sim_share *share, struct share_link_dir *lin
     }
 }
 
-/* Collects the touched classes and all classes connected with them by contended link directions. */
+/* Collects the touched classes and all connected by contended link directions. */
 static void collect_component(struct sim_share *share)
 {
     share->round++;
@@ -139,8 +136,7 @@ static uint32_t begin_filling(struct sim_share *share, uint32_t priority)
     return unfixed;
 }
 
-/* Finds the lowest level at which a link direction of the component is full, and that link direction;
- * SHARE_NO_LINK_DIR: no link direction becomes full. */
+/* Finds the lowest level at which a link direction of the component is full, and that one, or SHARE_NO_LINK_DIR. */
 static uint32_t lowest_link_dir(const struct sim_share *share, double *level)
 {
     uint32_t lowest = SHARE_NO_LINK_DIR;
@@ -168,7 +164,7 @@ static void fix(struct sim_share *share, struct share_class *class, double rate)
     }
 }
 
-/* Fixes the classes whose limits are at most `level`, and returns their number. */
+/* Fixes classes with limits up to `level`, and returns their number. */
 static uint32_t fix_capped(struct sim_share *share, double level)
 {
     uint32_t count = 0;
@@ -220,7 +216,7 @@ static void note_load(struct sim_share *share, uint32_t index, double load)
     share->turned[share->turned_count++] = index;
 }
 
-/* Notes the link directions that only this class crosses: the narrowest, and others of equal width up to rounding. */
+/* Notes link directions of this class's own: the narrowest, and others equal up to rounding. */
 static inline void note_private(struct sim_share *share, struct share_class *class)
 {
     bool full = class->rate * class->flow_count >= class->trunk_full;
@@ -243,7 +239,7 @@ static double sum_load(const struct sim_share *share, const struct share_link_di
     return load;
 }
 
-/* Sorts by number, so that results do not depend on which of several flows began first. */
+/* Sorts, so that results do not depend on which flow began first. */
 static void sort_touched(struct sim_share *share)
 {
     for (uint32_t i = 1; i < share->touched_count; i++) {
@@ -278,8 +274,8 @@ static void solve_component(struct sim_share *share)
 
 /* --- classes without shared link directions --------------------------------------------- */
 
-/* Solves the usual case of machines whose groups of devices do not contend with each other. Returns false, and changes
- * nothing, if a touched class shares a link direction with another class. */
+/* Solves the usual case of groups that do not contend. Returns false, and changes nothing, if a touched class shares a
+ * link direction. */
 static bool solve_sole(struct sim_share *share)
 {
     for (uint32_t i = 0; i < share->touched_count; i++)

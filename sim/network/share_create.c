@@ -1,9 +1,9 @@
 /*
- * The link directions and classes of path classes (path_classes.h), laid out for the solver (share.c).
+ * Link directions and classes of path_classes.h, laid out for share.c.
  *
- * A link direction that only one class crosses is a *trunk* of that class: each of n flows gets at most 1/n of it, a
- * cap that depends on n. If all classes of a link direction share only that link direction, the link direction is
- * marked as a bottleneck, for callers that rate those classes without this solver (bottleneck.h).
+ * A class's *trunk* is a link direction that only it crosses: each of n flows gets at most 1/n of it, a cap that
+ * depends on n. A link direction whose classes share no other one is marked as a bottleneck, for callers that rate
+ * those classes without this solver (bottleneck.h).
  */
 #include "sim/network/share_state.h"
 
@@ -38,7 +38,6 @@ static enum status share_allocate(struct arena *arena, const struct sim_path_cla
     return status;
 }
 
-/* Lists the classes that cross each link direction, shared or not. */
 static void list_link_dir_classes(struct sim_share *share, const struct sim_path_classes *o)
 {
     struct sim_load *link_dirs = o->scratch;
@@ -64,8 +63,7 @@ static void list_link_dir_classes(struct sim_share *share, const struct sim_path
     }
 }
 
-/* Fills in each class's shared link directions and trunks. Classes with weights have no trunks: their single flow has
- * such a link direction to itself (path_classes.h). */
+/* Classes with weights have no trunks: their single flow has such a link direction to itself (path_classes.h). */
 static void fill_classes(struct sim_share *share, const struct sim_path_classes *o)
 {
     uint32_t shared = 0, private = 0;
@@ -118,7 +116,7 @@ static void find_bottlenecks(struct sim_share *share)
     }
 }
 
-/* Lists, among the own link directions of each path, those that are full when the path is at its base cap. */
+/* Lists each path's own link directions that are full at its base cap. */
 static void fill_paths(struct sim_share *share, const struct sim_path_classes *o)
 {
     uint32_t used = 0;

@@ -1,4 +1,4 @@
-/* The state of the solver, shared only by share.c and share_create.c. */
+/* Shared only by share.c and share_create.c. */
 #ifndef SPILLWAY_SIM_NETWORK_SHARE_STATE_H
 #define SPILLWAY_SIM_NETWORK_SHARE_STATE_H
 
@@ -20,15 +20,14 @@ struct share_link_dir {
 };
 
 struct share_class {
-    double limit;      /* rate of one flow next to the others of the class: the least of its cap and
-                          its part of the trunk */
+    double limit;      /* one flow's rate next to its class's others: the least of its cap and its part of the trunk */
     double rate;
     double trunk_full; /* load from which on the trunk is full */
     uint32_t flow_count;
     uint32_t bottleneck;     /* see struct sim_share_limits */
     bool filled;       /* its trunk is full */
     double cap;
-    double trunk;      /* the narrowest link direction that only this class uses; infinite: none */
+    double trunk;      /* the narrowest link direction of its own; infinite: none */
     uint32_t first_private, private_count; /* in share->private_link_dirs */
     double base_cap;
     uint64_t mark;     /* == share->round: in the current component */
@@ -51,8 +50,8 @@ struct sim_share {
     double *link_dir_weights;       /* ... with their weights */
     uint32_t *class_link_dirs;      /* link directions that a class shares with others ... */
     double *class_weights;      /* ... with its weights */
-    uint32_t *private_link_dirs;    /* link directions that only one class uses and that can be full */
-    uint32_t *own_link_dirs;        /* link directions of a path with one flow that can be full */
+    uint32_t *private_link_dirs;    /* link directions of one class's own that can be full */
+    uint32_t *own_link_dirs;        /* the same, of a path with one flow */
     uint32_t *touched;          /* classes changed since the last solve */
     struct sim_rate *changed;   /* result: classes; while filling, the component is at its end */
     uint32_t *component_link_dirs;  /* its contended link directions */
