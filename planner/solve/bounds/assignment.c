@@ -1,9 +1,8 @@
 /*
- * Duals stay feasible, and flow runs only on pairs without reduced cost. Columns are reduced first, then rows, and all
- * that can be shipped at once is shipped; that leaves a few rows with supply. From such a row Dijkstra's algorithm,
- * over reduced costs, finds the nearest column with demand left, going back from full columns to the rows that ship
- * there. The duals are then raised by the distances, which makes the pairs of the path free of reduced cost, and the
- * path ships the capacity of its bottleneck.
+ * Duals stay feasible, and flow runs only on pairs without reduced cost. Columns are reduced, then rows, and all that
+ * is possible is shipped; a few rows keep supply. From such a row Dijkstra's algorithm, over reduced costs, finds the
+ * nearest column with demand, going back from full columns to rows that ship there. The duals are raised by the
+ * distances, which frees the path of reduced cost, and it ships its bottleneck's capacity.
  */
 #include "planner/solve/bounds/assignment.h"
 

@@ -1,10 +1,9 @@
 /*
- * The time of devices before their first task and after the start of their last task, beyond the duals of the
- * assignment bound (instance_bound.h).
+ * The time of devices before their first and after the start of their last task, beyond the assignment bound's duals
+ * (instance_bound.h).
  *
- * Devices have different first tasks and different last tasks. Each task of a unit is a whole pass through the network
- * later, or further from the end, than the task before it. So the i-th least start and the i-th least end are paid by i
- * devices each, and not the least ones by all devices.
+ * Devices differ in both tasks. Each task of a unit is a whole pass through the network later, or further from the end,
+ * than the one before it. So i devices pay the i-th least start and end each, not all the least ones.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_HEAD_TAIL_BOUND_H
 #define SPILLWAY_PLANNER_SOLVE_BOUNDS_HEAD_TAIL_BOUND_H

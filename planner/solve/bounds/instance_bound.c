@@ -1,25 +1,24 @@
 /*
- * The assignment bound. A schedule covers all tasks by paths, one for each of the G devices. Let D(j, k) be a lower
- * bound on s_k - s_j for neighbours, A(k) on the start of a first task and E(j) on the time from the start of a last
- * task to the makespan. For any numbers with
+ * The assignment bound. A schedule covers all tasks by paths, one per device (of G). Let D(j, k) be a lower bound on
+ * s_k - s_j for neighbours, A(k) on a first task's start and E(j) on the time from a last task's start to the makespan.
+ * For any numbers with
  *
  *     row[j] + column[k] <= D(j, k)      row_start + column[k] <= A(k)
  *     row[j] + column_end <= E(j)        row_start + column_end <= any proven bound on C
  *
  * the sum along a device's path gives C >= row_start + column_end + sum of (row + column) over its tasks, also for a
  * device without tasks. Over all devices G C >= G (row_start + column_end) + the sum over all tasks. The best numbers
- * are the duals of a transportation problem between units (supply: repetitions) and one node for the G beginnings and
- * ends of paths. (Without the last condition a schedule that leaves devices idle may cost less than the bound.) D(j, k)
- * holds for any two tasks of these units, so units of thousands of minibatches cost no more than units of one. The
- * times before first and after last tasks are then counted again with the duals fixed, because the G paths begin and
- * end with different tasks (head_tail_bound.h). The prefix bound improves beginnings further (prefix_bound.h).
+ * are duals of a transportation problem between units (supply: repetitions) and one node for the G beginnings and ends.
+ * (Without the last condition idle devices may cost less than the bound.) D(j, k) holds for any two tasks of these
+ * units, so thousands of minibatches cost no more than one. Times before first and after last tasks are counted again
+ * with fixed duals, because the G paths begin and end with different tasks (head_tail_bound.h).
  *
- * Distances along a chain matter: with d_jk only, two passes of one shard are neighbours at the cost of the first,
- * although the whole way through the network lies between them.
+ * Distances along a chain matter: with d_jk only, two passes of one shard are neighbours at the first one's cost,
+ * although the whole network lies between them.
  *
  * The sorted bound. With D(j, k) = max(p_j, a_k) the duals have a closed form. D is an integral over levels x of [x <
- * p_j or x < a_k]; at each level the cost is at least the larger of the number of p and the number of a above x. Rows
- * pay where more p than a are above x, columns elsewhere. (Matching both in order of size attains all levels at once.)
+ * p_j or x < a_k]; each level costs at least the larger of the numbers of p and of a above x. Rows pay where more p
+ * than a are above x, columns elsewhere. (Matching both in order of size attains all levels at once.)
  */
 #include "planner/solve/bounds/instance_bound.h"
 
@@ -289,8 +288,8 @@ static int compare_by_deadline(const void *a, const void *b)
 }
 
 /* Source: Eastman, Even and Isaacs 1964, for preemptive schedules. A job ends half its computation after the mean of
- * the times at which it computes. The weighted sum of these means is least in the order of compute by weight on one
- * device with the speed of all devices together. Twice the bound times the number of devices is an integer. */
+ * its computing times. These means' weighted sum is least in the order of compute by weight on one device as fast as
+ * all. Twice the bound times the number of devices is an integer. */
 static void sum_bounds(const struct instance *in, struct instance_bound_ranked *jobs, struct instance_bounds *out)
 {
     __int128 before = 0, doubled = 0, alone = 0;

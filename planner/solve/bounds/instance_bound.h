@@ -1,5 +1,5 @@
 /*
- * Lower bounds on the objective of any schedule of an instance, as exact integers and without a solver.
+ * Lower bounds on any schedule's objective, as exact integers and without a solver.
  *
  *     area        all computation spread evenly over the devices (each task where it is fastest)
  *     chain       a job's tasks follow each other; its first copy in and last copy out are exposed
@@ -51,10 +51,9 @@ struct instance_bounds {
     int64_t value[INSTANCE_BOUND_COUNT]; /* 0 for a bound that does not apply, which is a valid bound too */
     enum instance_bound_kind best;
     /*
-     * Duals of the assignment (or sorted) bound, (unit_count) each. Between the starts of a task of unit j and a task
-     * of unit k that directly follows it, at least row[j] + column[k] ticks pass; before the first start of a device
-     * column[k] + row_start, after its last start row[j] + column_end. All time beyond that is *slack*: the devices
-     * have count * makespan - sum of duals in all.
+     * Duals of the assignment (or sorted) bound, (unit_count) each. Between the starts of neighbours of units j and k
+     * pass at least row[j] + column[k] ticks; before a device's first start column[k] + row_start, after its last
+     * row[j] + column_end. Time beyond that is *slack*: devices have count * makespan - sum of duals in all.
      */
     int64_t *row, *column;
     int64_t row_start, column_end;
@@ -73,15 +72,15 @@ static inline int64_t instance_bounds_best(const struct instance_bounds *bounds)
     return bounds->value[bounds->best];
 }
 
-/* Returns the least ticks between the starts of a task of unit j and a task of unit k that directly follows it on any
- * device; ASSIGNMENT_FORBIDDEN when they cannot be neighbours. */
+/* Returns the least ticks between the starts of neighbours of units j and k on any device; ASSIGNMENT_FORBIDDEN when
+ * they cannot be neighbours. */
 int64_t instance_distance(const struct instance *in, uint32_t j, uint32_t k);
 
 /* Returns the same for a device of one class. */
 int64_t instance_class_distance(const struct instance *in, uint32_t j, uint32_t k, uint32_t class);
 
-/* Return head and tail. Head: the earliest start of a unit's first task. Tail: returns the least ticks from the
- * start of its last task to its job's end. */
+/* Return head and tail: the earliest start of a unit's first task; the least ticks from its last task's start to its
+ * job's end. */
 int64_t instance_head(const struct instance *in, uint32_t unit);
 int64_t instance_tail(const struct instance *in, uint32_t unit);
 

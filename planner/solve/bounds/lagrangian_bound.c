@@ -4,20 +4,20 @@
  *     L_k(s) = sum of order[k][t] over t >= s       f_k(s) = price[k] + L_k(s) - L_{k-1}(s - p_{k-1})
  *
  * L falls with s, so along a chain L_k(s_k) - L_k(s_{k+1} - p_k) >= 0, and a schedule earns at least the sum of
- * price[k]. A finished task keeps its start: its L_k(s_k) counts as earned.
+ * price[k]. A finished task keeps its start, whose L_k(s_k) counts as earned.
  *
- * Paths. V(k, s, j) is the most that a path earns that runs k at s directly after j and then goes on; the table holds
- * W(k, t, j), the most over starts s >= t. After k the path ends, or m follows at s + d_km or later, unless m is of j's
- * job and not after j. For a (k, s) the values of all m are found once; the best after every position of each job, and
- * the best two jobs, then answer for all j: tasks^2 by time in all.
+ * Paths. V(k, s, j) is the most earned by a path that runs k at s directly after j and goes on; the table holds W(k, t,
+ * j), the most over starts s >= t. After k the path ends, or m follows at s + d_km or later, unless m is of j's job and
+ * not after j. For a (k, s) the values of all m are found once; the best after every position of each job, and the best
+ * two jobs, then answer for all j: tasks^2 by time.
  *
- * Each kind of device has a table of its own, with its distances, windows and tasks. If k takes longer than p_k, its
- * earnings by the order are counted as if it had started later by the difference, because k + 1 does, too.
+ * Each kind of device has its own table, distances, windows and tasks. If k takes longer than p_k, its earnings count
+ * as if it had started later by the difference, because k + 1 does, too.
  *
- * Time is cut into at most SPAN_MAX parts, and distances are rounded down to these parts, which relaxes the problem.
+ * Time is cut into at most SPAN_MAX parts, and distances are rounded down to them, which relaxes the problem.
  *
- * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The sum of the due prices is fixed,
- * because halving all prices would halve the slack without any gain.
+ * Fit. Subgradients with a memory, steps by Polyak's rule towards "all hopeless". The due prices' sum is fixed, because
+ * halving all prices would halve the slack without gain.
  */
 #include "planner/solve/bounds/lagrangian_bound.h"
 

@@ -1,15 +1,14 @@
 /*
- * The Lagrangian bound: prices of tasks by the time at which they start, as a bound for partial schedules.
+ * The Lagrangian bound for partial schedules: prices of tasks by the time of their start.
  *
- * The question is whether a partial schedule can be completed by `limit`. Each device will run a path of tasks through
- * time. Task k has a price for every start s, such that any schedule earns at least a fixed amount, the due. When the
- * devices cannot earn the due, each on its best path, no schedule completes the partial one. One table holds all paths
- * from all tasks and times, so a partial schedule costs one look at the next tasks of each device.
+ * Can a partial schedule be completed by `limit`? Each device runs a path of tasks through time. Task k has a price for
+ * every start s, such that any schedule earns at least a fixed amount, the due; when the devices cannot earn it, each
+ * on its best path, no schedule completes the partial one. One table holds all paths, so a partial schedule costs one
+ * look at each device's next tasks.
  *
- * The bound is the Lagrangian dual of the time-indexed formulation in which every task runs once and after its
- * predecessor, over paths that do not go back in a job that they served one or two tasks before. The assignment bound
- * (instance_bound.h) ignores time; this one knows that the good partners of a task are available only at times of their
- * own.
+ * This is the Lagrangian dual of the time-indexed formulation in which every task runs once and after its predecessor,
+ * over paths that do not go back in a job that they served one or two tasks before. Unlike the assignment bound
+ * (instance_bound.h) it knows that a task's good partners are available only at their own times.
  *
  * Source: arc-time-indexed formulations; Pessoa, Uchoa, de Aragao and Rodrigues 2010.
  */
@@ -43,8 +42,8 @@ void lagrangian_bound_destroy(struct lagrangian_bound *prices); /* NULL is fine 
 void lagrangian_bound_limit(struct lagrangian_bound *prices, int64_t limit);
 
 /*
- * Fits the prices to `count` states, so that more of them are found hopeless or nearly so. The prices never become
- * worse for all states together. A round takes some milliseconds.
+ * Fits the prices to `count` states, so that more are (nearly) hopeless. They never become worse for all states
+ * together. A round takes some milliseconds.
  */
 void lagrangian_bound_fit(struct lagrangian_bound *prices, const struct lagrangian_state *states, uint32_t count,
                           uint32_t rounds, double until_s);

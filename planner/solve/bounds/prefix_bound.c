@@ -1,25 +1,24 @@
 /*
- * The slack of a device's path is the time between starts of neighbours beyond their duals, never below 0, plus s -
- * column before its first task and the time that head_tail_bound.h gives after its last. This file bounds the part
- * before the time L (the prefix): the least cost of paths through tasks and time, one for each device, with
+ * A path's slack is the time between neighbours' starts beyond their duals, never below 0, plus s - column before its
+ * first task and head_tail_bound.h's time after its last. This file bounds the part before the time L (the prefix): the
+ * least cost of paths through tasks and time, one per device, with
  *
  *     begin    start of the first task - column; from L on, L - largest column
  *     arc      distance - row - column + waiting, to a task that starts before L
  *     leave    max(distance, L - start) - row - column, the least of all tasks: the next start is L or later
  *     end      a proven makespan - start - row - ends.last, if there is no next task
  *
- * The cost of `end`, with ends.last as the most for the end itself, is no more than the device's idle time. A device
- * without tasks is counted in the same way.
+ * The cost of `end`, with ends.last as the most for the end, is at most the device's idle time.
  *
  * Lagrangian prices bind the paths together. price[k]: at most one path has task k; each visit pays the price, which is
  * given back once. order[k][t] >= 0, as in lagrangian_bound.c, for a task and its successor in the job: with L_k(t) the
  * sum of order[k] from t on, a start of k at s is paid L_k(s) and a start of its successor costs L_k(s - p_k), which is
- * no less. Devices have different first tasks. For any prices the least cost is a bound; prices are fitted by
- * subgradients with a memory and steps towards a little more than the best so far (Polyak). With rounded prices all
- * costs are integers (parts of a tick), so no tolerance is needed.
+ * no less. First tasks differ. For any prices the least cost is a bound; subgradients with a memory fit them, with
+ * steps towards a little more than the best so far (Polyak). With rounded prices all costs are integers (parts of a
+ * tick): no tolerance is needed.
  *
  * Time is cut into at most PARTS_MAX parts. A start is known by its part, so a wait of d parts may be up to two parts
- * minus one tick shorter than d parts.
+ * minus one tick shorter.
  *
  * The same bound after the last tasks gained nothing: backward passes are long enough.
  */
@@ -190,8 +189,7 @@ static int64_t go_on(struct prefix *o, uint32_t k, uint32_t part, const struct a
     return best;
 }
 
-/* Returns the least cost of a start in this part, of one up to `grace` later without a wait, or of a later one with
- * a wait. */
+/* Returns the least cost of a start in this part, up to `grace` later without a wait, or later with one. */
 static int64_t wait_least(const struct prefix *o, uint32_t k, uint32_t part)
 {
     const int64_t *cost = o->cost + k * o->span, *from = o->from + k * o->span;
@@ -246,8 +244,8 @@ static int64_t least_cost(struct prefix *o)
 
 /* weight of a new subgradient against the earlier ones; step of an order price relative to a price */
 static const double fresh = 0.4, order_share = 0.03;
-/* Steps aim at the best so far and this share of a mean computation beyond it: little at first, since all paths are
- * alike without prices; more after success, less after failure. */
+/* Steps aim at the best so far and this share of a mean computation beyond: little at first, since paths are alike
+ * without prices; more after success, less after failure. */
 static const double hope = 0.03, hope_least = 0.003, hope_most = 1, rise = 1.2, fall = 0.7;
 enum { PATIENCE = 6 };
 

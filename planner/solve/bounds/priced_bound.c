@@ -1,7 +1,7 @@
 /*
- * Bisection between the known bound and the known value: each question is whether prices prove a makespan impossible.
- * An impossible makespan makes all smaller ones impossible. The next question starts from the prices that came nearest.
- * A question that is not proven costs all its rounds, others cost fewer. After a few questions little is left to gain.
+ * Bisection between known bound and value: do prices prove a makespan impossible? Then smaller ones are, too. Each
+ * question starts from the prices that came nearest. An unproven one costs all its rounds, so after a few questions
+ * little is left to gain.
  */
 #include "planner/solve/bounds/priced_bound.h"
 

@@ -1,10 +1,8 @@
 /*
- * A lower bound on the makespan by prices of tasks over time (lagrangian_bound.h): the least makespan that the prices
- * do not prove impossible.
+ * The least makespan that prices of tasks over time (lagrangian_bound.h) do not prove impossible.
  *
- * It is stronger than the assignment bound because tasks have times, and much stronger where devices differ, because
- * the paths of each device take its own durations. It takes about a second and serves for gaps that search and proof
- * leave.
+ * It is stronger than the assignment bound because tasks have times, above all where devices differ, because paths take
+ * each device's durations. It takes about a second, for gaps that search and proof leave.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_PRICED_BOUND_H
 #define SPILLWAY_PLANNER_SOLVE_BOUNDS_PRICED_BOUND_H
@@ -15,8 +13,8 @@
 bool priced_bound_takes(const struct instance *in);
 
 /*
- * Computes the bound. `value`: value of a known schedule. *out is at most `value` and at least the best of `bounds`.
- * Deterministic unless `until_s` (base/process/progress.h) ends it.
+ * `value`: of a known schedule. *out is at most `value` and at least the best of `bounds`. Deterministic unless
+ * `until_s` (base/process/progress.h) ends it.
  */
 MUST_CHECK enum status priced_bound(const struct instance *in, const struct instance_bounds *bounds, int64_t value,
                                     double until_s, int64_t *out, struct error *err);

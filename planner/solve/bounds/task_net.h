@@ -1,5 +1,5 @@
 /*
- * The tasks of a small instance one by one, with the least times between their starts; forwards or mirrored.
+ * A small instance's tasks, with the least times between their starts; forwards or mirrored.
  *
  * A makespan depends on the starts s_k only:
  *
@@ -8,8 +8,8 @@
  *     schedule's start to s_k     at least head; for the first task of a device at least begin
  *     s_k to schedule's end       at least tail; for the last task of a device at least finish
  *
- * Read from its end, every condition keeps its form: heads become tails, beginnings finishes, and setups are
- * transposed. A mirrored net is another problem with the same answer, and a search in one direction may find it easier.
+ * Read from its end, every condition keeps its form: heads become tails, beginnings finishes, setups are transposed. A
+ * mirrored net has the same answer, and a search may find it easier.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_BOUNDS_TASK_NET_H
 #define SPILLWAY_PLANNER_SOLVE_BOUNDS_TASK_NET_H

@@ -1,11 +1,11 @@
 /*
- * The weights of classes come from multiplicative steps: a busier class gets a larger weight. Bounds are computed with
- * whole numbers in proportion to the weights; any weights are valid, so rounding does no harm.
+ * Classes' weights come from multiplicative steps: busier classes get larger ones. Whole numbers in proportion to them
+ * are used; any weights are valid.
  *
  * The weighted assignment (instance_bound.h). On a device of class c a path pays w[c] times the ticks between
- * neighbours, and the bridge's share for each byte that the second task copies in. A pair of tasks costs the least over
- * the classes that hold both, so a path may change classes, which relaxes the problem. Weights around the first ones
- * are tried while the bound rises.
+ * neighbours, and the bridge's share per byte that the second task copies in. A pair costs the least over the classes
+ * that hold both, so a path may change classes, which relaxes the problem. Nearby weights are tried while the bound
+ * rises.
  */
 #include "planner/solve/bounds/weighted_bound.h"
 

@@ -21,7 +21,7 @@ enum { ROUND_ITERATIONS = 400, EARLY_ITERATIONS = 60, EARLY_NODES = 100000 };
 static const double early_fit_share = 0.1; /* fitting prices would take all the time of a short search */
 
 /* Limits of tasks for label setting, and of nodes of branch and bound before it, which is faster for the smallest
- * instances. With more tasks, fitting prices takes long and proves nothing. */
+ * instances. Beyond, fitting prices takes long and proves nothing. */
 enum { LABELS_TASKS = 64, DEPTH_NODES = 2000 };
 
 /* The share of the proofs' time for the priced bound. */

@@ -1,11 +1,11 @@
 /*
- * A schedule of an instance with a certificate of its quality.
+ * A schedule with a certificate of its quality.
  *
  * The steps, each only when the earlier ones left a gap: lower bounds (instance_bound.h); list schedules, beams and a
  * large-neighbourhood search (schedule_search.h), which stop when they meet the bound; branch and bound
  * (branch_bound.h) and, for makespans, label setting (label_setting.h); a MILP solver on a formulation (formulation.h).
- * The returned schedule has passed timetable_check(), and the certificate names the origin of the proof. The proof is
- * about the model of instance.h and the given durations.
+ * The schedule has passed timetable_check(), and the certificate names the proof's origin. The proof is about
+ * instance.h's model and the given durations.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_CERTIFY_CERTIFY_H
 #define SPILLWAY_PLANNER_SOLVE_CERTIFY_CERTIFY_H
@@ -51,8 +51,8 @@ struct certificate {
     struct error solver_error; /* why the solver failed; the schedule is valid all the same */
 };
 
-/* Makes a certified schedule. Keeps to the time limits, except for one list schedule, which is always made;
- * deterministic without limits. Errors: STATUS_CHECK would be a fault of this program. */
+/* Keeps to the time limits, except for one list schedule, which is always made; deterministic without limits. Errors:
+ * STATUS_CHECK would be a fault of this program. */
 MUST_CHECK enum status certify(const struct instance *in, const struct certify_options *options,
                                struct timetable *timetable, struct certificate *out,
                                struct error *err);

@@ -1,8 +1,8 @@
 /*
- * A folder of instances with the best known schedule of each, which tests the search.
+ * A folder of instances with best known schedules, which tests the search.
  *
- * best/NAME.json belongs to NAME.json: a timetable (timetable_io.h) with the best known value and the best proven
- * bound. Both are checked: the schedule by timetable_check(), and no bound may be above any value.
+ * best/NAME.json belongs to NAME.json: a timetable (timetable_io.h) with the best known value and proven bound. Both
+ * are checked: the schedule by timetable_check(), and no bound may exceed any value.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_CERTIFY_INSTANCE_LIBRARY_H
 #define SPILLWAY_PLANNER_SOLVE_CERTIFY_INSTANCE_LIBRARY_H
@@ -30,8 +30,8 @@ MUST_CHECK enum status instance_library_open(const char *folder, struct instance
 void instance_library_release(struct instance_library *library);
 
 /*
- * Reads row `index`, checks its schedule, and certifies the instance again under `limits`. Errors: of reading;
- * STATUS_CHECK if the schedule breaks a rule or lacks the claimed value, or if a value is below a proven bound.
+ * Checks row `index`'s schedule, and certifies the instance again under `limits`. Errors: of reading; STATUS_CHECK for
+ * a schedule that breaks a rule or lacks the claimed value, or a value below a proven bound.
  */
 MUST_CHECK enum status instance_library_solve(const char *folder, struct instance_library *library,
                                               uint32_t index, const struct certify_options *limits,

@@ -1,16 +1,15 @@
 /*
- * A node is a partial schedule. Its children put some job's next task on some device, at the earliest time that the
- * rules allow but not before the last task placed. This order of time loses nothing: tasks dispatched in the order of a
- * schedule's starts start no later than in the schedule. The search is complete with dominance. Suppose a schedule of
- * the wanted value exists, and take a deepest opened node that can be completed to one. The first task of that
- * completion is a child. Either the child was opened, or another node of the same depth that can do everything the
- * child can. Either is a deeper node, unless it is a whole schedule. (All compared nodes have the current limit: the
- * memo is emptied when a better schedule lowers it.)
+ * A node is a partial schedule. A child puts some job's next task on some device, as early as the rules allow but not
+ * before the last placed task. This loses nothing: tasks dispatched in the order of a schedule's starts start no later
+ * than in it. The search is complete with dominance. Suppose a schedule of the wanted value exists, and take a deepest
+ * opened node that can be completed to one. That completion's first task is a child. Either it was opened, or another
+ * node of its depth that can do all that it can: a deeper node, unless it is a whole schedule. (All compared nodes have
+ * the current limit: the memo is emptied when a better schedule lowers it.)
  *
- * The future slack has two estimates. A device whose last task started at s either ends (then it idles until the
- * makespan) or runs a remaining unit k next, which starts no earlier than its chain, the set-up and the present allow;
- * the least of these over k, beyond the duals, will be spent. The residual bound (residual_bound.h) assigns the
- * remaining tasks again, which leaves an eighth to a half of the nodes.
+ * The future slack has two estimates. A device whose last task started at s ends (then it idles until the makespan) or
+ * runs a remaining unit k next, no earlier than its chain, the set-up and the present allow; the least over k, beyond
+ * the duals, will be spent. The residual bound (residual_bound.h) assigns the remaining tasks again, which leaves an
+ * eighth to a half of the nodes.
  *
  * A node dominates another if none of these is later or larger: the present; the starts of the last tasks of devices
  * (devices of a class in the order of their last task, since they are interchangeable); the times at which unfinished

@@ -1,11 +1,11 @@
 /*
  * Optimal schedules of small instances: depth-first branch and bound with a slack budget.
  *
- * Tasks are started in the order of time. A partial schedule is dropped in three cases: a job's remaining chain no
- * longer fits; its slack and the slack that its devices must still spend exceed the slack of a schedule better than the
- * best known (instance_bound.h); an earlier partial schedule had done the same tasks, with the same last task on each
- * device, and was nowhere later (dominance; whole keys are compared, so nothing rests on hashes). When no partial
- * schedule is left, the best known schedule is optimal.
+ * Tasks start in the order of time. A partial schedule is dropped when a job's remaining chain no longer fits; when its
+ * slack and that which its devices must still spend exceed the slack of a better schedule than the best known
+ * (instance_bound.h); or when an earlier one had done the same tasks, with the same last task on each device, and was
+ * nowhere later (dominance; whole keys are compared, not hashes). When none is left, the best known schedule is
+ * optimal.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_EXACT_BRANCH_BOUND_H
 #define SPILLWAY_PLANNER_SOLVE_EXACT_BRANCH_BOUND_H
@@ -34,7 +34,7 @@ struct branch_bound_result {
 
 /*
  * Improves the best known schedule, *value and steps[] (in->task_count), in place. Deterministic unless `until_s` ends
- * the search. Errors: STATUS_LIMIT for sizes above the limits or more than 2^31 ticks.
+ * it. Errors: STATUS_LIMIT for sizes above the limits or more than 2^31 ticks.
  */
 MUST_CHECK enum status branch_bound_run(const struct instance *in,
                                         const struct instance_bounds *bounds,

@@ -10,9 +10,9 @@
  *     time-indexed  "has started by t" for every task and tick, as a decision: is there a schedule that
  *                   ends by `limit`? Without copies; its size is tasks by ticks
  *
- * All of them ask for makespans of at most `limit`. With limit = best known value - 1, "infeasible" proves the best
- * known schedule optimal, and every M comes from the limit. One class of devices, makespan, no bridge. Columns and rows
- * are named by job and task: s_2_5 is the start of task 5 of job 2.
+ * All ask for makespans of at most `limit`. With limit = best known value - 1, "infeasible" proves that optimal, and
+ * every M comes from the limit. One class of devices, makespan, no bridge. Columns and rows are named by job and task:
+ * s_2_5 is the start of task 5 of job 2.
  *
  * Source: the big-M free windows follow Applegate and Cook, "A computational study of the job-shop scheduling problem",
  * 1991; step variables Pritsker and Watters, 1968, and Sousa and Wolsey, 1992.
@@ -40,9 +40,8 @@ struct formulation; /* opaque */
 enum formulation_kind formulation_suitable(const struct instance *in, int64_t limit);
 
 /*
- * Creates a formulation. `in` and `bounds` are borrowed. The caller frees it with formulation_destroy(). Errors:
- * STATUS_INFEASIBLE when the windows of tasks already show that no schedule ends by `limit`; STATUS_LIMIT, with the
- * reason, for instances that the kind does not take.
+ * `in` and `bounds` are borrowed. The caller frees it with formulation_destroy(). Errors: STATUS_INFEASIBLE when tasks'
+ * windows already exclude `limit`; STATUS_LIMIT, with the reason, for instances that the kind does not take.
  */
 MUST_CHECK enum status formulation_create(const struct instance *in, const struct instance_bounds *bounds,
                                           enum formulation_kind kind, int64_t limit,
@@ -68,10 +67,10 @@ struct formulation_result {
 };
 
 /*
- * Improves the best known schedule (*value, steps[]) or proves it optimal: solves the formulation with limit *value -
- * 1, then rebuilds the schedule and checks it by timetable_check(). After an improvement of a decision problem it asks
- * again while time lasts. Errors: as formulation_create() except STATUS_INFEASIBLE (a proof), and of
- * milp_solve(). *value and steps[] are valid after every error.
+ * Improves the best known schedule (*value, steps[]) or proves it optimal: solves with limit *value - 1, then rebuilds
+ * the schedule and checks it by timetable_check(). After an improvement of a decision problem it asks again while time
+ * lasts. Errors: as formulation_create() except STATUS_INFEASIBLE (a proof), and of milp_solve(). *value and steps[]
+ * are valid after every error.
  */
 MUST_CHECK enum status formulation_solve(const struct instance *in, const struct instance_bounds *bounds,
                                          enum formulation_kind kind, const char *solver, double limit_s,

@@ -1,8 +1,8 @@
 /*
- * The tasks of a formulation and their columns; formulation.h says which kind has which columns.
+ * Tasks and columns; formulation.h says which kind has which.
  *
- * Task k starts in the window [head_k, limit - tail_k]. head_k is the time of the tasks before it in its chain, tail_k
- * the least time from its start to the makespan. Any M is the difference of two ends of windows.
+ * Task k starts in the window [head_k, limit - tail_k]: head_k is the time of its chain's earlier tasks, tail_k the
+ * least time from its start to the makespan. Any M is the difference of two windows' ends.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_EXACT_FORMULATION_STATE_H
 #define SPILLWAY_PLANNER_SOLVE_EXACT_FORMULATION_STATE_H

@@ -1,8 +1,7 @@
 /*
- * Labels are packed: the times and tasks of a state, for the instance's numbers of jobs and devices. Labels are ordered
- * by their finished tasks and by the sum of the times at which their jobs are ready, so that a dominating label comes
- * before a dominated one. Each label is compared with the kept labels before it: first the times of jobs, which are
- * stored next to each other for that purpose, then the devices.
+ * Labels are packed for the instance's numbers of jobs and devices, and ordered by finished tasks and the sum of their
+ * jobs' ready times, so that a dominating label comes before a dominated one. Each is compared with the kept ones
+ * before it: first jobs' times, which are stored next to each other, then devices.
  */
 #include "planner/solve/exact/label_set.h"
 
@@ -30,8 +29,8 @@ struct label_set_ranked {
     uint32_t at;
 };
 
-/* For a class of devices: the most ticks by which a device is free later after the first task than after the second,
- * and the ticks for which a device is busy after a task, for any remaining task. Row task_count: an empty device. */
+/* For a class of devices: by how many ticks at most a device is free later after the first task than after the second,
+ * and how long it is busy after a task, for any remaining task. Row task_count: an empty device. */
 struct freedom {
     int32_t more[TASKS_MAX + 1][TASKS_MAX + 1];
     int32_t longest[TASKS_MAX + 1];
@@ -218,8 +217,7 @@ void label_set_bound(struct label_set *l, const struct lagrangian_bound *prices,
 
 /* --- dominance ------------------------------------------------------------------------------- */
 
-/* Returns true if each device of y has a device of x that is free no later for all remaining tasks, and can end as
- * well. */
+/* Returns true if each device of y has one of x that is free no later for all remaining tasks, and can end as well. */
 static bool devices_match(const struct label_set *l, struct packed *x, struct packed *y, int64_t limit)
 {
     const struct task_net *net = l->net;

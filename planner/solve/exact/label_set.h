@@ -1,9 +1,8 @@
 /*
- * A label set: partial schedules (labels) with equal numbers of tasks; for label_setting.h.
+ * Partial schedules (labels) with equal numbers of tasks, for label_setting.h.
  *
  * One of two labels with the same tasks dominates the other when no job is ready later, and each device of the other is
- * matched to a device of its own, of the same class, that is free no later for any remaining task. The last task of a
- * device does not matter, only the time at which the device is free.
+ * matched to its own device, of the same class, that is free no later for any remaining task.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SET_H
 #define SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SET_H

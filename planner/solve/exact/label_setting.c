@@ -1,10 +1,10 @@
 /*
- * Why nothing is lost: take a schedule of makespan `limit` or less and its tasks in the order of their starts. With
- * each start as early as the order allows, but not before the previous start, no start is later, so the schedule is a
- * path through the label sets. If a partial schedule on the path was dropped for another of the same set, the other one
- * can be completed in the same way, each task no earlier than the present of either. So an uncut pass with an empty
- * last label set proves that no such schedule exists. A schedule from a last label set is only known to end within
- * `limit`, because dominance does not compare the ends of finished jobs; the next pass asks for less.
+ * Nothing is lost: take a schedule of makespan `limit` or less, its tasks in the order of their starts. With each start
+ * as early as the order allows, but not before the previous one, no start is later, so it is a path through the label
+ * sets. If a label on the path was dropped for another, the other can be completed in the same way, each task no
+ * earlier than the present of either. So an uncut pass with an empty last set proves that no such schedule exists. A
+ * schedule from a last set is only known to end within `limit`, because dominance does not compare finished jobs' ends;
+ * the next pass asks for less.
  */
 #include "planner/solve/exact/label_setting.h"
 

@@ -1,12 +1,11 @@
 /*
- * With every path padded to the limit T, the devices have G T ticks. A device's path costs the start of its first
- * remaining task, the distances between neighbours, and the tail of its last task; a device without remaining tasks
- * costs T. The least cost of covering the remaining tasks is a lower bound on the devices' need; above G T the node is
- * hopeless. The duals rise towards that cost path by path, so most hopeless nodes are recognised before the assignment
- * is complete.
+ * With every path padded to the limit T, the devices have G T ticks. A path costs the start of its first remaining
+ * task, the distances between neighbours, and its last task's tail; without remaining tasks T. The least cost of
+ * covering them is a lower bound on the devices' need; above G T the node is hopeless. The duals rise towards it path
+ * by path, so most hopeless nodes are recognised early.
  *
- * A node keeps the duals of columns and the matching, by the numbers of tasks; the duals of rows follow from the
- * columns. A device's row has the number of its last task.
+ * A node keeps columns' duals and the matching, by numbers of tasks; rows' duals follow. A device's row has its last
+ * task's number.
  */
 #include "planner/solve/exact/residual_bound.h"
 

@@ -1,9 +1,8 @@
 /*
- * The residual bound of a partial schedule: the remaining tasks, assigned to devices again.
+ * The residual bound of a partial schedule: instance_bound.h's assignment bound for its remaining tasks.
  *
- * It is the assignment bound of instance_bound.h for the tasks that are not done yet. Rows are these tasks and the
- * devices in their present state, columns these tasks and the ends of the devices' paths. A device's row has the
- * possible starts of its next task. Neighbours between which a schedule of the wanted length leaves no time are
+ * Rows are these tasks and the devices in their present state, columns these tasks and the ends of paths. A device's
+ * row has its next task's possible starts. Neighbours without time between them in a schedule of the wanted length are
  * forbidden. From a node to its child costs only rise: the parent's duals stay feasible, and a few shortest paths
  * repair the assignment.
  */
@@ -25,8 +24,8 @@ MUST_CHECK enum status residual_bound_create(const struct instance *in, struct r
 void residual_bound_destroy(struct residual_bound *bound); /* NULL is fine */
 
 /*
- * Returns true when the node cannot be completed by `limit`. `depth`: number of its tasks. `inherit`: start from the
- * duals of its parent, at depth - 1. A path costs O(rows^2), and there are few paths.
+ * Returns true when the node cannot be completed by `limit`. `depth`: its number of tasks. `inherit`: start from its
+ * parent's duals, at depth - 1. A path costs O(rows^2), and there are few.
  */
 bool residual_bound_breaks(struct residual_bound *bound, const struct branch_node *node, uint32_t depth,
                            bool inherit, int64_t limit);

@@ -1,10 +1,10 @@
 /*
- * A shard-scheduling instance: Hydra's planning problem in whole numbers, without networks.
+ * A shard-scheduling instance: Hydra's planning problem in whole numbers.
  *
  * Jobs are chains of *tasks*. One task of a job runs at a time, on any device whose memory holds it. A job's chain is
- * the list of *units* of one minibatch, repeated `repeat` times: task number t of a job is its unit t mod unit_count. A
- * unit computes on shard `shard` of its job. The shard's parameters are copied in before the unit and, when the unit
- * writes them, copied out after it. Time is in whole ticks, so that "equal to the bound" means equal.
+ * one minibatch's list of *units*, repeated `repeat` times: task t is unit t mod unit_count. A unit computes on its
+ * job's shard `shard`, whose parameters are copied in before and, when the unit writes them, out after it. Time is in
+ * whole ticks, so that "equal to the bound" means equal.
  *
  * The rules of time ("model B"; s: start, p: compute on the device, a: copy in, b: copy out, m: memory, C: end of a
  * job). When task k directly follows task j on a device, s_k >= s_j + d_jk:
@@ -15,21 +15,19 @@
  *          = p_j + b_j + a_k      otherwise: j must leave before k can come
  *
  * The first task of a device has s_k >= a_k. Along a chain s_{k+1} >= s_k + p_k. When k writes the shard that k+1 reads
- * and k+1 does not directly follow k on its device, the chain adds b_k + a_{k+1}: the new parameters go through the
- * host. C >= s_k + p_k + b_k for every task of the job. The parameters of a task may be copied in before the previous
- * task of its chain has ended; only activations depend on that task.
+ * and k+1 does not directly follow on its device, the chain adds b_k + a_{k+1}: the new parameters go through the host.
+ * C >= s_k + p_k + b_k for every task of the job. Parameters may be copied in before the chain's previous task has
+ * ended; only activations depend on it.
  *
- * Where all devices share a host bridge of `bridge_bytes_per_tick`, no schedule ends before the bytes that it moves,
- * divided by that rate. A task's copy in counts unless the task follows one of the same job and shard on its device; a
- * copy out counts for tasks that write. The bridge bounds the makespan only, not other objectives. A device that waits
- * for the next task of the shard it holds moves fewer bytes.
+ * Where devices share a host bridge of `bridge_bytes_per_tick`, no schedule ends before its bytes divided by that rate.
+ * A copy in counts unless the task follows one of its job and shard on the device; a copy out counts for tasks that
+ * write. The bridge bounds the makespan only.
  *
- * A device holds at most `slots` tasks at a time, whatever its memory. In these rules a third slot changes nothing; in
- * a simulation with live dispatch (sim/live/live.h) each slot lets one more copy run ahead.
+ * A device holds at most `slots` tasks at a time, whatever its memory. Here a third slot changes nothing; in live
+ * dispatch (sim/live/live.h) each slot lets one more copy run ahead.
  *
- * Not modelled: other contention on the bridge; the time that activations take to change devices; more than one copy
- * ahead; a shard that is read again two or more tasks after the task that wrote it (the tasks between give the copies
- * time in all but contrived chains).
+ * Not modelled: other contention on the bridge; moving activations between devices; more than one copy ahead; a shard
+ * read again two or more tasks after its write (the tasks between give the copies time in all but contrived chains).
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_H
@@ -41,8 +39,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* Limits. Any sum of durations of one instance stays below INSTANCE_HORIZON_MAX. So neither a sum of two times nor a
- * time multiplied by the number of devices overflows an int64_t. */
+/* An instance's durations add up to less than INSTANCE_HORIZON_MAX, so neither a sum of two times nor a time multiplied
+ * by the number of devices overflows an int64_t. */
 enum {
     INSTANCE_CLASSES_MAX = 16,
     INSTANCE_DEVICES_MAX = 4096,
@@ -108,16 +106,16 @@ struct instance {
 };
 
 /*
- * Allocates an instance of these counts, zeroed. The caller fills it in and calls instance_finish(). Errors:
- * STATUS_LIMIT. Release it with instance_release(), also after an error.
+ * Allocates an instance, zeroed. The caller fills it in and calls instance_finish(). Errors: STATUS_LIMIT. Release it
+ * with instance_release(), also after an error.
  */
 MUST_CHECK enum status instance_init(struct instance *in, uint32_t class_count, uint32_t job_count,
                                      uint32_t unit_count, struct error *err);
 
 /*
- * Derives counts, device classes and the horizon, and checks the instance. Errors: STATUS_INFEASIBLE for a unit that no
- * device holds; STATUS_BAD_INPUT for an empty chain, a duration or slots out of range; STATUS_LIMIT for too many tasks,
- * or durations with too large a sum.
+ * Derives counts, device classes and the horizon, and checks. Errors: STATUS_INFEASIBLE for a unit that no device
+ * holds; STATUS_BAD_INPUT for an empty chain, a duration or slots out of range; STATUS_LIMIT for too many tasks or too
+ * large a sum of durations.
  */
 MUST_CHECK enum status instance_finish(struct instance *in, struct error *err);
 void instance_release(struct instance *in);
@@ -148,8 +146,7 @@ static inline bool instance_resident(const struct instance_unit *j, const struct
     return j->job == k->job && j->shard == k->shard;
 }
 
-/* Returns d_jk on a device of this class, in ticks: from the start of a task of unit j to the start of a task of unit k
- * that directly follows it. */
+/* Returns d_jk on a device of this class, in ticks, between the starts of neighbours of units j and k. */
 static inline int64_t instance_setup(const struct instance *in, uint32_t j, uint32_t k,
                                      uint32_t class)
 {
@@ -168,8 +165,7 @@ static inline int64_t instance_through_host(const struct instance *in, uint32_t 
     return a->writes && instance_resident(a, b) ? a->out + b->in : 0;
 }
 
-/* Returns the objective of a schedule. ends[i]: end of job i, copies out included, in ticks. bytes: bytes that the
- * schedule moves across the bridge. */
+/* ends[i]: end of job i, copies out included, in ticks. bytes: moved across the bridge. */
 int64_t instance_value(const struct instance *in, const int64_t *ends, uint64_t bytes);
 
 /* Returns the least compute of a unit over the classes that hold it, in ticks. */

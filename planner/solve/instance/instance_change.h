@@ -1,8 +1,8 @@
 /*
- * Changes of instances: the same problem under other circumstances.
+ * The same problem under other circumstances.
  *
- * Each result depends on the arguments only. *out is zeroed before; release it with instance_release(), also after an
- * error. Errors: STATUS_NO_MEMORY, and errors of instance_finish().
+ * Results depend on the arguments only. *out is zeroed before; release it with instance_release(), also after an error.
+ * Errors: STATUS_NO_MEMORY, and errors of instance_finish().
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_CHANGE_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_CHANGE_H
@@ -14,9 +14,8 @@ MUST_CHECK enum status instance_scale(const struct instance *in, uint32_t factor
                                       struct error *err);
 
 /*
- * Simulates errors of estimates: each unit's computation on each class of devices, and its copies, take longer or
- * shorter by up to the share `noise` (below 1), uniformly. The error of a unit is the same in every minibatch, so
- * nothing averages out.
+ * Simulates errors of estimates: computations of each unit and class of devices, and copies, take longer or shorter by
+ * up to the share `noise` (below 1), uniformly and equally in every minibatch.
  */
 MUST_CHECK enum status instance_perturb(const struct instance *in, double noise, uint64_t seed,
                                         struct instance *out, struct error *err);
@@ -25,8 +24,8 @@ MUST_CHECK enum status instance_perturb(const struct instance *in, double noise,
 MUST_CHECK enum status instance_reorder(const struct instance *in, uint64_t seed, struct instance *out,
                                         struct error *err);
 
-/* Makes a new class of some devices of the last class: twice as fast, with memory for about three of four units. The
- * last class keeps at least one device; an instance with one device does not change. */
+/* Makes a class of some devices of the last one: twice as fast, with memory for about three of four units. The last
+ * class keeps at least one device; a single device does not change. */
 MUST_CHECK enum status instance_mix(const struct instance *in, uint64_t seed, struct instance *out,
                                     struct error *err);
 

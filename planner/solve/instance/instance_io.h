@@ -8,9 +8,9 @@
  *                           "writes": true, "in_bytes": 8, "out_bytes": 8, "after": 1}, ...]}]}
  *
  * Durations are whole numbers of ticks, of "tick_s" seconds each. "compute" is one number, divided by the class's
- * "speed" and rounded up, or an array with one number for each class of devices. Defaults: 0, false, 1 ("repeat",
- * "weight", "count", "speed"), 2 ("slots"), 1e-6 ("tick_s"), none ("deadline"), the unit's number ("shard"). Units run
- * in the order of the array, unless a unit of the job has "after": the number of the unit before it.
+ * "speed" and rounded up, or an array with one per class of devices. Defaults: 0, false, 1 ("repeat", "weight",
+ * "count", "speed"), 2 ("slots"), 1e-6 ("tick_s"), none ("deadline"), the unit's number ("shard"). Units run in the
+ * array's order, except after a unit's "after", the number of the unit before it.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_IO_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_IO_H

@@ -1,9 +1,9 @@
 /*
- * Random instances: the families on which searches and bounds are measured.
+ * Families on which searches and bounds are measured.
  *
- * Equal options give equal instances on every machine. Durations of a forward pass f are uniform; a backward pass takes
- * 2 f. The last shard's forward and backward pass are one unit, so that a minibatch of S shards has 2 S - 1 units
- * (Hydra's chain). Backward units write their parameters.
+ * Equal options give equal instances everywhere. A forward pass takes f, uniform; a backward pass 2 f. The last shard's
+ * two passes are one unit, so that a minibatch of S shards has 2 S - 1 units (Hydra's chain). Backward units write
+ * their parameters.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_RANDOM_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_INSTANCE_RANDOM_H
@@ -19,8 +19,8 @@ enum instance_family {
     FAMILY_HETEROGENEOUS, /* Hydra's Fig. 7: 100 to 10 000 units and 30 min to 4 h, no copies */
     FAMILY_FEW_LONG,      /* two to three chains longer than the others, copies as HIDDEN */
     FAMILY_MANY_SHORT,    /* one minibatch each, copies as HIDDEN */
-    FAMILY_BRIDGE,        /* copies as HIDDEN, memory 20 to 75 of 100; all devices share a bridge, whose necessary
-                             copies take 0.9 to 1.4 times the time of the devices' computation or of the longest job */
+    FAMILY_BRIDGE,        /* copies as HIDDEN, memory 20 to 75 of 100; a shared bridge, whose necessary copies take 0.9
+                           * to 1.4 times the devices' computation or the longest job */
     FAMILY_COUNT
 };
 extern const char *const instance_family_names[FAMILY_COUNT];

@@ -11,8 +11,8 @@ struct setup_table { /* zeroed: released */
     int32_t *ticks; /* (unit_count, unit_count); NULL: no table, each value is computed */
 };
 
-/* Fills the table. It stays empty with over 512 units, several classes of devices or a horizon over 2^31 ticks, or without
- * memory for it. */
+/* The table stays empty with over 512 units, several classes of devices or a horizon over 2^31 ticks, or without memory
+ * for it. */
 void setup_table_make(const struct instance *in, struct setup_table *out);
 void setup_table_release(struct setup_table *table);
 

@@ -1,10 +1,7 @@
 /*
- * A schedule of an instance, and how to make one from an order.
- *
- * A timetable lists its tasks device by device, in the order in which they run. Given an order of dispatch (a job and a
- * device for each task), every task starts as early as the rules of instance.h allow. This is a *dispatch*, which the
- * searches extend step by step. For every regular objective some optimal schedule is the dispatch in the order of its
- * own starts.
+ * A timetable lists a schedule's tasks device by device, in the order in which they run. A *dispatch* is made from an
+ * order (a job and a device for each task): every task starts as early as instance.h's rules allow. Searches extend it
+ * step by step. For every regular objective some optimal schedule is the dispatch in the order of its own starts.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_H

@@ -1,8 +1,7 @@
 /*
- * The rules are written out again here, from the sentences of instance.h and without its functions: a mistake in either
- * shows as a complaint.
+ * The rules are written out again from instance.h's sentences, without its functions: a mistake in either shows.
  *
- * One table has the device of each task and the previous task there; then each task is checked by itself.
+ * A table has each task's device and previous task there; then tasks are checked one by one.
  */
 #include "planner/solve/instance/timetable_check.h"
 

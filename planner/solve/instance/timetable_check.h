@@ -1,8 +1,8 @@
 /*
- * Checks that a timetable is a schedule of its instance and has the value that it claims. The check recomputes
- * everything from the rules at the top of instance.h and shares no code with the makers of timetables.
+ * Checks that a timetable is a schedule of its instance with the claimed value. It recomputes everything from
+ * instance.h's rules and shares no code with makers of timetables.
  *
- * It names the first broken rule (STATUS_CHECK), with the job and the number of the task in its chain:
+ * It names the first broken rule (STATUS_CHECK), with the job and its task's number:
  *
  *     form       every task of every job occurs once; devices hold their tasks
  *     device     no task starts before its parameters can be on the device and the device is free (d_jk)

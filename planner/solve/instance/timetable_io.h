@@ -1,12 +1,12 @@
 /*
- * Timetables as JSON files: decisions, in the numbers of their instance.
+ * Timetables as JSON files, in their instance's numbers.
  *
  *     {"spillway_timetable": 1, "instance": "two", "objective": "makespan", "value": 47, "bound": 45,
  *      "proof": "within 4.44 % of the optimum",
  *      "devices": [[[0, 0, 3], [1, 0, 10]], [[2, 0, 5]]]}
  *
- * "devices" has an array for each device, in the instance's order. It holds [job, position, start] for each task, in
- * the order in which the tasks run. "bound" is the best proven bound.
+ * "devices" has an array for each device, with [job, position, start] for each task in the order in which they run.
+ * "bound" is the best proven bound.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_IO_H
 #define SPILLWAY_PLANNER_SOLVE_INSTANCE_TIMETABLE_IO_H
@@ -24,8 +24,8 @@ MUST_CHECK enum status timetable_read(const struct instance *in, const char *pat
                                       struct timetable *out, int64_t *bound, struct error *err);
 
 /*
- * Reads a timetable and checks that it names this instance, passes timetable_check() and has the value that it claims.
- * The bound is not checked. Errors: as above, at the position of the task that breaks a rule.
+ * Reads a timetable and checks that it names this instance, passes timetable_check() and has its claimed value. The
+ * bound is not checked. Errors: as above, at the breaking task's position.
  */
 MUST_CHECK enum status timetable_read_checked(const struct instance *in, const char *path,
                                               struct timetable *out, int64_t *bound, struct error *err);

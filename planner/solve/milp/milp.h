@@ -1,13 +1,12 @@
 /*
  * Mixed-integer programs: built row by row, written as files, solved by GLPK or another program.
  *
- * Every solver runs in a child process. It may run past its limit, abort on misuse or use up the memory; this process
- * keeps the clock, kills the child, and has every incumbent that the child had reported. No output of a solver reaches
- * standard output. (GLPK looks at its own limit between nodes only; one large LP ran 13 s past a limit of 30.)
+ * Every solver runs in a child process. It may run past its limit, abort or use up the memory; this process keeps the
+ * clock, kills the child, and has every incumbent reported. No solver's output reaches standard output. (GLPK looks at
+ * its limit between nodes only; one large LP ran 13 s past a limit of 30.)
  *
- * No answer is trusted: this module checks a solution against all rows, bounds and integrality, and the caller rebuilds
- * and checks the schedule or plan. "Infeasible" and "optimal" are the solver's statements, within its floating-point
- * tolerances.
+ * No answer is trusted: a solution is checked against all rows, bounds and integrality, and the caller rebuilds and
+ * checks the schedule or plan. "Infeasible" and "optimal" are the solver's, within its tolerances.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_MILP_MILP_H
 #define SPILLWAY_PLANNER_SOLVE_MILP_MILP_H
@@ -32,9 +31,8 @@ struct milp *milp_create(const char *name);
 void milp_destroy(struct milp *milp); /* NULL is fine */
 
 /*
- * Adds a column or a row. Bounds may be -HUGE_VAL and HUGE_VAL. Names are formatted, unique, and consist of letters,
- * digits and '_'. Terms of one row name different columns. A failure (memory, more than MILP_ENTRIES_MAX terms) is
- * remembered and reported by milp_solve() and the writers.
+ * Bounds may be -HUGE_VAL and HUGE_VAL. Names are formatted, unique, and of letters, digits and '_'. A row's terms name
+ * different columns. A failure (memory, more than MILP_ENTRIES_MAX terms) is reported by milp_solve() and the writers.
  */
 uint32_t milp_column(struct milp *milp, double low, double high, double cost, bool whole,
                      const char *format, ...) PRINTF_LIKE(6, 7);
@@ -74,8 +72,8 @@ struct milp_options {
     const struct milp_fixing *fixings; /* (variant_count * fixed_count) of a relaxed program: it is solved once more for
                                           each variant, with the variant's columns held */
     uint32_t variant_count, fixed_count;
-    /* GLPK: lists instead of minimising. It reports each setting of these 0-or-1 columns that occurs in a solution with
-     * an objective of at most `cutoff`; other columns need not be integer. NULL: minimise. */
+    /* GLPK: reports each setting of these 0-or-1 columns in solutions with an objective of at most `cutoff`; other
+     * columns need not be integer. NULL: minimise. */
     const uint32_t *listed;
     uint32_t listed_count, list_max; /* list_max: most settings to report */
     double cutoff;
@@ -86,8 +84,7 @@ struct milp_result {
     bool found;         /* x and value */
     double *x;          /* (columns); free it with free() */
     double *duals;      /* (dual_count * rows) of the relaxed program and its variants, as GLPK reports them; 0 without
-                           an optimum. NULL: not reported. The caller must make them feasible itself; free it with
-                           free() */
+                         * an optimum. NULL: not reported. The caller must make them feasible and free() them */
     uint32_t dual_count; /* at most 1 + variant_count; fewer when time ran out */
     uint8_t *settings; /* (setting_count * listed_count) listed settings, 0 or 1; status MILP_INFEASIBLE: there are no
                           others. Free it with free() */
@@ -105,8 +102,8 @@ struct milp_result {
 extern const char *const milp_solver_names[];
 
 /*
- * Solves a program. Errors: STATUS_DEVICE if the solver is missing, fails, writes unreadable output or reports an
- * invalid solution (result->found still tells about earlier ones), STATUS_IO, STATUS_LIMIT.
+ * Errors: STATUS_DEVICE if the solver is missing, fails, writes unreadable output or reports an invalid solution
+ * (result->found still tells about earlier ones), STATUS_IO, STATUS_LIMIT.
  */
 MUST_CHECK enum status milp_solve(const struct milp *milp, const struct milp_options *options,
                                   struct milp_result *result, struct error *err);

@@ -1,11 +1,10 @@
 /*
- * GLPK. This file runs in a child process (milp_solve.c): GLPK ends the process on misuse and prints where it likes, so
- * none of its functions is called in our process.
+ * This file runs in a child process (milp_solve.c): GLPK ends the process on misuse and prints where it likes.
  *
- * Its cuts now and then make one of GLPK's internal checks fail (5.0 asks itself for a problem of no columns). Then the
- * program is solved again without cuts and presolver; if nothing is left to leave out, the error hook reports and
- * exits. Messages are dropped. The callback reports bounds and solutions as they come. A start solution is passed when
- * GLPK first asks for a heuristic one; GLPK accepts any vector there, so it was checked before.
+ * Its cuts now and then make an internal check fail (5.0 asks itself for a problem of no columns). Then the program is
+ * solved again without cuts and presolver; if nothing is left to leave out, the error hook reports and exits. The
+ * callback reports bounds and solutions. A start solution is passed when GLPK first asks for a heuristic one; GLPK
+ * accepts any vector there, so it was checked before.
  */
 #include <errno.h>
 #include <glpk.h>
@@ -181,8 +180,8 @@ static void report_duals(const struct milp_glpk_child *c, bool optimal)
     }
 }
 
-/* Solves the variants, each from the basis of the previous one: only bounds change, so the basis stays dual
- * feasible. Columns return to their own bounds for the next variant. */
+/* Solves the variants, each from the previous one's basis: only bounds change, so it stays dual feasible. Columns then
+ * return to their own bounds. */
 static void solve_variants(const struct milp_glpk_child *c, glp_smcp *how)
 {
     const struct milp_options *options = c->options;

@@ -1,13 +1,12 @@
 /*
- * Another solver, as a program: writes the model as an MPS file to a folder of its own, runs the program until the
- * limit, and reads its solution file.
+ * Writes the model as an MPS file to a folder of its own, runs a program until the limit, and reads its solution file.
  *
  *     cbc, and files of any other name   FILE model.mps -sec SECONDS -solve -solution solution.txt
  *     highs, and files named so          FILE --time_limit SECONDS --solution_file solution.txt model.mps
  *
- * CBC's solution begins with a line about its end ("Optimal - objective value 12"), then has a line "index name value
- * cost" for each column that is not 0. HiGHS's solution names its sections ("Model status", "# Columns 12") and has a
- * line "name value" for every column. A user's program gets the arguments of CBC and writes either form.
+ * CBC's solution begins with its end ("Optimal - objective value 12"), then has a line "index name value cost" per
+ * column that is not 0. HiGHS's names its sections ("Model status", "# Columns 12") and has a line "name value" for
+ * every column. A user's program gets CBC's arguments and writes either form.
  */
 #include <math.h>
 #include <signal.h>

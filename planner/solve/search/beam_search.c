@@ -1,13 +1,12 @@
 /*
- * Slack makes partial schedules comparable. A schedule of makespan C has exactly devices * C - (sum of duals) of it. Of
- * partial schedules with equal numbers of tasks, the one that has spent least slack can end first, whatever its tasks.
- * Two other things make a partial schedule bad: a job whose remaining chain no longer fits below the best known value
- * (dropped at once), and remaining chains of very different lengths, which will leave devices idle at the end. The
- * priority, summed over the finished tasks, prevents the latter.
+ * A schedule of makespan C has slack devices * C - (sum of duals), which makes partial schedules comparable: of those
+ * with equally many tasks, the one that has spent least can end first. Two other things are bad: a job whose remaining
+ * chain no longer fits below the best known value (dropped at once), and remaining chains of very different lengths,
+ * which leave devices idle at the end. The priority, summed over finished tasks, prevents the latter.
  *
- * A beam keeps its states in two rows of dispatches that swap at each step, and an array of (parent, job, device) per
- * step from which the order is read back. Equal states reached in different orders (as when two devices are served in
- * either order) are recognised by a hash of their contents: a collision costs one candidate.
+ * States are in two rows of dispatches that swap at each step, with an array of (parent, job, device) per step from
+ * which the order is read back. Equal states reached in different orders are recognised by a hash: a collision costs
+ * one candidate.
  */
 #include "planner/solve/search/beam_search.h"
 
@@ -351,8 +350,8 @@ static uint32_t first_free(const struct beam_search *s, const struct dispatch *d
     return best;
 }
 
-/* Returns the device where the job's next task starts first, or ends first if devices differ; among equal ones the
- * one with the least slack. */
+/* Returns the device where the job's next task starts first, or ends first if devices differ; then the one with the
+ * least slack. */
 static uint32_t best_device(const struct beam_search *s, const struct dispatch *d, uint32_t job)
 {
     uint32_t best = TIMETABLE_NONE;

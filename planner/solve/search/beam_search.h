@@ -1,14 +1,14 @@
 /*
- * Forward construction of schedules: list scheduling that knows set-ups, and a beam search over it.
+ * Forward construction of schedules: list scheduling with set-ups, and a beam search over it.
  *
- * One pass puts task after task on the device that is free first. A candidate is judged by the slack that it spends
- * (instance_bound.h: idle time and set-ups beyond the bound's minimum, or beyond the expectation of a set_up_guide.h)
- * and by a priority of its job: most remaining computation first for the makespan, least by weight for sums of ends,
- * least time to spare for deadlines. With a width above one the best partial schedules are extended together (beam
- * search), without schedules that cannot beat the best known value.
+ * One pass puts tasks on the device that is free first. A candidate is judged by the slack that it spends
+ * (instance_bound.h: idle time and set-ups beyond the bound's minimum, or a set_up_guide.h's expectation) and its job's
+ * priority: most remaining computation for the makespan, least by weight for sums of ends, least spare time for
+ * deadlines. With a width above one the best partial schedules are extended together, without those that cannot beat
+ * the best known value.
  *
  * Where a shared bridge binds, a candidate also costs the bytes that it makes certain (bridge_bytes.h): a task between
- * two tasks of a shard on a device costs the second one's copy. So a device may wait for its shard.
+ * two of a shard on a device costs the second one's copy, so a device may wait for its shard.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_BEAM_SEARCH_H
 #define SPILLWAY_PLANNER_SOLVE_SEARCH_BEAM_SEARCH_H
@@ -26,8 +26,8 @@ struct beam_rule {
     const double *leads;  /* (job_count) shares of the longest chain by which jobs are to be ahead; borrowed; NULL:
                              none. For the makespan */
     double idling;        /* extra cost of a tick of waiting for a job, in ticks; the tick counts as slack too */
-    double thrift;        /* ticks of slack on all devices that equal a tick of the shared bridge; above 0 the device on
-                             which the job's next task moves fewest bytes is considered too */
+    double thrift;        /* ticks of slack on all devices that equal a tick of the shared bridge; above 0 the device
+                           * where the job's next task moves fewest bytes is considered too */
     bool patient;         /* for devices that differ: a candidate whose chain would end past the bound costs the
                              excess */
     bool every_device;    /* consider each job's best device too, not only the one free first */
@@ -42,10 +42,9 @@ MUST_CHECK enum status beam_search_create(const struct instance *in,
 void beam_search_destroy(struct beam_search *search); /* NULL is fine */
 
 /*
- * Completes the order steps[0 .. fixed) in steps[] (in->task_count entries), looking for schedules with a value below
- * `below` (INT64_MAX: any). Stops when the clock reads `until_s` (base/process/progress.h), but a pass of width 1 with
- * `below` INT64_MAX always ends. Returns true when it found a schedule; *value is then its objective. Deterministic
- * unless `until_s` ends it.
+ * Completes the order steps[0 .. fixed) in steps[] (in->task_count entries), for values below `below` (INT64_MAX: any).
+ * Stops when the clock reads `until_s` (base/process/progress.h), but a pass of width 1 with `below` INT64_MAX always
+ * ends. Returns true with a schedule; *value is its objective. Deterministic unless `until_s` ends it.
  */
 bool beam_search_run(struct beam_search *search, const struct beam_rule *rule, uint32_t fixed,
                      int64_t below, double until_s, struct dispatch_step *steps, int64_t *value);

@@ -22,8 +22,8 @@ struct baseline {
     double until_s;
 };
 
-/* Returns the longest remaining job that `device` may choose at `now`; `own`: its job, even if it runs. Ties go to
- * `own`, then to the lowest index. */
+/* Returns the longest remaining job that `device` may choose at `now`; `own`: its job, even if it runs, preferred in
+ * ties, then the lowest index. */
 static uint32_t longest(const struct baseline *b, uint32_t device, uint32_t own, int64_t now)
 {
     uint32_t best = TIMETABLE_NONE;

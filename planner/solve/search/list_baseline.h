@@ -5,23 +5,22 @@
 #include "planner/solve/instance/timetable.h"
 
 /*
- * Makes the schedule of Hydra's Sharded-LRTF, blind to copies: when a device starts a task it picks its next job, the
- * idle job with the most remaining computation (its own on ties). This is the baseline. *value is INT64_MAX when the
- * clock reads `until_s` before the end; O(tasks * jobs). Source: Hydra, arXiv 2110.08633, Algorithm 2, with the
- * look-ahead of its published code.
+ * Makes the baseline, Hydra's Sharded-LRTF, blind to copies: a device that starts a task picks as its next job the idle
+ * one with the most remaining computation (its own on ties). *value is INT64_MAX when the clock reads `until_s` before
+ * the end; O(tasks * jobs). Source: Hydra, arXiv 2110.08633, Algorithm 2, with the look-ahead of its published code.
  */
 MUST_CHECK enum status list_baseline_hydra(const struct instance *in, double until_s,
                                          struct dispatch_step *steps, int64_t *value,
                                          struct error *err);
 
-/* Makes the schedule of LRTF that chooses when a device becomes free, without look-ahead. Without copies its makespan
- * is at most max(longest chain, work / G + (1 - 1/G) longest task). */
+/* Makes LRTF's schedule, which chooses when a device becomes free. Without copies its makespan is at most max(longest
+ * chain, work / G + (1 - 1/G) longest task). */
 MUST_CHECK enum status list_baseline_lrtf(const struct instance *in, double until_s,
                                         struct dispatch_step *steps, int64_t *value,
                                         struct error *err);
 
-/* Schedules job after job, the longest first, each on the device that is free first and holds the task. For instances
- * so large that nothing else ends in time. O(tasks * devices). */
+/* Schedules job after job, longest first, on the device that is free first and holds the task, for instances so large
+ * that nothing else ends in time. O(tasks * devices). */
 MUST_CHECK enum status list_baseline_whole(const struct instance *in, struct dispatch_step *steps,
                                          int64_t *value, struct error *err);
 

@@ -1,10 +1,9 @@
 /*
- * The schedule's steps are in the order of their starts. The split (local_split.h) advances through them; at each step,
- * `at`, changes of this and the next steps are tried. Most ways across a split are nearly as long as the makespan, so
- * hardly any change makes the longest shorter. The objective is therefore the sum over all ways of exp((length -
- * makespan) / sharpness).
+ * Steps are in the order of their starts. The split (local_split.h) advances through them; at each step, `at`, changes
+ * of this and the next ones are tried. Most ways across a split are nearly as long as the makespan, so few changes make
+ * the longest shorter. The objective is therefore the sum over all ways of exp((length - makespan) / sharpness).
  *
- * Changes of the next steps (local_window.h) are tried at each step, and one more:
+ * Changes are those of local_window.h, and one more:
  *
  *     cross     two devices (of a class) exchange their futures from here on, which needs no dispatch. So steps after
  *               the front name sequences and not devices, and a sequence gets its device when the front reaches it
@@ -120,8 +119,8 @@ static inline bool may_come(const struct local_search *s, const struct local_pas
     return j->ready <= local_window_place(s->window, s->at)->start + w->patience;
 }
 
-/* Returns the addition to the sum by only the ways of step `at` + t, if a task of `unit` runs there from `start` on
- * and its job goes on with step `next`; minus the ways of the current task. */
+/* Returns the change of the sum by the ways of step `at` + t, if a task of `unit` runs there from `start` on and its
+ * job goes on with step `next`. */
 static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t unit, uint32_t next, int64_t start)
 {
     const struct local_split *c = &s->split;
@@ -138,8 +137,8 @@ static double swapped_ways(const struct local_search *s, uint32_t t, uint32_t un
     return sum;
 }
 
-/* Returns true if swapping the tasks of steps `at` and `at` + last may be accepted, by an estimate of their own
- * ways: most swaps are hopeless, and judging them takes ten times as long. */
+/* Estimates whether swapping steps `at` and `at` + last may be accepted, by their own ways: most swaps are hopeless,
+ * and judging them takes ten times as long. */
 static bool swap_hopeful(const struct local_search *s, const struct local_pass *w, uint32_t last)
 {
     const struct local_split *c = &s->split;
@@ -165,7 +164,7 @@ static bool swap(const struct local_search *s, struct local_pass *w, uint32_t la
     return true;
 }
 
-/* Returns true if moving a task of step `at` or `at` + last may be accepted, by its job's way from there: most moves
+/* Estimates whether moving a task of step `at` or `at` + last may be accepted, by its job's way from there: most moves
  * are hopeless. */
 static bool move_hopeful(const struct local_search *s, const struct local_pass *w, const struct local_change *change)
 {
@@ -205,8 +204,8 @@ static bool draw_change(struct local_search *s, struct local_pass *w, struct loc
     return move_hopeful(s, w, change);
 }
 
-/* Returns the weight of the way of the job of the device's last task. It depends on the device's next task if
- * parameters would go through the host. */
+/* Returns the way's weight of the job of the device's last task, which depends on the device's next task if parameters
+ * would go through the host. */
 static float way_of_last(const struct local_search *s, const struct local_device *d)
 {
     const struct local_job *j = &s->split.jobs[d->job];
@@ -265,9 +264,8 @@ static void try_cross(struct local_search *s, struct local_pass *w, uint32_t g, 
 }
 
 /*
- * Tries to cross the device of the last step with each other one of its class, or with some neighbours if there are
- * many. Each is tried once: drawing eight at random, with repetitions, left gaps 0.3 points larger (12 to 15 jobs on 8
- * devices, 250 passes).
+ * Tries to cross the last step's device with each other one of its class, or with some neighbours of many, once each:
+ * drawing eight at random, with repetitions, left gaps 0.3 points larger (12 to 15 jobs on 8 devices, 250 passes).
  */
 static void try_crosses(struct local_search *s, struct local_pass *w)
 {

@@ -1,10 +1,9 @@
 /*
- * Local search: passes of small changes to a schedule, each judged by its effect on the end.
+ * Passes of small changes to a schedule, each judged by its effect on the end.
  *
- * Every task of a schedule has a *tail*, the longest path from its start to the end. A change of a few neighbouring
- * tasks can therefore be judged directly after the last of them, whatever the length of the schedule: for each device
- * and each job that goes on there, start plus tail is the makespan along that way. A pass goes through a schedule from
- * start to end and tries such changes at each task.
+ * Every task has a *tail*, the longest path from its start to the end. So a change of neighbouring tasks can be judged
+ * directly after the last of them: for each device and job that goes on there, start plus tail is the makespan along
+ * that way. A pass tries such changes at each task.
  *
  * For the makespan only. Deterministic for a seed and a number of passes.
  */

@@ -1,11 +1,10 @@
 /*
- * A split of a schedule: the steps before it are final, the steps after it have tails; for local_search.c.
+ * A split of a schedule for local_search.c: earlier steps are final, later ones have tails.
  *
- * The state of jobs and devices at the split is the *front*: when each is ready. The steps after the split belong to
- * sequences; which device goes on with which sequence can still change at the split. A step's tail is the longest path
- * from its start to the end of the schedule. The *ways* across the split are the continuations of devices and of jobs
- * to their next tasks, each with the length start plus tail; the longest way is the makespan. A shared bridge is one
- * more way, whose length is the time of the whole order's bytes.
+ * The *front* is the state at the split: when each job and device is ready. Later steps belong to sequences, which
+ * devices can still exchange at the split. A step's tail is the longest path from its start to the schedule's end. The
+ * *ways* across the split are the continuations of devices and jobs to their next tasks, of length start plus tail; the
+ * longest is the makespan. A shared bridge is one more way, as long as the whole order's bytes take.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SPLIT_H
 #define SPILLWAY_PLANNER_SOLVE_SEARCH_LOCAL_SPLIT_H
@@ -68,8 +67,8 @@ void local_split_release(struct local_split *split);
 /* Moves the split before all steps. The steps still need tails. */
 void local_split_clear(struct local_split *split);
 
-/* Sets unit, successors and tail of steps `last` down to `first`. Before the call the next steps of jobs and devices
- * are the first ones after `last`; afterwards they are those from `first` on. */
+/* Sets unit, successors and tail of steps `last` down to `first`. The next steps of jobs and devices are the first ones
+ * after `last` before, and from `first` on afterwards. */
 void local_split_set_tails(struct local_split *split, uint32_t first, uint32_t last);
 
 /* Sets `bytes` for the current steps. The split is before all steps. */

@@ -5,8 +5,7 @@
 
 #include "base/alloc.h"
 
-/* A job or device during a trial. An untouched one, or one that is again as without the change, has no state of its
- * own but the state of the place of its next step. */
+/* A job or device during a trial. Unless changed, it has the state of the place of its next step. */
 struct trial_job {
     uint64_t trial; /* the last trial that touched it */
     bool differs;
@@ -261,8 +260,8 @@ static inline uint32_t last_of_device(const struct local_split *c, uint32_t devi
 }
 
 /*
- * Updates a job that is unchanged but whose device may not be: its parameters' way through the host counts only if its
- * next task does not follow it there.
+ * Updates an unchanged job whose device may have changed: its parameters go through the host only if its next task does
+ * not follow it there.
  */
 static void touch_host(struct local_window *w, uint32_t job, uint32_t last)
 {

@@ -1,9 +1,9 @@
 /*
- * The steps after a split, and the effect of a change of the first of them; for local_search.c.
+ * The steps after a split, and the effect of changing the first of them; for local_search.c.
  *
  * A change touches only the first steps of the window. It is judged at the split after the last of them, by the growth
- * of the sum over all ways (local_split.h). Only the differences are dispatched again: steps whose job and device are
- * unchanged are skipped, and most jobs and devices soon return to their former state.
+ * of the sum over all ways (local_split.h). Only differences are dispatched again: most jobs and devices soon return to
+ * their former state.
  *
  *     swap      the first step and step `last` exchange jobs
  *     sooner    step `last` moves before the first step, to the first step's device
@@ -41,8 +41,8 @@ struct local_window; /* opaque */
 MUST_CHECK enum status local_window_create(struct local_split *split, struct local_window **out, struct error *err);
 void local_window_destroy(struct local_window *window); /* NULL is fine */
 
-/* Sets the window to steps [at, end), at most LOCAL_REACH_MAX; `at` is the first step after the split. The call updates
- * only new steps when `at` and all steps are unchanged since the last one. */
+/* Sets the window to steps [at, end), at most LOCAL_REACH_MAX, from the split on. Updates only new steps when `at` and
+ * all steps are unchanged since the last call. */
 void local_window_set(struct local_window *window, uint32_t at, uint32_t end);
 
 /* Tells the window that the steps or the split have changed, otherwise than by advancing the split. */

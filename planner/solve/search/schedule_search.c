@@ -1,7 +1,7 @@
 /*
- * Each iteration depends only on its number and the seed, except that local search under a time limit cools down within
- * it. The first iterations are list schedules over a range of priorities, with and without a look at every device. Then
- * these alternate:
+ * An iteration depends only on its number and the seed, except that local search under a time limit cools down within
+ * it. First come list schedules over a range of priorities, with and without a look at every device. Then these
+ * alternate:
  *
  *     beam     whole schedules, four times as wide in each round, within memory and time
  *     passes   list schedules under perturbed priorities, based on the best or on equal ones. Much noise lets some jobs
@@ -9,16 +9,14 @@
  *              hide few of them
  *     ends     the last tasks of the best schedule made again
  *
- * Three iterations of a small instance go to narrow label sets (label_setting.h): a beam with bounds for the rest of
- * the schedule.
+ * Three iterations of a small instance use narrow label sets (label_setting.h): a beam with bounds for the rest.
  *
- * Up to ANNEAL_TASKS_MAX tasks, three iterations of four anneal the best schedule instead: local search
- * (local_search.h) that accepts fewer worsenings from pass to pass. With more tasks, if copies leave a gap after the
- * first list schedules, local search follows from the best of them on and cools down until the iterations or the time
- * end.
+ * Up to ANNEAL_TASKS_MAX tasks, three iterations of four anneal the best schedule: local search (local_search.h) that
+ * accepts fewer worsenings from pass to pass. With more tasks, if copies leave a gap after the first list schedules,
+ * local search follows from their best and cools down until the iterations or the time end.
  *
- * Priorities count in mean computations of a task. The best priority for an instance is not known in advance, so each
- * round tries another one, and every second time the best so far; likewise for the guides (set_up_guide.h).
+ * Priorities count in mean computations of a task. The best priority is not known in advance, so each round tries
+ * another one, and every second time the best so far; likewise for guides (set_up_guide.h).
  */
 #include "planner/solve/search/schedule_search.h"
 
@@ -50,8 +48,8 @@ enum { EXACT_TASKS = 14, EXACT_NODES = 3000, SMALL_TASKS = 64, SMALL_NODES = 200
 /* The iterations that run label setting if there are few tasks: their widths and shares of fitting. */
 enum { LABELS_COUNT = 3, LABELS_NODES = 800 /* by the width */ };
 static const size_t labels_bytes = 64 << 20;
-/* With all rounds of fitting and 500 labels the first of them took 3 s to 30 s of a processor for 45 tasks on two
- * classes of devices, which is too long for a short search. */
+/* With all rounds of fitting and 500 labels the first took 3 s to 30 s of a processor for 45 tasks on two classes of
+ * devices, too long for a short search. */
 static const struct {
     uint32_t at, width;
     double fit_share;
@@ -264,10 +262,7 @@ static enum status begin_local_search(struct schedule_search *s, struct error *e
     return STATUS_OK;
 }
 
-/*
- * The first pass accepts only improvements. Its time gives the number of passes that follow, which sets the first
- * temperature; from there they cool down.
- */
+/* The first pass accepts only improvements. Its time gives the number of passes that follow and cool down. */
 static enum status run_local_pass(struct schedule_search *s, uint64_t draw, struct error *err)
 {
     if (!s->local && begin_local_search(s, err)) return err->status;
@@ -317,9 +312,9 @@ static enum status anneal(struct schedule_search *s, uint64_t draw, struct error
 /* --- the first list schedules ---------------------------------------------------------------- */
 
 /*
- * Lets some jobs run far ahead of others. If forward passes hide consecutive copies badly, it pays to run backward
- * passes of some jobs during the forward passes of others as early as possible; jobs that start together stay in step.
- * Three in ten jobs have no lead, to leave work for the end.
+ * Lets some jobs run far ahead. If forward passes hide consecutive copies badly, some jobs' backward passes should run
+ * during others' forward passes as early as possible; jobs that start together stay in step. Three in ten jobs have no
+ * lead, to leave work for the end.
  */
 static void stagger(struct schedule_search *s, double most, uint64_t draw)
 {

@@ -1,10 +1,10 @@
 /*
  * Good schedules, anytime: baselines, list schedules, beams of growing width, and a large-neighbourhood search that
- * makes the end of the best schedule again, by a beam or, for few remaining tasks, by branch and bound. For many tasks
- * whose set-ups matter: local search by small changes (local_search.h). Stops when it meets the lower bound.
+ * makes the best schedule's end again, by a beam or, for few tasks, by branch and bound. For many tasks whose set-ups
+ * matter: local search by small changes (local_search.h). Stops when it meets the lower bound.
  *
- * Deterministic for a seed and a number of iterations without a time limit. A time limit cuts the search short, and
- * local search cools down within it.
+ * Deterministic for a seed and a number of iterations without a time limit. Local search cools down within a time
+ * limit.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_SEARCH_SCHEDULE_SEARCH_H
 #define SPILLWAY_PLANNER_SOLVE_SEARCH_SCHEDULE_SEARCH_H
@@ -23,7 +23,7 @@ struct schedule_search_options {
 };
 
 /* Returns true when local search takes part while a gap is left: for makespans of 16 to 160 tasks, which are annealed,
- * and of more tasks with copies, for which the search ends in local search. */
+ * and of more tasks with copies, where the search ends in it. */
 bool schedule_search_is_local(const struct instance *in);
 
 /* Searches. steps: out, (in->task_count). *value: objective of steps. *iterations: iterations made, in all. */
