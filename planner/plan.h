@@ -404,7 +404,7 @@ struct plan {
     uint64_t seed;
     bool double_buffer;
     double estimated_makespan_s; /* by the planner's own clock: durations without contention */
-    double lower_bound_s;        /* no plan for these jobs on this machine ends before */
+    double lower_bound_s;        /* no plan like this one ends before: with its parallelism, devices and options */
     uint32_t bound_kind;         /* enum plan_bound_kind */
     const char *bound_text;      /* the proof in a sentence */
     struct plan_order order;

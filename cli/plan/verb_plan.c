@@ -219,7 +219,7 @@ static enum status draw_bars(const void *context, const char *path, struct error
 /* Draws policies, and the chosen plan, simulated with its operations. */
 static void draw(struct cli *cli, const struct cli_candidate *candidate, const struct cli_field *field)
 {
-    struct bars bars = {.lower_bound_s = candidate->plan.lower_bound_s};
+    struct bars bars = {.lower_bound_s = field && field->count > 0 ? field->outcomes[0].lower_bound_s : 0};
     struct cli_prediction prediction = {0};
     struct error err = {0};
     if (!cli->document) return;
@@ -414,8 +414,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
                 "spillway plan jobs.json -o plan.json",
                 "spillway plan jobs.json --devices 2 --device-memory 96MiB --policy all",
                 "spillway plan jobs.json --hw '4x rtx-3090-24gb' --json", NULL},
-        .details = "Prints the simulated makespan of the plan, a lower bound that no plan can beat, and the source "
-                   "of that bound. Policy 'all' compares all ways and policies. Policy 'saturn' and its rivals "
+        .details = "Prints the simulated makespan of the plan, a lower bound that no plan of these jobs can "
+                   "beat, and its proof; then the plan's own bound, where plans like it have a higher one. Policy 'all' compares all ways and policies. Policy 'saturn' and its rivals "
                    "max-heuristic, min-heuristic, optimus, optimus-dynamic and randomized also choose the "
                    "parallelism and the devices of each job. A shared object (./mine.so) runs in a process of its "
                    "own. Policy optimus-dynamic replans every 1000s by default. Exit code 1 if the jobs fit in no "

@@ -334,28 +334,39 @@ static void print_contention(FILE *out, double simulated_s, double estimated_s)
             quantity_text(simulated_s - estimated_s, DIMENSION_SECONDS, text));
 }
 
-static enum status print_times(FILE *out, const struct cli_plan_report *report, struct error *err)
+/* Prints the bound of all plans, and the plan's own where that is higher. */
+static enum status print_bounds(FILE *out, const struct cli_plan_report *report, struct error *err)
 {
     bool optimal;
+    struct bound all;
+    char text[QUANTITY_TEXT_BYTES];
+    const struct plan *plan = report->plan;
+    double makespan_s = report->prediction->result.makespan_s;
     TRY(is_optimal(report, &optimal, err));
+    TRY(cli_bound_of_all(plan, &all, err));
+    const char *own = cli_own_bound(plan, &all);
+    fprintf(out, "lower bound  %s, gap %.1f %%%s\n", quantity_text(all.any_s, DIMENSION_SECONDS, text),
+            100 * cli_gap_over(makespan_s, all.any_s), optimal ? ": this plan is optimal" : "");
+    fprintf(out, "proof        %s: %s\n", plan_bound_names[all.any_kind], all.any_text);
+    if (!own) return STATUS_OK;
+    fprintf(out, "own bound    %s, gap %.1f %%: the bound %s\n", quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, text),
+            100 * cli_gap_over(makespan_s, plan->lower_bound_s), own);
+    fprintf(out, "its proof    %s: %s\n", plan_bound_names[plan->bound_kind], plan->bound_text ? plan->bound_text : "");
+    return STATUS_OK;
+}
+
+static enum status print_times(FILE *out, const struct cli_plan_report *report, struct error *err)
+{
     const struct plan *plan = report->plan;
     const struct cli_prediction *prediction = report->prediction;
     char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES];
     double makespan_s = prediction->result.makespan_s;
-    double gap = cli_gap_over(makespan_s, plan->lower_bound_s);
     fprintf(out, "makespan     %s simulated (%s%s by the planner's own clock)\n",
             quantity_text(makespan_s, DIMENSION_SECONDS, text), plan_offloads(plan) ? "at least " : "",
             quantity_text(plan->estimated_makespan_s, DIMENSION_SECONDS, other));
     print_contention(out, makespan_s, plan->estimated_makespan_s);
-    if (plan->bound_kind == BOUND_NONE) {
-        fputs("lower bound  none was proven\n", out);
-    } else {
-        fprintf(out, "lower bound  %s, gap %.1f %%%s\n",
-                quantity_text(plan->lower_bound_s, DIMENSION_SECONDS, text), 100 * gap,
-                optimal ? ": this plan is optimal" : "");
-        fprintf(out, "proof        %s: %s\n", plan_bound_names[plan->bound_kind],
-                plan->bound_text ? plan->bound_text : "");
-    }
+    if (plan->bound_kind == BOUND_NONE) fputs("lower bound  none was proven\n", out);
+    else TRY(print_bounds(out, report, err));
     if (plan->order.kind != PLAN_ORDER_NONE) print_order(out, plan);
     cli_ranking_search_text(out, report);
     if (report->claim) cli_claim_text(out, report->claim);
@@ -531,6 +542,30 @@ static void order_json(struct json_out *json, const struct plan *plan)
     json_out_object_end(json);
 }
 
+/* Writes the bound of all plans, and the plan's own where that is higher. */
+static void bounds_json(struct json_out *json, const struct plan *plan, const struct bound *all, double makespan_s,
+                        bool optimal)
+{
+    const char *own = cli_own_bound(plan, all);
+    bool none = plan->bound_kind == BOUND_NONE;
+    double bound_s = none ? 0 : all->any_s;
+    json_out_double(json, "lower_bound_s", bound_s);
+    json_out_double(json, "gap", cli_gap_over(makespan_s, bound_s));
+    json_out_bool(json, "optimal", optimal);
+    json_out_object_begin(json, "proof", true);
+    json_out_string(json, "kind", plan_bound_names[none ? (uint32_t)BOUND_NONE : all->any_kind]);
+    json_out_string(json, "text", none ? "" : all->any_text);
+    json_out_object_end(json);
+    if (!own) return;
+    json_out_object_begin(json, "own_bound", false);
+    json_out_string(json, "of", own);
+    json_out_double(json, "bound_s", plan->lower_bound_s);
+    json_out_double(json, "gap", cli_gap_over(makespan_s, plan->lower_bound_s));
+    json_out_string(json, "kind", plan_bound_names[plan->bound_kind]);
+    json_out_string(json, "text", plan->bound_text ? plan->bound_text : "");
+    json_out_object_end(json);
+}
+
 enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
                           struct error *err)
 {
@@ -538,7 +573,9 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     const struct cli_prediction *prediction = report->prediction;
     struct json_out *json;
     bool optimal;
+    struct bound all;
     TRY(is_optimal(report, &optimal, err));
+    TRY(cli_bound_of_all(plan, &all, err));
     TRY(cli_report_begin(cli, "plan", &json, err));
     double makespan_s = prediction->result.makespan_s;
     json_out_string(json, "jobs_file", report->jobs_path);
@@ -552,13 +589,7 @@ enum status cli_plan_json(struct cli *cli, const struct cli_plan_report *report,
     json_out_double(json, "makespan_s", makespan_s);
     json_out_double(json, "estimated_makespan_s", plan->estimated_makespan_s);
     if (plan_offloads(plan)) json_out_bool(json, "estimate_is_lower_bound", true);
-    json_out_double(json, "lower_bound_s", plan->lower_bound_s);
-    json_out_double(json, "gap", cli_gap_over(makespan_s, plan->lower_bound_s));
-    json_out_bool(json, "optimal", optimal);
-    json_out_object_begin(json, "proof", true);
-    json_out_string(json, "kind", plan_bound_names[plan->bound_kind]);
-    json_out_string(json, "text", plan->bound_text ? plan->bound_text : "");
-    json_out_object_end(json);
+    bounds_json(json, plan, &all, makespan_s, optimal);
     order_json(json, plan);
     cli_ranking_search_json(json, report);
     if (report->claim) cli_claim_json(json, report->claim);

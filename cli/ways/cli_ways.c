@@ -14,11 +14,11 @@
 #include "base/process/progress.h"
 #include "base/try.h"
 #include "cli/ways/cli_optimal.h"
+#include "cli/ways/cli_proven.h"
 #include "cli/ways/cli_runnable.h"
 #include "cli/ways/cli_saturn.h"
 #include "planner/capacity/feasibility_ways.h"
 #include "planner/policy/policies.h"
-#include "planner/spill/cut/bound.h"
 #include "planner/spill/order/schedule_steady.h"
 #include "planner/strategy/resident.h"
 #include "planner/strategy/resident_subproblem.h"
@@ -365,13 +365,14 @@ static enum status check_runnable(const struct ways *w, struct error *err)
     return error_set(err, STATUS_INFEASIBLE, "%s (%s fits, but cannot be run: see --parallel)", first->reason, best->policy);
 }
 
-/* Sets the bound that holds for every way. */
-static void set_bound(const struct ways *w)
+/* Sets the bound that holds for every way in all plans, as the report of the kept plan has it. */
+static enum status set_bound(const struct ways *w, struct error *err)
 {
     struct bound bound;
-    if (!resident_all_free(&w->jobs)) return;
-    bound_makespan(&w->hardware, &w->jobs, hardware_has_cpu(&w->hardware), &bound);
+    if (!w->field->any) return STATUS_OK;
+    TRY(cli_bound_of_all(&w->field->kept.plan, &bound, err));
     for (size_t i = 0; i < w->field->count; i++) w->field->outcomes[i].lower_bound_s = bound.any_s;
+    return STATUS_OK;
 }
 
 enum status cli_ways(const struct cli_source *source, const struct cli_ways_options *how, struct cli_field *field,
@@ -389,7 +390,7 @@ enum status cli_ways(const struct cli_source *source, const struct cli_ways_opti
     if (!status) status = try_all(&w, err);
     if (!status) status = how->every_policy ? cli_field_check(field, err) : check_spilled(field, err);
     if (!status) status = check_runnable(&w, err);
-    if (!status) set_bound(&w);
+    if (!status) status = set_bound(&w, err);
     cli_field_sort(field);
     hardware_release(&w.hardware);
     job_set_release(&w.jobs);

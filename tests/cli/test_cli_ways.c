@@ -223,6 +223,11 @@ static void nothing_is_faster(void **state)
                             kept->outcomes[i].kind != CLI_OUTCOME_PLAN);
             double best_s = kept->kept.prediction.result.makespan_s;
             assert_int_equal(cli_proven(&kept->kept.plan, best_s, &proven, &err), STATUS_OK);
+            struct bound bound;
+            assert_int_equal(cli_bound_of_all(&kept->kept.plan, &bound, &err), STATUS_OK);
+            assert_true(cli_own_bound(&kept->kept.plan, &bound) == NULL || kept->kept.plan.lower_bound_s > bound.any_s);
+            for (size_t i = 0; i < kept->count; i++) /* one bound for all of the report */
+                if (kept->outcomes[i].kind == CLI_OUTCOME_PLAN) assert_true(kept->outcomes[i].lower_bound_s == bound.any_s);
             for (size_t i = 0; i < kept->count && proven; i++)
                 if (kept->outcomes[i].kind == CLI_OUTCOME_PLAN && kept->outcomes[i].makespan_s < best_s * (1 - rounding))
                     fail_msg("%s is faster than what is called optimal, of %s on %s", kept->outcomes[i].policy, c.text,

@@ -424,49 +424,65 @@ static struct bound_parts chain_parts(const struct hardware *hw, const struct ki
     return parts;
 }
 
+/* --- the largest bound ------------------------------------------------------------------------- */
+
+struct bound_values {
+    double area, chain, link, storage;     /* seconds */
+    double moved, bytes_per_s, stored;     /* of link and storage */
+    const char *longest;                   /* job of the chain */
+    bool shared;                           /* the host's processor can have optimizers */
+};
+
+static enum plan_bound_kind largest(const struct bound_values *v, double *seconds)
+{
+    *seconds = max_s(max_s(v->area, v->chain), max_s(v->link, v->storage));
+    if (v->storage > max_s(v->area, max_s(v->chain, v->link))) return BOUND_STORAGE;
+    if (v->link > max_s(v->area, v->chain)) return BOUND_LINK;
+    return v->chain > v->area ? BOUND_CHAIN : BOUND_AREA;
+}
+
+static void describe(const struct hardware *hw, const struct bound_values *v, enum plan_bound_kind kind, char *out,
+                     size_t size)
+{
+    char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
+    if (kind == BOUND_STORAGE)
+        snprintf(out, size, "at least %s must be read from storage and as many bytes written, at %s in all",
+                 quantity_text(v->stored, DIMENSION_BYTES, text),
+                 quantity_text(hardware_host_count(hw) * hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
+    else if (kind == BOUND_LINK)
+        snprintf(out, size, "at least %s must cross the links of host memory in each direction, at %s in all",
+                 quantity_text(v->moved, DIMENSION_BYTES, text), quantity_text(v->bytes_per_s, DIMENSION_BYTES_PER_S, rate));
+    else if (kind == BOUND_CHAIN)
+        snprintf(out, size, "on one device at a time the minibatches of job '%.80s' follow each other: %s of computation",
+                 v->longest, quantity_text(v->chain, DIMENSION_SECONDS, text));
+    else
+        snprintf(out, size, "%s of computation on %u device%s%s",
+                 quantity_text(v->area * hw->device_count, DIMENSION_SECONDS, text), hw->device_count,
+                 hw->device_count == 1 ? "" : "s", v->shared ? ", optimizers shared with the host's processor" : "");
+}
+
 void bound_makespan(const struct hardware *hw, const struct job_set *jobs, bool cpu,
                     struct bound *out)
 {
     const struct kinds kinds = find_kinds(hw);
     struct bound_parts all = {0};
-    double chain = 0, moved = 0;
-    uint32_t longest = 0;
+    struct bound_values values = {.chain = 0};
     for (uint32_t j = 0; j < jobs->count; j++) {
         struct bound_parts parts = chain_parts(hw, &kinds, &jobs->jobs[j], cpu);
         double alone = shared_s(parts, 1);
         add_parts(&all, least_job_parts(hw, &kinds, &jobs->jobs[j], cpu), 1);
-        if (alone > chain) {
-            chain = alone;
-            longest = j;
-        }
+        if (alone <= values.chain) continue;
+        values.chain = alone;
+        values.longest = jobs->jobs[j].name;
     }
-    double area = shared_s(all, hw->device_count);
-    double bytes_per_s = 0, link = link_bound(hw, jobs, cpu, &moved, &bytes_per_s);
-    double stored = 0, storage = storage_bound(hw, jobs, &stored);
-    double any_s = max_s(area, max_s(link, storage));
-    char text[QUANTITY_TEXT_BYTES], rate[QUANTITY_TEXT_BYTES];
-    if (storage > area && storage > chain && storage > link) {
-        *out = (struct bound){.seconds = storage, .any_s = any_s, .kind = BOUND_STORAGE};
-        snprintf(out->text, sizeof out->text,
-                 "at least %s must be read from storage and as many bytes written, at %s in all",
-                 quantity_text(stored, DIMENSION_BYTES, text),
-                 quantity_text(hardware_host_count(hw) * hardware_storage_rate(hw), DIMENSION_BYTES_PER_S, rate));
-    } else if (link > area && link > chain) {
-        *out = (struct bound){.seconds = link, .any_s = any_s, .kind = BOUND_LINK};
-        snprintf(out->text, sizeof out->text,
-                 "at least %s must cross the links of host memory in each direction, at %s in all",
-                 quantity_text(moved, DIMENSION_BYTES, text),
-                 quantity_text(bytes_per_s, DIMENSION_BYTES_PER_S, rate));
-    } else if (chain > area) {
-        *out = (struct bound){.seconds = chain, .any_s = any_s, .kind = BOUND_CHAIN};
-        snprintf(out->text, sizeof out->text,
-                 "on one device at a time the minibatches of job '%.80s' follow each other: %s of computation",
-                 jobs->jobs[longest].name, quantity_text(chain, DIMENSION_SECONDS, text));
-    } else {
-        *out = (struct bound){.seconds = area, .any_s = any_s, .kind = BOUND_AREA};
-        snprintf(out->text, sizeof out->text, "%s of computation on %u device%s%s",
-                 quantity_text(area * hw->device_count, DIMENSION_SECONDS, text), hw->device_count,
-                 hw->device_count == 1 ? "" : "s",
-                 all.movable > 0 ? ", optimizers shared with the host's processor" : "");
-    }
+    values.area = shared_s(all, hw->device_count);
+    values.shared = all.movable > 0;
+    values.link = link_bound(hw, jobs, cpu, &values.moved, &values.bytes_per_s);
+    values.storage = storage_bound(hw, jobs, &values.stored);
+    *out = (struct bound){.seconds = 0};
+    out->kind = largest(&values, &out->seconds);
+    describe(hw, &values, out->kind, out->text, sizeof out->text);
+    values.chain = 0;
+    out->any_kind = largest(&values, &out->any_s);
+    describe(hw, &values, out->any_kind, out->any_text, sizeof out->any_text);
 }

@@ -11,7 +11,8 @@ struct bound {
     double seconds; /* for plans that compute each job on one device at a time */
     double any_s;   /* for every plan; at most `seconds` */
     uint32_t kind;  /* enum plan_bound_kind, of `seconds`; only BOUND_CHAIN may be above any_s */
-    char text[256];
+    uint32_t any_kind; /* of any_s */
+    char text[256], any_text[256]; /* the proofs */
 };
 
 /* Computes the largest of area, chain, link and storage (bound.c); any_s leaves the chain out. `cpu`: the host's
