@@ -65,10 +65,10 @@ static void take_back(struct plan *plan, struct hardware *hardware, struct job_s
     plan->jobs = (struct job_set){0};
 }
 
-/* Parallel jobs have no policy: each names its devices and its schedule. `returns`: after STATUS_INFEASIBLE, machine and
- * jobs are the caller's again. */
+/* Parallel jobs have no policy: each names its devices and its schedule. `held` not NULL: after
+ * STATUS_INFEASIBLE machine and jobs are the caller's again, and *held says whether the devices hold all jobs. */
 static enum status plan_together(struct hardware *hardware, struct job_set *jobs,
-                                 const struct planner_options *options, bool returns, struct plan *out,
+                                 const struct planner_options *options, bool *held, struct plan *out,
                                  struct error *err)
 {
     struct plan_builder *builder = NULL;
@@ -88,11 +88,12 @@ static enum status plan_together(struct hardware *hardware, struct job_set *jobs
     status = plan_builder_create(hardware, jobs, &builder, err);
     if (!status) plan_builder_plan(builder)->seed = options->seed;
     if (!status) status = parallel_job_plan(builder, err);
-    if (returns && status == STATUS_INFEASIBLE) take_back(plan_builder_plan(builder), hardware, jobs);
+    if (held) *held = status == STATUS_OK;
+    if (held && status == STATUS_INFEASIBLE) take_back(plan_builder_plan(builder), hardware, jobs);
     if (!status) {
         status = plan_builder_finish(builder, out, err);
         if (!status) status = plan_host_fits(out, err);
-        if (returns && status == STATUS_INFEASIBLE) take_back(out, hardware, jobs);
+        if (held && status == STATUS_INFEASIBLE) take_back(out, hardware, jobs);
         if (!status && plan_check(out, err)) status = error_add(err, "the planner made a plan that is wrong");
         if (status) plan_release(out);
     }
@@ -103,13 +104,13 @@ static enum status plan_together(struct hardware *hardware, struct job_set *jobs
 static enum status plan_parallel(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                                  struct plan *out, struct error *err)
 {
-    return plan_together(hardware, jobs, options, false, out, err);
+    return plan_together(hardware, jobs, options, NULL, out, err);
 }
 
 enum status direct_plan_turns(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
-                              struct plan *out, struct error *err)
+                              bool *held, struct plan *out, struct error *err)
 {
-    return plan_together(hardware, jobs, options, true, out, err);
+    return plan_together(hardware, jobs, options, held, out, err);
 }
 
 /* Jobs that swap have no policy either: their layers determine how each runs. */

@@ -13,9 +13,11 @@ MUST_CHECK enum status direct_plan(struct hardware *hardware, struct job_set *jo
 
 /*
  * Plans parallel jobs that share devices by taking turns by minibatches; the devices hold all of them. Takes ownership
- * of hardware and jobs, but after STATUS_INFEASIBLE they are the caller's again.
+ * of hardware and jobs, but after STATUS_INFEASIBLE they are the caller's again, and *held says whether the devices
+ * hold all jobs, so that host memory is short.
  */
 MUST_CHECK enum status direct_plan_turns(struct hardware *hardware, struct job_set *jobs,
-                                         const struct planner_options *options, struct plan *out, struct error *err);
+                                         const struct planner_options *options, bool *held, struct plan *out,
+                                         struct error *err);
 
 #endif

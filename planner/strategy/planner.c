@@ -20,9 +20,11 @@ static enum status plan_turns(struct hardware *hardware, struct job_set *jobs, c
                               struct plan *out, struct error *err)
 {
     struct error alone = {0};
-    enum status status = direct_plan_turns(hardware, jobs, options, out, err);
+    bool held;
+    enum status status = direct_plan_turns(hardware, jobs, options, &held, out, err);
     if (status != STATUS_INFEASIBLE) return status;
     status = reservation_plan(hardware, jobs, options, out, &alone);
+    if (status == STATUS_INFEASIBLE && held) return status; /* turns need less host memory: theirs is the message */
     *err = alone;
     return status;
 }
