@@ -50,10 +50,10 @@ static enum status finish_layer(struct chain *chain, uint32_t l, struct error *e
 enum { FLUID_TICKS = 64 };
 
 /*
- * A copy takes whole ticks, so in each of them it moves a little less than the link could. With the link's own rate,
- * the fluid program (chain_formulation.h) would lose the rounding of every copy. So bytes on a link are counted at the
- * rate of the slowest copy: then each copy fills its ticks, and none counts for more bytes than it has. Short copies
- * would slow all others; they count for all their bytes instead.
+ * A copy takes whole ticks, so it moves a little less than the link could in each. With the link's rate, the fluid
+ * program (chain_formulation.h) would lose every copy's rounding. So bytes are counted at the slowest copy's rate: each
+ * copy fills its ticks, and none counts for more bytes than it has. Short copies, which would slow all others, count
+ * for all their bytes.
  */
 static void find_fluid_rates(struct chain *chain)
 {

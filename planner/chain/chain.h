@@ -1,9 +1,8 @@
 /*
- * Training a chain of layers in too little memory: for every layer, keep the results of its forward pass, swap them to
- * the host (activation offloading), or recompute them (activation checkpointing, rematerialization).
+ * Training a chain of layers in too little memory: for every layer, keep its forward pass's results, swap them to the
+ * host (activation offloading), or recompute them (activation checkpointing, rematerialization).
  *
- * Layer l saves `saved` bytes when it runs forward and needs all of them when it runs backward. From the end of its
- * forward pass to the beginning of its backward pass they may
+ * Layer l saves `saved` bytes in its forward pass and needs them in its backward pass. In between they may
  *
  *     keep        stay on the device
  *     swap        leave over the link out and come back over the link in
@@ -21,8 +20,8 @@
  *               pass no earlier than its copy in ends
  *     the turn  copies out have ended and no copy in has begun when the first backward pass may start
  *
- * The turn makes the two passes mirror images: read from its end, a backward pass is a forward pass with other
- * durations, whose copies in are its copies out (chain_schedule.h).
+ * The turn makes the passes mirror images: read from its end, a backward pass is a forward pass with other durations,
+ * whose copies in are its copies out (chain_schedule.h).
  *
  * Source of the problem: KARMA, arXiv 2008.11421, sec. III; Checkmate, arXiv 1910.02653; vDNN, arXiv 1602.08124.
  */
@@ -69,14 +68,14 @@ struct chain {
     struct arena arena;
 };
 
-/* Allocates a chain with zeroed layers. The caller fills it in and calls chain_finish(). Errors: STATUS_BAD_INPUT
- * without layers, STATUS_LIMIT. Release it with chain_release(), also after an error. */
+/* Allocates zeroed layers. The caller fills them in and calls chain_finish(). Errors: STATUS_BAD_INPUT without layers,
+ * STATUS_LIMIT. Release it with chain_release(), also after an error. */
 MUST_CHECK enum status chain_init(struct chain *chain, uint32_t layer_count, struct error *err);
 
 /*
- * Derives the durations of copies and checks the chain. Errors: STATUS_INFEASIBLE for a layer that cannot run even when
- * all earlier layers are swapped or recomputed; STATUS_BAD_INPUT for a number out of range; STATUS_LIMIT for durations
- * with too large a sum.
+ * Derives copies' durations and checks the chain. Errors: STATUS_INFEASIBLE for a layer that cannot run with all
+ * earlier ones swapped or recomputed; STATUS_BAD_INPUT for a number out of range; STATUS_LIMIT for durations with too
+ * large a sum.
  */
 MUST_CHECK enum status chain_finish(struct chain *chain, struct error *err);
 void chain_release(struct chain *chain);
@@ -95,7 +94,7 @@ static inline uint8_t chain_allowed(const struct chain *chain, const uint8_t *al
     return set;
 }
 
-/* Returns the bytes of a layer that stay on the device after its forward pass and its copy out, if any, have ended. */
+/* Returns a layer's bytes on the device after its forward pass and any copy out. */
 static inline uint64_t chain_left(const struct chain_layer *layer, enum chain_choice choice)
 {
     return choice == CHAIN_KEEP ? layer->saved : choice == CHAIN_RECOMPUTE ? layer->boundary : 0;

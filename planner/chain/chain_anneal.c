@@ -1,7 +1,7 @@
 /*
- * A layer's choice changes only later layers, in both passes (the backward pass is mirrored, chain.h). So the state
- * before every layer is kept, and a move is judged from the first layer that it touches, up to the point where waiting
- * has cost more than the threshold allows. The trial's states are separate until the move is accepted.
+ * A choice changes only later layers, in both passes (the backward pass is mirrored, chain.h). So the state before
+ * every layer is kept, and a move is judged from its first layer on, until waiting has cost more than the threshold
+ * allows. The trial's states are separate until accepted.
  */
 #include "planner/chain/chain_anneal.h"
 

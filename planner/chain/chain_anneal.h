@@ -1,12 +1,11 @@
 /*
  * Simulated annealing on the choices of a chain.
  *
- * A move gives one layer another choice, or exchanges the choices of two layers. It is accepted when the makespan
- * falls, and otherwise with a probability that falls with the temperature. Missing memory costs waiting, so no choice
- * has to be forbidden when the chain has a link.
+ * A move gives one layer another choice, or exchanges two layers' choices. Missing memory costs waiting, so with a link
+ * no choice is forbidden.
  *
- * Source: Kirkpatrick, Gelatt and Vecchi, Science 220 (1983). The threshold is drawn before the move is judged, so that
- * most moves are judged only in part.
+ * Source: Kirkpatrick, Gelatt and Vecchi, Science 220 (1983). The threshold is drawn first, so that most moves are
+ * judged only in part.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_ANNEAL_H
 #define SPILLWAY_PLANNER_CHAIN_CHAIN_ANNEAL_H
@@ -23,8 +22,8 @@ struct chain_anneal_options {
 };
 
 /*
- * Anneals. choices[] and *makespan: in: a feasible schedule; out: the best one found. Deterministic unless `until_s`
- * ends it. Cost: O(moves * layer_count) at most.
+ * choices[] and *makespan: in: a feasible schedule; out: the best found. Deterministic unless `until_s` ends it. Cost:
+ * O(moves * layer_count) at most.
  */
 MUST_CHECK enum status chain_anneal(const struct chain *chain, const struct chain_anneal_options *options,
                                     uint8_t *choices, int64_t *makespan, struct error *err);

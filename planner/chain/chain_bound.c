@@ -74,8 +74,8 @@ static void price(const struct chain *chain, const uint8_t *allowed, const doubl
     }
 }
 
-/* Solves the program, its relaxation and, from `fixings`, the programs that start at places. Returns NULL without
- * memory or answer. The caller frees the result with free(). */
+/* Solves the program, its relaxation and, from `fixings`, programs that start at places. Returns NULL without memory or
+ * answer; free() the result. */
 static double *solve(const struct chain *chain, const uint8_t *allowed, const struct milp_fixing *fixings, 
                      uint32_t place_count, double limit_s, uint32_t *row_count, uint32_t *dual_count)
 {

@@ -1,18 +1,17 @@
 /*
- * A lower bound on the cost of the rest of a chain, given the state that its first layers leave.
+ * A lower bound on the cost of a chain's rest, by the state after its first layers.
  *
- * With m bytes left on the device by layers 0 .. l-1, o bytes still waiting for the link out and i for the link in (of
- * the mirrored backward pass), the layers from l on cost at least
+ * With m bytes left on the device by layers 0 .. l-1, o waiting for the link out and i for the link in (of the mirrored
+ * backward pass), layers from l on cost at least
  *
  *     constant_l + device_l m + out_l o + in_l i      ticks beyond chain->compute
  *
- * Any prices of memory and links give such a bound under two conditions: a byte on a link costs no more than waiting
- * for it, and no more than its memory plus the link after this layer. The best prices are the duals of the fluid
- * program. They only guide: this module brings any prices within the conditions, and computes the constants from them.
+ * Any prices of memory and links give such a bound if a byte on a link costs no more than waiting for it, and no more
+ * than its memory plus the link after this layer. The best prices are the fluid program's duals. This module brings any
+ * prices within the conditions, and computes the constants from them.
  *
- * The cost of the rest is not a plane over (m, o, i): one set of prices is good only near the state that the program
- * itself would leave. So there are several sets, each from the duals of the program started in one state, and the bound
- * is the greatest of theirs.
+ * The rest's cost is not a plane over (m, o, i): a set of prices is good only near the state that the program itself
+ * would leave. So several sets come from the program started in several states, and the greatest bound counts.
  *
  * Source: Lagrangian relaxation of the fluid program (chain_formulation.h) of all rows but r + w <= 1; planes at
  * visited states, Pereira and Pinto, Mathematical Programming 52 (1991).
@@ -43,14 +42,14 @@ struct chain_bound {
     uint32_t count;             /* 1 .. CHAIN_PRICES_MAX */
 };
 
-/* Makes prices from the duals of the fluid program, solved in at most limit_s (at most 0: not solved). A solver that
- * fails only makes the bound weaker. */
+/* Makes prices from the fluid program's duals, solved in at most limit_s (at most 0: not solved). A failing solver only
+ * weakens the bound. */
 MUST_CHECK enum status chain_bound_make(const struct chain *chain, const uint8_t *allowed, double limit_s,
                                         struct chain_bound *out, struct error *err);
 
 /*
- * Adds sets of prices from the fluid program at `places`, where they raise the bound by at least a tick, within limit_s
- * and CHAIN_PRICES_MAX. Does nothing when the program was not solved.
+ * Adds prices from the fluid program at `places`, where they raise the bound by at least a tick, within limit_s and
+ * CHAIN_PRICES_MAX. Does nothing when the program was not solved.
  */
 MUST_CHECK enum status chain_bound_sharpen(const struct chain *chain, const struct chain_place *places,
                                            uint32_t place_count, double limit_s, struct chain_bound *bound,

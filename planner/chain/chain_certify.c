@@ -80,8 +80,8 @@ static enum status search(struct certifying *c, const struct chain_bound *bound,
 }
 
 /*
- * Searches with widths up to `width_max`, and improves prices at the states between searches, unless the next search
- * costs less than that. *closed: the best known value is no worse than any schedule within the bound.
+ * Searches with widths up to `width_max`, and improves prices at the states in between, unless the next search costs
+ * less. *closed: the best known value is no worse than any schedule within the bound.
  */
 static enum status search_sharpened(struct certifying *c, struct chain_bound *bound, uint32_t width_max,
                                     bool *closed, struct error *err)
@@ -107,7 +107,7 @@ static enum status search_sharpened(struct certifying *c, struct chain_bound *bo
 
 /*
  * Searches schedules that recompute exactly `set`, one byte per layer; other layers are swapped or kept whole. *closed:
- * the best known value is no worse than any of them. Uses c->scratch.
+ * none is better than the best known value. Uses c->scratch.
  */
 static enum status search_set(struct certifying *c, const uint8_t *set, uint32_t width, bool *closed,
                               struct error *err)
@@ -148,7 +148,7 @@ static enum status anneal(struct certifying *c, const uint8_t *allowed, uint32_t
 }
 
 /*
- * Finds whole copies for choices that recompute exactly `set`, swap layer `last` and no layer after it. Starts with all
+ * Finds whole copies for choices that recompute exactly `set`, and swap layer `last` and none after it. Starts with all
  * other allowed layers swapped, which waits long enough if memory can hold the rest. `least`: lower bound on the ticks.
  */
 static enum status anneal_behind(struct certifying *c, const uint8_t *set, uint32_t last, uint32_t moves,
@@ -181,9 +181,8 @@ static enum status anneal_set(struct certifying *c, const uint8_t *set, uint64_t
 }
 
 /*
- * A copy is in memory as a whole until it ends, so much depends on the last copy: another last copy needs other choices
- * for many layers before it, which annealing seldom finds. So each is tried briefly, until memory cannot hold all later
- * layers.
+ * A copy is in memory as a whole until it ends, so another last copy needs other choices for many layers before it,
+ * which annealing seldom finds. So each is tried briefly, until memory cannot hold all later layers.
  */
 static enum status anneal_lasts(struct certifying *c, const uint8_t *set, uint64_t seed, int64_t least,
                                 struct error *err)
@@ -341,8 +340,8 @@ static enum status close_sets(struct certifying *c, struct sets *sets, struct er
 
 /*
  * The fluid program gives the least cost of any set of recomputed layers. If layers differ, few sets cost less than the
- * best known schedule: each is searched separately, and if none has a better schedule, there is none. The cheapest sets
- * come first, for a better best known value, because the number of sets grows with it.
+ * best known schedule: each is searched. The cheapest come first, for a better best known value, because the number of
+ * sets grows with it.
  */
 static enum status try_sets(struct certifying *c, struct error *err)
 {
@@ -367,8 +366,8 @@ out:
 }
 
 /*
- * Returns the width of the search before GLPK. Equal layers are many equal questions to GLPK and few states to the
- * search, so GLPK comes late then. If layers differ, the number of useful states grows faster than the chain.
+ * Returns the search's width before GLPK. Equal layers are many equal questions to GLPK and few states to the search,
+ * so GLPK comes late. If layers differ, useful states grow faster than the chain.
  */
 static uint32_t first_width(const struct chain *chain)
 {

@@ -13,8 +13,7 @@
  *        sets near its optimum, annealed; then all, searched until they cannot hold a better schedule
  *     7  wide searches
  *
- * The returned schedule has passed chain_check(). "Optimal" is about the model of chain.h and the given durations, not
- * about a real run.
+ * The schedule has passed chain_check(). "Optimal" is about chain.h's model and the given durations.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_CERTIFY_H
 #define SPILLWAY_PLANNER_CHAIN_CHAIN_CERTIFY_H

@@ -1,5 +1,4 @@
-/* The judge of a chain's schedule: it checks chain.h's rules from the times only and shares no code with the makers of
- * schedules. */
+/* Checks chain.h's rules from a schedule's times, sharing no code with the makers of schedules. */
 #ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_CHECK_H
 #define SPILLWAY_PLANNER_CHAIN_CHAIN_CHECK_H
 

@@ -1,9 +1,9 @@
 /*
- * For each job: a chain on the device that is free first (swap_chain.h), choices and places (swap_choose.h), then its
- * units (swap_units.h).
+ * Each job becomes a chain on the device that is free first (swap_chain.h), then choices and places (swap_choose.h),
+ * then units (swap_units.h).
  *
- * Jobs of one device follow each other, with a minibatch stored once. On several devices the jobs share the host's
- * stream of batches, which runs in plan order; so minibatches are in the order of their expected starts.
+ * A device's jobs follow each other, with a minibatch stored once. On several devices, jobs share the host's stream of
+ * batches, which runs in plan order; so minibatches are in the order of expected starts.
  */
 #include "planner/swap/swap.h"
 

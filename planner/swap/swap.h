@@ -1,10 +1,10 @@
 /*
  * Jobs whose states fit on a device and whose activations do not, each on one device: every layer's activations are
- * kept there, swapped to the host and back, or computed again, as a chain's certificate (planner/chain/chain_certify.h)
- * or a rule of another system (planner/chain/chain_rules.h) says.
+ * kept, swapped to the host and back, or recomputed, by a chain's certificate (planner/chain/chain_certify.h) or
+ * another system's rule (planner/chain/chain_rules.h).
  *
- * Training is synchronous, as for jobs that run by themselves: every value is the same as without swapping. A layer is
- * a shard, its state on the device from LOAD to STORE. The units of a minibatch are
+ * Training is synchronous: every value is as without swapping. A layer is a shard, with its state on the device from
+ * LOAD to STORE. The units of a minibatch are
  *
  *     FORWARD s     forward pass; of a swapped layer followed by copies of its kept data, its input included, to the
  *                   host
@@ -21,8 +21,8 @@
  *     gradient of s                             aw      aw
  *     workspace             awx                 awx     awx
  *
- * Addresses follow the chain's schedule (planner/swap/swap_places.h), so copies in wait for memory and start when it is
- * free. Several jobs take turns on each device; a job goes, in the order of the file, to the device that is free first.
+ * Addresses follow the chain's schedule (planner/swap/swap_places.h), so copies in start when memory is free. A job
+ * goes, in the file's order, to the device that is free first.
  *
  * Source: KARMA, arXiv 2008.11421, sec. III; vDNN, arXiv 1602.08124; Checkmate, arXiv 1910.02653.
  */
@@ -70,8 +70,8 @@ void swap_report_release(struct swap_report *report);
 /* Returns true when swap_plan() made a plan with this policy; *way: its way. */
 bool swap_made(const char *policy, uint32_t *way);
 
-/* Adds all jobs to the builder, with estimate and lower bound. Errors: STATUS_INFEASIBLE, naming the job and the
- * missing bytes; STATUS_BAD_INPUT for jobs that clip, are evaluated on held-out data or parallel, STATUS_LIMIT. */
+/* Adds all jobs, with estimate and lower bound. Errors: STATUS_INFEASIBLE, naming the job and the missing bytes;
+ * STATUS_BAD_INPUT for jobs that clip, are evaluated on held-out data or parallel, STATUS_LIMIT. */
 MUST_CHECK enum status swap_plan(struct plan_builder *builder, const struct swap_options *options,
                                  struct swap_report *report, struct error *err);
 

@@ -1,7 +1,7 @@
 /*
- * A tick is a millionth of the computation, so the rounding in a chain of a hundred layers is less than a thousandth of
- * it. A copy has the duration that models/cost/cost.h gives for its two pieces. The chain's rate is the link's, which
- * no copy exceeds, so bounds by it hold.
+ * A tick is a millionth of the computation, so a hundred layers' rounding is less than a thousandth of it. A copy takes
+ * models/cost/cost.h's time for its two pieces. The chain's rate is the link's, which no copy exceeds, so bounds by it
+ * hold.
  */
 #include "planner/swap/swap_chain.h"
 

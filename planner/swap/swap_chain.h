@@ -1,6 +1,5 @@
 /*
- * A job that trains on one device as a chain (planner/chain/chain.h): a layer of its network is a shard of the plan and
- * a layer of the chain.
+ * A job on one device as a chain (planner/chain/chain.h): a network's layer is a shard and a layer of the chain.
  *
  *     saved      the data that its forward pass keeps for its backward pass, and its input, the boundary; for the
  *                last layer, which goes forward and backward in one, the input and the scratch beyond the reserve
@@ -9,7 +8,7 @@
  *                gradient) and the reserve for scratch and for the boundaries and gradients that pass between two
  *                layers (planner/swap/swap.c)
  *
- * Durations are by models/cost/cost.h, copies with their latencies, rounded up to ticks.
+ * Durations are by models/cost/cost.h, with latencies, rounded up to ticks.
  */
 #ifndef SPILLWAY_PLANNER_SWAP_SWAP_CHAIN_H
 #define SPILLWAY_PLANNER_SWAP_SWAP_CHAIN_H
@@ -44,8 +43,8 @@ static inline uint64_t swap_kept_bytes(const struct swap_job *job, uint32_t l)
     return last ? 0 : job->layers[l].bytes.kept_bytes[ACTIVATIONS_KEEP];
 }
 
-/* Makes the chain's layers. Errors: STATUS_INFEASIBLE for states that do not fit, naming the missing bytes;
- * STATUS_BAD_INPUT for a job that clips, or evaluates on held-out data; STATUS_LIMIT. */
+/* Errors: STATUS_INFEASIBLE for states that do not fit, naming the missing bytes; STATUS_BAD_INPUT for a job that
+ * clips, or evaluates on held-out data; STATUS_LIMIT. */
 MUST_CHECK enum status swap_job_make(const struct hardware *hardware, const struct job_set *jobs,
                                      struct footprints *footprints, uint32_t index, uint32_t device,
                                      struct swap_job *out, struct error *err);

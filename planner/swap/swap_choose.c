@@ -1,14 +1,14 @@
 /*
- * The chain knows how many bytes live at a time, not where. Its memory is found by trial:
+ * The chain knows how many bytes live, not where. Its memory is found by trial:
  *
  *     memory for the chain -> choices and times -> places -> bytes of the device that they take
  *
- * The first trial leaves room for all reserves at once (planner/swap/swap_chain.h). If the places exceed the device
- * (gaps between ranges), the next trial has less memory by the excess; if they leave some free (reserves that the
- * fullest moment does not need), it has more. Between a fitting and a failing amount, the middle is tried. The fitting
- * trial with the shortest minibatch is kept.
+ * The first trial leaves room for all reserves (planner/swap/swap_chain.h). If the places exceed the device (gaps
+ * between ranges), the next trial has less memory by the excess; if some is free (reserves unused at the fullest
+ * moment), more. Between a fitting and a failing amount, the middle is tried. The fitting trial with the shortest
+ * minibatch wins.
  *
- * The search for the best way gets half of its time first, then half of the rest, and so on.
+ * The search for the best way gets half of its time, then half of the rest, and so on.
  */
 #include "planner/swap/swap_choose.h"
 

@@ -16,8 +16,8 @@ struct swap_choice {
     bool cut_short; /* a time limit ended the search for these choices */
 };
 
-/* Chooses by the ways that options ask for. Notes the promise of each way in outcome->way_s and way_fits. Errors:
- * STATUS_INFEASIBLE, naming the missing bytes. */
+/* Chooses by the ways in options. Notes each way's promise in outcome->way_s and way_fits. Errors: STATUS_INFEASIBLE,
+ * naming the missing bytes. */
 MUST_CHECK enum status swap_choose(const struct swap_job *job, const struct swap_options *options,
                                    struct swap_choice *out, struct swap_outcome *outcome, struct error *err);
 void swap_choice_release(struct swap_choice *choice);

@@ -160,8 +160,8 @@ static uint64_t most_held(struct swap_range **of, uint32_t count)
     return most;
 }
 
-/* Places all lives repeatedly, each time with the highest one moved to the front. order: out, the best one found;
- * trial: scratch of the same length. Returns its end. */
+/* Places all lives repeatedly, each time with the highest moved to the front. order: out, the best found; trial:
+ * scratch of that length. Returns its end. */
 static uint64_t raise_first(struct swap_range **order, struct swap_range **trial, struct swap_range **laid,
                             uint32_t count, uint64_t base, uint64_t least)
 {

@@ -1,14 +1,13 @@
 /*
- * The places on the device of a job's buffers during a minibatch: a range of addresses for each life of a buffer, such
- * that no two lives that overlap in time by a chain's schedule share a byte.
+ * Places on the device of a job's buffers during a minibatch: a range of addresses for each life, such that no two that
+ * overlap in time by a chain's schedule share a byte.
  *
- * Operations of the plan wait for the earlier users of their ranges (rule 2 of plan.h). By the schedule all of these
- * have ended when the next one starts. That holds if every operation starts no later than in the schedule, which is
- * true because operations wait only for events that the schedule knows.
+ * Operations wait for earlier users of their ranges (rule 2 of plan.h), which by the schedule have ended when the next
+ * starts. That holds because operations wait only for events that the schedule knows, so none starts later than in it.
  *
- * Lives are taken in some order, and each is laid as low as possible (first fit); the order with the least end is kept.
- * Finding the best places is strongly NP-hard (dynamic storage allocation); the distance from the optimum is at most
- * the end of the places less the schedule's most live bytes at a time.
+ * Lives are laid as low as possible in some order (first fit); the order with the least end is kept. The best places
+ * are strongly NP-hard (dynamic storage allocation); the distance from the optimum is at most the end less the
+ * schedule's most live bytes.
  */
 #ifndef SPILLWAY_PLANNER_SWAP_SWAP_PLACES_H
 #define SPILLWAY_PLANNER_SWAP_SWAP_PLACES_H

@@ -1,7 +1,7 @@
 /*
- * A walk in plan order (swap_units.c). An acquired range waits for all earlier releases of the same bytes; lives of the
- * whole minibatch never wait. A layer has two copies each way: activations leave first, and the input returns first.
- * Each takes a share of the time that is proportional to its bytes.
+ * A walk in plan order (swap_units.c). An acquired range waits for all earlier releases of its bytes; lives of the
+ * whole minibatch never wait. A layer has two copies each way: activations leave first, and the input returns first,
+ * each with a share of the time by its bytes.
  */
 #include "planner/swap/swap_timing.h"
 

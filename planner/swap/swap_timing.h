@@ -1,10 +1,9 @@
 /*
- * Computes the time of a minibatch with kept, swapped and recomputed layers in given places, by the rules of plan.h:
- * operations of a stream in order, each as soon as its data are there and its ranges are free. Links are not shared
- * with other jobs.
+ * Computes a minibatch's time with choices and places, by plan.h's rules: a stream's operations in order, each as soon
+ * as its data are there and its ranges are free. Links are not shared with other jobs.
  *
- * The time is at most the time of the chain's schedule of the same choices. It is shorter where the schedule makes
- * copies out end before any copy in begins (chain.h, the turn), which the plan does not need.
+ * It is at most the chain's schedule of these choices, and shorter where the schedule makes copies out end before any
+ * copy in begins (chain.h, the turn), which the plan does not need.
  */
 #ifndef SPILLWAY_PLANNER_SWAP_SWAP_TIMING_H
 #define SPILLWAY_PLANNER_SWAP_SWAP_TIMING_H

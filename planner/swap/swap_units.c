@@ -8,8 +8,8 @@
  *                     compute: state, boundary s, activations s, gradient s + 1 -> gradient s; all but the
  *                     state free
  *
- * In plan order a copy in follows the previous backward pass; on its own stream it runs as soon as its ranges are free,
- * which makes it a prefetch.
+ * In plan order a copy in follows the previous backward pass; on its stream it runs as soon as its ranges are free: a
+ * prefetch.
  */
 #include "planner/swap/swap_units.h"
 

@@ -1,7 +1,7 @@
 /*
- * The contents of a buffer follow from its kind, and the contents of states and workspaces from the tables of their
- * layout (models/job/memory.h; models/job/parallel_memory.h for parallel jobs). Padding counts with the data before it:
- * a state's with its weights, a workspace's with its rest.
+ * A buffer's contents follow from its kind, and those of states and workspaces from their layout tables
+ * (models/job/memory.h; models/job/parallel_memory.h). Padding counts with the data before it: a state's with weights,
+ * a workspace's with its rest.
  *
  * Cost: O(accesses of all instances of one repetition).
  */

@@ -1,10 +1,10 @@
 /*
- * The contents of a memory while a plan runs, by their role in training: of a device at the moment with the most bytes
- * in use, and of host memory, where every buffer has its place from beginning to end.
+ * A memory's contents by their role in training: of a device at the moment with the most bytes in use, and of host
+ * memory, where every buffer has a permanent place.
  *
- * The moment is found by going through the instances one after the other, each buffer from ACQUIRE to RELEASE. A run
- * overlaps instances, so more is in use. These bytes count as MEMORY_PART_AHEAD, together with all placed bytes that
- * are unused at that moment: weight buffers into which the next shard comes, data gathered ahead, gaps of alignment.
+ * The moment is found instance by instance, each buffer from ACQUIRE to RELEASE. A run overlaps instances, so more is
+ * in use. These bytes count as MEMORY_PART_AHEAD, with all placed bytes unused at that moment: weight buffers into
+ * which the next shard comes, data gathered ahead, gaps.
  *
  *     bytes of parts, MEMORY_PART_AHEAD included = plan_device_bytes()
  */

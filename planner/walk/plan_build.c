@@ -1,16 +1,15 @@
 /*
- * Interning. A new unit (slot, layout, work, buffer) is first appended, then looked up by a hash of its contents; if an
- * equal one exists, the arrays are cut back and the old index is returned. So there is one representation to hash and
- * compare, and no scratch. The hash tables use open addressing, hold index + 1, and double when half full.
+ * Interning: a new unit (slot, layout, work, buffer) is appended and looked up by a hash of its contents; if an equal
+ * one exists, the arrays are cut back and its index is returned. So one representation is hashed and compared, without
+ * scratch. The hash tables are open-addressed, hold index + 1, and double when half full.
  *
  *     work {matmul 2 times, gelu}  ->  items: [ ... | matmul gelu ]   works: [ ... | (12, 2) ]
  *     the same again               ->  appended at 14, found equal to (12, 2), cut back to 14
  *
- * Units are compared without `first_access` of operations, which differs because they were appended at different
- * places.
+ * Units are compared without operations' `first_access`, which differs by place.
  *
- * At the end the instances are folded (plan_fold.h), and every array is copied at its exact length into the plan's
- * arena. The cost is linear in the number of appended elements.
+ * Finally the instances are folded (plan_fold.h), and every array is copied at its exact length into the plan's arena.
+ * Cost: linear in appended elements.
  */
 #include "planner/walk/plan_build.h"
 
@@ -120,8 +119,8 @@ static bool intern_grow(struct intern *table, struct error *err)
 
 typedef bool (*intern_equal)(const struct plan *plan, uint32_t a, uint32_t b);
 
-/* Returns an element equal to number `candidate`; else adds `candidate` to the table and returns it, also if memory
- * runs out (the error is remembered). */
+/* Returns an element equal to number `candidate`; else adds `candidate` and returns it, also without memory (the error
+ * is remembered). */
 static uint32_t intern(struct plan_builder *b, struct intern *table, uint64_t hash64,
                        uint32_t candidate, intern_equal equal)
 {
@@ -137,8 +136,8 @@ static uint32_t intern(struct plan_builder *b, struct intern *table, uint64_t ha
     return candidate;
 }
 
-/* Hashes a small number. Large plans need some hundred thousand hashes, so one product must be enough. A shift by 32
- * would be undone by intern(). */
+/* Hashes a small number by one product, because large plans need some hundred thousand hashes. intern() would undo a
+ * shift by 32. */
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -376,8 +375,7 @@ uint32_t plan_builder_unit_end(struct plan_builder *builder)
 
 /* --- instances ------------------------------------------------------------------------------ */
 
-/* The plan has no table of layouts. While building, a layout is known by the instance that brought it: the hash
- * table holds instances. */
+/* The plan has no table of layouts: while building, the hash table holds the instances that brought them. */
 static bool layout_equal(const struct plan *plan, uint32_t a, uint32_t b)
 {
     const struct plan_instance *x = &plan->instances[a], *y = &plan->instances[b];

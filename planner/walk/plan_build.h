@@ -1,10 +1,10 @@
 /*
- * Builds a plan piece by piece: the arrays grow; equal units, slots, layouts and works are stored once; repetitions are
- * found and folded at the end.
+ * Builds a plan piece by piece: equal units, slots, layouts and works are stored once; repetitions are folded at the
+ * end.
  *
  * Calls in order: plan_builder_create; for each job and shard plan_builder_shard; then any mix of buffer, slot, work; a
- * unit is unit_begin, ops with their accesses, unit_end; instances in plan order; finish. Errors are remembered: calls
- * after a failed one do nothing, and plan_builder_finish() reports the error.
+ * unit is unit_begin, ops with their accesses, unit_end; instances in plan order; finish. Errors are remembered: later
+ * calls do nothing, and plan_builder_finish() reports them.
  */
 #ifndef SPILLWAY_PLANNER_WALK_PLAN_BUILD_H
 #define SPILLWAY_PLANNER_WALK_PLAN_BUILD_H
@@ -68,12 +68,11 @@ uint32_t plan_builder_gang(struct plan_builder *builder, const uint32_t extents[
 void plan_builder_gang_instance(struct plan_builder *builder, uint32_t unit, uint32_t gang,
                                 const uint32_t *slots, uint32_t slot_count);
 
-/* Makes a segment of the instances since the last call, or since the first instance, with `repeat_count` repetitions.
- * Once this is used, every instance must be in a segment, and the builder folds nothing. */
+/* Makes a segment of the instances since the last call or the first instance, with `repeat_count` repetitions. Then
+ * every instance must be in a segment, and the builder folds nothing. */
 void plan_builder_segment(struct plan_builder *builder, uint32_t repeat_count);
 
-/* Folds repetitions into segments and moves the result to *out. The builder can only be destroyed afterwards. Expanding
- * the segments gives the appended and repeated instances. */
+/* Folds repetitions into segments and moves the result to *out. The builder can only be destroyed afterwards. */
 MUST_CHECK enum status plan_builder_finish(struct plan_builder *builder, struct plan *out,
                                            struct error *err);
 

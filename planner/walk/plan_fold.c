@@ -3,19 +3,18 @@
  * u u u ... u  and stores u once.
  *
  * Greedy, from the left. At position i, a period p can only begin if the instance at i comes again at i + p. So each
- * position has its next equal one, and the first CANDIDATES of that chain are tried. Prefix hashes (a polynomial modulo
- * the prime 2^61 - 1) compare [i, i + p) with [i + p, i + 2 p) in constant time. The period that saves most instances
- * is verified instance by instance, and the search goes on after it. Correctness does not depend on the hash: after a
- * collision the period is not used.
+ * position has its next equal one, and that chain's first CANDIDATES are tried. Prefix hashes (a polynomial modulo the
+ * prime 2^61 - 1) compare [i, i + p) with [i + p, i + 2 p) in constant time. The period that saves most is verified
+ * instance by instance, and the search goes on after it. A collision of hashes only loses the period.
  *
  *     a b c a b c a b c d d d d a e      i = 0: p = 3 repeats 3 times, saves 6
  *     [a b c] x3  [d] x4  [a e] x1       i = 9: p = 1 repeats 4 times, saves 3; then no period
  *
- * Cost. Each position costs at most CANDIDATES hash comparisons. Counting the repetitions of a period takes one step
- * for each, and the chosen stretch is at least as long as any other: linear altogether, on periodic, random and hostile
- * sequences. 240 000 distinct instances take about 20 ms, nearly all of it to find that they are distinct.
+ * Cost. Each position costs at most CANDIDATES comparisons. Counting a period's repetitions takes one step each, and
+ * the chosen stretch is the longest: linear altogether, on periodic, random and hostile sequences. 240 000 distinct
+ * instances take about 20 ms.
  *
- * Left out: segments inside segments. Schedules of many jobs repeat as a whole or not at all.
+ * There are no segments inside segments: schedules of many jobs repeat as a whole or not at all.
  */
 #include "planner/walk/plan_fold.h"
 
@@ -286,8 +285,8 @@ static enum status join_repeat(struct joiner *j, const struct plan_repeat *repea
     return join_segment(j, front, repeat->count, repeat->times + 1);
 }
 
-/* Lengthens segments by the repeats inside them that are whole periods. more: zeroed, per segment of the piece from
- * `begin` on; outside: per repeat, those that lengthen none. Returns the number of these. */
+/* Lengthens segments by whole periods of the repeats inside them. more: zeroed, per segment of the piece from `begin`
+ * on; outside: per repeat, those that lengthen none, whose number is returned. */
 static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct plan_folded *piece, uint32_t first_repeat,
                          uint32_t end_repeat, uint64_t *more, bool *outside)
 {

@@ -11,9 +11,8 @@ struct plan_folded {
 };
 
 /*
- * Folds `count` instances in place: a repeated stretch is kept once, and its segment has the number of repetitions.
- * Instances are equal if unit, device and layout are. Cost: O(count) for any sequence; 20 bytes per instance of
- * scratch.
+ * Folds `count` instances in place: a repeated stretch is kept once, with the number of repetitions in its segment.
+ * Equal instances have the same unit, device and layout. Cost: O(count); 20 bytes per instance of scratch.
  */
 MUST_CHECK enum status plan_fold(struct plan_instance *instances, uint32_t count,
                                  struct plan_folded *out, struct error *err);
@@ -24,8 +23,8 @@ struct plan_repeat {
     uint64_t times;
 };
 
-/* Folds instances some of which repeat: the instances between repeats are folded piece by piece. Repeats are in
- * order and do not overlap. Errors: STATUS_LIMIT. */
+/* Folds instances some of which repeat, piece by piece between repeats, which are in order and do not overlap. Errors:
+ * STATUS_LIMIT. */
 MUST_CHECK enum status plan_fold_repeats(struct plan_instance *instances, uint32_t count, const struct plan_repeat *repeats,
                                          uint32_t repeat_count, struct plan_folded *out, struct error *err);
 

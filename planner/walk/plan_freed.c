@@ -1,13 +1,13 @@
 /*
- * A release puts its range over older ranges: ranges inside vanish, ranges at the borders are cut. So the list has
- * about one range for each neighbouring buffer of the device. A plan uses the same few slots again and again: paint
- * mostly replaces a range with the same borders, and a search mostly ends where it last ended for that slot (the hint).
+ * A release paints its range over older ones: those inside vanish, those at the borders are cut. So the list has about
+ * one range per neighbouring buffer. A plan reuses the same few slots: paint mostly replaces a range with the same
+ * borders, and a search mostly ends where it last ended for that slot (the hint).
  *
  *     [0, 40) a   [40, 100) b   paint [20, 60) c   ->   [0, 20) a   [20, 60) c   [60, 100) b
  *
- * Cost: constant in the usual case; else a binary search, and a move of the later ranges. Until each slot has been used
- * once, a move is half of the list for each; so the users of a range, which are larger than its borders, have an array
- * of their own and do not move.
+ * Cost: constant in the usual case; else a binary search, and a move of later ranges. Until each slot has been used
+ * once, each moves half of the list; so a range's users, larger than its borders, do not move, in an array of their
+ * own.
  */
 #include "planner/walk/plan_freed.h"
 
@@ -64,8 +64,8 @@ bool plan_freed_paint(struct plan_freed_list *list, uint64_t first, uint64_t end
     }
     if (!reserve(list)) return false;
 
-    /* A range cut at its end stays before the new one, a range cut at its beginning after it; one range cut at both
-     * becomes two. */
+    /* A range cut at its end stays before the new one, one cut at its beginning after it; one cut at both becomes
+     * two. */
     const struct plan_freed_range *ranges = list->ranges;
     bool front = low < high && ranges[low].first < first, behind = low < high && ranges[high - 1].end > end;
     struct plan_freed_range pieces[3], last = behind ? ranges[high - 1] : (struct plan_freed_range){0};

@@ -10,8 +10,8 @@
 
 enum { PLAN_LOCAL_STREAMS = STREAM_HOST }; /* compute, h2d, d2h, p2p: a device's streams come first */
 
-/* The last users of a range: per stream an operation's number + 1, or 0; and the fetch of its contents to another
- * device, with its stream. For the arena of staged buffers: number + 1 and stream of the releasing operation. */
+/* A range's last users: per stream an operation's number + 1, or 0; and the fetch of its contents to another device,
+ * with its stream. For the arena of staged buffers: number + 1 and stream of the releasing operation. */
 struct plan_freed_users {
     uint64_t users[PLAN_LOCAL_STREAMS];
     uint64_t fetched; /* number + 1 of the fetching operation; 0: none */
@@ -35,8 +35,8 @@ struct plan_freed_list {
 void plan_freed_release(struct plan_freed_list *list);
 void plan_freed_clear(struct plan_freed_list *list); /* keeps the memory */
 
-/* Returns the index of the first range that ends after `offset`. *hint: the index to try first, the result of the last
- * call (any number at first). */
+/* Returns the first range that ends after `offset`. *hint: tried first, the last call's result (any number at
+ * first). */
 uint32_t plan_freed_find(const struct plan_freed_list *list, uint64_t offset, uint32_t *hint);
 
 /* Puts [first, end) over the ranges there. Returns false without memory. */

@@ -1,5 +1,5 @@
 /*
- * Rule 2 of plan.h, computed while walking: the operations that an operation waits for.
+ * Rule 2 of plan.h, computed while walking.
  *
  * Two observations reduce the rule to a few numbers per buffer:
  *
@@ -9,12 +9,12 @@
  *       does not name the writer. Every user of a lifetime waited for the acquire, which waited for the earlier
  *       lifetimes of its range, so only the latest lifetime of each byte counts.
  *
- * Only the streams of its device touch a device buffer, except for a P2P copy that fetches it, which ends its life.
- * While it lives its record is
+ * Only its device's streams touch a device buffer, except a P2P copy that fetches it, which ends its life. While it
+ * lives its record is
  *
  *     writer, its stream; the latest reader since, per stream [compute, h2d, d2h, p2p]; the slot
  *
- * and when it is released, its readers (or its writer, if none) become the *freed* range of its slot. Each device has a
+ * and when it is released, its readers (or else its writer) become the *freed* range of its slot. Each device has a
  * sorted list of disjoint freed ranges, painted over by later releases.
  *
  *     release [0, 40)      by 7 (compute)              [0, 40) 7
@@ -22,31 +22,29 @@
  *     acquire [20, 60)     at 12, on h2d: waits for 7 and 9
  *     release [20, 60)     by 13 (compute)             [0, 20) 7   [20, 60) 13   [60, 100) 9
  *
- * A release removes the ranges that its acquire looked through, so the list is as short as the device's list of
- * neighbouring buffers. Lists of overlapping slots for each slot would grow with the square of the slots when jobs of
- * different shapes share a device.
+ * A release removes the ranges that its acquire looked through, so the list is as short as that of neighbouring
+ * buffers. Lists per slot of overlapping slots would grow with the square of the slots when jobs of different shapes
+ * share a device.
  *
- * Host buffers are read by copies to any device; their readers are a short list, two of them in the record and the rest
- * in chained pool nodes. Stored states are tracked in the same way, and staged buffers while they live. Freed ranges of
- * staged buffers have a list for each host, after the devices' lists. Each rank of a gang has its own record of such a
- * buffer, and its own list: one more for each device, after the hosts'.
+ * Copies to any device read host buffers; two readers are in the record and the rest in chained pool nodes. Stored
+ * states are tracked in the same way, and staged buffers while they live, with lists of freed ranges per host, after
+ * the devices' lists. Each rank of a gang has its own record of such a buffer, and its own list per device, after the
+ * hosts'.
  *
- * The devices of a gang follow each other in each operation. The list of devices that do an operation is made once for
- * each gang and set of axes; it is shorter if one device stands for others.
+ * A gang's devices follow each other in each operation. The list of devices that do an operation is made once per gang
+ * and set of axes, without those that others stand for.
  *
- * planner/walk/plan_walk_reservation.h knows the last operations of earlier reservations, for which a reservation
- * waits; planner/walk/plan_walk_range.h knows the operations that jobs with ranges of host memory wait for.
+ * planner/walk/plan_walk_reservation.h knows the last operations of earlier reservations;
+ * planner/walk/plan_walk_range.h what jobs with ranges of host memory wait for.
  *
- * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums of
- * operations, and from a binary search over segments only if it is before the current segment.
+ * "after" names an operation by instances back, in plans without gangs. Its number comes from prefix sums, and from a
+ * binary search over segments if it is before the current one.
  *
- * Device buffers are numbered shard by shard: buffers of a shard are on few devices, so the buffers of one device are
- * near each other in its row of these tables. The tables have millions of cells in a plan for thousands of devices, and
- * hardly any cell is ever touched.
+ * Device buffers are numbered shard by shard: a shard's are on few devices, so a device's are near each other in its
+ * row of these tables, which have millions of cells in a plan for thousands of devices, hardly any ever touched.
  *
- * Cost: some 620 instructions per operation if nearly each one acquires and releases (a spilled plan; callgrind), 60 to
- * 130 ns. Memory: tables of the plan's size (two words per device and device buffer, touched only where used), and a
- * record for each live buffer.
+ * Cost: some 620 instructions per operation if nearly each acquires and releases (a spilled plan; callgrind), 60 to 130
+ * ns. Memory: two words per device and device buffer, touched only where used, and a record per live buffer.
  */
 #include "planner/walk/plan_walk_state.h"
 
@@ -60,8 +58,8 @@ enum { SORT_SIMPLY_MAX = 16 };
 
 /* --- waits ---------------------------------------------------------------------------------- */
 
-/* Waits for `time`, number + 1 (0: none), on a stream of the operation's device. Branch-free, because nearly all
- * waits come here and whether there is one is unpredictable. */
+/* Waits for `time`, number + 1 (0: none), on a stream of the operation's device. Branch-free, because nearly all waits
+ * come here, unpredictably. */
 static inline void wait_locally(struct plan_walk *w, uint32_t kind, uint64_t time)
 {
     w->latest[kind] = w->latest[kind] > time ? w->latest[kind] : time;
@@ -444,8 +442,8 @@ struct plan_walk_step {
     const struct walk_members *members; /* NULL: one device */
 };
 
-/* Moves to the next operation of the instance that some device does. Returns false at the end, with the cursor at
- * the first operation of the next instance. */
+/* Moves to the instance's next operation that some device does. Returns false at the end, with the cursor at the next
+ * instance's first. */
 static inline bool next_of_instance(struct plan_walk *w, const struct plan_instance *instance, struct plan_walk_step *out)
 {
     const struct plan *plan = w->plan;

@@ -1,10 +1,9 @@
 /*
- * Walks the operations of a plan in plan order, each with the operations that it waits for.
+ * Walks a plan's operations in plan order, each with those that it waits for.
  *
- * Both interpreters walk a plan with this and so cannot disagree about rule 2 of plan.h. The walk keeps one small
- * record per live buffer and slot; its memory does not grow with the number of operations. An operation's number is its
- * position in plan order, from 0; the devices of a gang come one after the other in each operation, in a collective
- * group by group.
+ * Both interpreters use it and so cannot disagree about rule 2 of plan.h. Memory is one small record per live buffer
+ * and slot. An operation's number is its position in plan order, from 0; a gang's devices follow each other in each
+ * operation, in a collective group by group.
  */
 #ifndef SPILLWAY_PLANNER_WALK_PLAN_WALK_H
 #define SPILLWAY_PLANNER_WALK_PLAN_WALK_H
@@ -18,8 +17,8 @@ struct plan_place_use {
     uint32_t flags;       /* ACCESS_* */
     uint32_t place;       /* 0 host, 1 + device, PLAN_NONE storage */
     uint32_t slot;        /* device and staged buffers; PLAN_NONE for others */
-    uint32_t life;        /* device buffers: a number, unique among the live buffers of all devices at this point of the
-                             walk; small numbers first. PLAN_NONE for others */
+    uint32_t life;        /* device buffers: a number, unique among all devices' live buffers now; small numbers first.
+                           * PLAN_NONE for others */
     uint64_t address;     /* byte offset of the access in the device's arena, the arena of staged
                              buffers, or the host buffer or stored state */
 };
@@ -40,34 +39,33 @@ struct plan_walk_op {
     uint32_t peer;        /* source device of a P2P copy; else PLAN_NONE */
     uint32_t gang;        /* gang of its instance, or PLAN_NONE */
     uint32_t group;       /* COLLECTIVE: group of the gang, in the order of plan_gang_order() */
-    uint32_t join_count, join_at; /* COLLECTIVE: number of operations that are one collective, and the index of this
-                                     one; their numbers are consecutive. For others the count is 1 */
+    uint32_t join_count, join_at; /* COLLECTIVE: number of operations that are one collective, with consecutive numbers,
+                                   * and this one's index. For others the count is 1 */
     uint32_t stream;      /* as plan_stream() numbers them */
     const uint64_t *waits; /* numbers of operations that must have ended, ascending, at most one per stream, none of its
-                              own (rule 1 covers that); implied waits may be left out. Valid until the next call, like
-                              uses */
+                            * own (rule 1); implied ones may be left out. Valid until the next call, like uses */
     uint32_t wait_count;
     const struct plan_place_use *uses; /* the op's accesses, in order */
     uint32_t use_count;
 };
 
 /*
- * Creates a walk. `stands_for` (per device, borrowed; NULL: each for itself): the device that does the same at the same
- * time; devices with another one are not walked (sim/symmetry/symmetry.h). Numbers count the walked operations.
+ * `stands_for` (per device, borrowed; NULL: each for itself): the device that does the same at the same time; devices
+ * with another one are not walked (sim/symmetry/symmetry.h). Numbers count the walked operations.
  */
 MUST_CHECK enum status plan_walk_create(const struct plan *plan, const uint32_t *stands_for,
                                         struct plan_walk **out, struct error *err);
 void plan_walk_destroy(struct plan_walk *walk);
 
-/* Creates a walk without a plan order, for plans with choices: it walks the instances that are pushed, one at a time.
- * After each, plan_walk_next() returns false until the next push. */
+/* Creates a walk for plans with choices: it walks pushed instances, one at a time. After each, plan_walk_next() returns
+ * false until the next push. */
 MUST_CHECK enum status plan_walk_create_open(const struct plan *plan, struct plan_walk **out,
                                              struct error *err);
 /* Pushes an instance, after the walk of the earlier one. `instance` is borrowed until the next push. */
 void plan_walk_push(struct plan_walk *walk, const struct plan_instance *instance);
 
-/* Gets the next operation. Returns false at the end, and early when an allocation failed (plan_walk_failed() is then
- * true). The plan must have passed plan_check(). */
+/* Returns false at the end, and early when an allocation failed (plan_walk_failed() is then true). The plan must have
+ * passed plan_check(). */
 bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out);
 bool plan_walk_failed(const struct plan_walk *walk);
 
@@ -92,9 +90,8 @@ struct plan_walk_place {
 struct plan_walk_place plan_walk_place(const struct plan_walk *walk);
 
 /*
- * Skips `repeats` repetitions of the segment. Two repetitions must have been walked, and at least one must follow the
- * current one. Numbers go on without the skipped operations; minibatches are counted. For callers who know that the
- * skipped repetitions equal the earlier ones (sim/steady.h).
+ * Skips `repeats` repetitions of the segment, known to equal earlier ones (sim/steady.h). Two must have been walked,
+ * and at least one must follow the current one. Numbers go on without the skipped operations; minibatches are counted.
  */
 void plan_walk_skip(struct plan_walk *walk, uint32_t repeats);
 

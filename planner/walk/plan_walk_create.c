@@ -46,8 +46,8 @@ static void number_places(struct plan_walk *w)
     w->arenas = w->plan->hardware.device_count * (staged ? 2 : 1) + hardware_host_count(&w->plan->hardware);
 }
 
-/* Adds the members of a group that no earlier device stands for; none if an earlier group stands for the first
- * member, because that group does the same. `seen`: per device, it stands for a member of an earlier group. */
+/* Adds a group's members that no earlier device stands for; none if an earlier group stands for the first member,
+ * because it does the same. `seen`: per device, it stands for a member of an earlier group. */
 static void add_group(struct plan_walk *w, const struct plan_gang *gang, uint32_t group, const uint32_t *places,
                       uint32_t size, bool *seen, struct walk_members *out)
 {
@@ -204,8 +204,8 @@ void plan_walk_destroy(struct plan_walk *walk)
     free(walk);
 }
 
-/* There may be many cells, mostly untouched, so only cells of live records are cleared. Cells of released records
- * are 0, or belong to a record that is live now. */
+/* Only cells of live records are cleared, because most of many are untouched. Released records' cells are 0, or belong
+ * to a live record. */
 void plan_walk_rewind(struct plan_walk *walk)
 {
     const struct plan *plan = walk->plan;

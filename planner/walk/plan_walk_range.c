@@ -1,9 +1,8 @@
 /*
- * A job under way has a row: its last operation on each stream. The first operation on a stream waits for the job's
- * first OPEN. The first CLOSE waits for the whole row, which is then free.
+ * A job under way has a row of its last operation on each stream. A stream's first operation waits for the job's first
+ * OPEN; the first CLOSE waits for the whole row, which is then free.
  *
- * Cost: one comparison and one store for each operation. A row has an entry for each stream of the plan, and there is a
- * row for each job under way at the same time.
+ * Cost: one comparison and store per operation. A row has an entry per stream of the plan.
  */
 #include "planner/walk/plan_walk_range.h"
 

@@ -14,9 +14,9 @@ void range_users_destroy(struct range_users *users); /* NULL is fine */
 void range_users_clear(struct range_users *users);
 
 /*
- * Notes an operation of a unit on a stream at `time`. Returns the number of entries of *out; (*out)[i] is the time of
- * an operation on stream i that it waits for because of its job's range, or 0. Returns UINT32_MAX without memory. The
- * array is valid until the next call.
+ * Notes a unit's operation on a stream at `time`. Returns the number of entries of *out; (*out)[i] is the time of
+ * stream i's operation that it waits for because of its job's range, or 0. Returns UINT32_MAX without memory. The array
+ * is valid until the next call.
  */
 uint32_t range_users_note(struct range_users *users, const struct plan_unit *unit, uint32_t stream, uint64_t time,
                           const uint64_t **out);

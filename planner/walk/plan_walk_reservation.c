@@ -1,13 +1,13 @@
 /*
  * Each device of each reservation is an *entry*, numbered as in plan->reservation_devices. When a reservation begins,
- * each of its entries gets the previous entry of its device.
+ * its entries get their devices' previous entries.
  *
  *     reservations       0: devices 0 1     1: devices 2 3     2: devices 1 2
  *     entries         0 1                2 3                4 5
  *     before          - -                - -                1 2      so reservation 2 waits for 0 and 1
  *
- * Cost: a few instructions per operation; at the beginning of a reservation, its devices and the devices of the
- * reservations before it.
+ * Cost: a few instructions per operation; at a reservation's beginning, its devices and those of the reservations
+ * before it.
  */
 #include "planner/walk/plan_walk_reservation.h"
 

@@ -1,10 +1,10 @@
 /*
- * The ends of reservations, for reservations that follow them: a part of planner/walk/plan_walk.c.
+ * The ends of reservations, for those that follow.
  *
- * A reservation begins with its first operation in plan order. It waits for the last reservations that had its devices,
- * which waited for all earlier users, and for the reservation that it follows. These have no operation left in plan
- * order (plan_check() makes sure), so the last operations on their streams are known. The first operation on each
- * stream of each of the reservation's devices waits for them, and later operations of the stream wait with it.
+ * A reservation begins with its first operation in plan order, and waits for the last reservations on its devices,
+ * which waited for all earlier users, and for the reservation that it follows. These have no operation left
+ * (plan_check() makes sure), so their streams' last operations are known. The first operation on each stream of the
+ * reservation's devices waits for them, and later ones with it.
  */
 #ifndef SPILLWAY_PLANNER_WALK_PLAN_WALK_RESERVATION_H
 #define SPILLWAY_PLANNER_WALK_PLAN_WALK_RESERVATION_H
@@ -27,8 +27,8 @@ void reservation_ends_destroy(struct reservation_ends *ends);
 void reservation_ends_clear(struct reservation_ends *ends);
 
 /*
- * Notes an operation of a reservation's jobs on a device's stream, at number + 1. Returns the number of ends that it
- * waits for: 0 unless it is the reservation's first on that stream. *out is borrowed, valid until the next call.
+ * Notes an operation of a reservation on a device's stream, at number + 1. Returns the number of ends that it waits
+ * for: 0 unless it is the first on that stream. *out is borrowed, valid until the next call.
  */
 uint32_t reservation_ends_note(struct reservation_ends *ends, uint32_t reservation, uint32_t device, uint32_t kind,
                                uint64_t time, const struct reservation_end **out);

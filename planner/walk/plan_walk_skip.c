@@ -1,9 +1,8 @@
 /*
- * Numbers and positions go on as if the plan had fewer repetitions, so all records of the walk, whose times are
- * numbers, stay valid: operations before the cursor do not depend on repetitions skipped before. From the third
- * repetition of a segment on, an operation waits for the same operations as one repetition earlier, with numbers larger
- * by the repetition's length, and for operations from before the segment or from its first two repetitions: all of its
- * instances have used the buffers and ranges of the segment in turn, and no operation has touched other buffers since.
+ * Numbers go on as if the plan had fewer repetitions, so all records stay valid: earlier operations do not depend on
+ * skipped repetitions. From a segment's third repetition on, an operation waits for the same operations as one
+ * repetition earlier, with numbers larger by its length, and for those before the segment or in its first two
+ * repetitions: all of its instances have used its buffers and ranges in turn, and nothing else has been touched since.
  */
 #include "planner/walk/plan_walk_state.h"
 

@@ -1,6 +1,6 @@
 /*
- * The state of a walk over a plan: records of live buffers, with the operations that the next user of each must wait
- * for, and the position. plan_walk.c explains why this is enough; plan_walk_create.c allocates and clears it.
+ * A walk's state: records of live buffers, with the operations that the next user of each must wait for, and the
+ * position. plan_walk.c explains why this is enough; plan_walk_create.c allocates and clears it.
  */
 #ifndef SPILLWAY_PLANNER_WALK_PLAN_WALK_STATE_H
 #define SPILLWAY_PLANNER_WALK_PLAN_WALK_STATE_H

@@ -1,13 +1,12 @@
 /*
  * From "shard 3 of job 1, backward, on device 0" to copies, a computation and arena ranges.
  *
- * A unit is written once per (shard, pass) and variant (emit_pass.c). The variant says whether the unit's input is
- * still on the device from the job's previous unit, and whether the job's next unit will use its output there. An input
- * on another device is fetched directly if there is a link and the schedule says so; it stays in its edge until then.
+ * A unit is written once per (shard, pass) and variant (emit_pass.c): whether its input is still on the device from the
+ * job's previous unit, and whether the job's next unit will use its output there. An input on another device is fetched
+ * directly if there is a link and the schedule says so; it waits in its edge.
  *
- * An instance moves the slots of its unit to the weight buffer and edge whose turn it is. Each device uses weight
- * buffers and edges in turn; rule 2 of plan.h makes the next user of a weight buffer wait for the previous one, which
- * is all the synchronisation that double buffering needs.
+ * An instance moves its unit's slots to the weight buffer and edge in turn. Rule 2 of plan.h makes the next user of a
+ * weight buffer wait for the previous one, all that double buffering needs.
  */
 #include "planner/spill/emit/emit.h"
 
@@ -155,8 +154,8 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
     e->held_turn[device] += slots->held_turns;
 }
 
-/* Adds each unit on each device of its job's node, with each weight buffer. So in any order of units, one choice has
- * a weight buffer that the previous units do not use. */
+/* Adds each unit on each device of its job's node, with each weight buffer: in any order of units, one choice has a
+ * free one. */
 static void add_choices(struct emitter *e, const uint32_t *last_device)
 {
     const struct hardware *hardware = &e->plan->hardware;
@@ -175,7 +174,7 @@ static void add_choices(struct emitter *e, const uint32_t *last_device)
 }
 
 /* Adds a unit of this pass for each shard of the job, before or after a scheduled unit. LOAD and STORE are only for
- * shards whose states stay; the last unit of other passes ends the minibatch if the scheduled one does. */
+ * states that stay; the last unit of other passes ends the minibatch if the scheduled one does. */
 static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enum plan_pass pass)
 {
     const struct partition *p = e->partition;
@@ -247,8 +246,8 @@ static bool turns_are_back(const struct emitter *e, const struct emit_turns *kep
     return true;
 }
 
-/* Repeats a cycle whose units were emitted once. Emits it until its instances would be the same again, repeats
- * these, and emits the rest. `kept`, `instances`: at the beginning of the cycle. */
+/* Repeats a cycle emitted once: emits it until its instances would be the same again, repeats these, and emits the
+ * rest. `kept`, `instances`: at the cycle's beginning. */
 static void emit_cycle(struct emitter *e, struct emission *on, const struct scheduled_cycle *cycle, const struct emit_turns *kept,
                        uint32_t instances)
 {

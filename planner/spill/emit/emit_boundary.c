@@ -1,6 +1,6 @@
 /*
- * An input is on the host, or still in the edge where the job's previous unit left it, here or on another device with a
- * direct link. A buffer has one name on all devices, so a copy between two devices is from and to the same name.
+ * An input is on the host, or in the edge where the job's previous unit left it, here or on another device with a
+ * direct link. A buffer has one name on all devices: copies between two are from and to it.
  */
 #include "planner/spill/emit/emit_boundary.h"
 

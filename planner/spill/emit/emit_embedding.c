@@ -1,10 +1,8 @@
 /*
- * An embedding that exceeds a weight buffer is cut into slices, each with a turn of its own: rows of the parameters
- * (forward) or of parameters, moments and table gradient (backward) come in, are used and go out while the next slice
- * comes in.
+ * An embedding that exceeds a weight buffer is cut into slices in turn: rows of the parameters (forward) or of
+ * parameters, moments and table gradient (backward) come in, are used and go out while the next slice comes in.
  *
- * If the host's processor has a job's optimizer, both passes of its embedding run there and use no weight buffers or
- * edges.
+ * If the host's processor has the optimizer, both passes run there without weight buffers or edges.
  */
 #include "planner/spill/emit/emit_embedding.h"
 

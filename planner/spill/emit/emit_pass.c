@@ -111,8 +111,8 @@ static void write_loss(struct emitter *e, const struct emit_shard_view *v)
     bool table_here = table && table_is_here(e, v);
     uint64_t gradient_bytes = table ? job_table_gradient_bytes(v->job) : 0;
     uint32_t table_name = 0, gradient = 0, loss = 0;
-    /* If a job is the only one, it has the table's area to itself and can fetch the table while its state waits for
-     * a weight buffer. Among other jobs the area is the bottleneck, and the table would delay the state. */
+    /* The only job has the table's area to itself and can fetch the table while its state waits for a weight buffer;
+     * among others the area is the bottleneck, and the table would delay the state. */
     bool state_first = e->partition->interleaved;
     uint32_t state = state_first ? emit_fetch_trained(e, v) : 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));

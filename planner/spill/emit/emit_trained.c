@@ -5,9 +5,8 @@
  *       d2h  gradient of the parameters  -> host, in turn one of a few buffers of the job; weight buffer free
  *       cpu  update                         state of s, on the host
  *
- * The next forward pass of the shard waits for that update. A state on storage is then staged from its read until it is
- * updated and written. If a job clips, a norm replaces the update, and units of updates follow the minibatch's last
- * backward pass.
+ * The shard's next forward pass waits for that update. A state on storage is then staged from read to write. If a job
+ * clips, norms replace updates, which follow the minibatch's last backward pass.
  */
 #include "planner/spill/emit/emit_trained.h"
 

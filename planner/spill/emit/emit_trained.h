@@ -5,7 +5,7 @@
 #include "planner/spill/emit/emit_unit.h"
 
 /* Fetch the trained data (state or parameters) and return its buffer; use it, with a new gradient for parameters; bring
- * back the state, or the gradient, and have it applied. */
+ * back state or gradient, and have it applied. */
 uint32_t emit_fetch_trained(struct emitter *e, const struct emit_shard_view *v);
 void emit_use_trained(struct emitter *e, const struct emit_shard_view *v, uint32_t trained);
 void emit_send_trained(struct emitter *e, const struct emit_shard_view *v, uint32_t trained);

@@ -1,7 +1,4 @@
-/*
- * All units share one array of slots, in which each has a range. The turns that an instance of a unit takes are counted
- * meanwhile.
- */
+/* All units share one array of slots, in ranges. The turns that a unit's instance takes are counted meanwhile. */
 #include "planner/spill/emit/emit_unit.h"
 
 #include <assert.h>

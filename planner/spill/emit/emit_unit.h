@@ -1,9 +1,9 @@
 /*
- * The unit under construction: its operations, and the ranges of the arena that they acquire.
+ * The unit under construction: operations, and acquired ranges of the arena.
  *
- * A range is noted as an area and an offset in it, because the unit is written once and its instances use weight
- * buffers, edges and staged states in turn (emit.c). emit_use() gathers accesses until their computation is added; a
- * copy adds its own two. The first error stays in the emitter, and later calls do nothing.
+ * A range is an area and an offset, because the unit's instances use weight buffers, edges and staged states in turn
+ * (emit.c). emit_use() gathers accesses until their computation is added; a copy adds its own two. The first error
+ * stays in the emitter, and later calls do nothing.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_UNIT_H
 #define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_UNIT_H
@@ -110,8 +110,8 @@ void emit_fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32_t
 void emit_send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32_t host,
                uint64_t host_offset, uint64_t bytes);
 
-/* Add computations over the gathered accesses: the pass on the device, with its workspace; the pass on the host's
- * processor; a pass of the host stream without a kernel. */
+/* Add computations over the gathered accesses: the pass on the device, with its workspace; on the host's processor; of
+ * the host stream without a kernel. */
 void emit_compute(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
                   enum unit_pass unit_pass, uint32_t how, uint32_t slice, uint64_t first_row,
                   uint64_t row_count);

@@ -1,8 +1,8 @@
 /*
- * The queues of a list scheduler whose policy ranks jobs: which device decides next, and between which jobs.
+ * A list scheduler's queues for policies that rank jobs: which device decides next, and between which jobs.
  *
- * Devices and jobs are in groups: a job may run on every device of its group, and on no other. Spilled jobs are all in
- * one group, or in one for each node; a resident job is in the group of the one device that has its next shard.
+ * A job may run on the devices of its group only. Spilled jobs are in one group, or one per node; a resident job is in
+ * the group of the device with its next shard.
  *
  * A job waits until it is ready, then it is ranked, then it is popped. A group can decide at
  *
@@ -10,7 +10,7 @@
  *
  * and the lowest device that is free by then decides.
  *
- * Cost: O(log devices + log jobs) for each call, amortized.
+ * Cost: O(log devices + log jobs) per call, amortized.
  *
  * Source: Fredman, Sedgewick, Sleator and Tarjan, "The pairing heap", Algorithmica 1, 1986.
  */
@@ -44,8 +44,8 @@ struct agenda {
 };
 
 /*
- * Creates an agenda: all devices free at 0, no jobs. `group_of`: (device_count) the group of each device, below
- * group_count; borrowed. It lives as long as `arena`, and allocates nothing after this.
+ * All devices are free at 0, without jobs. `group_of`: (device_count) each device's group, below group_count; borrowed.
+ * It lives as long as `arena`, and allocates nothing after this.
  */
 MUST_CHECK enum status agenda_create(struct arena *arena, uint32_t job_count, uint32_t device_count,
                                      uint32_t *group_of, uint32_t group_count, struct agenda *out, struct error *err);
@@ -62,7 +62,7 @@ double agenda_free(const struct agenda *agenda, uint32_t device);
 /* Returns the device that decides next, and when. AGENDA_NONE: no job. */
 uint32_t agenda_next(const struct agenda *agenda, double *at);
 
-/* Returns a job of the group that is ready at `at` and must be given a rank. AGENDA_NONE: every job has one. */
+/* Returns a job of the group that is ready at `at` and needs a rank, or AGENDA_NONE. */
 uint32_t agenda_wake(struct agenda *agenda, uint32_t group, double at);
 void agenda_rank(struct agenda *agenda, uint32_t job, uint32_t group, double rank);
 

@@ -1,7 +1,6 @@
 /*
- * Cost table: the estimated seconds of the parts of each unit of a partition: its copies, computation, work on the
- * host's processor and on storage. By models/cost/cost.h, so contention is left out, except for the average over shared
- * links; the simulator has it.
+ * Estimated seconds of the parts of a partition's units: copies, computation, work on the host's processor and on
+ * storage. By models/cost/cost.h, without contention except for the average over shared links; the simulator has it.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_COST_TABLE_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_COST_TABLE_H

@@ -63,7 +63,7 @@ uint64_t host_ranges_allocate(struct host_ranges *ranges, uint32_t host, uint64_
     return at->first - host * ranges->room;
 }
 
-/* Returns true if a segment and the next one are on one host and free for all times that will be asked for. */
+/* Returns true if a segment and the next are on one host and free for all later requests. */
 static bool are_one(const struct host_ranges *r, uint32_t at, double horizon_s)
 {
     const struct host_segment *a = &r->segments[at], *b = a + 1;

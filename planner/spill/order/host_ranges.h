@@ -1,8 +1,8 @@
 /*
- * Ranges of host memory that jobs have one after the other: part of schedule_builder.h.
+ * Ranges of host memory that jobs have in turn, for schedule_builder.h.
  *
- * The memory of each host is cut into segments, each free since some time or owned by a job. A job gets the
- * neighbouring free segments that are free first, and gives its range back as a free segment.
+ * Each host's memory is cut into segments, free since some time or owned by a job. A job gets the neighbouring free
+ * segments that are free first, and gives them back as one.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_HOST_RANGES_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_HOST_RANGES_H
@@ -27,15 +27,13 @@ static inline uint32_t host_ranges_most(uint32_t hosts, uint32_t jobs) { return 
 /* Frees all memory from 0 s on. */
 void host_ranges_begin(struct host_ranges *ranges, uint32_t hosts, uint64_t room);
 
-/* Finds when `bytes` contiguous bytes are free on a host, in *ready_s. Returns false when a job with a range must end
- * first. */
+/* Finds when `bytes` contiguous bytes are free on a host, in *ready_s. Returns false when a job must end first. */
 bool host_ranges_find(const struct host_ranges *ranges, uint32_t host, uint64_t bytes, double *ready_s);
 
 /* Allocates the bytes that host_ranges_find() finds. Returns the offset in the host's memory; *ready_s as there. */
 uint64_t host_ranges_allocate(struct host_ranges *ranges, uint32_t host, uint64_t bytes, uint32_t job, double *ready_s);
 
-/* Frees the job's range from free_s on. All later requests are for horizon_s or later, so older free segments merge
- * with their neighbours. */
+/* Frees the job's range from free_s on. Later requests are for horizon_s or later, so older free segments merge. */
 void host_ranges_give_back(struct host_ranges *ranges, uint32_t job, double free_s, double horizon_s);
 
 #endif

@@ -83,8 +83,8 @@ static bool is_on(const struct partition *cut, uint32_t shard, uint32_t device)
     return !cut->resident || cut->shard_device[shard] == device;
 }
 
-/* Returns the job's last unit of a minibatch that ends with the copy of its state; distinct_positions() if there is
- * none. After the last minibatch no unit waits for later boundaries, and the clock may stop before they are out. */
+/* Returns the job's last unit of a minibatch that ends with its state's copy, or distinct_positions(). After the last
+ * minibatch no unit waits for later boundaries, and the clock may stop before they are out. */
 static uint32_t last_out(const struct cost_table *t, uint32_t job, uint32_t device)
 {
     uint32_t shards = partition_job_shards(t->partition, job), none = distinct_positions(&t->jobs->jobs[job], shards);
@@ -138,8 +138,8 @@ static double chain_s(const struct cost_table *t, uint32_t job)
         struct unit_cost unit = least(t, job, i);
         all += link_s(&unit);
     }
-    /* From the forward pass of shard s to the next one, through its state in host memory. If a job clips, states are
-     * ready later than this. */
+    /* From the forward pass of shard s to the next, through its state in host memory; a clipping job's states are ready
+     * later. */
     for (uint32_t s = shards; s-- > 0 && !t->partition->resident;) {
         struct unit_cost forward = least(t, job, s), back = least(t, job, last - s);
         around += link_s(&back) + (s < last - s ? link_s(&forward) : 0);
@@ -169,7 +169,7 @@ static void raise(struct order_bound *bound, double seconds, uint32_t kind)
         *bound = (struct order_bound){.seconds = seconds * rounding, .kind = kind};
 }
 
-/* Returns the sums of one device, which begins with the first unit of a job and ends with the last unit of a job. */
+/* Returns the sums of a device that begins with a job's first unit and ends with a job's last. */
 static struct order_bound_sums of_one_device(const struct cost_table *t, struct order_bound_sums sums)
 {
     double head = HUGE_VAL, tail = HUGE_VAL;

@@ -1,6 +1,6 @@
 /*
- * Lower bounds on the makespan, by the planner's clock (schedule_builder.h), of any order of the units of one
- * partition: the possible gain of another order.
+ * Lower bounds on the makespan, by the planner's clock (schedule_builder.h), of any order of one partition's units: the
+ * possible gain of reordering.
  *
  *     compute    all computation, recomputation included, evenly over the devices; before its first unit a
  *                device waits for a copy in
@@ -10,7 +10,7 @@
  *     chain      one job, as if all lanes were free for it: its units follow each other, and a shard's next
  *                minibatch waits for its state, updated
  *
- * Where states stay on devices, each device has its own shards: the sums are over these.
+ * If states stay, the sums are over each device's own shards.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_ORDER_BOUND_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_ORDER_BOUND_H

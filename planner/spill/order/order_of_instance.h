@@ -1,6 +1,6 @@
 /*
- * Schedules of a cut as an instance (instance_of_cut.h), turned into orders of its units: the best one of a search
- * (schedule_search.h), as a start for a search that knows more about plans; and one from a file, of any origin.
+ * Schedules of a cut as an instance (instance_of_cut.h), made orders of its units: the best of a search
+ * (schedule_search.h), to start a search that knows plans better; and one from a file.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_ORDER_OF_INSTANCE_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_ORDER_OF_INSTANCE_H
@@ -9,9 +9,9 @@
 #include "planner/spill/order/cost_table.h"
 
 /*
- * Searches the instance. It lacks the units of the host's processor and evaluations: the order has each of them right
- * after the unit of its job before it. *out has the makespan by the planner's clock (schedule_builder.h), but not the
- * field next_here of its units; release it with schedule_release(), also after an error. `iterations`: of the instance's search; until_s: on clock_s(). Errors:
+ * The instance lacks units of the host's processor and evaluations: each comes right after its job's unit before it.
+ * *out has the makespan by the planner's clock (schedule_builder.h), but not its units' next_here; release it with
+ * schedule_release(), also after an error. `iterations`: of the instance's search; until_s: on clock_s(). Errors:
  * STATUS_LIMIT for jobs that no instance can hold.
  */
 MUST_CHECK enum status order_of_instance(const struct cost_table *times, uint64_t seed,
@@ -28,8 +28,8 @@ struct order_claim {
 
 /*
  * Reads an order from a timetable's file. timetable_read_checked() checks that it is of this cut; certify() proves its
- * bound again, in at most `limit_s` seconds. A file is refused if a schedule below its bound is found. *out as above.
- * Errors: STATUS_BAD_INPUT, also for such a file; errors of instance_of_cut() and certify().
+ * bound again within `limit_s` seconds, and a schedule below it refuses the file. *out as above. Errors:
+ * STATUS_BAD_INPUT, also for such a file; errors of instance_of_cut() and certify().
  */
 MUST_CHECK enum status order_of_timetable(const struct cost_table *times, const char *path, uint64_t seed,
                                           double limit_s, struct schedule *out, struct order_claim *claim,

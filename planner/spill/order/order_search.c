@@ -153,7 +153,7 @@ static void set_noise(struct order_search *s, const struct rule *rule)
             rule->noise > 0 ? exp(rule->noise * (2 * random_unit(rule->seed, j) - 1)) : 1;
 }
 
-/* Places trial[from .. to) by the rule. Returns false if host memory has no room for any job with units left there. */
+/* Places trial[from .. to) by the rule. Returns false if host memory has no room for a job with units left there. */
 static bool place_by_rule(struct order_search *s, const struct rule *rule, uint32_t from, uint32_t to)
 {
     set_noise(s, rule);
@@ -187,8 +187,7 @@ static void make_snapshots(struct order_search *s)
     }
 }
 
-/* Keeps a complete trial that is no worse than the best. Among equal ones the search continues from the last, whose
- * neighbours may be better. */
+/* Keeps a complete trial that is no worse than the best: the last of equals, whose neighbours may be better. */
 static void keep_trial(struct order_search *s)
 {
     struct scheduled_unit *units = s->best->units;

@@ -1,15 +1,15 @@
 /*
  * A list scheduler: policies decide, schedule_builder.h keeps the clocks.
  *
- * A decision is made when a device's computation lane becomes free and some job is ready, at the earliest such time
- * over all devices. A policy sees the part of schedule_builder.h's state that policy.h defines. Jobs that a policy
- * ranks are kept sorted (planner/spill/order/agenda.h); a policy that chooses sees all of them.
+ * A decision is made at the earliest time over all devices at which a computation lane is free and a job ready. A
+ * policy sees schedule_builder.h's state as policy.h defines. Jobs that a policy ranks are kept sorted
+ * (planner/spill/order/agenda.h); a policy that chooses sees all.
  *
- * Spilled over several nodes, each job is assigned to a node (planner/spill/cut/node_assignment.h). When a device asks,
- * only its node's jobs are shown as admitted, so that policies need not know nodes.
+ * Over several nodes, each spilled job has one (planner/spill/cut/node_assignment.h). A device that asks sees only its
+ * node's jobs as admitted, so policies need not know nodes.
  *
- * If jobs take turns in host memory, only jobs with room there are admitted. Room changes when a job begins or ends, so
- * all jobs are checked again then.
+ * If jobs take turns in host memory, those with room are admitted. Room changes when a job begins or ends, so all are
+ * checked then.
  *
  * Cost per unit: O(log jobs + log devices) if the policy ranks jobs, else O(jobs + devices).
  */

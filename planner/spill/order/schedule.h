@@ -60,8 +60,8 @@ static inline bool schedule_unit_begins(uint32_t shards, uint32_t position)
 
 struct cost_table;
 
-/* Makes a schedule by a policy, with estimated durations (cost_table.h). whole: the schedule has all units, and no
- * cycles (schedule_steady.h). Errors: STATUS_LIMIT; STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
+/* Makes a schedule by a policy, with estimated durations (cost_table.h). whole: all units, no cycles
+ * (schedule_steady.h). Errors: STATUS_LIMIT; STATUS_BAD_INPUT when the policy breaks a rule (policy_ask.h). */
 MUST_CHECK enum status schedule_make(const struct cost_table *times, const struct policy *policy,
                                      uint64_t seed, bool whole, struct schedule *out, struct error *err);
 

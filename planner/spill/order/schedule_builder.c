@@ -211,9 +211,9 @@ static bool leaves_alike(const struct hardware *hardware, uint32_t from, uint32_
 
 /*
  * Returns the seconds of fetching the job's boundary or gradient directly from its last device; 0: it goes through host
- * memory. The fetched data hold their edge there, so the edge's next turn must come later in plan order. A forward pass
- * leaves its boundary to a backward pass as well and so sends it to the host in any case: over a link that both copies
- * cross, fetching it costs another copy out and gains nothing.
+ * memory. Fetched data hold their edge there, so its next turn must come later in plan order. A forward pass sends its
+ * boundary to the host in any case, for a backward pass: over a link that both copies cross, fetching it would cost
+ * another copy out.
  */
 static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t device)
 {
@@ -327,8 +327,7 @@ static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t
     return t.start;
 }
 
-/* Places the updates after a clipping job's last backward pass, in the order of the shards. The job goes on after
- * the first update. */
+/* Places the updates after a clipping job's last backward pass, shard by shard. The job goes on after the first. */
 static void place_updates(struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct partition *cut = p->times->partition;
@@ -413,7 +412,7 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
 
 /* --- states ---------------------------------------------------------------------------------- */
 
-/* Lays out one block for all arrays, so that a copy is one copy. Returns its size; with `memory` NULL, does nothing
+/* Lays out one block for all arrays, so that one copy is enough. Returns its size; with `memory` NULL, does nothing
  * else. */
 static size_t lay_out(struct schedule_builder *p, char *memory)
 {

@@ -1,14 +1,13 @@
 /*
- * Schedule builder: places units one after the other, with clocks for each device. Its state is a partial schedule.
+ * Places units one after the other, with clocks for each device. Its state is a partial schedule.
  *
- * Each device has three lanes, one for each stream of the plan: copies in, computation, copies out (and one more where
- * devices copy directly), and the weight buffers that spilled state uses in turn; the host's processor is a fourth
- * lane, shared by all devices. A unit placed on a device starts its copy in as soon as the lane and its weight buffer
- * are free (the plan is static, so the next unit is known and can be fetched ahead), computes when the device, the copy
- * and the job are ready, and frees its weight buffer when its copy out has ended. The order in which units are placed
- * is the only decision.
+ * Each device has a lane per stream of the plan: copies in, computation, copies out (and one more where devices copy
+ * directly), and the weight buffers that spilled state uses in turn; the host's processor is a lane shared by all. A
+ * placed unit starts its copy in when lane and weight buffer are free (it is known ahead, so it can be fetched ahead),
+ * computes when the device, the copy and the job are ready, and frees its weight buffer after its copy out. The only
+ * decision is the order of placing.
  *
- * A state can be copied, so that a search can continue from it in several ways.
+ * A state can be copied for a search to continue from it in several ways.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_BUILDER_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_BUILDER_H
@@ -35,7 +34,7 @@ struct schedule_builder_view { /* the view of a job for decisions */
     uint32_t last_device; /* PLAN_NONE before its first unit */
     uint32_t next_device; /* given by residence; PLAN_NONE: any */
     bool admitted;        /* resident: it has a seat; jobs that take turns in host memory: it has a range there, or
-                             could have one now */
+                           * could have one now */
     bool reserved;        /* chosen ahead by a device */
 };
 
@@ -77,15 +76,15 @@ void schedule_builder_destroy(struct schedule_builder *builder); /* NULL is fine
 /* Copies a builder to another one with the same times and devices. */
 void schedule_builder_copy(struct schedule_builder *to, const struct schedule_builder *from);
 
-/* Gives the job its range of host memory, if jobs take turns and it has none; the range is then promised to no other
- * job. schedule_builder_put() does so for a job's first unit. The job must be admitted. */
+/* Gives the job its range of host memory, if jobs take turns and it has none. schedule_builder_put() does so for a
+ * job's first unit. The job must be admitted. */
 void schedule_builder_allocate_range(struct schedule_builder *builder, uint32_t job);
 
 /* Sets the jobs' nodes, before any unit is placed. */
 void schedule_builder_set_nodes(struct schedule_builder *builder, const uint32_t *nodes);
 
-/* Places the next unit of a job, which must be admitted, must have one left and may run there. Returns the start of its
- * computation; *unit: the placed unit, without its neighbour. */
+/* Places the next unit of a job that is admitted, has one left and may run there. Returns the start of its computation;
+ * *unit: the placed unit, without its neighbour. */
 double schedule_builder_put(struct schedule_builder *builder, uint32_t job, uint32_t device,
                             struct scheduled_unit *unit);
 

@@ -1,6 +1,6 @@
 /*
- * The proof that a cycle continues, to the last bit. Later placements depend on the clocks, on counts (the next weight
- * buffer, edge and position), which must be equal, and on ranks.
+ * Why a cycle continues, to the last bit. Later placements depend on clocks, on counts (next weight buffer, edge and
+ * position), which must be equal, and on ranks.
  *
  *   Clocks. They are used only by max(), so two looks whose clocks all differ by the same time go on alike, that time
  *   apart. A clock that stood still does no harm if it is older than every result of max() since the reference
@@ -14,11 +14,11 @@
  *   (cycles_by_rank()).
  *   Ends. No job comes to its last minibatch, and evaluations come after the same number of minibatches in each cycle.
  *
- * References are taken after each skipped cycle, else after 4, 16, 64, 256 looks, then again from 4 on: jobs begin and
- * end, and with them cycles.
+ * References are taken after each skipped cycle, else after 4, 16, 64, 256 looks, then again from 4 on: cycles begin
+ * and end with jobs.
  *
- * Not covered: policies of the user and policies that choose a unit ahead, whose decisions are unknown; random orders,
- * which never repeat; jobs that take turns in host memory.
+ * Not covered: users' policies and those that choose a unit ahead, whose decisions are unknown; random orders, which
+ * never repeat; jobs that take turns in host memory.
  */
 #include "planner/spill/order/schedule_steady.h"
 
@@ -129,8 +129,7 @@ static bool same_host(const struct shift *shift, const struct schedule_builder_h
            same_time(shift, a->file_free_s, b->file_free_s);
 }
 
-/* Returns the number of units on its last device since the job's last unit, capped; PLAN_NONE: the output is on the
- * host. */
+/* Returns the units on its last device since the job's last, capped; PLAN_NONE: the output is on the host. */
 static uint32_t edges_since(const struct schedule_builder *p, uint32_t job)
 {
     uint32_t last = p->view_jobs[job].last_device, edges = p->times->partition->edge_count;
@@ -256,9 +255,9 @@ static uint64_t minibatches_since(const struct schedule_steady *steady, uint32_t
 }
 
 /*
- * The rank of a running job changes by `drift` in a cycle. Two jobs come closer by at most the widest difference of
- * drifts; at each choice the others were at least `gap` below the chosen job. A job that only waits keeps its rank; it
- * is passed when the lowest rank of a chosen job falls to its rank.
+ * A running job's rank changes by `drift` in a cycle. Two jobs come closer by at most the widest difference of drifts;
+ * at each choice the others were at least `gap` below the chosen one. A waiting job keeps its rank, until the lowest
+ * rank of a chosen one falls to it.
  */
 static double cycles_by_rank(const struct schedule_steady *steady)
 {

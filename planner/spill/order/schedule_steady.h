@@ -1,10 +1,9 @@
 /*
- * Minibatches of a schedule that are proven to repeat, and are therefore placed once.
+ * Minibatches of a schedule that are proven to repeat, and placed once.
  *
- * After some minibatches the clocks of schedule_builder.h stand as they stood a number of minibatches before, all later
- * by the same time. Every decision from there on repeats. The scheduler therefore looks each time the same job ends a
- * minibatch. When it finds the state of an earlier look, it skips the cycles in which no job ends. The schedule stores
- * the cycle once, with the number of cycles.
+ * When the clocks of schedule_builder.h stand as some minibatches before, all later by the same time, every later
+ * decision repeats. The scheduler looks each time the same job ends a minibatch. In an earlier look's state, it skips
+ * the cycles in which no job ends. The schedule stores the cycle once, with the number of cycles.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
 #define SPILLWAY_PLANNER_SPILL_ORDER_SCHEDULE_STEADY_H
@@ -27,12 +26,12 @@ struct schedule_steady {
     double gap;                 /* since: the least distance of a chosen rank to the next rank */
 };
 
-/* Returns true for a built-in policy that decides by ranks, or by only the order of jobs: its orders repeat when their
- * clocks do. */
+/* Returns true for a built-in policy that decides by ranks, or only the order of jobs: its orders repeat with its
+ * clocks. */
 bool schedule_policy_repeats(const struct policy *policy);
 
-/* Begins to look where there are enough units to place, in states that repeat, for a policy that decides by ranks,
- * or by only the order of jobs. Release it with schedule_steady_release(). */
+/* Begins to look where there are enough units, in states that repeat, for such a policy. Release it with
+ * schedule_steady_release(). */
 MUST_CHECK enum status schedule_steady_begin(struct schedule_steady *steady, struct schedule_builder *builder, bool one_device,
                                              const struct policy *policy, void *policy_state,
                                              const struct policy_view *view, uint64_t units, struct error *err);
@@ -41,16 +40,16 @@ void schedule_steady_release(struct schedule_steady *steady);
 /* Notes a decision at `now_s`: the rank of the chosen job, and the best other rank (-HUGE_VAL: none). */
 void schedule_steady_decided(struct schedule_steady *steady, double now_s, uint32_t job, double rank, double next_rank);
 
-/* The cycles left out: the units [first, end) are placed `times` times more, which takes later_s. Times up to old_s
- * have no effect any more. */
+/* The cycles left out: units [first, end) are placed `times` times more, which takes later_s. Times up to old_s have no
+ * effect any more. */
 struct schedule_cycle {
     uint32_t first, end;
     uint64_t times;
     double later_s, old_s;
 };
 
-/* Looks for a cycle after `count` placed units. Returns true if the placing was moved on by *out.
- * schedule_steady_go_on() follows when the policy's view shows the new time. */
+/* Looks for a cycle after `count` placed units. Returns true if *out moved the placing on. schedule_steady_go_on()
+ * follows when the policy's view shows the new time. */
 bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
                           struct schedule_cycle *out);
 void schedule_steady_go_on(struct schedule_steady *steady, uint32_t count);
