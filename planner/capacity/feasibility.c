@@ -1,8 +1,7 @@
 /*
  * Plans have two minibatches, which use every buffer of a run.
  *
- * The plan takes machine and job over, so each gets views: structs of its own whose strings, links and profiles are
- * borrowed.
+ * The plan takes machine and job over, so each gets views that borrow strings, links and profiles.
  */
 #include "planner/capacity/feasibility.h"
 
@@ -58,8 +57,8 @@ static enum status view_job(const struct job *from, const struct parallel *paral
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-/* Plans a way, with two minibatches, on a machine with this much memory. The caller releases the plan, also after an
- * error. Errors: as planner_plan(); `missing_bytes` as in planner.h. */
+/* Plans a way, with two minibatches and this much memory. The caller releases the plan, also after an error. Errors: as
+ * planner_plan(); `missing_bytes` as in planner.h. */
 static enum status fit_plan(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                             struct feasibility_memory memory, uint64_t *missing_bytes, struct plan *out, struct error *err)
 {
@@ -148,8 +147,8 @@ static enum feasibility_verdict verdict(const struct feasibility *fit, const str
 
 /* --- ways without a choice of memory ---------------------------------------------------------- */
 
-/* Corrects the least memory: a plan of resident shards with `bytes` may need a little more: areas for boundaries are
- * reserved even when the last of them are unused. */
+/* Corrects the least memory: a plan of resident shards with `bytes` may need a little more, because areas for
+ * boundaries are reserved even when unused. */
 static enum status least_alone(const struct hardware *hardware, const struct job *job, const struct feasibility_way *way,
                                struct feasibility *out, struct error *err)
 {

@@ -1,11 +1,10 @@
 /*
- * Memory feasibility: whether a training run fits a machine, and its memory. The bytes of a way are those of its plan,
- * which plan_check() has proven.
+ * Whether a training run fits a machine, and its memory, that of a plan which plan_check() has proven.
  *
- * A way that does not fit is planned once more with enough memory, so that its bytes are known. With states on the
- * devices this is the same plan on larger devices. With states elsewhere it is a plan for one device that has just
- * enough memory for the largest layer, without double buffering. Resident stages on several devices are cut by the
- * memory of these devices; if that is too little, the stages are cut by time only.
+ * A way that does not fit is planned again with enough memory, to know its bytes: with states on the devices the same
+ * plan on larger ones; with states elsewhere a plan for one device with just enough memory for the largest layer,
+ * without double buffering. Resident stages on several devices are cut by these devices' memory or, if that is too
+ * little, by time only.
  */
 #ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_H
 #define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_H

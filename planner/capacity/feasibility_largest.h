@@ -1,8 +1,7 @@
 /*
- * The most blocks with which the training of a network fits (planner/capacity/feasibility.h): the papers' "largest
- * model".
+ * The most blocks with which a network's training fits (planner/capacity/feasibility.h): the papers' "largest model".
  *
- * The needs of a way grow with the blocks, so the search bisects: a plan for each step. The rest of the job stays.
+ * Needs grow with the blocks, so the search bisects with a plan for each step.
  */
 #ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_LARGEST_H
 #define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_LARGEST_H
@@ -18,8 +17,8 @@ struct feasibility_largest {
                                           fit */
 };
 
-/* Finds the most blocks for a way of `job`; with fewer blocks than chunks, the number of chunks follows the blocks.
- * Networks known by a profile have no blocks. Errors: STATUS_BAD_INPUT for these; as feasibility_find(). */
+/* Finds the most blocks for a way of `job`; with fewer blocks than chunks, there are as many chunks. Errors:
+ * STATUS_BAD_INPUT for networks known by a profile, which have no blocks; as feasibility_find(). */
 MUST_CHECK enum status feasibility_find_largest(const struct hardware *hardware, const struct job *job,
                                         const struct feasibility_way *way, struct feasibility_largest *out, struct error *err);
 

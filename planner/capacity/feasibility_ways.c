@@ -13,8 +13,8 @@
 #include "planner/policy/policies.h"
 
 /*
- * Tensor groups larger than a node are not listed. ZeRO gathers the shares of one chunk at a time, so more chunks make
- * the places for whole weights and gradients smaller.
+ * Tensor groups stay within a node. ZeRO gathers one chunk's shares at a time, so more chunks make the places for whole
+ * weights and gradients smaller.
  */
 enum { TENSOR_MOST = 8, CHUNKS_MOST = 128 };
 

@@ -1,6 +1,6 @@
 /*
- * The ways of fitting a training run: the place of its states, recomputation, the number of devices. `plan` and
- * `simulate` accept each of them.
+ * The ways of fitting a training run: place of states, recomputation, devices. `plan` and `simulate` accept each of
+ * them.
  *
  *     name                     on one device at a time
  *     resident                 states on the device, activations of the whole network kept
@@ -46,15 +46,15 @@ static inline bool feasibility_way_stays(const struct feasibility_way *way)
     return way->last != PLANNER_LAST_AUTO || parallel_is_set(&way->parallel);
 }
 
-/* Lists the job's ways on this machine, whatever its memory; no replicas if the minibatch has fewer microbatches than
- * devices. Returns their number, below FEASIBILITY_WAYS_MAX. */
+/* Lists the job's ways, whatever the memory; no replicas if the minibatch has fewer microbatches than devices. Returns
+ * their number, below FEASIBILITY_WAYS_MAX. */
 uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job,
                           struct feasibility_way out[FEASIBILITY_WAYS_MAX]);
 
 /*
  * Parses a way, listed or not: "tp=2,dp=8,zero=1", as in parallel_parse_text(), with "+recompute", "+stage" or
- * "+selective" at the end. *out gets this name. Errors: STATUS_BAD_INPUT for an unreadable text, a machine with too few
- * devices, or a way that parallel_check() refuses.
+ * "+selective" at the end. *out gets this name. Errors: STATUS_BAD_INPUT for unreadable text, too few devices, or a way
+ * that parallel_check() refuses.
  */
 MUST_CHECK enum status feasibility_way_parse(const struct hardware *hardware, const struct job *job, const char *text,
                                              struct feasibility_way *out, struct error *err);

@@ -1,11 +1,10 @@
 /*
- * The fastest way of training a job on a machine. A lower bound on the time of every way of
- * planner/capacity/what_if_ways.h is known before there is a plan (planner/capacity/what_if_floor.h). Ways are planned
- * in the order of their bounds and timed by the caller's clock (the planner does not include the simulator), until no
- * remaining way could be faster than the best.
+ * The fastest way of training a job on a machine. Every way of planner/capacity/what_if_ways.h has a lower bound before
+ * it is planned (planner/capacity/what_if_floor.h). Ways are planned in the order of bounds and timed by the caller's
+ * clock (the planner does not include the simulator), until no other could be faster.
  *
- * A way over several devices that does not fit with all activations kept is tried with fewer kept, which is never
- * faster where more fit.
+ * A way over several devices that does not fit with all activations kept is tried with fewer, which is never faster
+ * where more fit.
  *
  *     jobs of up to 8 minibatches    are timed whole
  *     longer ones                    as in planner/saturn/saturn_times.h, from plans of 2 and of 4 minibatches; or the
@@ -35,9 +34,9 @@ struct what_if {
 };
 
 /*
- * Searches all ways of a job on a machine, neither of which is changed. `all`: also times ways that cannot be the
- * fastest. Release *out, also after an error. Errors: of the clock, and of planner_plan() unless they only mean that a
- * way does not fit. It is no error when no way fits.
+ * Machine and job are not changed. `all`: also times ways that cannot be the fastest. Release *out, also after an
+ * error. Errors: of the clock, and of planner_plan() unless they only mean that a way does not fit; it is no error when
+ * none fits.
  */
 MUST_CHECK enum status what_if_search(const struct hardware *hardware, const struct job *job,
                                       const struct saturn_clock *clock, bool all, struct what_if *out,
@@ -49,8 +48,8 @@ MUST_CHECK enum status what_if_time(const struct hardware *hardware, const struc
                                     const struct what_if_way *way, const struct saturn_clock *clock, double *run_s,
                                     struct error *err);
 
-/* Computes the seconds of each further minibatch of a long run by one way, whatever the job's number of minibatches,
- * and of its beginning and end. */
+/* Computes the seconds of a long run's further minibatches by one way, whatever the job's number of minibatches, and of
+ * its beginning and end. */
 MUST_CHECK enum status what_if_minibatch(const struct hardware *hardware, const struct job *job,
                                          const struct what_if_way *way, const struct saturn_clock *clock,
                                          double *begin_s, double *minibatch_s, struct error *err);

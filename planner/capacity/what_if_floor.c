@@ -1,7 +1,7 @@
 /*
- * Each of a few hundred ways has up to some hundred chunks of layers, and seconds of kernels are expensive. So chunks
- * with equal numbers of layers of each kind are computed once: with or without the embedding and the head, blocks of an
- * encoder and of a decoder, with or without the first of these. Networks with listed layers have no such chunks.
+ * A few hundred ways have up to some hundred chunks each, and seconds of kernels are expensive. So chunks with equal
+ * numbers of layers of each kind are computed once: with or without embedding and head, blocks of an encoder and of a
+ * decoder, with or without the first of these. Networks with listed layers have no such chunks.
  */
 #include "planner/capacity/what_if_floor.h"
 
@@ -207,8 +207,8 @@ static double ending_s(const struct what_if_floor_view *v, const struct what_if_
     return max_s(max_s(0, chunk->reduce_s - chunk->ahead_s) + chunk->update_s + chunk->publish_s, first->update_s);
 }
 
-/* For one stage with gradients that are reduced once: reductions follow each other from the last chunk on, and so do
- * copies of weights. */
+/* For one stage that reduces gradients once: reductions follow each other from the last chunk on, and so do copies of
+ * weights. */
 static double reductions_s(const struct what_if_floor_view *v, const struct what_if_floor_load *load)
 {
     double begin_s = load->passes_s - v->chunks[parallel_chunks(v->parallel) - 1].ahead_s;

@@ -141,8 +141,7 @@ static void add_fit(struct what_if_ways_list *list, const struct feasibility_way
     strncat(way->fit.name, own, sizeof way->fit.name - strlen(way->fit.name) - 1);
 }
 
-/* Adds ways on one device at a time: larger microbatches move states less often, and smaller ones leave more memory.
- * Ways over several devices are in the grid. */
+/* Adds ways on one device at a time: larger microbatches move states less often, smaller ones leave more memory. */
 static void add_listed(struct what_if_ways_list *list)
 {
     struct feasibility_way ways[FEASIBILITY_WAYS_MAX];

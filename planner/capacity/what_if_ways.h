@@ -1,7 +1,6 @@
 /*
- * All ways that `spillway whatif` examines for a job on a machine: the ways of `mem`
- * (planner/capacity/feasibility_ways.h), on one device at a time also with the microbatches of the grid, and a grid
- * over
+ * All ways that `spillway whatif` examines: those of `mem` (planner/capacity/feasibility_ways.h), on one device at a
+ * time also with the grid's microbatches, and a grid over
  *
  *     devices        all; with several nodes also one node's
  *     tensor         powers of two up to a node, 8 at most
@@ -11,8 +10,8 @@
  *     offload        states with zero 2, weights with zero 3, also on a disk: without tensor groups and stages
  *     schedule       1f1b; with stages zb-h1 and interleaved by 2 too, on machines of few devices
  *
- * None of them changes the computed values: no asynchronous schedule, no compression, no other minibatch. A job that
- * gives its own parallelism keeps it.
+ * None changes the computed values: no asynchronous schedule, compression or other minibatch. A job's own parallelism
+ * is kept.
  */
 #ifndef SPILLWAY_PLANNER_CAPACITY_WHAT_IF_WAYS_H
 #define SPILLWAY_PLANNER_CAPACITY_WHAT_IF_WAYS_H

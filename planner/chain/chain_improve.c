@@ -1,6 +1,6 @@
 /*
- * Local search on the makespan itself: another choice for one layer, then for two layers. Memory is short, so a second
- * layer often has to take the memory that the first one gives up.
+ * Local search on the makespan: another choice for one layer, then for two, because a second one often has to take the
+ * memory that the first gives up.
  */
 #include "planner/chain/chain_search.h"
 

@@ -1,8 +1,8 @@
 /*
- * cost[c]: least recomputed ticks of the layers so far, which leave at most c units of memory in use. For each layer c
- * grows by the layer's kept bytes; there must be room for the running layer.
+ * cost[c]: least recomputed ticks of the layers so far, with at most c units of memory in use. Layer by layer c grows
+ * by kept bytes; the running layer needs room.
  *
- * A unit is the common divisor of all sizes: with equal layers few units make up the memory, however large it is.
+ * A unit is the common divisor of all sizes: with equal layers the memory is few units.
  */
 #include "planner/chain/chain_keep.h"
 

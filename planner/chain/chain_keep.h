@@ -1,7 +1,6 @@
 /*
- * The best choice between keep and recompute, without swapping: dynamic programming over the memory that layers leave
- * taken. Exact when memory is counted in at most CHAIN_KEEP_CELLS units; otherwise sizes are rounded up to units, and
- * the result still fits.
+ * The best choice between keep and recompute: dynamic programming over the memory that layers leave taken. Exact up to
+ * CHAIN_KEEP_CELLS units of memory; else sizes are rounded up to units, and the result still fits.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_KEEP_H
 #define SPILLWAY_PLANNER_CHAIN_CHAIN_KEEP_H
@@ -20,8 +19,8 @@ struct chain_need {
 };
 
 /*
- * Finds the best choices: out, (count), CHAIN_KEEP or CHAIN_RECOMPUTE. *fits false: the layers do not fit even when all
- * are recomputed, and choices are untouched. Cost: O(count * cells).
+ * choices: out, (count), CHAIN_KEEP or CHAIN_RECOMPUTE. *fits false: layers do not fit even when all are recomputed,
+ * and choices are untouched. Cost: O(count * cells).
  */
 MUST_CHECK enum status chain_keep_best(const struct chain_need *needs, uint32_t count, uint64_t memory,
                                        uint8_t *choices, bool *fits, struct error *err);

@@ -1,5 +1,5 @@
 /*
- * The rules of other systems for a chain that does not fit, as choices for its layers: the baselines.
+ * Other systems' rules for a chain that does not fit: the baselines.
  *
  *     recompute     every layer
  *     swap-all      vDNN's rule, with copies that no layer waits for at its end, as in vDNN++: every layer but
@@ -17,10 +17,10 @@
  * All are judged by chain_makespan().
  *
  * SuperNeurons recognises cheap layers by their kinds (pooling, activation, normalization); its checkpoints are
- * convolutions. A chain has no kinds: cheap is a layer that takes less than half the chain's average ticks to recompute
- * a byte, and of equal layers none is cheap. SuperNeurons recomputes a segment between checkpoints either once, holding
- * all of it (speed-centric), or again for each of its layers (memory-centric). The distinction does not arise in a
- * chain: its layers keep their boundaries, so each is recomputed once and held by itself.
+ * convolutions. A chain has no kinds: a cheap layer takes less than half the chain's average ticks to recompute a byte;
+ * of equal layers none is cheap. SuperNeurons recomputes a segment between checkpoints once, holding all of it
+ * (speed-centric), or again for each of its layers (memory-centric). A chain's layers keep their boundaries, so each is
+ * recomputed once and held by itself.
  *
  * Source: vDNN, arXiv 1602.08124, sec. 3; KARMA, arXiv 2008.11421, sec. III-E and III-F; Chen et al., arXiv 1604.06174;
  * Checkmate, arXiv 1910.02653, restricted to the choices of chain.h; SuperNeurons (Wang et al., PPoPP 2018), arXiv

@@ -1,7 +1,6 @@
 /*
- * One pass: a layer starts when the previous layer has ended and copies out have made room. Copies end in the order in
- * which they were queued, so waiting for the oldest ones makes the missing room. Copies that no layer waited for are
- * skipped from then on.
+ * One pass: a layer starts when the previous one has ended and copies out have made room. Copies end in the order of
+ * queueing, so waiting for the oldest makes room. Copies that no layer waited for are skipped from then on.
  */
 #include "planner/chain/chain_schedule.h"
 

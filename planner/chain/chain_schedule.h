@@ -1,9 +1,8 @@
 /*
- * The starts of all passes and copies of a chain, for given choices: as early as the rules of chain.h allow.
+ * The starts of a chain's passes and copies for given choices: as early as chain.h allows.
  *
- * This loses nothing: the order of passes and of copies is fixed, so every start is the latest of some ends, and no
- * delay lets another start be earlier. The backward pass is made from its end, as the forward pass of the mirrored
- * chain; its copies in are as late as possible.
+ * The orders are fixed, so every start is the latest of some ends, and no delay lets another be earlier. The backward
+ * pass is made from its end, as the mirrored chain's forward pass; its copies in are as late as possible.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_SCHEDULE_H
 #define SPILLWAY_PLANNER_CHAIN_CHAIN_SCHEDULE_H

@@ -1,14 +1,14 @@
 /*
- * Breadth-first over the layers. States that survive a layer stay in a pool, for the way back to the choices and
- * because a state names its unfinished copies by the states that began them: copies end in order, so they are the
- * youngest `count` of its swapped ancestors.
+ * Breadth-first over the layers. Surviving states stay in a pool, for the way back to the choices, and because a state
+ * names its unfinished copies by the states that began them: the youngest `count` of its swapped ancestors, because
+ * copies end in order.
  *
  *     expand    each state by each choice: wait for memory, run, queue the copy
  *     bound     cost and prices; states that cannot beat the best known schedule are dropped
  *     sort      by bound: a dominating state comes before the dominated one
  *     select    from the start the states that no selected one dominates, up to the width
  *
- * A width that was too small gives a bound all the same: the bound of the first dropped state.
+ * A width that was too small still gives a bound: the first dropped state's.
  */
 #include "planner/chain/chain_search.h"
 
@@ -50,8 +50,8 @@ struct gist {
 };
 
 /*
- * The states selected in a layer, by the bytes they left and the time when their link out is idle. A state with less of
- * one mostly has more of the other, so few bins have no more of both than a candidate.
+ * The states selected in a layer, by bytes left and idle time of the link out. A state with less of one mostly has more
+ * of the other, so few bins have no more of both than a candidate.
  */
 struct shelf {
     struct gist *gists;
@@ -105,8 +105,8 @@ static double fluid_bytes(const struct chain_search *s, const struct chain_state
 }
 
 /*
- * Returns the least wait after which pass `link` of `a` ends nothing later and holds no more than that pass of `b`;
- * a->left <= b->left. The bytes of `b` fall where its copies end, so `a` must hold no more at these times.
+ * Returns the least wait after which pass `link` of `a` ends nothing later and holds no more than that of `b`; a->left
+ * <= b->left. The bytes of `b` fall where its copies end, so `a` must hold no more then.
  */
 static int64_t wait_to_match(struct chain_search *s, const struct chain_state *a, const struct chain_state *b,
                              uint32_t link)
@@ -205,8 +205,8 @@ static void shelve(struct shelf *shelf, uint32_t id, const struct chain_state *s
 }
 
 /*
- * Four numbers show for most pairs that neither dominates, so these numbers are adjacent, as floats: rounding an
- * integer keeps "no greater". A block is examined without branches; a pair that passes is compared in full.
+ * Four adjacent numbers show for most pairs that neither dominates, as floats: rounding an integer keeps "no greater".
+ * A block is examined without branches; passing pairs are compared in full.
  */
 static bool passes(const struct gist *block, const struct gist *one)
 {
@@ -263,8 +263,7 @@ static bool wait_for_memory(const struct chain_search *s, const struct chain_sta
     return true;
 }
 
-/* Computes for `ticks` within a pass, then queues the layer's copy if it is swapped. Sets *oldest to the oldest
- * unfinished copy. */
+/* Computes for `ticks` in a pass, then queues a swapped layer's copy. *oldest: the oldest unfinished copy. */
 static void run(const struct chain_search *s, const struct chain_state *from, uint32_t link, int64_t ticks,
                 const struct chain_layer *layer, struct chain_state *to, struct copy *oldest)
 {

@@ -1,12 +1,11 @@
 /*
- * The best choices for a chain: a search layer by layer, through both passes at once, over the states worth extending.
+ * A chain's best choices: a search layer by layer, through both passes at once.
  *
- * Because the backward pass is a mirrored forward pass (chain.h), the choice for layer l settles both passes at that
- * layer. A state is the result of layers 0 .. l-1: ticks spent beyond computing, bytes on the device, and for each link
- * the copies still to end and their ends. It is dropped when another state is no worse in all of this (dominance; whole
- * states are compared), or when its cost plus the least cost of the rest (chain_bound.h) reaches the best known
- * makespan. If no state was dropped for lack of room, the best known schedule is optimal; otherwise the least bound of
- * the dropped states is a bound.
+ * The backward pass is a mirrored forward pass (chain.h), so a layer's choice settles both. A state is the result of
+ * layers 0 .. l-1: ticks beyond computing, bytes on the device, and each link's unfinished copies with their ends. It
+ * is dropped when another is no worse in all of this (dominance; whole states are compared), or when its cost plus the
+ * least cost of the rest (chain_bound.h) reaches the best known makespan. If none was dropped for lack of room, the
+ * best known schedule is optimal; else the least bound of dropped states is a bound.
  */
 #ifndef SPILLWAY_PLANNER_CHAIN_CHAIN_SEARCH_H
 #define SPILLWAY_PLANNER_CHAIN_CHAIN_SEARCH_H
@@ -33,8 +32,8 @@ struct chain_search_result {
 
 /*
  * Searches the choices that the bound covers. choices[] and *makespan hold the best known schedule, allowed or not, and
- * are improved in place: by searches of growing width over allowed choices, each result improved by local search
- * (changing one layer or exchanging two). Deterministic unless `until_s` ends it.
+ * are improved in place: by searches of growing width, each result improved by local search (changing one layer or
+ * exchanging two). Deterministic unless `until_s` ends it.
  */
 MUST_CHECK enum status chain_search(const struct chain *chain, const struct chain_bound *bound,
                                     const struct chain_search_options *options, uint8_t *choices,

@@ -1,15 +1,15 @@
 /*
- * A live run keeps each job's instances and their order; times and devices are open. A job's *chain* is a cursor over
- * its own instances in the segments of the plan:
+ * A live run keeps each job's instances in order; times and devices are open. A job's *chain* is a cursor over its
+ * instances in the plan's segments:
  *
  *     segments   [ a0 b0 a1 b1 ] x 3   [ b2 a2 ] x 1
  *     chain a      a0 a1 a0 a1 a0 a1 a2                  at: which entry of (a0, a1, a2), which repetition
  *
  * so memory does not grow with repetitions.
  *
- * Slots overlap if weight buffers do. With two weight buffers, a unit may take either. It takes the one that the last
- * unit on this device does not have, so that its copies in run during that unit's computation. The units before are
- * compared one by one, and the first difference decides:
+ * Slots overlap if weight buffers do. With two weight buffers, a unit may take either: that which the device's last
+ * unit does not have, so that its copies in run during that unit's computation. Earlier units are compared one by one,
+ * and the first difference decides:
  *
  *     took last   weight buffer 1, before that 0, of three
  *     choices     0: overlaps (nothing, 8 MiB)   1: (8 MiB, ...)   2: (nothing, nothing) *
@@ -463,8 +463,7 @@ static bool allocate(struct plan_dispatch *d)
            d->staged && d->compute_least_s && d->costs && d->jobs && d->shown && d->homes;
 }
 
-/* Returns the cost of a unit on a device: its copies, and its computation there or, without one, on the host's
- * processor. */
+/* Returns a unit's cost on a device: its copies, and its computation there or else on the host's processor. */
 static struct policy_cost cost_of(const struct plan *plan, const struct plan_unit *unit, uint32_t device)
 {
     const struct hardware *hw = &plan->hardware;

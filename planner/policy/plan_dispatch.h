@@ -1,18 +1,16 @@
 /*
- * Live dispatch: chooses the next instance of a plan with choices (plan.h) while the instances run.
+ * Chooses the next instance of a plan with choices (plan.h) while the instances run.
  *
- * A policy (policy.h) is asked as soon as a device has a free *slot*. The number of units that may be on a device at a
- * time is the largest number of choices that any unit has there. A unit takes its slot when it is chosen and gives it
- * back when its interpreter reports its end; then its job is ready again. A unit that uses no device, such as an
- * embedding on the host's processor, takes no slot. Updates and kept weights that follow a unit are no decisions: they
- * are dispatched directly after it.
+ * A policy (policy.h) is asked when a device has a free *slot*. A device has as many slots as any unit has choices
+ * there. A unit holds its slot from the choice until its interpreter reports its end; then its job is ready again. A
+ * unit that uses no device, such as an embedding on the host's processor, takes none. Updates and kept weights are
+ * dispatched directly after their unit.
  *
- * Costs and remaining times are the plan's predictions; the time is the interpreter's, in seconds. To the policy, a
- * slot has its share of the device's arena as memory.
+ * Costs and remaining times are the plan's predictions; the time is the interpreter's, in seconds. The policy sees a
+ * slot's share of the device's arena as its memory.
  *
- * This module chooses between the choices of a unit: it takes the one that overlaps least with the last units of the
- * device. That matters for speed only, because an operation that takes memory waits for the former users of the memory
- * (rule 2).
+ * Of a unit's choices, this module takes the one that overlaps least with the device's last units, for speed only: an
+ * operation waits for former users of its memory (rule 2).
  */
 #ifndef SPILLWAY_PLANNER_POLICY_PLAN_DISPATCH_H
 #define SPILLWAY_PLANNER_POLICY_PLAN_DISPATCH_H
@@ -28,9 +26,9 @@ struct plan_dispatch_options {
     uint64_t seed;
 };
 
-/* Creates a dispatch. `plan` is borrowed and has passed plan_check(). The caller frees it with
- * plan_dispatch_destroy(). Errors: STATUS_BAD_INPUT for a plan without choices; STATUS_INFEASIBLE for a policy that
- * cannot be asked, or keeps states on devices. */
+/* `plan` is borrowed and has passed plan_check(). The caller frees it with plan_dispatch_destroy(). Errors:
+ * STATUS_BAD_INPUT for a plan without choices; STATUS_INFEASIBLE for a policy that cannot be asked, or keeps states on
+ * devices. */
 MUST_CHECK enum status plan_dispatch_create(const struct plan *plan, const struct plan_dispatch_options *options,
                                             struct plan_dispatch **out, struct error *err);
 void plan_dispatch_destroy(struct plan_dispatch *dispatch); /* NULL is fine */
@@ -42,8 +40,8 @@ struct plan_dispatched {
 };
 
 /*
- * Returns the next instance. *found false: none now; ask again when a unit has ended. Errors: STATUS_BAD_INPUT when the
- * policy breaks a rule, or waits though nothing runs (policy_ask.h).
+ * *found false: no instance now; ask again when a unit has ended. Errors: STATUS_BAD_INPUT when the policy breaks a
+ * rule, or waits though nothing runs (policy_ask.h).
  */
 MUST_CHECK enum status plan_dispatch_next(struct plan_dispatch *dispatch, double now_s,
                                           struct plan_dispatched *out, bool *found, struct error *err);

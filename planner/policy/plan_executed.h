@@ -11,9 +11,9 @@ struct plan_executed {
 };
 
 /*
- * Makes the plan. `order`: choices of `plan`, all that its jobs need, in the order in which they were taken. The result
- * has no choices and no claim about its order; plan_check() decides whether it is a valid plan. Borrows from `plan`;
- * release it with plan_executed_release().
+ * Makes the plan. `order`: choices of `plan`, all that its jobs need, as they were taken. The result has no choices or
+ * claim about its order; plan_check() decides whether it is valid. Borrows from `plan`; release it with
+ * plan_executed_release().
  */
 MUST_CHECK enum status plan_executed_make(const struct plan *plan, const struct plan_instance *order,
                                           uint32_t count, struct plan_executed *out, struct error *err);

@@ -6,20 +6,18 @@
  *
  *     const struct policy spillway_policy = {.version = SPILLWAY_POLICY_VERSION, .name = "mine", ...};
  *
- * Many policies are a rank: the ready job of the highest rank runs. Such a policy gives `rank` in place of `choose`,
- * and schedulers that keep jobs sorted do not have to look at all of them for each decision.
+ * Many policies are a rank: the ready job of the highest rank runs. It gives `rank` in place of `choose`, and
+ * schedulers need not look at all jobs for each decision.
  *
- * A job is a chain of units (a shard's forward, loss or backward pass). One of them runs at a time, on any device whose
- * memory holds it. The scheduler keeps the clock and asks whenever some device is free and some job is ready; the
- * policy looks at the view and chooses. It is asked once for each unit and once more for each time it prefers to wait.
+ * A job is a chain of units (a shard's forward, loss or backward pass), one at a time, on any device whose memory holds
+ * it. The scheduler asks whenever a device is free and a job ready; the policy looks at the view and chooses. It is
+ * asked once per unit and per time that it prefers to wait.
  *
- * Times are seconds when jobs files are planned and ticks when instances are scheduled; a policy does not have to care.
- * Values about the future (ends of running units, remaining times, costs) are estimates, values about the past are
- * exact. Equal views and equal seeds must give equal choices: no clock, no addresses, no random numbers except from the
- * seed, no data outside the state.
+ * Times are seconds when jobs files are planned and ticks when instances are scheduled. Values about the future (ends
+ * of running units, remaining times, costs) are estimates; the past is exact. Equal views and seeds must give equal
+ * choices: no clock, addresses or random numbers but from the seed, and no data outside the state.
  *
- * A change of this file that old shared objects would not survive raises the version; they are then refused instead of
- * misread.
+ * A change of this file that breaks old shared objects raises the version; they are then refused.
  */
 #ifndef SPILLWAY_PLANNER_POLICY_POLICY_H
 #define SPILLWAY_PLANNER_POLICY_POLICY_H
@@ -81,8 +79,7 @@ struct policy {
     const char *name;    /* lower case letters, digits and dashes */
     const char *summary; /* one line */
 
-    /* Creates the state of one schedule, from its first view; returns NULL without memory. Both functions may be left
-     * out: then the state is NULL. */
+    /* Creates a schedule's state from its first view; NULL: no memory. Without these functions the state is NULL. */
     void *(*create)(const struct policy_view *first);
     void (*destroy)(void *state);
 
@@ -91,9 +88,9 @@ struct policy {
     bool (*choose)(void *state, const struct policy_view *view, struct policy_choice *out);
 
     /* Alternative to choose(): the ready job with the highest rank that any device may run goes to the device of
-     * policy_place(), or of policy_emptiest() with `emptiest`; ties to the lowest index. The rank of a job is asked for
-     * when the job becomes ready and holds until it runs. It may depend on the view's entry of this job, and on the
-     * seed, and must not be NaN. */
+     * policy_place(), or of policy_emptiest() with `emptiest`; ties to the lowest index. A rank is asked for when its
+     * job becomes ready and holds until it runs. It may depend on the job's entry of the view and the seed, and must
+     * not be NaN. */
     double (*rank)(void *state, const struct policy_view *view, uint32_t job);
     bool emptiest;
 
@@ -122,8 +119,8 @@ static inline bool policy_may_run(const struct policy_view *view, uint32_t job, 
            (j->next_device == POLICY_NONE || j->next_device == device);
 }
 
-/* Returns the preferred device of a job: its last device, which saves moving boundaries, if that asks too; else the
- * lowest device that may run it. POLICY_NONE: none may. */
+/* Returns a job's preferred device: its last one, which saves moving boundaries, if that asks too; else the lowest that
+ * may run it, or POLICY_NONE. */
 static inline uint32_t policy_place(const struct policy_view *view, uint32_t job)
 {
     uint32_t last = view->jobs[job].last_device;

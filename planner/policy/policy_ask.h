@@ -1,7 +1,7 @@
 /*
- * Asks a policy and checks its answer against the rules: shared by all callers of policies.
+ * Asks a policy and checks its answer, for all callers.
  *
- * The message of a refusal has the answer and the number of the decision.
+ * A refusal's message has the answer and the decision's number.
  */
 #ifndef SPILLWAY_PLANNER_POLICY_POLICY_ASK_H
 #define SPILLWAY_PLANNER_POLICY_POLICY_ASK_H
@@ -37,8 +37,8 @@ MUST_CHECK enum status policy_session_begin(struct policy_session *session, cons
 void policy_session_end(struct policy_session *session); /* zeroed is allowed */
 
 /*
- * Asks for a decision. *waits: the policy chose to wait; else policy_may_run() holds for *out. Sets view->decision.
- * Errors: STATUS_BAD_INPUT, with the answer and the number of the decision.
+ * *waits: the policy waits; else policy_may_run() holds for *out. Sets view->decision. Errors: STATUS_BAD_INPUT, with
+ * the answer and the decision's number.
  */
 MUST_CHECK enum status policy_session_ask(struct policy_session *session, struct policy_view *view,
                                           struct policy_choice *out, bool *waits, struct error *err);

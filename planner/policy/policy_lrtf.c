@@ -2,13 +2,13 @@
  * Sharded-LRTF: the ready job with the longest remaining time.
  *
  * The paper's rule (Hydra, arXiv 2110.08633, Algorithm 2) decides when a device becomes free: it takes the idle model
- * with the most training time left, R = ((e - 1) b + c_e - 1) t + c_m. Summed over unstarted units this is
- * `remaining_s`. Without copies its makespan is at most the longest job, or the average load plus (1 - 1/devices) of
- * the longest unit.
+ * with the most training time left, R = ((e - 1) b + c_e - 1) t + c_m, which is `remaining_s`, summed over unstarted
+ * units. Without copies its makespan is at most the longest job, or the average load plus (1 - 1/devices) of the
+ * longest unit.
  *
- * The released code (knagrecha/hydra, ModelOrchestrator) decides one unit ahead: when a device starts a unit, it
- * reserves its next task, the one with the most time left among the idle models and the model that is running here,
- * which wins ties. So parameters can be fetched while the current unit computes, but the choice is made early.
+ * The released code (knagrecha/hydra, ModelOrchestrator) decides one unit ahead: a device that starts a unit reserves
+ * the task with the most time left among idle models and the one running here, which wins ties. So parameters can be
+ * fetched during the current unit, but the choice is early.
  */
 #include "planner/policy/policies.h"
 
@@ -19,8 +19,7 @@ const struct policy policy_sharded_lrtf = {
     .rank = policy_remaining,
 };
 
-/* Ties go to the job that ran here last. It is a candidate because the scheduler asks as if the current unit had
- * ended. */
+/* Ties go to the job that ran here last, a candidate because the scheduler asks as if its unit had ended. */
 static bool choose_cached(void *state, const struct policy_view *view, struct policy_choice *out)
 {
     (void)state;

@@ -1,10 +1,10 @@
 /*
- * LRTF on devices with several slots: the ready job with the longest remaining time goes to the device with the most
- * free slots; ties to the lowest index of both.
+ * LRTF on devices with several slots: the longest remaining job goes to the device with the most free slots; ties to
+ * the lowest indexes.
  *
- * Devices that take one unit at a time, as on the planner's clock, are all equally empty. With several slots, each held
- * from the copy in to the copy out (live dispatch in the simulator), this rule separates copies: two units on one
- * device share its link, on two devices they do not.
+ * Devices that take one unit at a time, as on the planner's clock, are equally empty. With several slots, each held
+ * from copy in to copy out (the simulator's live dispatch), this separates copies: two units on one device share its
+ * link.
  */
 #include "planner/policy/policies.h"
 

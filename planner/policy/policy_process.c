@@ -1,15 +1,15 @@
 /*
- * The other process is a contained child, which begins as a copy of this one, loads the shared object, says hello, and
- * then answers views until the socket closes:
+ * The other process is a contained child, a copy of this one, which loads the shared object, says hello, and answers
+ * views until the socket closes:
  *
  *     here                                       there
  *                                                policy_open(), hello: its flags, or why not
  *     question, jobs, devices, costs of jobs
  *                                                create() before decision 0, policy_decide(), answer
  *
- * For callers it is a policy like others, whose choose() asks the process. Answers are checked like those of other
- * policies (policy_ask.c). If an answer does not come, choose() decides to wait, and policy_process_failed() has the
- * reason. Several schedules may be decided in sequence: each begins with decision 0 and its own state.
+ * For callers it is a policy whose choose() asks the process. Answers are checked as others (policy_ask.c). Without an
+ * answer, choose() waits, and policy_process_failed() has the reason. Each of several schedules begins with decision 0
+ * and its own state.
  */
 #include "planner/policy/policy_process.h"
 

@@ -1,7 +1,6 @@
 /*
- * A policy that is asked live. Built-in policies decide in this process. A user's shared object decides in a process of
- * its own (base/process/contain.h), which is asked through a socket: it may crash, loop, use up memory or write
- * anywhere, and the caller goes on.
+ * A policy that is asked live. Built-in ones decide in this process; a user's shared object in its own
+ * (base/process/contain.h), asked through a socket: it may crash, loop, use up memory or write anywhere.
  */
 #ifndef SPILLWAY_PLANNER_POLICY_POLICY_PROCESS_H
 #define SPILLWAY_PLANNER_POLICY_POLICY_PROCESS_H
@@ -11,9 +10,9 @@
 struct policy_process; /* opaque */
 
 /*
- * Opens a policy, built-in or from a file (planner/policy/policy_load.h). Call it before any thread starts, because the
- * process is copied. `answer_s`: longest time of one answer; 0: 10 s. The caller ends it with policy_process_close().
- * Errors: as policy_open(); STATUS_BAD_INPUT when loading the file crashes; STATUS_DEVICE without a process.
+ * Opens a policy, built-in or from a file (planner/policy/policy_load.h), before any thread starts, because the process
+ * is copied. `answer_s`: longest time of one answer; 0: 10 s. The caller ends it with policy_process_close(). Errors:
+ * as policy_open(); STATUS_BAD_INPUT when loading the file crashes; STATUS_DEVICE without a process.
  */
 MUST_CHECK enum status policy_process_open(const char *name, double answer_s, struct policy_process **out,
                                        struct error *err);

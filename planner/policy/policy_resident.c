@@ -2,8 +2,8 @@
  * Policies whose shards stay on their devices.
  *
  * Model parallelism: a job's stages fill all devices, one job after the other; one device computes at a time. Shard
- * parallelism (arXiv 2107.06469): all jobs that fit are resident at once and their stages interleave, so that a device
- * idle in one job works for another; the longest remaining job first.
+ * parallelism (arXiv 2107.06469): all fitting jobs are resident and their stages interleave; the longest remaining job
+ * first.
  */
 #include "planner/policy/policies.h"
 

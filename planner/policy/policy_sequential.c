@@ -1,5 +1,5 @@
-/* Spilling without interleaving: one model after the other, each spilled through one device (the first row of Hydra's
- * ablation, Table 3). The job that has begun goes on until it is done. */
+/* Spilling without interleaving: one model after the other, through one device (the first row of Hydra's ablation,
+ * Table 3). */
 #include "planner/policy/policies.h"
 
 static bool choose(void *state, const struct policy_view *view, struct policy_choice *out)

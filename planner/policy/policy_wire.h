@@ -1,8 +1,8 @@
 /*
- * The messages between a run and the process of a user's policy (policy_process.h), through a socket.
+ * Messages between a run and a user's policy (policy_process.h).
  *
- * The process runs the user's code, which may write anything into the socket, so received messages are checked before
- * use. A WIRE_WHOLE message has flags of 0 or 1, a known status, and terminated texts.
+ * The user's code may write anything into the socket, so messages are checked before use. A WIRE_WHOLE message has
+ * flags of 0 or 1, a known status, and terminated texts.
  */
 #ifndef SPILLWAY_PLANNER_POLICY_POLICY_WIRE_H
 #define SPILLWAY_PLANNER_POLICY_POLICY_WIRE_H

@@ -1,8 +1,7 @@
 /*
- * The slowest subplan makes 1, 2, 3 ... repetitions in a cycle, the others their nearest number. So subplans differ by
- * at most a period of the slowest one in each cycle, and a cycle with 1 / drift of its repetitions is always near
- * enough. For two subplans this is a search for rational approximations, and one with a much shorter cycle is found:
- * the best of the short cycles is taken, and a longer one where none of these is near enough.
+ * The slowest subplan makes 1, 2, 3 ... repetitions in a cycle, the others their nearest number: they differ by at most
+ * its period in each cycle, and 1 / drift of its repetitions are always near enough. For two subplans this is rational
+ * approximation, with a much shorter cycle: the best short cycle that is near enough is taken, else a longer one.
  */
 #include "planner/strategy/merge_cycle.h"
 
@@ -19,8 +18,8 @@ enum {
     INSTANCES_MAX = 1 << 22
 };
 
-/* The parts of a cycle's time by which its subplans may differ. A short cycle that differs by little need not be
- * better; it should not, since a simulation goes on until the drift has made subplans wait for each other. */
+/* The parts of a cycle's time by which its subplans may differ. A short cycle must differ by little, since a simulation
+ * goes on until the drift has made subplans wait for each other. */
 static const double drift_little = 1e-5, drift_medium = 1e-3, drift_long = 3e-3;
 
 struct merge_cycle {

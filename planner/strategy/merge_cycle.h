@@ -1,13 +1,12 @@
 /*
- * Chooses a cycle of subplans that repeat side by side at paces of their own: each makes some whole repetitions in the
- * time of the cycle, and the cycle repeats.
+ * Chooses a cycle of subplans that repeat side by side at their own paces: each makes whole repetitions in its time.
  *
  *     period 2 s   a a a  a a a  a a a        cycle: 3 of a and 2 of b, 6 s
  *     period 3 s   b  b   b  b   b  b
  *
- * Periods have no common multiple in general. A cycle is taken when its subplans drift apart by less than a repetition
- * while it repeats, or in each cycle by a small part of its time. The part is smaller for short cycles, of which there
- * is a choice; with subplans that are alike the first cycle is exact.
+ * In general periods have no common multiple. A cycle is taken when its subplans drift apart by less than a repetition
+ * while it repeats, or in each cycle by a small part of its time, smaller for short cycles, of which there is a choice;
+ * with like subplans the first cycle is exact.
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_MERGE_CYCLE_H
 #define SPILLWAY_PLANNER_STRATEGY_MERGE_CYCLE_H
@@ -24,7 +23,7 @@ struct merge_pace {
 
 /*
  * Chooses a cycle that repeats at least MERGE_CYCLE_TIMES_MIN times within `room_s` and the repetitions that are left.
- * Returns how often it repeats; 0: there is none, or writing all repetitions out takes few instances.
+ * Returns how often it repeats; 0: none does, or writing all out takes few instances.
  */
 uint32_t merge_cycle_choose(struct merge_pace *paces, uint32_t count, double room_s);
 

@@ -1,14 +1,14 @@
 /*
- * Indexes of the subplans are translated once, in tables for each subplan: its buffers, units, slots and gangs. Then
- * instances are appended in *turns* with their expected starts. A turn is some repetitions of a segment, or one
- * instance. A subplan's time is divided among its instances in proportion to their computation, or their copies.
+ * Each subplan's indexes are translated once, in tables of buffers, units, slots and gangs. Instances are appended in
+ * *turns* by expected starts. A turn is some repetitions of a segment, or one instance. A subplan's time is divided
+ * among its instances by computation, or copies.
  *
  *     subplan 0  minibatches 1 2 3 4 5 6 7 8           turns  0 0 0 0 1 1 0 0 ...
  *     subplan 1                       1 2 3 4
  *
- * Subplans that take turns one instance at a time do so for as many minibatches as they have. Where that is many, they
- * go on in cycles of whole repetitions (planner/strategy/merge_cycle.h): one is written, and it repeats. The plan then
- * does not grow with the number of minibatches, and a simulation finds the cycle, too.
+ * Subplans that alternate instance by instance do so while they have minibatches; many of these go on in cycles of
+ * whole repetitions (planner/strategy/merge_cycle.h): one is written, and it repeats. So the plan does not grow with
+ * the minibatches, and a simulation finds the cycle, too.
  */
 #include "planner/strategy/plan_merge.h"
 
@@ -241,7 +241,7 @@ static uint32_t device_of(const struct plan_merge_piece *p, const struct plan_in
                                                            : plan->gang_devices[plan->gangs[instance->gang].first]];
 }
 
-/* Divides the subplan's time among its instances. Jobs of different sizes take turns or follow each other, and their
+/* Divides the subplan's time among its instances: jobs of different sizes alternate or follow each other, and their
  * times decide the order on the host's streams. */
 static enum status time_instances(struct merge *c, struct plan_merge_piece *p)
 {
@@ -578,8 +578,8 @@ static uint64_t base_of(const struct merge *c, const struct merge_subplan *subpl
     return base;
 }
 
-/* Gives each subplan's ranges an offset. Subplans on one device follow each other and have the same ranges; those on
- * several devices have their own. */
+/* Gives each subplan's ranges an offset. Subplans on one device follow each other in the same ranges; those on several
+ * devices have their own. */
 static enum status place_ranges(struct merge *c, const struct merge_subplan *subplans)
 {
     uint64_t *ends, *most, *base;

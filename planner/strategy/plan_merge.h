@@ -1,15 +1,13 @@
 /*
- * Merges plans of subproblems (some jobs on some devices, planner/strategy/subproblem.h) into one plan, their
- * *subplans*.
+ * Merges *subplans*, plans of subproblems (some jobs on some devices, planner/strategy/subproblem.h), into one plan.
  *
- * Each subplan was made by itself, as if there were no other devices: parallel jobs by planner/parallel/parallel_job.h,
- * spilled ones by a policy. The merge gives its buffers, units and slots the numbers that its jobs and devices have in
- * the whole, and makes its devices a reservation (planner/plan.h). Subplans that share devices follow each other;
- * others run at the same time.
+ * Each was made as if there were no other devices: parallel jobs by planner/parallel/parallel_job.h, spilled ones by a
+ * policy. Its buffers, units and slots get the numbers of its jobs and devices in the whole, and its devices become a
+ * reservation (planner/plan.h). Subplans that share devices follow each other; others run at the same time.
  *
- * Plan order. All subplans share the host's streams (batches and its processor), which run in plan order. So instances
- * of subplans that use them stand in the order of their expected starts. Other subplans need no such order; they
- * alternate a few turns at a time, so that a reader of the plan never has to look far ahead.
+ * Plan order. All subplans share the host's streams (batches and its processor), which run in plan order, so instances
+ * that use them are in the order of expected starts. Others alternate a few turns at a time, so that a reader never has
+ * to look far ahead.
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_PLAN_MERGE_H
 #define SPILLWAY_PLANNER_STRATEGY_PLAN_MERGE_H
@@ -32,9 +30,9 @@ struct merge_options {
 };
 
 /*
- * Merges subplans, in the order in which they have devices; each job of `jobs` is in one of them. Takes ownership of
- * hardware and jobs, also after an error. The lower bound is for these subplans: the device with the most computation,
- * or the longest subplan. Errors: STATUS_INFEASIBLE when host memory is too small for all; STATUS_LIMIT.
+ * Merges subplans in the order in which they have devices; each job of `jobs` is in one. Takes ownership of hardware
+ * and jobs, also after an error. The lower bound is for these subplans: the device with the most computation, or the
+ * longest subplan. Errors: STATUS_INFEASIBLE when host memory is too small for all; STATUS_LIMIT.
  */
 MUST_CHECK enum status plan_merge(struct hardware *hardware, struct job_set *jobs,
                                     const struct merge_subplan *subplans, uint32_t subplan_count,

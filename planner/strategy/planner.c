@@ -14,8 +14,7 @@ static bool turns_apply(const struct hardware *hardware, const struct job_set *j
     return all;
 }
 
-/* Lets parallel jobs take turns by minibatches. If devices do not hold all of them at once, jobs on the same devices
- * follow each other. */
+/* Lets parallel jobs take turns by minibatches, or follow each other on devices that do not hold all. */
 static enum status plan_turns(struct hardware *hardware, struct job_set *jobs, const struct planner_options *options,
                               struct plan *out, struct error *err)
 {

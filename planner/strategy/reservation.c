@@ -1,7 +1,7 @@
 /*
- * Jobs become groups, each with a list of devices, in the order of the file. Each group is planned as a subproblem
+ * Jobs become groups with lists of devices, in the file's order. Each is planned as a subproblem
  * (planner/strategy/subproblem.h), on one device in the best of several ways (planner/strategy/resident.h), and begins
- * when its devices are free by the clocks of these plans. planner/strategy/plan_merge.h merges them.
+ * when its devices are free by these plans' clocks. planner/strategy/plan_merge.h merges them.
  */
 #include "planner/strategy/reservation.h"
 

@@ -1,6 +1,6 @@
 /*
- * The plan without resident placement comes first: its clock is the one to beat, and its lower bound holds for every
- * plan. Subproblems are planned only to compare them; equal jobs on equal devices are planned once.
+ * The plan without resident placement comes first: its clock is to beat, and its lower bound holds for every plan.
+ * Subproblems are planned only to compare; equal jobs on equal devices once.
  */
 #include "planner/strategy/resident.h"
 
@@ -22,8 +22,7 @@
 #include "planner/strategy/resident_divide.h"
 #include "planner/strategy/resident_subproblem.h"
 
-/* Largest number of divisions with jobs left over that are planned, and that are examined: numbers of resident
- * devices, in equal steps. */
+/* How many divisions with jobs left over are planned, and examined: numbers of resident devices, in equal steps. */
 enum { DIVISIONS_MAX = 3, DIVISIONS_SEEN = 64 };
 
 /* A plan of a subproblem is used only if it ends earlier by this share. */
@@ -231,8 +230,7 @@ static enum status share_out(struct resident_search *s, const uint32_t *device_o
     return STATUS_OK;
 }
 
-/* Times a division by the plans of its subproblems; infinite if one does not fit, or host memory is too small for
- * all. */
+/* Times a division by its subproblems' plans; infinite if one does not fit, or host memory is too small for all. */
 static enum status time_division(struct resident_search *s, const uint32_t *device_of, double *seconds)
 {
     uint32_t devices = s->hardware->device_count, *left, left_devices = 0, count;

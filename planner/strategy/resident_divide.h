@@ -1,12 +1,11 @@
 /*
- * The division of jobs among devices (resident.h): pure arithmetic on the times of each job without others.
+ * The division of jobs among devices (resident.h), by each job's times without others.
  *
  * All resident: the longest job first, to the device on which it ends first (LPT: at most 4/3 - 1/(3 D) of the best on
  * D equal devices, Graham, SIAM J. Appl. Math. 17, 1969). On the first m devices only: the longest first, to the
- * fullest device that it does not fill beyond an even share of everything; jobs that fit nowhere are left over, for the
- * other devices.
+ * fullest device that it does not fill beyond an even share; jobs that fit nowhere are left for the other devices.
  *
- * Cost: O(jobs * kinds * log devices) comparisons; devices of a kind are kept in the order of their loads.
+ * Cost: O(jobs * kinds * log devices) comparisons; devices of a kind are in the order of their loads.
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_RESIDENT_DIVIDE_H
 #define SPILLWAY_PLANNER_STRATEGY_RESIDENT_DIVIDE_H

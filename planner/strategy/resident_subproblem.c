@@ -33,8 +33,7 @@ struct resident_company resident_company(const struct hardware *hardware, uint32
     return (struct resident_company){busy_devices, busy_devices > 1 ? partition_contention(hardware, busy_devices) : 0};
 }
 
-/* Returns options for a device next to others: they copy at the same time, and the host's one processor cannot run
- * all of their optimizers. */
+/* Returns options for a device next to others, which copy at the same time and share the host's one processor. */
 static struct planner_options options_beside(const struct subproblem *subproblem, bool clips,
                                              const struct resident_company *company, const struct planner_options *options)
 {

@@ -16,13 +16,12 @@ struct resident_company resident_company(const struct hardware *hardware, uint32
 
 enum { RESIDENT_WAYS_MAX = 4 };
 
-/* Sets the policies by which the subproblem's jobs can run on a device, in the order in which they are tried; NULL
- * means spilled. Jobs that clip need the host's processor, so their states do not stay on a device. Returns their
- * number. */
+/* Sets the policies by which the subproblem's jobs can run on a device, in the order of trial; NULL means spilled. Jobs
+ * that clip need the host's processor, so their states do not stay. Returns their number. */
 size_t resident_ways(const struct job *jobs, const struct subproblem *subproblem, const struct policy *ways[RESIDENT_WAYS_MAX]);
 
 /*
- * Plans as subproblem_plan() a subproblem without parallel jobs; on one device in one of these ways, if the options
+ * Plans a subproblem without parallel jobs as subproblem_plan(); on one device in one of these ways, if the options
  * leave that open. `company`: the whole machine's.
  */
 MUST_CHECK enum status resident_subproblem_plan(const struct hardware *all, const struct job *from,

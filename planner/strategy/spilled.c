@@ -1,8 +1,8 @@
 /*
  * The steps in order: partition, schedule, emit, bound, check.
  *
- * `spill-sequential` uses one device: its partition may keep activations there, and jobs do not interleave (unless
- * other orders are to fit as well). plan_build.h takes the machine over after the last step that reads it.
+ * `spill-sequential` uses one device: its partition may keep activations, and jobs do not interleave (unless other
+ * orders are to fit as well). plan_build.h takes the machine over after its last reader.
  */
 #include "planner/strategy/spilled.h"
 
@@ -153,7 +153,7 @@ static enum status describe(struct plan *plan, const struct policy *policy,
     return arena_string(&plan->arena, options->timetable ? "timetable" : policy->name, &plan->policy, err);
 }
 
-/* Returns true if jobs may wait in their files: their devices have one host, or each job is spilled on one host. */
+/* Returns true if jobs may wait in their files: their devices have one host, or each job is spilled on one. */
 static bool may_take_turns(const struct hardware *hardware, const struct partition *partition)
 {
     return !partition->storage.stored && (!partition->resident || hardware_host_count(hardware) == 1);

@@ -1,6 +1,5 @@
 /*
- * A way to make a plan. A strategy may call those below it (planner.c is above subproblem.c, which is above direct.c),
- * never planner_plan().
+ * A way to make a plan. A strategy may call those below it (planner.c, subproblem.c, direct.c), never planner_plan().
  */
 #ifndef SPILLWAY_PLANNER_STRATEGY_STRATEGY_H
 #define SPILLWAY_PLANNER_STRATEGY_STRATEGY_H

@@ -20,8 +20,8 @@ struct subproblem_hosts {
 };
 MUST_CHECK enum status subproblem_hosts_begin(struct arena *arena, const struct hardware *hardware,
                                               struct subproblem_hosts *out, struct error *err);
-/* Returns `host_bytes` of the subproblem: all hosts together, if each had as little left as the host of the subproblem
- * with the least. `turns`: its jobs have ranges of host memory, and on one device use those of its earlier jobs. */
+/* Returns the subproblem's `host_bytes`: all hosts together, if each had as little left as its fullest. `turns`: its
+ * jobs have ranges of host memory, and on one device reuse those of its earlier jobs. */
 double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct subproblem *subproblem, bool turns);
 /* Reserves the memory of the plan of a subproblem. Errors: as plan_host_uses(). */
 MUST_CHECK enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struct subproblem *subproblem,
@@ -29,9 +29,9 @@ MUST_CHECK enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, 
 
 /*
  * Plans a subproblem. Jobs and machine borrow names, networks and links from `from` and `all`, which must live longer.
- * Jobs name no devices in the result; parallel ones begin at the subproblem's first device. `how` (NULL: the job's
- * own): the parallelism of the subproblem's jobs. Devices keep their hosts, with the memory that is left. Errors: as
- * planner_plan(), which numbers devices as the subproblem does; the message says so.
+ * In the result jobs name no devices; parallel ones begin at the subproblem's first. `how` (NULL: the job's own): its
+ * jobs' parallelism. Devices keep their hosts, with the memory left. Errors: as planner_plan(), numbering devices as
+ * the subproblem does; the message says so.
  */
 MUST_CHECK enum status subproblem_plan(const struct hardware *all, const struct job *from, const struct subproblem *subproblem,
                                  const struct parallel *how, double host_bytes,

@@ -1,23 +1,22 @@
 /*
- * There is a clock for each stage. The stage that can start first takes its next step, so steps come out in the order
- * of their starts. The next step is
+ * Each stage has a clock, and the one that can start first takes its next step, so steps come in the order of their
+ * starts. The next step is
  *
  *   by sequence   the next one of a list that depends only on the stage's place
  *   by readiness  a backward pass, else a forward pass if few enough microbatches are kept, else gradients of weights;
  *                 if no pass is ready, the one that will be ready first
  *
- * zb-h2 goes by readiness. zb-h1 and zb-v try both, and the shorter order is taken: the lists assume passes of equal
- * length, while readiness uses the real lengths. A forward pass needs the forward pass of the previous chunk. A
- * backward pass needs the backward pass of the next chunk and its own forward pass. Both need the data that these send.
+ * zb-h2 goes by readiness. zb-h1 and zb-v take the shorter of both: the lists assume equal passes, readiness uses real
+ * lengths. A forward pass needs the previous chunk's, a backward pass the next chunk's and its own forward pass, with
+ * the data sent.
  *
  *     P = 3, 4 microbatches   stage 0  F0 F1 F2 B0 F3 B1 B2 B3      (1f1b; 2 forward passes to begin with)
  *                             stage 1  F0 F1 B0 F2 B1 F3 B2 B3
  *                             stage 2  F0 B0 F1 B1 F2 B2 F3 B3
  *
- * A step changes the next step of its own stage and of the stages of the next and the previous chunk; only these are
- * computed again.
+ * A step changes the next step of its own stage and of the neighbouring chunks' stages; only these are computed again.
  *
- * Cost: O(steps * chunks), and one comparison per stage for each step.
+ * Cost: O(steps * chunks), and one comparison per stage and step.
  */
 #include "planner/parallel/pipeline/pipeline.h"
 
@@ -243,8 +242,7 @@ static struct pipeline_choice ready_choice(const struct pipeline_clock *c, uint3
     return (struct pipeline_choice){.start_s = max_s(c->stages[stage].free_s, ready_s(c, pass, chunk)), .pass = pass, .chunk = chunk};
 }
 
-/* Returns the choice of the stage's chunk that is ready first. Among equal chunks the later chunk wins, because its
- * microbatch is further along. */
+/* Returns the stage's choice that is ready first; of equal chunks the later one, whose microbatch is further along. */
 static struct pipeline_choice first_ready(const struct pipeline_clock *c, uint32_t stage, uint32_t pass)
 {
     struct pipeline_choice best = {.start_s = INFINITY, .pass = pass};
@@ -310,7 +308,7 @@ static void choose(struct pipeline_clock *c, uint32_t stage)
     play(c, stage);
 }
 
-/* Chooses again for the stage of a chunk next to a pass that has begun. With sequences this matters only if the stage
+/* Chooses again for a neighbouring chunk's stage when a pass has begun. With sequences this matters only if the stage
  * waits for that pass. */
 static void choose_again(struct pipeline_clock *c, uint32_t chunk)
 {

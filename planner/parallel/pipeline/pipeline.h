@@ -1,5 +1,5 @@
 /*
- * Pipeline parallelism: the order in which the stages of a pipeline pass microbatches forward and backward.
+ * The order in which a pipeline's stages pass microbatches forward and backward.
  *
  *   gpipe        all forward, then all backward
  *   1f1b         stage p of P begins with P - 1 - p forward passes, then one forward, one backward in turn
@@ -9,12 +9,12 @@
  *                most P (2 P - 1) microbatches are kept on each stage
  *   zb-v         the same with two chunks there and back, at most 2 P of them kept
  *
- * A single stage never waits. Except with zero-bubble schedules, each microbatch then goes forward through all chunks
- * and back, one microbatch after the other.
+ * A single stage never waits. Except with zero-bubble schedules, each microbatch then goes through all chunks and back
+ * in turn.
  *
- * The passes of a chunk go through its microbatches in order. All these schedules are synchronous: every microbatch of
- * a minibatch is computed with the weights that the previous minibatch left. See also parallel_job_async.h,
- * parallel_job_slices.h, pipeline_turns.h (replicas that take turns) and pipeline_buckets.h.
+ * A chunk's passes go through its microbatches in order. These schedules are synchronous: a minibatch uses the weights
+ * that the previous one left. See also parallel_job_async.h, parallel_job_slices.h, pipeline_turns.h (replicas that
+ * take turns) and pipeline_buckets.h.
  *
  * Sources: GPipe, arXiv 1811.06965; PipeDream-Flush, arXiv 2006.09503; interleaving, arXiv 2104.04473; zero bubble,
  * arXiv 2401.10241.
@@ -31,9 +31,8 @@ enum pipeline_pass { PIPELINE_FORWARD, PIPELINE_BACKWARD, PIPELINE_INPUT, PIPELI
 bool pipeline_splits(const struct parallel *parallel);
 
 /*
- * Seconds of the passes over a chunk, by enum pipeline_pass, and of sending its boundary to the next chunk. The
- * gradient of the boundary takes the same time on its way back. If stages block (models/job/parallel.h), sending is
- * part of the pass that needs the boundary.
+ * Seconds of a chunk's passes, by enum pipeline_pass, and of sending its boundary on; its gradient takes as long on the
+ * way back. If stages block (models/job/parallel.h), sending is part of the pass that needs the boundary.
  */
 struct pipeline_times {
     double pass_s[PIPELINE_PASSES];
@@ -55,7 +54,7 @@ struct pipeline_order {
 
 /*
  * Makes the order of one minibatch of `microbatches` on each replica, or in all if replicas take turns. `times` has
- * parallel_chunks() entries. The order lives as long as `arena`. Errors: STATUS_LIMIT for more than PIPELINE_STEPS_MAX
+ * parallel_chunks() entries. The order lives as long as `arena`. Errors: STATUS_LIMIT for over PIPELINE_STEPS_MAX
  * steps.
  */
 enum { PIPELINE_STEPS_MAX = 1 << 26 };

@@ -1,17 +1,17 @@
 /*
- * There is a clock for each replica of each stage. The replica that can start first takes the next step of its list:
+ * Each replica of each stage has a clock, and the one that can start first takes its list's next step:
  *
  *     replicas 2-1, 5 microbatches   stage 0, replica 0   F0 F2 B0 F4 B2 B4       (1f1b; 1 forward pass to begin with)
  *                                             replica 1   F1 F3 B1 B3
  *                                    stage 1              F0 B0 F1 B1 F2 B2 F3 B3 F4 B4
  *
- * Some replica can always start: in the ticks of planner/parallel/parallel_job_async.c each replica does these steps in
- * this order, without the steps after the last microbatch.
+ * Some replica can always start: in planner/parallel/parallel_job_async.c's ticks each replica does these steps in this
+ * order, but for those after the last microbatch.
  *
- * A step changes the next step of its own replica and of the replicas of the next and the previous stage that have the
- * same microbatch; only these are computed again.
+ * A step changes the next step of its replica and of the neighbouring stages' replicas with its microbatch; only these
+ * are computed again.
  *
- * Cost: for each step, one comparison per replica.
+ * Cost: one comparison per step and replica.
  */
 #include "planner/parallel/pipeline/pipeline_turns.h"
 

@@ -1,13 +1,13 @@
 /*
- * The order of gpipe and 1f1b if the stages have different numbers of replicas, which take the microbatches of a
- * minibatch in turn (models/job/parallel.h): replica d of r has microbatches d, d + r, d + 2 r, ...
+ * The order of gpipe and 1f1b if stages differ in replicas, which take a minibatch's microbatches in turn
+ * (models/job/parallel.h): replica d of r has microbatches d, d + r, d + 2 r, ...
  *
  *   gpipe   a replica passes forward over all its microbatches, then backward; on one stage like 1f1b
  *   1f1b    a replica begins with parallel_depth() - 1 forward passes, then alternates one forward, one backward. The
  *           number of microbatches in flight is PipeDream's; with equal replicas it is the plain pipeline's
  *
- * The passes of a chunk go through the microbatches of each replica in order. A step of one replica can come before
- * another replica's step with an earlier microbatch.
+ * A chunk's passes go through each replica's microbatches in order, but one replica's step can come before another's
+ * with an earlier microbatch.
  *
  * Source: PipeDream, Narayanan et al., SOSP 2019, section 3.2 (1F1B-RR); arXiv 2006.09503 (the flush).
  */

@@ -1,7 +1,6 @@
 /*
- * Counts tokens in units of the granularity. best[e] is the least sum of slices that end at unit e and whose hops, t +
- * s, are within the current limit. Limits are tried in ascending order until (K - 1) times the limit reaches the best
- * total.
+ * Counts tokens in units of the granularity. best[e] is the least sum of slices that end at unit e, with hops, t + s,
+ * within the current limit. Limits are tried upwards until (K - 1) times the limit reaches the best total.
  */
 #include "planner/parallel/pipeline/slice_partition.h"
 

@@ -1,14 +1,14 @@
 /*
- * The lengths of the slices of a sequence that go through a pipeline one after the other.
+ * The lengths of a sequence's slices that go through a pipeline in turn.
  *
- * A slice of i tokens after j others takes t(j, j + i) on the slowest of K stages. It reaches the next stage s(j, j +
- * i) later, while the stage computes other slices. M sequences of slices take
+ * A slice of i tokens after j others takes t(j, j + i) on the slowest of K stages. It reaches the next stage
+ * s(j, j + i) later, during other slices. M sequences of slices take
  *
  *     M sum of t + (K - 1) max (t + s)
  *
- * Short slices fill the pipeline sooner, but many slices cost more in total. With causal attention later tokens take
- * longer, so slices become shorter towards the end. For every possible maximum of t + s, dynamic programming finds the
- * least sum over slices within that maximum; the best of these wins. (The paper's t includes s.)
+ * Short slices fill the pipeline sooner, but many cost more. With causal attention later tokens take longer, so slices
+ * become shorter. For every possible maximum of t + s, dynamic programming finds the least sum over slices within it;
+ * the best wins. (The paper's t includes s.)
  *
  * Source: TeraPipe, arXiv 2102.07988, section 3.3.
  */

@@ -1,7 +1,6 @@
 /*
- * Two dynamic programs over one table, whose cell (b, i) has b blocks that cover the layers from i on. The first finds
- * the least computation of the heaviest block; the second finds the fewest bytes sent by cuts whose blocks compute no
- * more.
+ * Two dynamic programs over one table: cell (b, i) has b blocks that cover the layers from i on. The first finds the
+ * heaviest block's least computation; the second the fewest bytes sent by cuts whose blocks compute no more.
  *
  *     layers of 3 1 1 3 s, sending 9 5 9, two blocks:  3 1 | 1 3  sends 5, the heaviest 4 s;  3 | 1 1 3  has one of 5 s
  */
@@ -29,8 +28,8 @@ static struct stage_blocks_cell *cell_of(const struct joiner *j, uint32_t blocks
     return &j->cells[(size_t)(blocks - 1) * j->layers + layer];
 }
 
-/* Returns the value of a block of layers [layer, next) and the best blocks after it: the seconds of the heaviest or,
- * if `limit_s` is finite, the bytes sent (INFINITY if the block takes longer). */
+/* Returns the value of a block [layer, next) and the best blocks after it: the heaviest's seconds or, if `limit_s` is
+ * finite, the bytes sent (INFINITY if the block takes longer). */
 static double with_block(const struct joiner *j, uint32_t blocks, uint32_t layer, uint32_t next, double limit_s)
 {
     double own_s = j->seconds[next] - j->seconds[layer];

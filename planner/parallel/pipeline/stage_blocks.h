@@ -1,10 +1,9 @@
 /*
- * Joins the layers of a chain into blocks. RaNNC does this before it divides a network into stages, so that the
- * division (planner/parallel/pipeline/stage_partition.h) has few layers, no matter how deep the network is.
+ * Joins a chain's layers into blocks, as RaNNC does before it divides a network into stages, so that the division
+ * (planner/parallel/pipeline/stage_partition.h) has few layers.
  *
- * Blocks are consecutive layers, exactly `most` blocks, or one per layer if there are fewer layers. The heaviest block
- * computes as little as possible; among such cuts, the one that sends the fewest bytes between blocks wins. The times
- * and bytes of a block are the sums over its layers. A block sends the output of its last layer.
+ * There are exactly `most` blocks, or one per layer if fewer. The heaviest computes as little as possible; then the
+ * fewest bytes are sent between blocks. A block's times and bytes are sums; it sends its last layer's output.
  *
  * Cost: O(layers^2 most). Source: Tanaka et al., RaNNC, IPDPS 2021, arXiv 2103.16063.
  */
@@ -13,8 +12,7 @@
 
 #include "planner/parallel/pipeline/stage_chain.h"
 
-/* Makes the chain of blocks; most > 0. A block has its first layer's name. The chain lives as long as `arena` and
- * `chain`. */
+/* most > 0. A block has its first layer's name. The chain lives as long as `arena` and `chain`. */
 MUST_CHECK enum status stage_blocks_join(struct arena *arena, const struct stage_chain *chain, uint32_t most,
                                          struct stage_chain *out, struct error *err);
 

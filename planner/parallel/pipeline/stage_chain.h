@@ -1,7 +1,6 @@
 /*
- * A network as a chain of layers that can be cut into stages; planner/parallel/pipeline/stage_partition.h divides it
- * among workers. It is read from a text of PipeDream's profiler (models/network/profile_text.h) or made from a job by
- * the cost model.
+ * A network as a chain of layers to cut into stages (planner/parallel/pipeline/stage_partition.h), read from a text of
+ * PipeDream's profiler (models/network/profile_text.h) or made from a job by the cost model.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_CHAIN_H
 #define SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_CHAIN_H
@@ -27,20 +26,20 @@ struct stage_chain {
     uint32_t count; /* at least 1 */
 };
 
-/* Read and parse a text of PipeDream's profiler. The chain lives as long as `arena`. Its layers hold weights and
- * gradients, no optimizer states. Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT. */
+/* Read and parse a text of PipeDream's profiler. The chain lives as long as `arena`; layers hold weights and gradients,
+ * no optimizer states. Errors: STATUS_IO; STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT. */
 MUST_CHECK enum status stage_chain_read(struct arena *arena, const char *path, struct stage_chain *out,
                                         struct error *err);
 MUST_CHECK enum status stage_chain_parse(struct arena *arena, const char *name, const char *text,
                                          struct stage_chain *out, struct error *err);
 
-/* Makes a network for jobs (NETWORK_PROFILE) of the layers, with times, kept bytes and sent bytes of `scale` times
- * the samples. Weights are not scaled, and are rounded to whole floats. The network lives as long as `arena`. */
+/* Makes a network for jobs (NETWORK_PROFILE), with times, kept and sent bytes of `scale` times the samples. Weights are
+ * not scaled, and are rounded to whole floats. The network lives as long as `arena`. */
 MUST_CHECK enum status stage_chain_network(struct arena *arena, const struct stage_chain *chain, double scale,
                                            struct network *out, struct error *err);
 
-/* Makes the chain of a job's network, timed for a microbatch on that device of the machine. A parallel job's layers
- * have its tensor parallelism without the collectives, and states as ZeRO splits them. Errors: STATUS_LIMIT. */
+/* Makes the chain of a job's network, timed for a microbatch on that device. A parallel job's layers have its tensor
+ * parallelism without collectives, and states as ZeRO splits them. Errors: STATUS_LIMIT. */
 MUST_CHECK enum status stage_chain_of_job(struct arena *arena, const struct job *job, const struct hardware *hardware,
                                           uint32_t device, struct stage_chain *out, struct error *err);
 

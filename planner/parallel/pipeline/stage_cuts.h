@@ -1,13 +1,13 @@
 /*
- * Cuts a chain of layers into stages whose numbers of workers are given, such as 15-1. If the workers are not given,
- * planner/parallel/pipeline/stage_partition.h divides them, too.
+ * Cuts a chain into stages with given numbers of workers, such as 15-1; planner/parallel/pipeline/stage_partition.h
+ * divides workers, too.
  *
  * The slowest stage or boundary is as fast as possible. A stage of layers i..j on r workers takes
  *
  *     max( C(i..j), 2 (r - 1) W(i..j) / B ) / r       and passes on 2 a(j) / B
  *
- * with computation C, weights of W bytes, and a boundary of a bytes (PipeDream's formula with its workers on one
- * level). If B is infinite, only computation counts.
+ * with computation C, weights of W bytes, and a boundary of a bytes (PipeDream's formula on one level). If B is
+ * infinite, only computation counts.
  *
  * Source: PipeDream, SOSP 2019, section 3.1.
  */
@@ -28,7 +28,7 @@ struct stage_cuts_request {
 };
 
 /*
- * Finds the best cut; among equal cuts, the one with the shortest first stages. interval_s is the slowest stage or
+ * Finds the best cut; among equals, the one with the shortest first stages. interval_s is the slowest stage or
  * boundary. The cut lives as long as `arena`. Cost: O(stages layers^2). Errors: STATUS_INFEASIBLE if nothing fits or
  * there are fewer layers than stages.
  */

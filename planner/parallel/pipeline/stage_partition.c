@@ -1,18 +1,15 @@
 /*
- * Tables by ranges of layers.
- *
- * PipeDream: cell (i, j, m) of a level has the value, the first layer of the last stage and the number of components of
- * the last stage. A stage of a level is a solution of the level below, so the answer is read from the top level down:
+ * PipeDream: cell (i, j, m) of a level has the value, and the last stage's first layer and number of components. A
+ * stage of a level is a solution of the level below, so the answer is read from the top level down:
  *
  *     level 2, 4 servers      layers 0..30 on 3 of them      | 31..40 on 1
  *     level 1, 4 workers      0..30 on 4                     | 31..37 on 3, 38..40 on 1
  *     flat                    0..30 on 12                    | 31..37 on 3 | 38..40 on 1        "12-3-1"
  *
  * Balanced: cell (s, i, d) has the slowest of s stages that cover the layers from i on with d workers. The table starts
- * at the last stage because the d workers from a stage on determine the minibatches that each of its r workers keeps,
- * ceil(d / r). If stages have different devices, the number of stages is given, so the s-th stage from the end is
- * known. Many cuts have equally slow slowest stages; the one with the least sum of squares is chosen.
- * planner/parallel/pipeline/stage_cuts.h handles stages whose workers are given.
+ * at the last stage because the d workers from a stage on tell the minibatches that each of its r workers keeps,
+ * ceil(d / r). If devices differ, the number of stages is given, so the s-th stage from the end is known. Of many cuts
+ * with equally slow slowest stages, the least sum of squares wins.
  */
 #include "planner/parallel/pipeline/stage_partition.h"
 
@@ -162,8 +159,7 @@ static uint32_t place_of(const struct stage_partition_finder *f, uint32_t s)
     return f->request->stages - s;
 }
 
-/* Returns the number of minibatches for which a worker of the s-th stage from the end has memory, with layers i..j;
- * capped. */
+/* Returns the minibatches for which a worker of the s-th stage from the end has memory, with layers i..j; capped. */
 static uint32_t room_for(const struct stage_partition_finder *f, uint32_t i, uint32_t j, uint32_t s)
 {
     const struct stage_request *request = f->request;

@@ -1,5 +1,5 @@
 /*
- * Divides the layers of a chain into the stages of a pipeline, and the workers among the stages.
+ * Divides a chain's layers into a pipeline's stages, and the workers among them.
  *
  * pipedream      PipeDream's hierarchical dynamic program. Level k has m_k components of level k - 1, which exchange
  *                data at B_k bytes/s; a component of level 0 is a worker. A^k(i..j, m) is the least time between
@@ -20,8 +20,8 @@
  *
  * Asynchronous pipelines (models/job/parallel.h) reach A. Pure data parallelism is T of all layers on every level.
  *
- * Sources: PipeDream, SOSP 2019, section 3.1; msr-fiddle/pipedream, optimizer/optimizer_graph_hierarchical.py;
- * RaNNC, arXiv 2103.16063, section 3.3.
+ * Sources: PipeDream, SOSP 2019, section 3.1; msr-fiddle/pipedream, optimizer/optimizer_graph_hierarchical.py; RaNNC,
+ * arXiv 2103.16063, section 3.3.
  */
 #ifndef SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_PARTITION_H
 #define SPILLWAY_PLANNER_PARALLEL_PIPELINE_STAGE_PARTITION_H
@@ -45,8 +45,8 @@ struct stage_request {
     uint64_t memory_bytes;                       /* of a worker, balanced; 0: unlimited */
     uint64_t microbatches;                       /* of a minibatch, balanced; at least 1 */
     uint32_t stages;                             /* balanced: number of stages; 0: the number that ends first */
-    /* Balanced, for `stages` stages on different devices, from the first: a chain of the same layers with the stage's
-     * times, and the memory of a worker. NULL: `chain` and memory_bytes for all. */
+    /* Balanced, for `stages` stages on different devices, from the first: a chain of these layers with the stage's
+     * times, and a worker's memory. NULL: `chain` and memory_bytes for all. */
     const struct stage_chain *const *chain_of_stage;
     const uint64_t *memory_of_stage;
 };
@@ -72,8 +72,8 @@ enum { STAGE_TEXT_BYTES = 64 };
 const char *stage_partition_text(const struct stage_partition *partition, char text[STAGE_TEXT_BYTES]);
 
 /*
- * Finds the best partition; among equal ones, the one with the fewest stages after the first layers. It lives as long
- * as `arena`. Cost: O(layers^2 components^2) for the highest level and O(layers^3 components^2) for each other level,
+ * Finds the best partition; among equals, the one with the fewest stages after the first layers. It lives as long as
+ * `arena`. Cost: O(layers^2 components^2) for the highest level and O(layers^3 components^2) for each other level,
  * balanced O(layers^2 workers^3); steps past STAGE_STEPS_MAX are refused. Errors: STATUS_INFEASIBLE if nothing fits,
  * with the missing bytes; STATUS_LIMIT.
  */
@@ -83,7 +83,7 @@ MUST_CHECK enum status stage_partition_find(struct arena *arena, const struct st
                                             struct error *err);
 
 /*
- * Finds the best balanced partition for each number of stages: out[s - 1] has s stages, or none if s stages do not fit.
+ * Finds the best balanced partition for each number of stages: out[s - 1] has s stages, or none if they do not fit.
  * `out` has an entry per worker; request->stages is 0. Otherwise as stage_partition_find().
  */
 MUST_CHECK enum status stage_partition_each(struct arena *arena, const struct stage_chain *chain,
