@@ -29,7 +29,7 @@ struct survey {
     struct error *err;
 };
 
-/* Returns the devices of an instance. Borrowed. */
+/* Borrowed. */
 static const uint32_t *devices_of(const struct plan *plan, const struct plan_instance *instance, uint32_t *count)
 {
     *count = 1;

@@ -67,7 +67,6 @@ static void add_sums(struct work_list *list, const struct job *job, uint64_t fir
     }
 }
 
-/* Adds the recomputation of a backward pass or the loss. */
 static void add_recomputed(struct work_list *list, const struct job *job, uint64_t first_layer,
                            uint64_t layer_count, enum plan_pass pass, uint32_t how)
 {
@@ -96,7 +95,6 @@ static void add_squares(struct work_list *list, const struct job *job, uint64_t 
 
 /* --- slices of an embedding ----------------------------------------------------------------- */
 
-/* Returns the part of [0, total) in [first, first + count). */
 static uint64_t overlap(uint64_t total, uint64_t first, uint64_t count)
 {
     if (first >= total) return 0;

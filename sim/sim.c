@@ -104,7 +104,6 @@ static void begin_flow(struct sim *sim, struct sim_stream *stream)
     sim->slowing_changed = true;
 }
 
-/* Starts the stream's flow after its latency. */
 static void start_flow(struct sim *sim, struct sim_stream *stream, double latency_s)
 {
     if (latency_s > 0) {

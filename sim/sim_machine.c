@@ -107,7 +107,6 @@ enum status sim_find_pairs(struct sim *sim, struct error *err)
 
 /* --- links and paths ------------------------------------------------------------------------ */
 
-/* Fills in the device that owns each path's copies. */
 static void fill_owners(const struct sim *sim, uint32_t path_count, uint32_t *devices)
 {
     uint32_t cpu = hardware_cpu(sim->hardware);

@@ -55,7 +55,6 @@ static struct sim_instant instant_add(struct sim_instant a, double high, double 
     return (struct sim_instant){rounded, low - (rounded - sum)};
 }
 
-/* Returns zero + times * (zero - before). */
 static struct sim_instant instant_repeat(struct sim_instant zero, struct sim_instant before, uint64_t times)
 {
     struct sim_instant cycle = instant_add(zero, -before.high, -before.low);

@@ -134,7 +134,6 @@ static bool is_held_out(const struct plan_check_claims_view *v)
     return v->op->pass == PLAN_EVALUATE;
 }
 
-/* Claims all of a thing of this minibatch. */
 static enum status claim_whole(struct checker *c, const struct plan_check_claims_view *v, enum check_operand operand,
                                uint32_t thing, uint64_t bytes, bool makes)
 {

@@ -152,7 +152,7 @@ static enum status note_buffer(struct summing *s, uint32_t buffer, uint32_t plac
     return STATUS_OK;
 }
 
-/* Returns the devices of an instance. Borrowed. */
+/* Borrowed. */
 static const uint32_t *devices_of(const struct plan *plan, const struct plan_instance *instance, uint32_t *count)
 {
     const struct plan_gang *gang = instance->gang == PLAN_NONE ? NULL : &plan->gangs[instance->gang];

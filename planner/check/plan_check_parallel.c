@@ -374,7 +374,6 @@ static enum status check_joined(struct checker *c, const struct check_parallel_v
     return STATUS_OK;
 }
 
-/* Checks a collective from one operand to another. */
 static enum status check_moved(struct checker *c, const struct check_parallel_view *v, enum check_operand from,
                                enum check_operand to)
 {

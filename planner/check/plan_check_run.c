@@ -68,7 +68,6 @@ static void find_versions(struct check_walk *r)
     r->versions_rank = r->rank;
 }
 
-/* Checks the claims of a computation or a collective. */
 static enum status claims(struct check_walk *r)
 {
     const struct checker *c = r->c;
@@ -251,7 +250,6 @@ static enum status run_order(struct check_walk *r)
 
 /* --- the end -------------------------------------------------------------------------------- */
 
-/* Returns true if the buffer holds a state throughout. */
 static bool keeps_state(const struct plan_buffer *buffer)
 {
     return buffer->variant == 0 && !buffer->on_device &&

@@ -378,7 +378,6 @@ static bool read_plain_instance(struct plan *plan, const struct json_element *el
     return true;
 }
 
-/* Reads the next instances of the stream. */
 static enum status read_instances(struct plan_reader *r, struct json_stream *stream)
 {
     struct plan *plan = r->plan;

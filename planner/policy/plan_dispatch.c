@@ -307,7 +307,6 @@ static bool dispatch_opening(struct plan_dispatch *d, struct plan_dispatched *ou
     return true;
 }
 
-/* Dispatches the CLOSEs of a dropped job. */
 static bool dispatch_closing(struct plan_dispatch *d, struct plan_dispatched *out)
 {
     for (uint32_t j = 0; d->plan->host_ranges && j < d->view.job_count; j++) {

@@ -233,7 +233,6 @@ static double unit_seconds(const struct plan *plan, const struct hardware *hardw
     return computed_s > 0 ? computed_s : copied_s;
 }
 
-/* Returns the first device of an instance. */
 static uint32_t device_of(const struct plan_merge_piece *p, const struct plan_instance *instance)
 {
     const struct plan *plan = p->plan;

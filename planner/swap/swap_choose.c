@@ -122,7 +122,6 @@ static enum status settle(const struct swap_job *job, uint32_t way, double limit
     return err->status;
 }
 
-/* Bounds the gain of other choices. */
 static enum status bound_others(const struct chain *chain, double limit_s, struct swap_choice *out,
                                 struct error *err)
 {

@@ -249,7 +249,6 @@ struct joiner {
     struct error *err;
 };
 
-/* Appends a segment of instances from `first` on. */
 static enum status join_segment(struct joiner *j, uint32_t first, uint32_t count, uint64_t repeats)
 {
     while (repeats > 0) {

@@ -17,7 +17,6 @@ static uint32_t shard_of(const struct plan *plan, const struct plan_buffer *buff
     return shard < plan->shard_count ? shard : plan->shard_count;
 }
 
-/* Numbers device buffers shard by shard. */
 static bool number_device_buffers(struct plan_walk *w)
 {
     const struct plan *plan = w->plan;

@@ -47,7 +47,6 @@ static enum status resolve_groups(struct chakra_import *import, struct error *er
     return STATUS_OK;
 }
 
-/* The use of a group with collectives. */
 struct group_use {
     uint32_t rank, node; /* of its first collective */
     uint32_t family;     /* number of its family, or CHAKRA_NONE */

@@ -87,7 +87,6 @@ static void choose(struct pipeline_turns_clock *c, struct replica *r)
     if (c->parallel->blocking) r->next_s += fetch_s(c, r->stage, turn.pass);
 }
 
-/* Returns the replica of a stage that processes the microbatch. */
 static struct replica *replica_of(const struct pipeline_turns_clock *c, uint32_t stage, uint32_t microbatch)
 {
     return &c->replicas[c->first_of[stage] + microbatch % parallel_turns(c->parallel, stage)];

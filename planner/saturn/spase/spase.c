@@ -1,6 +1,6 @@
 /*
- * spase_finish() checks here, once, the conditions that searches rely on: every job has a mode, every mode has a node
- * (or nodes) with room, and sums of run times cannot overflow.
+ * spase_finish() checks the conditions that searches rely on: every job has a mode, every mode has room, and sums of
+ * run times cannot overflow.
  */
 #include "planner/saturn/spase/spase.h"
 
@@ -95,7 +95,7 @@ static enum status finish_nodes(struct spase *in, struct error *err)
 
 /* --- modes ----------------------------------------------------------------------------------- */
 
-/* Returns true when mode a makes mode b needless. The configuration listed first of two equal ones stays. */
+/* Returns true when mode a makes mode b needless; of equal ones the first stays. */
 static bool dominates(const struct spase_mode *a, const struct spase_mode *b)
 {
     if (a->class != b->class || a->devices > b->devices || a->ticks > b->ticks) return false;

@@ -1,19 +1,18 @@
 /*
  * A SPASE instance (select a parallelism, allocate devices, schedule), as Saturn states it: jobs that train one model
- * each, in one of several *configurations* whose run times are known.
+ * each, in one of several *configurations* with known run times.
  *
- * A configuration is a parallelism on a number of devices. Its devices form a *gang*: they start together, are held for
- * the configuration's run time and end together, all of one class. A gang lies within one node, unless the
- * configuration says that it may span nodes. A node has devices of one class; a configuration has one run time for each
- * class on which it runs. Time is in whole ticks, so that "equal to the bound" means equal. The objective is the
- * makespan: the end of the last job.
+ * A configuration is a parallelism on a number of devices. Its devices form a *gang*: they start and end together, all
+ * of one class. A gang lies within one node, unless its configuration may span nodes. A node has devices of one class;
+ * a configuration has one run time per class. Time is in whole ticks, so that "equal to the bound" means equal. The
+ * objective is the makespan.
  *
- * For searching, configurations become *modes*: one for each class with room for a configuration, without modes that
- * another mode of the same job dominates (same class, no more devices, no more time, spanning if that one does). Some
- * optimal schedule uses only modes.
+ * For searching, configurations become *modes*: one per class with room, without those that another mode of the job
+ * dominates (same class, no more devices, no more time, spanning if that one does). Some optimal schedule uses only
+ * modes.
  *
- * Not modelled: the memory of devices and hosts (the writer of the file leaves out configurations that do not fit), and
- * that concurrent jobs slow each other down.
+ * Not modelled: memory (the file's writer leaves out configurations that do not fit), and that concurrent jobs slow
+ * each other down.
  *
  * Source: Nagrecha and Kumar, "Saturn: an optimized data system for multi-large-model deep learning workloads", PVLDB
  * 17(4), 2023.
@@ -28,8 +27,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-/* Limits. The run times of one instance, longest mode of each job, add up to at most SPASE_HORIZON_MAX: devices by
- * horizon, and products of two times, then fit the types. */
+/* The longest modes' run times add up to at most SPASE_HORIZON_MAX: devices by horizon, and products of two times, then
+ * fit the types. */
 enum {
     SPASE_CLASSES_MAX = 16,
     SPASE_NODES_MAX = 4096,
@@ -85,15 +84,15 @@ struct spase {
 };
 
 /*
- * Allocates an instance of these counts, zeroed; the caller fills it in and calls spase_finish(). Errors:
- * STATUS_BAD_INPUT, STATUS_LIMIT. Release it with spase_release(), also after an error.
+ * Allocates an instance, zeroed; the caller fills it in and calls spase_finish(). Errors: STATUS_BAD_INPUT,
+ * STATUS_LIMIT. Release it with spase_release(), also after an error.
  */
 MUST_CHECK enum status spase_init(struct spase *in, uint32_t class_count, uint32_t node_count,
                                   uint32_t job_count, uint32_t config_count, struct error *err);
 
 /*
- * Numbers the devices, makes the modes, and checks the instance. Errors: STATUS_INFEASIBLE for a job that fits nowhere;
- * STATUS_BAD_INPUT for a job without configurations, two jobs or nodes of one name, or a run time out of range;
+ * Numbers the devices, makes the modes, and checks. Errors: STATUS_INFEASIBLE for a job that fits nowhere;
+ * STATUS_BAD_INPUT for a job without configurations, equal names of jobs or nodes, or a run time out of range;
  * STATUS_LIMIT.
  */
 MUST_CHECK enum status spase_finish(struct spase *in, struct error *err);

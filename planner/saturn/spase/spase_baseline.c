@@ -1,4 +1,4 @@
-/* See spase_baseline.h: each rule chooses modes; each job goes to the node where it ends first. */
+/* Each rule chooses modes; each job goes to the node where it ends first. */
 #include "planner/saturn/spase/spase_baseline.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int64_t list_all(struct spase_list *list, const struct spase_step *steps,
     return makespan;
 }
 
-/* Returns the widest (or narrowest) mode on each class; among those, the one that ends first. */
+/* Returns the widest (or narrowest) mode per class that ends first. */
 static uint32_t extreme_mode(const struct spase_list *list, const struct spase_job *job, bool widest)
 {
     const struct spase *in = list->in;
@@ -55,7 +55,7 @@ static void by_extremes(struct spase_list *list, const int64_t *free_at, bool wi
     }
 }
 
-/* Returns the next wider mode of a step's job on its class, or the mode itself. */
+/* Returns the next wider mode of a step's job on its class, or the same. */
 static uint32_t wider(const struct spase *in, const struct spase_step *step)
 {
     const struct spase_job *job = &in->jobs[step->job];

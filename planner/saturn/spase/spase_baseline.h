@@ -8,7 +8,7 @@
  *              its steps is taken
  *     random   any configuration, any order
  *
- * All choose among modes, so that none takes a parallelism that is slower on equally many devices.
+ * All choose among modes, so none takes a slower parallelism on equally many devices.
  *
  * Source: Saturn, PVLDB 17(4), sec. 5; Peng et al., "Optimus: an efficient dynamic resource scheduler for deep learning
  * clusters", EuroSys 2018.
@@ -27,8 +27,7 @@ enum spase_baseline {
 };
 extern const char *const spase_baseline_names[SPASE_BASELINE_COUNT];
 
-/* Schedules by a rule. steps: out, (in->job_count); *value: the makespan. `free_at` as in spase_list_clear(); `seed`
- * is only for random. */
+/* steps: out, (in->job_count); *value: the makespan. `free_at` as in spase_list_clear(); `seed` is only for random. */
 MUST_CHECK enum status spase_baseline_run(const struct spase *in, enum spase_baseline kind, uint64_t seed,
                                           const int64_t *free_at, struct spase_step *steps, int64_t *value,
                                           struct error *err);

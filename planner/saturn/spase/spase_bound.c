@@ -5,14 +5,12 @@
  *     threshold   0 below e, X above X - e, x between       of X        e <= X / 2
  *     rounding    floor((p + 1) x / X) X, p x where whole   of p X
  *
- * The first counts area; the second counts gangs that cannot stand next to each other; the third counts gangs of which
- * only a limited number fit next to each other. Devices use each of them that differs on 1 .. X; time uses thresholds
- * at the run times of the instance.
+ * The first counts area; the second gangs that cannot stand next to each other; the third gangs of which only few fit
+ * next to each other. Devices use each that differs on 1 .. X; time uses thresholds at the run times of the instance.
  *
- * To refute T, rows are weighted: with weights w >= 0 every schedule has sum_r w_r load_r <= sum_r w_r room_r, and the
- * left side is at least the sum over the jobs of their cheapest mode. Weights grow on rows that the cheapest modes
- * overload, until the sum refutes T or time is up. The makespan is then found by bisection: a refuted value stays
- * refuted below.
+ * Rows refute T by weights: with w >= 0 every schedule has sum_r w_r load_r <= sum_r w_r room_r, and the left side is
+ * at least the sum of the jobs' cheapest modes. Weights grow on overloaded rows, until the sum refutes T or time is up.
+ * Bisection finds the makespan: a refuted value stays refuted below.
  */
 #include "planner/saturn/spase/spase_bound.h"
 
@@ -62,8 +60,8 @@ static int64_t scale_ticks(const struct spase_row *row, int64_t t, int64_t limit
     return row->g <= ROUNDINGS_MAX ? rounded(t, limit, row->g) : threshold(t, limit, row->g_at);
 }
 
-/* Nodes of a class may differ: a gang counts with its share of the node on which that share is smallest, in units of
- * the widest node. Then only identities are used, as for gangs that span. */
+/* Nodes of a class may differ: a gang counts with its smallest share of a node, in units of the widest node. Then only
+ * identities are used, as for gangs that span. */
 __int128 spase_row_weight(const struct spase *in, const struct spase_row *row, int64_t limit,
                           const struct spase_mode *mode)
 {
@@ -89,7 +87,7 @@ static bool same_function(uint32_t f, uint32_t other, int64_t all)
     return true;
 }
 
-/* Lists the functions of devices that differ on a node of this class: at most 64. */
+/* Lists functions of devices that differ on a node of this class: at most 64. */
 static uint32_t device_functions(const struct spase *in, uint32_t class, uint32_t functions[64])
 {
     int64_t all = in->class_widest[class];
@@ -112,7 +110,7 @@ static int compare_ticks(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Lists thresholds of time: run times up to half the limit, and the limit minus longer run times. */
+/* Lists run times up to half the limit, and the limit minus longer ones. */
 static enum status time_thresholds(const struct spase *in, int64_t limit, int64_t thresholds[TIME_THRESHOLDS],
                                    uint32_t *count, struct error *err)
 {
@@ -179,7 +177,7 @@ struct refuter {
     int64_t *factor;  /* (row_count) scratch */
 };
 
-/* Returns the weighted sum, in four parts, so that additions need not wait for each other. */
+/* Returns the weighted sum, in four parts, so that additions do not wait for each other. */
 static double weigh(const double *share, const double *weight, uint32_t count)
 {
     double a = 0, b = 0, c = 0, d = 0;
@@ -194,7 +192,7 @@ static double weigh(const double *share, const double *weight, uint32_t count)
     return (a + b) + (c + d);
 }
 
-/* Finds the cheapest modes under r->weight and their loads. Returns the weighted sum of the loads. */
+/* Finds the cheapest modes under r->weight and their loads, whose weighted sum it returns. */
 static double cheapest(struct refuter *r)
 {
     const struct spase *in = r->in;
@@ -332,7 +330,7 @@ static enum status refute(const struct spase *in, int64_t limit, double until_s,
     return STATUS_OK;
 }
 
-/* Divides by 2^shift, with costs rounded down and the room up, so that the sum stays valid. */
+/* Divides by 2^shift, costs rounded down and room up, so that the sum stays valid. */
 static void scale_down(const struct refuter *r, struct spase_surrogate *out)
 {
     __int128 room = room_of(r, r->factor);

@@ -1,5 +1,5 @@
 /*
- * Lower bounds on the makespan of any schedule of a SPASE instance, as exact integers and without a solver.
+ * Lower bounds on a SPASE instance's makespan, as exact integers and without a solver.
  *
  *     longest  a job's shortest mode
  *     area     each job's least devices by time, over all devices
@@ -9,9 +9,9 @@
  *              rows that each job's best mode already breaks refutes T. The weights are found in floating point and
  *              checked in integers
  *
- * Time may be scaled although gangs have no fixed places: jobs that do not overlap in time form chains of at most T, so
- * scaled ones form chains of at most g(T); started as early as those chains allow, jobs overlap only where they did
- * before, and there f holds.
+ * Time may be scaled although gangs have no fixed places: jobs that do not overlap form chains of at most T, so scaled
+ * ones form chains of at most g(T); started as early as these allow, jobs overlap only where they did before, and there
+ * f holds.
  *
  * Source: Fekete and Schepers, "New classes of fast lower bounds for bin packing problems", 2001, for the functions,
  * and "A general framework for bounds for higher-dimensional orthogonal packing problems", 2004, for scaling both
@@ -35,8 +35,8 @@ struct spase_bounds {
 };
 
 /*
- * Computes the bounds. `known`: the makespan of a schedule; larger values are not refuted. At `until_s` on the clock of
- * base/process/progress.h "scaled" stops; HUGE_VAL: never, and the result is the same everywhere.
+ * `known`: the makespan of a schedule; larger values are not refuted. At `until_s` on the clock of
+ * base/process/progress.h "scaled" stops; HUGE_VAL: never, with the same result everywhere.
  */
 MUST_CHECK enum status spase_bounds_make(const struct spase *in, int64_t known, double until_s,
                                          struct spase_bounds *out, struct error *err);
@@ -49,9 +49,9 @@ static inline int64_t spase_bounds_best(const struct spase_bounds *bounds)
 /* --- one row for a search -------------------------------------------------------------------- */
 
 /*
- * The rows for makespans of at most `limit` (at least 1), added up with the weights that come nearest to a refutation.
- * In every schedule that ends by then the costs of the modes, and idle_cost[class] for each tick that a device of the
- * class is idle before `limit`, add up to at most `room`.
+ * The rows for makespans of at most `limit` (at least 1), added up with the weights nearest to a refutation. In every
+ * schedule that ends by then the modes' costs, and idle_cost[class] per idle tick of the class's devices before
+ * `limit`, add up to at most `room`.
  */
 struct spase_surrogate {
     int64_t *cost;      /* (mode_count); arbitrary for modes longer than the limit */
@@ -76,8 +76,8 @@ struct spase_row {
 };
 
 /*
- * Lists the rows for makespans of at most `limit`, at most SPASE_ROWS_MAX. The caller frees *rows. Weights of modes and
- * the rooms of rows are integers below 2^80.
+ * Lists the rows for makespans of at most `limit`, at most SPASE_ROWS_MAX. The caller frees *rows. Weights and rooms
+ * are integers below 2^80.
  */
 enum { SPASE_ROWS_MAX = 2048 };
 MUST_CHECK enum status spase_rows_make(const struct spase *in, int64_t limit, struct spase_row **rows,

@@ -1,14 +1,13 @@
 /*
- * A state is the set of remaining jobs and, for each node, the sorted times at which its devices become free (never
- * before the current time; `limit` for a closed node). From a *clean* state (no decision of this moment made) the node
- * with the earliest free device is opened:
+ * A state is the set of remaining jobs and each node's sorted times at which devices become free (never before the
+ * current time; `limit` for a closed node). From a *clean* state (no decision of this moment made) the node with the
+ * earliest free device is opened:
  *
  *     open(node, t)  ->  start a job here at t, of a rank above the last one started here at t
  *                    ->  or leave the free devices: raise them to the node's next end; a clean state
  *
- * so that the jobs that start at one moment are a set and not an order. If two schedules first differ at a moment at
- * which one of them starts an additional job, that one comes first in this tree. It is enough to find the first
- * schedule, so the search may assume that
+ * so that jobs that start at one moment are a set and not an order. If two schedules first differ where one starts an
+ * additional job, that one comes first in this tree. The first schedule is enough, so the search may assume that
  *
  *     each gang starts at 0 or where another ends on its node;
  *     no gang could have started earlier on devices that were left idle;
@@ -20,7 +19,7 @@
  *
  * Three budgets: the values that the devices can still hold, separately for two kinds of values (spase_stack.h), and
  * the cost of the surrogate row, where idle time has its price. On 12 jobs and 8 devices the stacks leave a quarter of
- * the states that remain with only device ticks.
+ * the states that only device ticks leave.
  */
 #include "planner/saturn/spase/spase_branch.h"
 
@@ -51,7 +50,7 @@ struct option {
     double cost[BUDGETS]; /* whole numbers, whose sums stay below 2^53 */
 };
 
-/* Devices of a node left idle just before its first free time, and the start of that time. */
+/* Devices left idle just before a node's first free time, and since when. */
 struct gap {
     uint32_t devices;
     int32_t since;
@@ -84,7 +83,7 @@ struct spase_branch_search {
 
 /* --- budgets --------------------------------------------------------------------------------- */
 
-/* Finds the latest times at which gangs of k can start, by class, and the rest of the budgets. */
+/* Finds the latest starts of gangs of k, by class, and the rest of the budgets. */
 static void find_latest(struct spase_branch_search *s, const int32_t *free_at, double left[BUDGETS])
 {
     const struct spase *in = s->in;
@@ -101,7 +100,7 @@ static void find_latest(struct spase_branch_search *s, const int32_t *free_at, d
     }
 }
 
-/* Returns true if the budgets allow the remaining jobs to end in time. `spent`: of the surrogate's room. */
+/* Returns true if the remaining jobs can end in time. `spent`: of the surrogate's room. */
 static bool within_budgets(struct spase_branch_search *s, const int32_t *free_at, uint64_t jobs, int64_t spent)
 {
     double left[BUDGETS] = {0};
@@ -167,8 +166,7 @@ static bool seen(struct spase_branch_search *s, const int32_t *free_at, uint64_t
     return false;
 }
 
-/* Remembers a state without a solution. Only at its end: a state without a new start would be dominated by the state
- * that it comes from. */
+/* Remembers a state without a solution, at its end: a state without a new start would be dominated by its origin. */
 static void remember(struct spase_branch_search *s, const int32_t *free_at, uint64_t left)
 {
     uint32_t devices = s->in->device_count, r = s->record_count;

@@ -1,12 +1,11 @@
 /*
  * Decides whether a schedule of a small SPASE instance ends by a given time: depth-first search with slack budgets, for
- * proofs of optimality and for lower bounds by refutation.
+ * proofs of optimality and bounds by refutation.
  *
- * Time goes forward: at the next time at which a node has free devices, a set of gangs starts there; devices that stay
- * idle are idle until the node's next gang ends. A partial schedule is dropped when a job no longer fits, when the
- * devices cannot hold the remaining jobs (spase_stack.h), when the scaled rows of spase_bound.h refute it, when idle
- * devices could have been used, or when an earlier partial schedule had the same jobs left and was nowhere later (whole
- * states are compared, so nothing rests on hashes).
+ * Time goes forward: when a node next has free devices, a set of gangs starts there; others idle until its next gang
+ * ends. A partial schedule is dropped when a job no longer fits, when the devices cannot hold the remaining jobs
+ * (spase_stack.h), when spase_bound.h's rows refute it, when idle devices could have been used, or when an earlier one
+ * had the same jobs left and was nowhere later (whole states are compared, not hashes).
  */
 #ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BRANCH_H
 #define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_BRANCH_H
@@ -19,22 +18,21 @@ enum { SPASE_BRANCH_JOBS_MAX = 64, SPASE_BRANCH_DEVICES_MAX = 64 };
 struct spase_branch_options {
     uint64_t nodes_max;  /* 0: no limit */
     double until_s;      /* on the clock of base/process/progress.h; HUGE_VAL: none */
-    size_t memory_bytes; /* for states to compare with; 0: 256 MiB. When it is full the search goes on, slower */
+    size_t memory_bytes; /* for states to compare with; 0: 256 MiB. When full the search is slower */
 };
 
 enum spase_answer { SPASE_YES, SPASE_NO, SPASE_UNKNOWN };
 
 /*
- * Searches. *answer SPASE_YES: steps[] (in->job_count) is the order, with nodes, of a schedule of at most `limit`.
- * SPASE_NO: no such schedule. SPASE_UNKNOWN: stopped by a limit. *nodes: number of partial schedules, added to its
- * value. Deterministic unless `until_s` ends it. Errors: STATUS_LIMIT for an instance that spase_branch_takes()
- * refuses.
+ * *answer SPASE_YES: steps[] (in->job_count) is the order, with nodes, of a schedule of at most `limit`. SPASE_NO: none
+ * exists. SPASE_UNKNOWN: stopped by a limit. *nodes: number of partial schedules, added to its value. Deterministic
+ * unless `until_s` ends it. Errors: STATUS_LIMIT for an instance that spase_branch_takes() refuses.
  */
 MUST_CHECK enum status spase_branch(const struct spase *in, int64_t limit,
                                     const struct spase_branch_options *options, enum spase_answer *answer,
                                     struct spase_step *steps, uint64_t *nodes, struct error *err);
 
-/* Returns true for few enough jobs, devices and ticks, without gangs that span. */
+/* Returns true for few jobs, devices and ticks, without gangs that span. */
 bool spase_branch_takes(const struct spase *in, int64_t limit);
 
 #endif

@@ -1,4 +1,4 @@
-/* A schedule and its certificate: each method in turn, until the gap is closed; see spase_certify.h. */
+/* Each method in turn, until the gap is closed. */
 #include "planner/saturn/spase/spase_certify.h"
 
 #include <assert.h>
@@ -66,9 +66,9 @@ static enum status find(struct proof *p, uint64_t iterations, double until_s, st
     return STATUS_OK;
 }
 
-/* Tries halfway between bound and value; then the whole rest if there is time for harder values, which take much
- * longer if the gap is open (of 12 jobs, the last percent took 15 to 30 times the time of everything below).
- * Otherwise tries halfway again. */
+/* Tries halfway between bound and value; then the whole rest if there is time for harder values, which take much longer
+ * if the gap is open (of 12 jobs, the last percent took 15 to 30 times the time of everything below); else halfway
+ * again. */
 static enum status refute(struct proof *p, uint64_t nodes_max, double until_s, struct error *err)
 {
     struct spase_certificate *made = &p->made;

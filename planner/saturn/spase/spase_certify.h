@@ -1,10 +1,10 @@
 /*
- * A schedule of a SPASE instance with a certificate of its quality.
+ * A schedule with a certificate of its quality.
  *
  * The steps, each only when the earlier ones left a gap: lower bounds (spase_bound.h); rules and annealing
  * (spase_search.h), which stop when they meet the bound; refutation of makespans below the best by depth-first search
  * (spase_branch.h), halfway first; a MILP solver on the allotment and the flow formulation (spase_formulation.h). The
- * returned schedule has passed spase_check(), and the certificate names the origin of the proof.
+ * schedule has passed spase_check(), and the certificate names the proof's origin.
  */
 #ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_CERTIFY_H
 #define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_CERTIFY_H
@@ -17,15 +17,14 @@ struct spase_certify_options {
     uint64_t iterations;   /* iterations of the search; 0: 200 000 */
     uint64_t nodes_max;    /* nodes of the depth-first search, for one makespan; 0: no limit */
     bool early;            /* a short search and a short depth-first search first: enough for small instances */
-    /* Time limits. The unused time of a step goes to the next one. HUGE_VAL: unlimited. */
+    /* Unused time goes to the next step. HUGE_VAL: unlimited. */
     double search_limit_s; /* for bounds and search; 0: one list */
     double exact_limit_s;  /* for the depth-first search; 0: it is skipped */
     const char *solver;    /* "glpk", "cbc", "highs", a file (planner/solve/milp/milp.h); NULL: none */
     double solver_limit_s;
 };
 
-/* Divides `limit_s` among the steps that are useful for this instance (options->solver is set), and asks for an early
- * proof. */
+/* Divides `limit_s` among useful steps (options->solver is set), and asks for an early proof. */
 void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options);
 
 enum spase_proof {
@@ -51,13 +50,13 @@ struct spase_certificate {
     struct error solver_error; /* why the solver failed; the schedule is valid all the same */
 };
 
-/* Makes a certified schedule. Keeps to the time limits, except for one list, which is always made; deterministic
- * without limits. Errors: STATUS_CHECK would be a fault of this program. */
+/* Keeps to the time limits, except for one list, which is always made; deterministic without limits. Errors:
+ * STATUS_CHECK would be a fault of this program. */
 MUST_CHECK enum status spase_certify(const struct spase *in, const struct spase_certify_options *options,
                                      struct spase_schedule *schedule, struct spase_certificate *out,
                                      struct error *err);
 
-/* Returns the excess of the value over the bound, relative to the bound. */
+/* Relative to the bound. */
 double spase_certificate_gap(const struct spase_certificate *certificate);
 
 /* Writes one sentence into `text` and returns it. */

@@ -1,6 +1,6 @@
 /*
- * The judge of spase_schedule.h: the rules are written out again from the sentences of spase.h. Each job is checked by
- * itself, then the intervals of each device in the order of their starts.
+ * The judge of spase_schedule.h writes spase.h's rules out again. Each job is checked by itself, then each device's
+ * intervals in the order of their starts.
  */
 #include <inttypes.h>
 #include <stdlib.h>

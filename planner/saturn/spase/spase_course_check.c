@@ -1,5 +1,5 @@
-/* The judge of spase_introspect.h: every piece by itself, then the pieces of each device and of each job
- * in the order of their starts, then the work done, in shares. */
+/* The judge of spase_introspect.h: every piece, then each device's and job's pieces in the order of their starts, then
+ * the work done, in shares. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static enum status check_gang(const struct spase *in, const struct spase_course 
     return STATUS_OK;
 }
 
-/* Checks that sorted spans of a device or job do not overlap. */
+/* Checks that sorted spans do not overlap. */
 static enum status check_apart(const struct spase *in, const struct spase_course *course, struct span *spans,
                                size_t count, const char *what, struct error *err)
 {

@@ -80,7 +80,7 @@ static void add_published_choices(struct spase_formulation *f, uint32_t j)
         }
 }
 
-/* Adds devices and starts of a job on one node, for one of its modes. */
+/* Adds a job's devices and starts on one node, for one mode. */
 static void add_published_gang(struct spase_formulation *f, uint32_t j, uint32_t n, uint32_t m)
 {
     const struct spase *in = f->in;
@@ -113,7 +113,7 @@ static void add_published_gang(struct spase_formulation *f, uint32_t j, uint32_t
     }
 }
 
-/* Adds the order of jobs i and j on one device: one of them ends first, job i if A_i_j = 1. */
+/* Adds the order of jobs i and j on one device: job i ends first if A_i_j = 1. */
 static void add_published_isolation(struct spase_formulation *f, uint32_t g, uint32_t i, uint32_t j)
 {
     const struct spase *in = f->in;
@@ -175,7 +175,7 @@ static uint32_t rank_of(const struct spase *in, uint32_t node)
     return rank;
 }
 
-/* Adds factor * column over the modes of a job on a node (any with SPASE_ANY_NODE): ticks or devices. */
+/* Adds factor * column over a job's modes on a node (any with SPASE_ANY_NODE): ticks or devices. */
 static void add_modes(struct spase_formulation *f, uint32_t j, uint32_t node, bool ticks, double factor)
 {
     const struct spase *in = f->in;
@@ -236,7 +236,7 @@ static void add_flow_orders(struct spase_formulation *f)
         }
 }
 
-/* Adds the flow of a node's devices: from the source to jobs, from jobs to later jobs. */
+/* Adds a node's flow of devices: from the source to jobs, from jobs to later ones. */
 static void add_flow_node(struct spase_formulation *f, uint32_t n)
 {
     const struct spase *in = f->in;
@@ -266,7 +266,7 @@ static void add_flow_node(struct spase_formulation *f, uint32_t n)
     milp_row(f->milp, -HUGE_VAL, devices, "devices_%u", n);
 }
 
-/* Adds rows of spase_bound.h, of devices and the roundings of time, in shares of their rooms. */
+/* Adds spase_bound.h's rows, of devices and roundings of time, in shares of their rooms. */
 static enum status add_scaled(struct spase_formulation *f, struct error *err)
 {
     const struct spase *in = f->in;
@@ -416,8 +416,8 @@ static struct spase_formulation_ordered read_job(const struct spase_formulation 
     return found;
 }
 
-/* Returns the order of a solution's schedule; not for the allotment. STATUS_CHECK if it chooses no mode, or a node
- * without room for it. */
+/* Returns the order of a solution's schedule; not for the allotment. STATUS_CHECK for no mode, or a node without
+ * room. */
 static enum status spase_formulation_steps(const struct spase_formulation *f, const double *x, struct spase_step *steps,
                                            struct error *err)
 {
@@ -443,7 +443,7 @@ out:
 
 /* --- solving --------------------------------------------------------------------------------- */
 
-/* Adopts the solver's schedule with its real value, when it is better. */
+/* Adopts a better schedule of the solver with its real value. */
 static enum status adopt_solution(const struct spase_formulation *f, const double *x, struct spase_step *steps,
                                   int64_t *value, struct error *err)
 {

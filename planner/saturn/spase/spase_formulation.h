@@ -9,8 +9,8 @@
  *                 of spase_bound.h: with limit = best known - 1 "infeasible" proves the best known optimal
  *     allotment   only the modes, under the rows that scale devices: a small program whose optimum is a lower bound
  *
- * Gangs that span nodes are in the allotment only. Columns and rows are named by job, mode (counted within the job) and
- * node: x_2_5_0 is mode 5 of job 2 on node 0.
+ * Gangs that span nodes are in the allotment only. Names have job, mode (within the job) and node: x_2_5_0 is mode 5 of
+ * job 2 on node 0.
  *
  * Source: Saturn's formulation as its paper (PVLDB 17(4), sec. 4) and its code state it, M = 1e8 as in the code; flow
  * after Artigues, Michelon and Reusser, "Insertion techniques for static and dynamic resource-constrained project
@@ -36,10 +36,9 @@ enum { SPASE_FORMULATION_TICKS_MAX = 10000000 };
 struct spase_formulation; /* opaque */
 
 /*
- * Creates a program. `in` is borrowed. `bound`: a lower bound on the makespan; `limit`: at least that, for flow only.
- * The caller frees it with spase_formulation_destroy(). Errors: STATUS_INFEASIBLE when a job has no mode that ends by
- * `limit`; STATUS_LIMIT for gangs that span nodes or, for flow, too long a limit. milp_solve() and the writers report
- * too many entries.
+ * `in` is borrowed. `bound`: a lower bound on the makespan; `limit`: at least that, for flow only. The caller frees it
+ * with spase_formulation_destroy(). Errors: STATUS_INFEASIBLE when a job has no mode that ends by `limit`; STATUS_LIMIT
+ * for gangs that span nodes or, for flow, too long a limit. milp_solve() and the writers report too many entries.
  */
 MUST_CHECK enum status spase_formulation_create(const struct spase *in, enum spase_formulation_kind kind,
                                                 int64_t bound, int64_t limit,
@@ -50,8 +49,8 @@ const struct milp *spase_formulation_milp(const struct spase_formulation *formul
 struct spase_formulation_result {
     enum milp_status status;
     bool proven;    /* flow: the solver reports that no better schedule exists */
-    int64_t bound;  /* flow, allotment: the solver's bound on the makespan; 0: none. At most the limit + 1, because the
-                       program knows nothing about longer schedules */
+    int64_t bound;  /* flow, allotment: the solver's bound on the makespan; 0: none. At most the limit + 1, because
+                     * longer schedules are unknown to the program */
     bool claims;    /* it had a solution, with the end `claimed` */
     double claimed;
     uint64_t nodes;
@@ -59,9 +58,9 @@ struct spase_formulation_result {
 };
 
 /*
- * Improves the best known schedule (*value, steps[]): solves the program, then rebuilds and checks its answer. A
- * schedule that ends later than the solver claims has its real value. Errors: as spase_formulation_create()
- * except STATUS_INFEASIBLE (a proof), and of milp_solve(); *value and steps[] are valid after every error.
+ * Improves the best known schedule (*value, steps[]): solves the program, then rebuilds and checks its answer, with its
+ * real value. Errors: as spase_formulation_create() except STATUS_INFEASIBLE (a proof), and of milp_solve(); *value and
+ * steps[] are valid after every error.
  */
 MUST_CHECK enum status spase_formulation_solve(const struct spase *in, enum spase_formulation_kind kind,
                                                const char *solver, double limit_s, int64_t bound,

@@ -1,9 +1,8 @@
 /*
- * The plan is a piece for each unfinished job. At an interval's end pieces have ended, run or have not begun. The first
- * decision is which running pieces go on: all, none, all but one, none but one. For each of these choices the remaining
- * work of the others makes a smaller instance, on devices that become free when the continuing pieces end, and is
- * planned as a whole. The best of these plans is taken if it ends soon enough: running pieces that do not go on end at
- * once, and pieces not begun are dropped.
+ * The plan has a piece for each unfinished job. At an interval's end pieces have ended, run or have not begun. The
+ * first decision is which running pieces go on: all, none, all but one, none but one. The others' remaining work then
+ * makes a smaller instance, on devices free after the continuing pieces. The best plan is taken if it ends soon enough:
+ * other running pieces end at once, and pieces not begun are dropped.
  *
  *     left of a job: `left` ticks of the configuration it had last, which takes `whole`; in another,
  *     of t ticks, ceil(left * t / whole), and a restart if it had begun
@@ -82,7 +81,7 @@ static enum status record(struct course *c, const struct spase_introspect_piece 
 
 /* --- remaining work --------------------------------------------------------------------------- */
 
-/* Returns the work left of a piece that stops at `now`, in ticks of its configuration. */
+/* Returns a piece's work left when stopped at `now`, in ticks of its configuration. */
 static int64_t left_at(const struct spase_introspect_piece *piece, int64_t now)
 {
     int64_t worked = now - piece->at.start - piece->at.restart;
@@ -151,7 +150,7 @@ static void replan_rest(struct course *c, const struct spase *rest, const struct
 
 /* --- planning again -------------------------------------------------------------------------- */
 
-/* Makes a schedule of the rest after the continuing jobs, from `now` on. */
+/* Plans the rest after the continuing jobs, from `now` on. */
 static enum status plan_rest(struct course *c, const struct spase *rest, uint64_t iterations, int64_t now,
                              struct spase_schedule *schedule, struct error *err)
 {
@@ -170,7 +169,7 @@ static enum status plan_rest(struct course *c, const struct spase *rest, uint64_
     return spase_schedule_make(rest, c->steps, c->free_at, schedule, err);
 }
 
-/* Plans the rest with the current c->holds, and keeps the plan in c->best if it ends before *end. */
+/* Plans the rest with the current c->holds, and keeps it in c->best if it ends before *end. */
 static enum status try_holding(struct course *c, uint64_t iterations, int64_t now, int64_t *end, struct error *err)
 {
     struct spase rest = {0};
@@ -197,7 +196,7 @@ static bool running(const struct spase_introspect_piece *piece, int64_t now)
     return !piece->done && piece->at.start < now && piece->at.end > now;
 }
 
-/* Ends the pieces that the plan of c->best stops, if it changes running or later pieces. */
+/* Ends pieces that c->best stops, if it changes running or later ones. */
 static enum status change_plan(struct course *c, int64_t now, struct error *err)
 {
     for (uint32_t j = 0; j < c->in->job_count; j++) {
@@ -229,7 +228,7 @@ static enum status plan_again(struct course *c, int64_t now, struct error *err)
     return STATUS_OK;
 }
 
-/* Ends the pieces that end by `now`. Returns the number of unfinished jobs. */
+/* Returns the number of unfinished jobs. */
 static enum status end_pieces(struct course *c, int64_t now, uint32_t *left, struct error *err)
 {
     *left = 0;

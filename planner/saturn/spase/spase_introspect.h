@@ -1,11 +1,11 @@
 /*
- * Saturn's introspection: at every interval the remaining work is planned again, and the new plan is taken when it ends
- * sooner by a threshold.
+ * Saturn's introspection: at every interval the remaining work is planned again, and a plan that ends sooner by a
+ * threshold is taken.
  *
- * Run times are exact here, so the only gain is from changed decisions: a job may stop, and go on later in another
- * configuration, with other devices or on another node, after a restart of `restart_ticks` during which it holds its
- * devices and does nothing. Work is divisible: of a job that has run for 3 of 10 ticks in one configuration, 7 tenths
- * are left in any other, rounded up to whole ticks. Jobs that go on unchanged pay nothing.
+ * Run times are exact here, so only changed decisions gain: a job may stop, and go on later in another configuration or
+ * elsewhere, after a restart of `restart_ticks` during which it holds its devices. Work is divisible: after 3 of 10
+ * ticks in one configuration, 7 tenths are left in any other, rounded up to whole ticks. Jobs that go on unchanged pay
+ * nothing.
  *
  * Source: Saturn, PVLDB 17(4), sec. 4.4: intervals of 1000 s, a threshold of 500 s.
  */
@@ -42,17 +42,16 @@ struct spase_course {
     uint32_t intervals, replans; /* intervals examined; plans taken */
 };
 
-/* Simulates the schedule steps[] with planning at every interval. Errors: STATUS_LIMIT for more than
- * SPASE_INTERVALS_MAX intervals, or durations with too large a sum. */
+/* Simulates steps[] with planning at every interval. Errors: STATUS_LIMIT for more than SPASE_INTERVALS_MAX intervals,
+ * or too large a sum of durations. */
 MUST_CHECK enum status spase_introspect(const struct spase *in, const struct spase_step *steps,
                                         const struct spase_introspect_options *options,
                                         struct spase_course *out, struct error *err);
 void spase_course_release(struct spase_course *course);
 
 /*
- * Checks a course of the instance: gangs as in spase_check(), no device in two pieces at a time, no job in two pieces
- * at a time, every piece but a job's first with its restart, and all work done. Shares no code with the maker of
- * courses. Errors: STATUS_CHECK.
+ * Checks a course: gangs as in spase_check(), no device or job in two pieces at a time, every piece but a job's first
+ * with its restart, and all work done. Shares no code with the maker of courses. Errors: STATUS_CHECK.
  */
 MUST_CHECK enum status spase_course_check(const struct spase *in, const struct spase_course *course,
                                           int64_t restart_ticks, struct error *err);

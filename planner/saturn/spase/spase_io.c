@@ -1,5 +1,4 @@
-/* Nodes are read twice: first to count nodes and classes, then to fill them in. Jobs are then read one configuration
- * after the other. */
+/* Nodes are read twice: to count nodes and classes, then to fill them in; then jobs, configuration by configuration. */
 #include "planner/saturn/spase/spase_io.h"
 
 #include <stdio.h>
@@ -36,7 +35,7 @@ static enum status read_node(const struct spase_io_reader *r, const json_t *arra
     return json_object_close(&object, r->err);
 }
 
-/* Finds the number of a class by name; a new name gets a new number. */
+/* Finds a class's number; a new name gets a new one. */
 static enum status find_class(struct spase_io_reader *r, const char *name, uint32_t *class)
 {
     for (*class = 0; *class < r->class_count; (*class)++)

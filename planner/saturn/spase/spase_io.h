@@ -10,9 +10,9 @@
  *                    {"parallelism": "fsdp", "devices": 4, "ticks": {"a100": 250, "v100": 610}},
  *                    {"parallelism": "pipeline", "devices": 12, "ticks": {"a100": 120}, "spans": true}]}]}
  *
- * "ticks" is one whole number for every class, or an object with one for each class on which the configuration runs.
- * Defaults: "count" 1, "class" "device", "spans" false. A node with a "count" above 1 stands for `count` nodes, named
- * p4d-0, p4d-1 ... Classes are the ones that nodes name.
+ * "ticks" is one whole number, or an object with one per class on which the configuration runs. Defaults: "count" 1,
+ * "class" "device", "spans" false. A node with a "count" above 1 stands for nodes named p4d-0, p4d-1 ... Classes are
+ * the ones that nodes name.
  */
 #ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_IO_H
 #define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_IO_H
@@ -22,8 +22,7 @@
 
 struct json_out;
 
-/* Reads an instance. Errors: STATUS_BAD_INPUT with file, line and column; errors of spase_finish(), with the file's
- * name. */
+/* Errors: STATUS_BAD_INPUT with file, line and column; those of spase_finish(), with the file's name. */
 MUST_CHECK enum status spase_read(const char *path, struct spase *out, struct error *err);
 MUST_CHECK enum status spase_parse(const struct json_input *in, struct spase *out, struct error *err);
 

@@ -1,12 +1,11 @@
 /*
- * A node's slots are kept sorted by the time at which they become free, so that a gang of k starts when slot k - 1 is
- * free:
+ * A node's slots are sorted by the time at which they become free, so a gang of k starts when slot k - 1 is free:
  *
  *     slots  3 5 8 9 12     a gang of 3 for 4 ticks starts at 8 and takes 3 5 8, or of 2 starts at 5.
  *     of 2 on  3 5 8 9 12   it takes 3 5; of 1 at 9 with 3 5 8 9 free: it takes the 9
  *
- * The taken slots are the last ones free by the start. Later slots that become free before the gang ends move up, and
- * the gang's slots go in after them.
+ * It takes the last slots free by its start. Later slots that become free before it ends move up, and its slots go in
+ * after them.
  */
 #include "planner/saturn/spase/spase_schedule.h"
 
@@ -52,7 +51,7 @@ void spase_list_clear(struct spase_list *list, const int64_t *free_at)
 
 /* --- gangs on one node ----------------------------------------------------------------------- */
 
-/* Assigns the last k of slots [0, free_count), which are free by the start, until `end`. */
+/* Assigns the last k of slots [0, free_count), free by the start, until `end`. */
 static void assign(struct spase_slot *slots, uint32_t count, uint32_t free_count, uint32_t k, int64_t end,
                    uint32_t *devices)
 {
@@ -70,7 +69,7 @@ static uint32_t free_by(const struct spase_slot *slots, uint32_t count, int64_t 
     return k;
 }
 
-/* Returns the node where a gang of k can start first; among several, the one that leaves its devices idle least. */
+/* Returns the node where a gang of k can start first; then the one that leaves devices idle least. */
 static uint32_t first_node(const struct spase_list *list, const struct spase_mode *mode)
 {
     const struct spase *in = list->in;
@@ -221,7 +220,7 @@ static int compare_started(const void *a, const void *b)
     return (x->step.job > y->step.job) - (x->step.job < y->step.job);
 }
 
-/* Returns the mode of a job: its configuration on the class of its devices, or one at least as good. */
+/* Returns a job's mode: its configuration on its devices' class, or one at least as good. */
 static uint32_t mode_of(const struct spase *in, const struct spase_schedule *schedule, uint32_t job)
 {
     const struct spase_job *of = &in->jobs[job];

@@ -1,9 +1,9 @@
 /*
- * Schedules of SPASE instances: jobs with devices and times, how an order becomes a schedule, and the judge of both.
+ * Schedules of SPASE instances: devices and times, how an order becomes a schedule, and the judge of both.
  *
- * An order lists jobs with their modes. Each gang starts as early as it can after the gangs before it in the list, and
- * never in a gap that was left. Where no gang spans, some optimal schedule comes from the order of its own starts with
- * its own nodes, so nothing is lost. A gang takes the free devices that became free last.
+ * An order lists jobs with their modes. Each gang starts as early as it can after earlier ones in the list, and never
+ * in a gap. Where no gang spans, some optimal schedule comes from the order of its own starts with its own nodes. A
+ * gang takes the devices that became free last.
  */
 #ifndef SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SCHEDULE_H
 #define SPILLWAY_PLANNER_SATURN_SPASE_SPASE_SCHEDULE_H

@@ -50,7 +50,6 @@ static int64_t distance(const struct formulation *f, uint32_t j, uint32_t k)
     return a->head + setup + b->tail > f->limit ? ASSIGNMENT_FORBIDDEN : setup;
 }
 
-/* Returns true when task k has a next task in its chain. */
 static bool has_next(const struct formulation *f, uint32_t k)
 {
     return k + 1 < f->n && f->tasks[k + 1].job == f->tasks[k].job;

@@ -187,7 +187,6 @@ static bool move_hopeful(const struct local_search *s, const struct local_pass *
     return local_split_weigh(c, ended + c->steps[moved->next_of_job].tail) - now <= w->worst + end_error;
 }
 
-/* Draws another change. */
 static bool draw_change(struct local_search *s, struct local_pass *w, struct local_change *change)
 {
     uint64_t r = draw(w);

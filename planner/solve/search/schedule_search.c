@@ -124,7 +124,6 @@ static int compare_timed(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sorts steps by their starts. */
 static enum status sort_steps(const struct instance *in, struct dispatch_step *steps, struct error *err)
 {
     struct dispatch *d = NULL;

@@ -46,7 +46,6 @@ static bool insert(struct boundaries_front *front, const struct label *label)
     return true;
 }
 
-/* Extends all labels before `begin` by one part. */
 static bool extend(const struct boundaries_problem *problem, const struct boundaries_front *before, uint64_t begin,
                    const struct boundaries_part *part, struct boundaries_front *out)
 {

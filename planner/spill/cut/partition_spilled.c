@@ -114,7 +114,7 @@ static struct partition_room room_of(const struct partition_cutter *cutter, cons
     return room;
 }
 
-/* Balances cuts job by job, and shrinks the weight buffer. */
+/* Shrinks the weight buffer, too. */
 static enum status balance(const struct partition_cutter *cutter, struct partition_candidate *c, uint64_t room,
                            struct partition_job_cut *cuts, struct error *err)
 {
@@ -141,7 +141,6 @@ static enum status cut_all(struct partition_cutter *cutter, const struct partiti
     return STATUS_OK;
 }
 
-/* Returns the seconds of all jobs' minibatches. */
 static struct partition_seconds copy_all_shards(const struct partition_cutter *cutter, const struct partition_job_cut *cuts,
                                                 struct partition *out)
 {

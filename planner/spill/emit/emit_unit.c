@@ -94,7 +94,6 @@ static void add_op(struct emitter *e, struct plan_op op)
     e->access_count = 0;
 }
 
-/* Adds a computation with the work of the unit's shard. */
 static void add_work(struct emitter *e, const struct emit_shard_view *v, struct plan_op op, uint32_t how)
 {
     struct work_item items[PLAN_WORK_ITEMS_MAX];

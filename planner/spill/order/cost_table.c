@@ -78,7 +78,6 @@ static void storage_times(const struct timed_shard *s, struct unit_cost times[CO
     if (reads_table(s)) times[1].read_s += storage_s(s->t, STORAGE_READ, s->table);
 }
 
-/* Times an embedding on the host's processor. */
 static void embedding_times(const struct timed_shard *s, struct unit_cost times[COST_PASSES])
 {
     const struct footprint *f = s->f;

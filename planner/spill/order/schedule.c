@@ -286,7 +286,6 @@ static double put(struct scheduler *s, uint32_t job, uint32_t device, struct sch
     return start;
 }
 
-/* Places the job's next unit on the device and appends it to the schedule. */
 static enum status append(struct scheduler *s, uint32_t job, uint32_t device, struct schedule *out, double *start,
                           struct error *err)
 {
