@@ -40,8 +40,8 @@ static const uint64_t operations_max = (uint64_t)1 << 40;
 
 static_assert(DEVICES_MAX <= UINT16_MAX, "a rank is two bytes");
 
-/* Collectives of one group on different streams may run at the same time, so each set of axes and stream has process
- * groups of its own. COMMUNICATORS is the number of such sets. */
+/* A group's collectives on different streams may run at once, so each set of axes and stream has its own process
+ * groups: COMMUNICATORS sets. */
 enum { COMMUNICATORS = STREAM_HOST << AXIS_COUNT };
 static_assert(COMMUNICATORS <= 64, "a set of them fits a number");
 static uint32_t communicator_of(const struct plan_op *op)
@@ -105,7 +105,7 @@ static enum status write_node(struct exporter *e, uint32_t rank, const struct ch
 
 /* --- dependencies -------------------------------------------------------------------------- */
 
-/* Makes one end of a message; the two ends have ids of two nodes, or one id for both. */
+/* Makes one end of a message; the ends have two nodes' ids, or one for both. */
 static struct chakra_node message_end(uint32_t type, uint64_t id, uint32_t from, uint32_t to, uint64_t tag)
 {
     return (struct chakra_node){.id = id,
@@ -233,7 +233,7 @@ static enum status write_message(struct exporter *e, const struct plan_walk_op *
     return write_node(e, op->peer, &end, err);
 }
 
-/* Writes the rounds as a chain: the first one has the dependencies, and others wait for the last. */
+/* Writes the rounds as a chain: the first has the dependencies, and others wait for the last. */
 static enum status write_collective(struct exporter *e, const struct plan_walk_op *op, struct chakra_node *node,
                                     struct error *err)
 {
@@ -284,8 +284,7 @@ static enum status write_op(struct exporter *e, const struct plan_walk_op *op, s
 
 /* --- process groups ------------------------------------------------------------------------- */
 
-/* Numbers the groups of every gang and communicator that an operation names, from 1. The groups of one gang and
- * communicator are a family. */
+/* Numbers the groups of every gang and named communicator, from 1; those of one gang and communicator are a family. */
 static enum status number_groups(struct exporter *e, struct error *err)
 {
     const struct plan *plan = e->plan;
@@ -383,7 +382,7 @@ static enum status write_ranks(struct exporter *e, struct error *err)
     return close_files(e, status, err);
 }
 
-/* Removes files of further ranks from an earlier export; readers would take them for ranks of this plan. */
+/* Removes further ranks' files of an earlier export, which readers would take for this plan's. */
 static enum status remove_further(const struct exporter *e, struct error *err)
 {
     char path[CHAKRA_PATH_BYTES];

@@ -54,8 +54,8 @@ struct group_use {
     struct collective_group links;
 };
 
-/* Adds to a family, from group `first` on, groups of its size without common members: rank_marks[r] is the family of r.
- * Their members go to `devices`. Returns the number of groups. */
+/* Adds to a family, from group `first` on, groups of its size without common members: rank_marks[r] is r's family.
+ * Their members go to `devices`. Returns their number. */
 static uint32_t gather_family(const struct chakra_import *import, struct group_use *uses, uint32_t first,
                               uint32_t *rank_marks, uint32_t *devices, uint32_t *family)
 {
@@ -185,7 +185,7 @@ static enum status stream_of(const struct chakra_import *import, uint32_t rank, 
     return STATUS_OK;
 }
 
-/* Returns a queue of a host that its ranks share; they come after the queues of devices, host by host. */
+/* Returns a host's queue, shared by its ranks; these follow the devices' queues, host by host. */
 static uint32_t host_queue(const struct hardware *hardware, uint32_t rank, uint32_t which)
 {
     return 5 * hardware->device_count + hardware->devices[rank].host * SHARED_QUEUES + which;
@@ -382,7 +382,7 @@ static enum status make_queues(struct chakra_import *import, struct error *err)
 
 /* --- dependencies ------------------------------------------------------------------------------ */
 
-/* Visits each dependency: counts it or, if `fill` is set, stores it with the others of its node. */
+/* Visits each dependency: counts it or, with `fill`, stores it with its node's others. */
 static void visit_deps(struct chakra_import *import, uint32_t *fill)
 {
     struct sim_graph *graph = &import->graph;

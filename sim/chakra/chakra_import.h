@@ -1,10 +1,10 @@
 /*
- * Execution traces of MLCommons Chakra (traces/exchange/chakra.h), simulated on a machine as a graph of activities
+ * Execution traces of MLCommons Chakra (traces/exchange/chakra.h), simulated as a graph of activities
  * (sim/chakra/graph.h).
  *
- * Rank r is device r. Its computations are sequential; so are its copies in, its copies out, its receives and the
- * computations of its host thread. Collectives of a process group are sequential, in the order of the files. A node
- * that names its queue of the machine (spillway_stream) uses that queue.
+ * Rank r is device r. Its computations are sequential; so are its copies in, copies out, receives and its host thread's
+ * computations. A process group's collectives are sequential, in the files' order. A node that names its queue
+ * (spillway_stream) uses it.
  *
  *     computation   its duration; if there is none, num_ops at the device's highest peak
  *     copy          tensor_size over the device's links, with contention
@@ -15,8 +15,8 @@
  *                   size, are assumed to communicate at the same time
  *     metadata      no time
  *
- * Durations of messages and collectives in the file are ignored, because they belong to another network. A REDUCE costs
- * the same as a BROADCAST, a BARRIER the same as an ALL_REDUCE of one byte; GATHER and SCATTER are refused.
+ * The file's durations of messages and collectives are ignored: they belong to another network. A REDUCE costs as much
+ * as a BROADCAST, a BARRIER as an ALL_REDUCE of one byte; GATHER and SCATTER are refused.
  */
 #ifndef SPILLWAY_SIM_CHAKRA_CHAKRA_IMPORT_H
 #define SPILLWAY_SIM_CHAKRA_CHAKRA_IMPORT_H
@@ -25,9 +25,9 @@
 #include "traces/exchange/chakra.h"
 
 /*
- * Simulates a trace. `hardware` has at least one device per rank. Result and trace are filled as by sim_graph_run();
- * the caller releases them, also after an error. Errors: STATUS_BAD_INPUT with file and byte of a node that is invalid
- * or never begins; STATUS_LIMIT.
+ * `hardware` has at least one device per rank. Result and trace are filled as by sim_graph_run(); the caller releases
+ * them, also after an error. Errors: STATUS_BAD_INPUT with file and byte of a node that is invalid or never begins;
+ * STATUS_LIMIT.
  */
 MUST_CHECK enum status sim_chakra_run(const struct chakra_trace *trace, const struct hardware *hardware,
                                       const struct sim_graph_options *options, struct sim_result *result,

@@ -1,8 +1,8 @@
 /*
- * Matching: the two ends of messages, and the members of collectives.
+ * Matches the ends of messages, and the members of collectives.
  *
- * The ends of each kind are sorted by key, so that matching ends are neighbours. Partners match by their order in the
- * files, as a communicator matches calls, and must agree in bytes and kind.
+ * Each kind's ends are sorted by key, so that matching ones are neighbours. Partners match by order in the files and
+ * must agree in bytes and kind.
  */
 #include "sim/chakra/chakra_state.h"
 

@@ -28,8 +28,8 @@ struct chakra_import {
 enum status chakra_import_fail(const struct chakra_import *import, uint32_t rank, uint32_t node,
                                struct error *err, const char *format, ...) PRINTF_LIKE(5, 6);
 
-/* Fills import->activity: matching nodes become one activity. Activities are numbered in the order of ranks and nodes;
- * their number is import->graph.node_count. */
+/* Fills import->activity: matching nodes become one activity. Numbers follow ranks and nodes, up to
+ * import->graph.node_count. */
 MUST_CHECK enum status chakra_match(struct chakra_import *import, struct error *err);
 
 /* Finds the index of the process group of a rank's collective. */

@@ -1,13 +1,12 @@
 /*
- * The loop of sim.c without a plan: all nodes are there from the beginning, and each node has a list of its successors.
+ * The loop of sim.c without a plan: all nodes are there from the beginning, with lists of successors.
  *
  *     loop:  settle   rates and speeds, once
  *            pop      the next event: a latency ends and a flow begins; or a node ends, its queue begins the
  *                     next ready node, and its successors become ready
  *
- * Nodes that take no time end when they become ready. A list of nodes to handle replaces recursion, since chains may be
- * as long as the trace. This list and the queues' lists share one array of links, because a node is in at most one of
- * them.
+ * Nodes without time end when ready. A list of nodes to handle replaces recursion, since chains may be as long as the
+ * trace. It shares one array of links with the queues' lists: a node is in at most one.
  */
 #include "sim/chakra/graph.h"
 

@@ -1,10 +1,9 @@
 /*
- * A graph of activities in virtual time, the form in which execution traces are simulated.
+ * A graph of activities in virtual time, for execution traces.
  *
- * A node begins when all its predecessors have ended and its queue is free: nodes with a common queue (a device's
- * computations, its copies in, a process group) are sequential, in the order in which they became ready. Copies are
- * flows that share links, and computations are slowed by concurrent operations, as in sim.h. All other nodes take their
- * given seconds, and nodes without a queue take none.
+ * A node begins when its predecessors have ended and its queue is free: a queue's nodes (a device's computations, its
+ * copies in, a process group) are sequential, in the order in which they became ready. Copies are flows, and concurrent
+ * operations slow computations, as in sim.h. Others take their given seconds, without a queue none.
  */
 #ifndef SPILLWAY_SIM_CHAKRA_GRAPH_H
 #define SPILLWAY_SIM_CHAKRA_GRAPH_H
@@ -23,8 +22,8 @@ struct sim_graph_node {
     uint32_t first_next, next_count; /* in graph->next */
 };
 
-/* A queue, whose nodes are sequential. Its kind decides the speed: copies of H2D, D2H, READ and WRITE use the links of
- * the device or the storage, P2P copies the links of their pair; COMPUTE and CPU are slowed; others are not. */
+/* A queue of sequential nodes. Its kind decides the speed: H2D, D2H, READ and WRITE use the links of the device or
+ * storage, P2P those of their pair; COMPUTE and CPU are slowed; others are not. */
 struct sim_graph_queue {
     const char *name; /* of its stream in the trace; borrowed */
     uint32_t kind;    /* enum plan_stream_kind */
@@ -53,9 +52,8 @@ struct sim_graph_options {
 };
 
 /*
- * Simulates a graph. `result` and `trace` are filled as by sim_run(), without memory; streams are the queues. *never: a
- * node that never began, because its predecessors wait for it; then nothing is filled. SIM_GRAPH_NONE: all nodes began.
- * Errors: STATUS_LIMIT.
+ * `result` and `trace` are filled as by sim_run(), without memory; streams are the queues. *never: a node that never
+ * began, because its predecessors wait for it; then nothing is filled. SIM_GRAPH_NONE: all began. Errors: STATUS_LIMIT.
  */
 MUST_CHECK enum status sim_graph_run(struct sim_graph *graph, const struct sim_graph_options *options,
                                      struct sim_result *result, struct trace *trace, uint32_t *never,

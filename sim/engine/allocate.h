@@ -1,5 +1,4 @@
-/* Several arrays from an arena with one check at the end; with sim_allocate_lines(), of records that start at a cache
- * line. */
+/* Several arrays from an arena with one check at the end; sim_allocate_lines(): records that start at a cache line. */
 #ifndef SPILLWAY_SIM_ENGINE_ALLOCATE_H
 #define SPILLWAY_SIM_ENGINE_ALLOCATE_H
 
@@ -9,8 +8,7 @@
 
 enum { SIM_LINE = 64 };
 
-/* As arena_array(), but returns NULL and does nothing if *status already is an error. Its own failure goes to
- * *status. */
+/* As arena_array(), but returns NULL if *status is an error. Its own failure goes to *status. */
 static inline void *sim_allocate(struct arena *arena, size_t count, size_t size, enum status *status,
                                  struct error *err)
 {

@@ -1,6 +1,6 @@
 /*
- * Counters: sums that a simulation accumulates and that do not affect it (busy seconds of streams and links,
- * operations, bytes). If a period repeats a thousand times, its contribution counts a thousand times.
+ * Sums that do not affect a simulation (busy seconds of streams and links, operations, bytes). If a period repeats a
+ * thousand times, its contribution counts a thousand times.
  */
 #ifndef SPILLWAY_SIM_ENGINE_COUNTERS_H
 #define SPILLWAY_SIM_ENGINE_COUNTERS_H

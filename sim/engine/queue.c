@@ -1,10 +1,10 @@
 /*
  * A tournament in which every owner has a fixed place.
  *
- * A predicted end changes whenever another operation starts or ends, so most calls move an existing entry, and one
- * change of rates moves several neighbouring entries. A heap pays for each move separately, with a mispredicted branch
- * per level. Here an owner's key stays in place; eight neighbours are a *block*, the first entry of a block plays
- * against that of the neighbouring block, and so on up to the first of all:
+ * A predicted end changes whenever another operation starts or ends, so most calls move existing entries, often
+ * neighbours. A heap pays for each move, with a mispredicted branch per level. Here an owner's key stays in place;
+ * eight neighbours are a *block*, a block's first entry plays against the neighbouring block's, and so on up to the
+ * first of all:
  *
  *     keys      3 7 9 - - 5 8 6 | 4 - - 2 9 9 - - | - - - - - - - -      - : no entry
  *     blocks           3        |        2        |        -             nodes[4 ..]
@@ -13,20 +13,19 @@
  *                                 \          /
  *                                      2                                   nodes[1]
  *
- * Setting an entry writes its key and notes its block. Reading the first entry replays the noted blocks and the matches
- * above them, so entries that change together cost one way up. An owner that is popped and set again at once, the usual
- * case, costs one way up as well. While several blocks are noted, a match above one of them may use the stale winner of
- * another; but that match is also above the other block, and is replayed with it.
+ * Setting an entry writes its key and notes its block. Reading the first entry replays noted blocks and the matches
+ * above them, so entries that change together cost one way up; so does an owner that is popped and set again at once,
+ * the usual case. A match above a noted block may use another one's stale winner; but it is also above that block, and
+ * is replayed with it.
  *
- * Comparing. The winner of a match is as random as the simulation, so a branch on it is mispredicted half of the time.
- * Times are stored as integers, so that a comparison becomes a conditional move; the branch on equal times is rarely
- * taken. Owners without an entry have a key after all others, so that a block is compared as a whole. The way up has no
- * other branch but its length, which is constant.
+ * Comparing. A match's winner is random, so a branch on it is mispredicted half of the time. Times are integers, so
+ * that a comparison is a conditional move; the branch on equal times is rare. Owners without an entry have a key after
+ * all others, so that a block is compared as a whole.
  *
- * Ties. Two events at the same time are ordered by `order` (kind, then operation number), never by their owners; with
- * unique numbers the order is total and the run reproducible.
+ * Ties. Events at the same time are ordered by `order` (kind, then operation number), never by owners; with unique
+ * numbers the order is total and the run reproducible.
  *
- * Time does not go back: setting an entry before the last one popped is a caller's mistake and asserted.
+ * An assertion refuses entries before the last popped one: time does not go back.
  *
  * Memory: 19 bytes per owner, for a power of two of blocks. No allocation after creation. Before blocks were compared
  * as a whole: hold model (pop, set it later, move another one every second time), best of 15 on an EPYC, 28 ns with 16
@@ -40,8 +39,7 @@
 
 enum { BLOCK = SIM_QUEUE_BLOCK };
 
-/* Keys after every time (the keys of NaNs): from this key on there is no entry. The absent keys of a block differ,
- * so they are no ties. */
+/* Keys after every time (those of NaNs): no entry. A block's absent keys differ, so they are no ties. */
 static const uint64_t absent = UINT64_MAX - (BLOCK - 1);
 
 static inline uint64_t absent_key(uint32_t owner)
@@ -79,16 +77,15 @@ static __attribute__((noinline)) struct first play_block_with_ties(const struct 
     return best;
 }
 
-/* Returns the first of two entries with different times. Uses arithmetic, because compilers make a branch otherwise,
- * which would be as random as the simulation. */
+/* Returns the first of two entries with different times, by arithmetic, because compilers would make a mispredicted
+ * branch. */
 static inline struct first first_of(struct first a, struct first b)
 {
     uint64_t second = -(uint64_t)(b.time < a.time);
     return (struct first){b.time < a.time ? b.time : a.time, a.owner ^ ((a.owner ^ b.owner) & (uint32_t)second)};
 }
 
-/* Plays a block pair by pair, so that comparisons are independent. Returns false, without a result, if there are
- * ties. */
+/* Plays a block pair by pair, so that comparisons are independent. Returns false, without a result, for ties. */
 static inline bool play_block(const struct sim_queue *queue, uint32_t block, struct first *out)
 {
     struct first firsts[BLOCK];

@@ -1,9 +1,9 @@
 /*
- * The event queue: at most one entry per owner, in a total order without ties.
+ * At most one entry per owner, in a total order by (time, order).
  *
- * Entries are ordered by (time, order). An owner is a small number (a stream, a class of flows). Its entry can be set,
- * moved both ways and removed at any time. Owners whose entries change together should be neighbours in a block. The
- * queue also orders other growing quantities than time, such as the bytes served to a flow.
+ * An owner is a small number (a stream, a class of flows). Its entry can be set, moved both ways and removed. Owners
+ * that change together should be neighbours in a block. Other growing quantities than time are ordered, too, such as
+ * bytes served to a flow.
  */
 #ifndef SPILLWAY_SIM_ENGINE_QUEUE_H
 #define SPILLWAY_SIM_ENGINE_QUEUE_H
@@ -37,13 +37,12 @@ static inline uint64_t sim_order(uint32_t kind, uint64_t number)
 /* Owners are grouped in blocks of neighbours; the blocks' first entries play a tournament. */
 enum { SIM_QUEUE_BLOCK = 8 };
 
-/* Creates a queue with room for one entry of each owner in [0, owner_count). It lives as long as `arena` and
- * allocates nothing later. */
+/* Owners are [0, owner_count). The queue lives as long as `arena` and allocates nothing later. */
 MUST_CHECK enum status sim_queue_create(struct arena *arena, uint32_t owner_count,
                                         struct sim_queue **out, struct error *err);
 
-/* Sets the owner's entry, new or not. `time_s` is finite and not before the last popped entry. O(1); the tournament is
- * replayed by sim_queue_first(). */
+/* Sets the owner's entry, new or not. `time_s` is finite and not before the last popped entry. O(1); sim_queue_first()
+ * replays the tournament. */
 static inline void sim_queue_set(struct sim_queue *queue, uint32_t owner, double time_s, uint64_t order);
 
 /* Removes the owner's entry, if any. O(1). */
@@ -82,8 +81,7 @@ struct sim_queue {
 
 void sim_queue_play_noted(struct sim_queue *queue);
 
-/* Returns an integer that compares like the double: the bits of a positive double do, those of a negative one do when
- * inverted. */
+/* Returns an integer that compares like the double: the bits of a positive one do, those of a negative one inverted. */
 static inline uint64_t sim_queue_key(double time_s)
 {
     uint64_t bits;

@@ -20,8 +20,8 @@ static void rise(struct sim_ready *ready, uint32_t place, struct sim_ready_entry
     ready->entries[place] = entry;
 }
 
-/* Moves an entry into the open `place`, below it or above it. At each level the better child moves up; the choice is as
- * good as random, but no branch depends on it. */
+/* Moves an entry into the open `place`, or below or above it. At each level the better child moves up, without a branch
+ * on this random choice. */
 static void sink(struct sim_ready *ready, uint32_t place, struct sim_ready_entry entry)
 {
     uint32_t child = place * 2;

@@ -1,9 +1,8 @@
 /*
- * Ready jobs by rank: the highest rank first, then the lower job number.
+ * Ready jobs: the highest rank first, then the lower number.
  *
  * A decision removes the first job, and the next event usually adds one. So the first place stays open: the new job
- * sinks from there, past the jobs that precede it, and most jobs move only once. If no job comes before the next
- * decision, the last job takes the place, as in any heap.
+ * sinks from there, and most jobs move only once. If none comes before the next decision, the last job takes the place.
  *
  *     take job 4        ( )            job 6 comes, rank 3     (9)        5 above 3, 4 above 3: both move up
  *                   (9)     (7)                            (5)     (7)
@@ -28,26 +27,26 @@ struct sim_ready_entry {
 };
 
 struct sim_ready {
-    struct sim_ready_entry *entries; /* a heap in [1, count]. The place of a job is searched for: storing it would cost
-                                        a write to another cache line for each entry that moves */
+    struct sim_ready_entry *entries; /* a heap in [1, count]. A job's place is searched for: storing it would cost a
+                                      * write to another cache line per move */
     uint32_t count;                  /* includes the open place */
     bool open;                       /* [1] is open, because the first job was taken */
 };
 
-/* Creates a heap with room for jobs [0, job_count). It lives as long as `arena` and allocates nothing later. */
+/* Jobs are [0, job_count). The heap lives as long as `arena` and allocates nothing later. */
 MUST_CHECK enum status sim_ready_create(struct arena *arena, uint32_t job_count, struct sim_ready *out,
                                         struct error *err);
 
-/* Adds a job that is not in the heap; `rank` is not NaN and may be infinite. O(log jobs). */
+/* The job is not in the heap; `rank` may be infinite, not NaN. O(log jobs). */
 void sim_ready_add(struct sim_ready *ready, uint32_t job, double rank);
 
 /* Removes a job that is in the heap. O(1) for the first one, else O(jobs). */
 void sim_ready_remove(struct sim_ready *ready, uint32_t job);
 
-/* Returns the first job of a heap that is not empty. O(1), or O(log jobs) after the first was removed. */
+/* The heap must not be empty. O(1), or O(log jobs) after the first was removed. */
 uint32_t sim_ready_first(struct sim_ready *ready);
 
-/* Returns the job that will be first unless a better one comes, in O(1). The heap must not be empty. */
+/* Returns the first job unless a better one comes, in O(1). The heap must not be empty. */
 uint32_t sim_ready_next(const struct sim_ready *ready);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A simulation state as a list of words, for comparison: two lists are equal if and only if the states are equal to the
- * last bit. A module writes everything that its further behaviour depends on, and nothing else.
+ * A simulation state as words: lists are equal if and only if the states are, to the last bit. A module writes exactly
+ * what its further behaviour depends on.
  */
 #ifndef SPILLWAY_SIM_ENGINE_SNAPSHOT_H
 #define SPILLWAY_SIM_ENGINE_SNAPSHOT_H

@@ -1,31 +1,30 @@
 /*
- * The phases of a unit: it takes a slot, is copied in, waits for its turn to compute, is copied out, and frees the
- * slot.
+ * A unit takes a slot, is copied in, waits to compute, is copied out, and frees the slot.
  *
  *     slot 0   [ in ][ compute ][ out ][ in ][ comp ...
  *     slot 1   [  in  ]         [ compute  ][ out ][ ...        both copies in share the links
  *
- * As in sim.c, the queue holds an event for each bundle of flows, each computing device and each copy in its latency; a
- * unit takes three events on a machine of any size. Handling one:
+ * As in sim.c, the queue holds an event per bundle of flows, computing device and copy in its latency; a unit takes
+ * three events on any machine. Handling one:
  *
  *     a copy in has ended     the device computes the unit, or queues it
  *     a computation has       the copy out begins, and the next loaded unit's computation
  *     a copy out has          the slot is free and the job ready: the policy is asked, and if it chooses,
  *                             the next copy in begins at once
  *
- * Then rates are settled, once. No array depends on the number of units or of minibatches.
+ * Then rates are settled, once. No array depends on the number of units or minibatches.
  *
  * Cost of an activity (a copy or a computation; bench_engine.c, whole runs): 68 to 105 ns with 8 devices, 89 to 131
  * with 64, 135 to 216 with 512 and 2048 jobs, on an EPYC. An additional activity takes 850, 970 and 1050 instructions.
- * The growth comes from misses of a 32 KB cache: 0.3, 8 and 20 (cachegrind). The data of an event lies in about twenty
- * cache lines, and with many devices all of them have been evicted since the last use. Hence slots, devices, paths,
- * bottlenecks and their places have records of one cache line each. With 512 devices part of the time makes the tables
- * of units: 187 ns with 2 minibatches become 148 with 16. In a 1 MB cache a unit then misses about twice, when its job
- * becomes ready and when it is chosen; both are prefetched.
+ * The growth comes from misses of a 32 KB cache: 0.3, 8 and 20 (cachegrind). An event's data lies in about twenty cache
+ * lines, with many devices all evicted since the last use. Hence slots, devices, paths, bottlenecks and places have
+ * records of one cache line. With 512 devices part of the time makes the tables of units: 187 ns with 2 minibatches
+ * become 148 with 16. In a 1 MB cache a unit then misses about twice, when its job becomes ready and when it is chosen;
+ * both are prefetched.
  *
- * Tried and rejected: prefetching the data of the following event, found by replaying the queue without the current
- * one. It costs more than it saves, with 64 devices and with 512. Ending the way up in the queue where nothing changes,
- * and finding a bottleneck's first end with one loop less: 2 to 4 % fewer instructions, and no time saved.
+ * Prefetching the following event's data, found by replaying the queue without the current one, was rejected: it costs
+ * more than it saves, with 64 devices and with 512. Ending the way up in the queue where nothing changes, and one loop
+ * less for a bottleneck's first end, gave 2 to 4 % fewer instructions, and no time.
  */
 #include "sim/live/live.h"
 

@@ -1,6 +1,6 @@
 /*
- * Live dispatch: an instance (planner/solve/instance/instance.h) on a machine, with a policy that is asked as slots of
- * devices become free.
+ * Live dispatch: an instance (planner/solve/instance/instance.h) on a machine, with a policy asked as slots become
+ * free.
  *
  * The rules:
  *
@@ -15,10 +15,10 @@
  *   or no job is ready. It sees ticks; its remaining and free times are estimates without contention.
  *
  * Events at equal times: first ends (kind 0), then ends of latencies (kind 1). Within a kind, events are ordered by
- * number: three times the number of the unit in the order of choices, plus 0 for its copy in, 1 for computing, 2 for
- * its copy out. Every end, with its decisions, takes effect before the next event.
+ * number: three times the unit's number in the order of choices, plus 0 for its copy in, 1 for computing, 2 for its
+ * copy out. Every end, with its decisions, takes effect before the next event.
  *
- * Memory does not grow with the repetitions of units, unless spans are recorded.
+ * Memory does not grow with repetitions, unless spans are recorded.
  */
 #ifndef SPILLWAY_SIM_LIVE_LIVE_H
 #define SPILLWAY_SIM_LIVE_LIVE_H
@@ -47,10 +47,10 @@ MUST_CHECK enum status sim_live_machine(const struct instance *in, struct hardwa
 
 /*
  * Simulates an instance as sim_run() (sim/sim.h) does a plan. `trace`, zeroed before, receives streams (one of copies
- * for each slot), places with peaks (in the instance's unit of memory), jobs, and spans numbered by their begin. The
- * caller releases both, also after an error. result->operations counts copies and computations. Errors:
- * STATUS_BAD_INPUT for another number of devices, copies without bytes, a choice that breaks a rule, a rank that is
- * NaN; STATUS_INFEASIBLE for a policy that cannot be asked; STATUS_LIMIT.
+ * per slot), places with peaks (in the instance's unit of memory), jobs, and spans numbered by begin. The caller
+ * releases both, also after an error. result->operations counts copies and computations. Errors: STATUS_BAD_INPUT for
+ * another number of devices, copies without bytes, a choice that breaks a rule, a rank that is NaN; STATUS_INFEASIBLE
+ * for a policy that cannot be asked; STATUS_LIMIT.
  */
 MUST_CHECK enum status sim_live_run(const struct instance *in, const struct sim_live_options *options,
                                     struct sim_result *result, struct trace *trace, struct error *err);

@@ -1,5 +1,4 @@
-/* See live_state.h. Everything that a run needs is in one arena, whose size depends on the instance and the machine and
- * not on the length of the run. */
+/* All that a run needs is in one arena, sized by the instance and the machine and not by the run's length. */
 #include "sim/live/live_state.h"
 
 #include <inttypes.h>
@@ -66,8 +65,8 @@ static bool same_kind(const struct live *live, uint32_t a, uint32_t b)
            !(d->out_latency_s > e->out_latency_s);
 }
 
-/* Numbers the owners of events. Devices whose copies are one bundle (flow.h), with their computations and latencies,
- * are neighbours in a block of the queue if it has room, because they change together. */
+/* Numbers the owners of events. Devices whose copies are one bundle (flow.h) are neighbours in a block of the queue if
+ * it has room, with computations and latencies, because they change together. */
 static enum status number_owners(struct live *live, bool latency, struct error *err)
 {
     enum status status = STATUS_OK;
@@ -181,8 +180,8 @@ static enum status create_devices(struct live *live, struct error *err)
 
 /* --- jobs and units -------------------------------------------------------------------------- */
 
-/* Returns the volume of a copy of `bytes`, or of a number of ticks. As in sim.c, the volume gives the copy its duration
- * without contention; if it equals the bytes up to rounding, it is the bytes. */
+/* Returns the volume of a copy of `bytes`, or of a number of ticks. As in sim.c, it gives the copy its duration without
+ * contention; up to rounding, it is the bytes. */
 static double volume_on(const struct live *live, uint32_t device, enum copy_direction direction,
                         int64_t ticks, uint64_t bytes)
 {

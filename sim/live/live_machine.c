@@ -1,4 +1,4 @@
-/* See live.h. Rates have no effect on timed copies: a copy's volume is its time multiplied by the rate. */
+/* Rates have no effect on timed copies, whose volume is their time multiplied by the rate. */
 #include "sim/live/live.h"
 
 #include <stdio.h>

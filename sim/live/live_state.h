@@ -1,5 +1,4 @@
-/* The state of live dispatch, shared only by live_create.c (makes it), live_view.c (shows it to the policy) and live.c
- * (runs it). */
+/* Shared only by live_create.c (makes it), live_view.c (shows it to the policy) and live.c (runs it). */
 #ifndef SPILLWAY_SIM_LIVE_LIVE_STATE_H
 #define SPILLWAY_SIM_LIVE_LIVE_STATE_H
 
@@ -38,8 +37,8 @@ struct live_job {
     uint32_t minibatch;
 };
 
-/* A slot of a device; one cache line. The fields of its unit that are needed after the choice are copied here, because
- * the unit has left the caches by then. Slot i of device d has the number d * slot_limit + i. */
+/* A slot of a device; one cache line. It copies its unit's later needed fields, because the unit has left the caches by
+ * then. Slot i of device d has the number d * slot_limit + i. */
 struct live_slot {
     double began_s;      /* begin of the current phase */
     uint64_t number;     /* number of the unit in the order of choices */
@@ -137,10 +136,10 @@ enum { LIVE_EVENT_SHIFT = 30 };
 
 /* live_view.c: the policy's side. */
 
-/* The job's next unit can be chosen from now on; at the start, or when the one before is over. */
+/* Lets the job's next unit be chosen; at the start, or when the previous one is over. */
 MUST_CHECK enum status live_show_ready(struct live *live, uint32_t job, struct error *err);
 
-/* A job and a device with a free slot, as the policy says. *waits: none, ask when something has ended. */
+/* Finds a job and a device with a free slot, by the policy. *waits: none, ask when something has ended. */
 MUST_CHECK enum status live_ask(struct live *live, struct policy_choice *out, bool *waits,
                                 struct error *err);
 

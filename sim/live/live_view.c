@@ -1,16 +1,15 @@
 /*
- * The policy's view, updated as events happen, and the queries of the policy.
+ * The policy's view, updated by events, and its queries.
  *
- * A view has all jobs and devices, and most entries do not change between two decisions; so an entry is written when it
- * changes. A policy that chooses reads the whole view, which is its own cost. A policy that ranks is asked once for
- * each unit: ready jobs are in a heap by rank (ready.h), and devices in sets by their number of free slots, so a
- * decision is O(log jobs + devices / 64):
+ * Most of a view's entries stay between two decisions; so an entry is written when it changes. Only a policy that
+ * chooses reads all. One that ranks is asked once per unit: ready jobs are in a heap by rank (ready.h), and devices in
+ * sets by free slots, so a decision is O(log jobs + devices / 64):
  *
  *     free slots 2   { 3, 7 }      emptiest: device 3; for jobs that accept any device: the lowest of all sets,
  *                1   { 0, 1, 9 }   or the job's last device if it is in one of them
  *
- * The device found in this way must have memory for the job. If it has not, all jobs and devices are tried by the rule
- * for rank() (policy_decide()). sim_live_options.scan always does so; tests compare both.
+ * The device must have memory for the job; else all jobs and devices are tried by rank()'s rule (policy_decide()).
+ * sim_live_options.scan always does so; tests compare both.
  */
 #include "sim/live/live_state.h"
 
@@ -128,7 +127,7 @@ static bool holds(const struct live *live, uint32_t device, uint32_t job)
     return live->jobs_shown[job].memory <= live->devices_shown[device].memory;
 }
 
-/* Returns the device for a job among those with free slots, ignoring memory; at least one has a free slot. */
+/* Returns a job's device among those with free slots, at least one, ignoring memory. */
 static uint32_t device_for(const struct live *live, uint32_t job)
 {
     if (live->options->policy->emptiest) return emptiest(live);

@@ -1,6 +1,6 @@
 /*
- * The model lists of all groups are one array. A group needs a place for each model that can fit. The number of places
- * per device is largest for one of the shapes; with this number per device the array suffices for every layout.
+ * The groups' model lists are one array. A group needs a place per fitting model. The shape with the most places per
+ * device sizes the array for every layout.
  */
 #include "sim/placement/draft.h"
 

@@ -1,8 +1,8 @@
 /*
- * Drafts: placements under construction. Replicas are added and removed, and devices are regrouped.
+ * Placements under construction. Replicas are added and removed, and devices regrouped.
  *
- * A *layout* is the list of the groups' shapes. A draft has room for any layout of its shapes, so drafts of different
- * layouts can be copied onto each other.
+ * A *layout* is the list of the groups' shapes. A draft has room for any layout of its shapes, so drafts can be copied
+ * onto each other.
  */
 #ifndef SPILLWAY_SIM_PLACEMENT_DRAFT_H
 #define SPILLWAY_SIM_PLACEMENT_DRAFT_H
@@ -21,7 +21,7 @@ struct placement_draft {
                                            failing */
 };
 
-/* Computes the maximum number of models of a group of each shape. *out lives as long as `arena`. */
+/* Computes the most models of a group of each shape. *out lives as long as `arena`. */
 MUST_CHECK enum status placement_draft_rooms(struct arena *arena, const struct serving_cuts *cuts, const uint32_t **out,
                                              struct error *err);
 
@@ -29,14 +29,13 @@ MUST_CHECK enum status placement_draft_rooms(struct arena *arena, const struct s
 MUST_CHECK enum status placement_draft_make(struct arena *arena, const struct serving_cuts *cuts, const uint32_t *rooms,
                                             struct placement_draft *out, struct error *err);
 
-/* Sets empty groups of these shapes; all must be shapes of the cuts, and together need no more than the available
- * devices. */
+/* Sets empty groups of these shapes, which must be the cuts' and need no more than the available devices. */
 void placement_draft_lay_out(struct placement_draft *draft, const struct serving_shape *shapes, uint32_t count);
 
 /* Copies a draft with the same cuts. */
 void placement_draft_copy(struct placement_draft *to, const struct placement_draft *from);
 
-/* Returns true if the model is not in the group, has the group's shape, and fits into its memory. */
+/* Returns true if the model is not in the group, has its shape, and fits into its memory. */
 bool placement_draft_fits(const struct placement_draft *draft, uint32_t group, uint32_t model);
 
 /* Adds a model that fits. */

@@ -1,5 +1,5 @@
-/* Columns: groups of each shape, replicas of each model on them, and requests of each model that attain their
- * objective, whose sum is maximised. */
+/* Columns: groups of each shape, replicas of each model on them, and each model's attained requests, whose sum is
+ * maximised. */
 #include "sim/placement/placement_bound.h"
 
 #include <math.h>
@@ -172,7 +172,7 @@ static double model_bytes(const struct placement_bound_bounder *b, uint32_t shap
     return sum * b->cuts.shapes[shape].tensor;
 }
 
-/* Adds the row that a group has at most the number of models, of at least the size of model `least`, that fits. */
+/* Adds the row that a group has at most the fitting number of models of at least `least`'s size. */
 static void add_counting_row(struct placement_bound_bounder *b, uint32_t shape, uint32_t least)
 {
     uint32_t shapes = b->cuts.shape_count, count = 0;
@@ -227,7 +227,7 @@ static void add_first_rows(struct placement_bound_bounder *b)
 
 /* --- rows of runs ---------------------------------------------------------------------------- */
 
-/* The requests in which runs are searched: those of one model, of all models of a kind, or all. */
+/* The requests in which runs are searched: of one model, of a kind's models, or all. */
 struct selection {
     uint32_t model, kind; /* NONE: any */
     const uint32_t *requests;
@@ -263,7 +263,7 @@ static uint32_t group_column(const struct placement_bound_bounder *b, const stru
     return of->model == NONE ? b->groups[shape] : b->replicas[(size_t)of->model * b->cuts.shape_count + shape];
 }
 
-/* Adds the row: attained - sum over shapes of capacity x groups <= requests outside of the runs. */
+/* Adds the row: attained - sum over shapes of capacity x groups <= requests outside the runs. */
 static void add_run_row(struct placement_bound_bounder *b, const struct selection *of, const struct placement_window_runs *runs)
 {
     uint32_t models = b->in->model_count;

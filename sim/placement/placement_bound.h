@@ -1,9 +1,8 @@
 /*
  * An upper bound on attainment: the requests that any placement within memory can answer within their objectives.
  *
- * serving_bound.h replaces all devices by one that holds every model. This bound places models: a linear program
- * chooses, in fractions, the number of groups of each shape, how many of them have each model, and how many of its
- * requests attain their objective, so that
+ * serving_bound.h replaces all devices by one that holds every model. Here a linear program chooses, in fractions, each
+ * shape's groups, how many of them have each model, and how many of its requests attain their objective, so that
  *
  *     the groups have no more devices than there are
  *     a model is on no more groups of a shape than there are
@@ -14,15 +13,15 @@
  *         rows of it, and it is solved again, until no run is violated or a number of rounds has passed
  *
  * Every placement is a solution, so the optimum is no less than its attainment. The solver is not trusted: the bound is
- * computed from the solver's prices for the rows, and is valid for any prices. All shapes are considered: every degree
- * of a kind, with any number of stages.
+ * computed from its prices, and is valid for any prices. All shapes count: every degree of a kind, with any number of
+ * stages.
  */
 #ifndef SPILLWAY_SIM_PLACEMENT_PLACEMENT_BOUND_H
 #define SPILLWAY_SIM_PLACEMENT_PLACEMENT_BOUND_H
 
 #include "sim/serving/traffic.h"
 
-/* Limits of larger problems, which get no such bound: models by shapes, and steps of cutting all kinds. */
+/* Larger problems get no such bound: models by shapes, and steps of cutting all kinds. */
 enum { PLACEMENT_BOUND_REPLICAS_MAX = 4096, PLACEMENT_BOUND_SHAPES_MAX = 256 };
 #define PLACEMENT_BOUND_CUTTING_MAX 1e9
 

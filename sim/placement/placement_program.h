@@ -1,5 +1,4 @@
-/* A linear program that maximises, and is solved repeatedly with more rows. Any prices of its rows give an upper bound
- * of its optimum. */
+/* A linear program that maximises, solved repeatedly with more rows. Any prices of its rows give an upper bound. */
 #ifndef SPILLWAY_SIM_PLACEMENT_PLACEMENT_PROGRAM_H
 #define SPILLWAY_SIM_PLACEMENT_PLACEMENT_PROGRAM_H
 
@@ -21,15 +20,14 @@ struct placement_program {
     struct error *err;
 };
 
-/* Initialises a program. The caller releases it with placement_program_release(), also after an error. `err` also
- * receives later errors. */
+/* The caller releases it with placement_program_release(), also after an error. `err` also receives later errors. */
 MUST_CHECK enum status placement_program_init(struct placement_program *program, struct error *err);
 void placement_program_release(struct placement_program *program);
 
 /* Adds a column and returns its number. */
 uint32_t placement_program_column(struct placement_program *program, double top, double gain);
 
-/* Add a term of the next row; finish the row: the sum of its columns times these values is at most `limit`. */
+/* Add a term of the next row; finish it: the sum of its columns times these values is at most `limit`. */
 void placement_program_term(struct placement_program *program, uint32_t column, double value);
 void placement_program_row(struct placement_program *program, double limit);
 
@@ -38,9 +36,8 @@ void placement_program_row(struct placement_program *program, double limit);
 MUST_CHECK enum status placement_program_solve(struct placement_program *program, double *x, bool *found,
                                                struct error *err);
 
-/* Computes a bound from the solver's non-negative prices: the sum of price x limit, plus for each column its positive
- * gain minus the prices of its rows, times its top. HUGE_VAL: the solver gave no prices. Errors: as
- * placement_program_solve(). */
+/* Computes a bound from the solver's non-negative prices: the sum of price x limit, plus each column's positive gain
+ * minus its rows' prices, times its top. HUGE_VAL: no prices. Errors: as placement_program_solve(). */
 MUST_CHECK enum status placement_program_bound(struct placement_program *program, double *bound, struct error *err);
 
 #endif

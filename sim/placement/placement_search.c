@@ -1,4 +1,4 @@
-/* Replicas are added to and removed from drafts; each draft is judged by a simulation of all requests. */
+/* Adds replicas to drafts and removes them; a simulation of all requests judges each. */
 #include "sim/placement/placement_search.h"
 
 #include <stdlib.h>
@@ -10,8 +10,7 @@
 
 /* Maximum number of simulations of a greedy placement; with many replicas, several are added between two. */
 enum { GREEDY_ROUNDS_MAX = 256 };
-/* Number of greedy placements from which the search continues, and the share of simulations that is spent on choosing
- * among them. */
+/* Greedy placements from which the search continues, and the share of simulations for choosing among them. */
 enum { SEARCHED_DRAFTS = 4 };
 #define CHOOSING_SHARE 0.25
 /* Number of tried pairs of shapes, and of divisions of the devices between them. */
@@ -66,8 +65,8 @@ static int by_failing(const void *a, const void *b)
     return (x->model > y->model) - (x->model < y->model);
 }
 
-/* Returns the least loaded group with room for the model, by the last simulation and the replicas added since (each
- * replica counts as a request); group_count: none. */
+/* Returns the least loaded group with room for the model, by the last simulation and replicas added since (each counts
+ * as a request); group_count: none. */
 static uint32_t idlest(const struct searcher *s, const struct placement_draft *draft, const double *added_s,
                        uint32_t model)
 {
@@ -103,7 +102,7 @@ static uint32_t add_replicas(const struct searcher *s, struct placement_draft *d
     return added;
 }
 
-/* Adds replicas to the draft until nothing more fits or fails; `best` is the best draft on the way. */
+/* Adds replicas until nothing more fits or fails; `best` is the best draft on the way. */
 static enum status fill(struct searcher *s, struct arena *scratch, struct placement_draft *draft,
                         struct placement_draft *best)
 {
@@ -246,7 +245,7 @@ static enum status begin_with(struct searcher *s, struct arena *arena, uint32_t 
     return status;
 }
 
-/* Two shapes side by side, and the requests attained if each model used the better of the two. */
+/* Two shapes side by side, and the requests attained if each model used the better one. */
 struct placement_pair {
     uint32_t first, second;
     uint64_t hope;

@@ -1,15 +1,13 @@
 /*
- * Searches for a placement: the division of devices into groups, and the models of each group, that attain the most
- * requests.
+ * Searches for the placement that attains the most requests: groups of devices, and their models.
  *
- * For each shape, the search first makes the largest number of equal groups (remaining devices become groups of their
- * own). Then it adds replicas greedily: the model with the most failing requests goes to the least loaded group with
- * room for it, until nothing fits or nothing fails. Pairs of shapes are tried in the same way, with three divisions of
- * the devices; pairs that would attain the most, if each model used its better shape, come first. From the best
- * placement an anytime search continues: it removes, moves and exchanges replicas, and regroups the devices of one or
- * two groups. It keeps a change that is not worse; among placements with equal attainment, the one whose requests are
- * farther from failing is better. All placements are judged by simulation. The result depends only on the seed and the
- * number of simulations.
+ * For each shape, it makes as many equal groups as possible (remaining devices are groups of their own). Then it adds
+ * replicas greedily: the model with the most failing requests goes to the least loaded group with room, until nothing
+ * fits or fails. Pairs of shapes are tried likewise, with three divisions of the devices; first those that would attain
+ * the most, if each model used its better shape. From the best an anytime search removes, moves and exchanges replicas,
+ * and regroups the devices of one or two groups. It keeps changes that are not worse; of equal placements, the one
+ * whose requests are farther from failing is better. Simulation judges all placements. The result depends only on the
+ * seed and the number of simulations.
  *
  * Source: the greedy placement is AlpaServe's faster heuristic (section 4.2). AlpaServe gives buckets of models with
  * similar times their own devices and groups; here groups of any shapes share all models.
@@ -35,16 +33,13 @@ struct placement_found {
 };
 
 /*
- * Lists the shapes of groups: degrees of the kinds, with pipelines of powers of two and of all devices; 1 x 1 comes
- * first. *out lives as long as `arena`.
+ * Lists shapes: degrees of the kinds, with pipelines of powers of two and of all devices; 1 x 1 comes first. *out lives
+ * as long as `arena`.
  */
 MUST_CHECK enum status placement_shapes(struct arena *arena, const struct serving *in, struct serving_shape **out,
                                         uint32_t *count, struct error *err);
 
-/*
- * Searches for a placement for `traffic`, which lives as long as `arena`. `cuts` must have all placement_shapes() and
- * options->shape.
- */
+/* The result for `traffic` lives as long as `arena`. `cuts` must have all placement_shapes() and options->shape. */
 MUST_CHECK enum status placement_search(struct arena *arena, const struct serving_cuts *cuts,
                                         const struct traffic *traffic,
                                         const struct placement_search_options *options,

@@ -4,8 +4,8 @@
 
 #include "sim/placement/draft.h"
 
-/* Fills `out` with the largest number of groups of the shape, and a group for each remaining device. Returns the number
- * of groups; `out` has room for one per device. */
+/* Fills `out`, which has room for one per device, with as many groups of the shape as possible, and one for each
+ * remaining device. Returns their number. */
 uint32_t regroup_even(struct serving_shape shape, uint32_t devices, struct serving_shape *out);
 
 struct regroup_choice {
@@ -16,9 +16,8 @@ struct regroup_choice {
 };
 
 /*
- * Sets `to` to `from` with two groups dissolved and new groups at the end. Each replica of their models goes to a new
- * group in which it fits; replicas that fit nowhere are dropped. `shapes` is scratch space, one per device. Returns the
- * number of groups that are not new.
+ * Sets `to` to `from` with two groups dissolved and new ones at the end. Their models' replicas go to new groups where
+ * they fit, else they are dropped. `shapes` is scratch, one per device. Returns the number of old groups.
  */
 uint32_t regroup(const struct placement_draft *from, const struct regroup_choice *choice, struct serving_shape *shapes,
                  struct placement_draft *to);

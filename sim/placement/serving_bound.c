@@ -1,4 +1,4 @@
-/* Earliest deadline first on one device with the speed of all devices, once for each level of work. */
+/* Earliest deadline first on one device as fast as all, once per level of work. */
 #include "sim/placement/serving_bound.h"
 
 #include <math.h>
@@ -73,7 +73,7 @@ static double work_between(struct serving_bound_bounder *b, double now_s, double
     return done_s;
 }
 
-/* Returns the most work that can be done for requests of kinds that need at most `limit_s` each. */
+/* Returns the most work possible for requests of kinds that need at most `limit_s` each. */
 static double most_work(struct serving_bound_bounder *b, double limit_s)
 {
     double now_s = 0, done_s = 0;

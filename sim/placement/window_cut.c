@@ -1,8 +1,8 @@
 /*
- * Runs are found by a walk over the requests with two states, inside and outside of a run. Inside, a request counts as
- * one minus the ratio of the time that its window adds to the earlier windows, times the groups, to its work. The best
- * path is the minimum cut of the flow from requests into time. placement_window_capacity() then computes the exact
- * capacity of the runs, so that approximations here cannot invalidate the bound.
+ * A walk over the requests with two states, inside and outside a run, finds runs. Inside, a request counts as one minus
+ * the ratio of the time that its window adds to earlier ones, times the groups, to its work. The best path is the
+ * minimum cut of the flow from requests into time. placement_window_capacity() then computes the exact capacity, so
+ * that approximations cannot invalidate the bound.
  */
 #include "sim/placement/window_cut.h"
 
@@ -88,7 +88,7 @@ uint32_t placement_window_capacity(const struct traffic *traffic, const struct p
 
 /* --- runs ------------------------------------------------------------------------------------ */
 
-/* Returns the capacity of the part of the request's window after the window of `before` (NULL: of the whole window). */
+/* Returns the capacity of the request's window after the window of `before` (NULL: of all of it). */
 static double fitting_behind(const struct placement_window_shapes *shapes, const struct traffic_request *before,
                              const struct traffic_request *request, double rounding)
 {

@@ -1,10 +1,10 @@
 /*
- * Window cuts: the inequalities of placement_bound.h about requests that exceed the capacity of their windows.
+ * The inequalities of placement_bound.h about requests that exceed their windows' capacity.
  *
- * A request that attains its objective on a group keeps a stage of the group busy for the stage's seconds, all inside a
- * *window*: after the earlier stages could have ended, and early enough for the later stages. A stage works on one
- * batch at a time. So for a run of requests whose windows cover an interval, a group answers in time at most the number
- * that fit into it in sequence, the shortest first. That number is an integer; for any set of runs
+ * A request that attains its objective keeps each stage of its group busy for the stage's seconds, all inside a
+ * *window*: after earlier stages could have ended, and early enough for later ones. A stage works on one batch at a
+ * time. So of a run of requests whose windows cover an interval, a group answers in time at most the number that fit
+ * into it, the shortest first. That number is an integer; for any set of runs
  *
  *     attained <= requests outside of the runs + sum over groups, sum over runs of the number that fits
  *
@@ -24,19 +24,19 @@ struct placement_window {
     double work_s;   /* work inside the window: the request's share of the best batch */
 };
 
-/* Returns the window of a model on stage `stage` of a shape. `latest_s`: upper bound of all times in a run, from which
- * the rounding that is added to the window follows. cut NULL: not possible. */
+/* Returns a model's window on stage `stage` of a shape. `latest_s`: upper bound of all times in a run, which gives the
+ * rounding added to the window. cut NULL: not possible. */
 struct placement_window placement_window_of(const struct serving *in, const struct stage_cut *cut, uint32_t tensor,
                                             const struct serving_model *model, uint32_t stage, double latest_s);
 
-/* Requests, by number, in the order of their arrival, divided into runs: [ends[i - 1], ends[i]) is run i. */
+/* Requests in the order of arrival, divided into runs: [ends[i - 1], ends[i]) is run i. */
 struct placement_window_runs {
     uint32_t *requests, *ends;
     uint32_t request_count, run_count;
 };
 
-/* Returns the maximum number of the runs' requests that are in time on one group. `windows`: by model. `scratch_s`: one
- * entry per request. */
+/* Returns the most of the runs' requests that are in time on one group. `windows`: by model. `scratch_s`: one entry per
+ * request. */
 uint32_t placement_window_capacity(const struct traffic *traffic, const struct placement_window *windows,
                                    const struct placement_window_runs *runs, double *scratch_s);
 
@@ -48,10 +48,9 @@ struct placement_window_shapes {
 };
 
 /*
- * Finds runs of `requests` (by number, in the order of their arrival) that exceed the capacity of their windows on
- * these groups by the most, for fractional capacities plus `rounding` requests per run. The result is exact if all
- * windows are equal, and good otherwise. *out has room for all requests. `from`: scratch space, two entries per
- * request. O(requests x shapes).
+ * Finds runs of `requests` (by number, in the order of arrival) that exceed their windows' capacity on these groups by
+ * the most, for fractional capacities plus `rounding` requests per run. Exact if all windows are equal, and good
+ * otherwise. *out has room for all requests. `from`: scratch, two entries per request. O(requests x shapes).
  */
 void placement_window_runs_find(const struct traffic *traffic, const struct placement_window_shapes *shapes,
                                 double rounding, const uint32_t *requests, uint32_t count, bool *from,

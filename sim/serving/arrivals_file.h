@@ -13,9 +13,9 @@
 #include "sim/serving/serving.h"
 
 /*
- * Reads the requests of `model_count` models, numbered from 0, into out[0 .. model_count); they live as long as
- * `arena`. With one model, lines need not name it. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_IO;
- * STATUS_LIMIT for more than SERVING_REQUESTS_MAX requests or a file of 4 GiB.
+ * Reads the requests of models [0, model_count) into `out`; they live as long as `arena`. With one model, lines need
+ * not name it. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_IO; STATUS_LIMIT for more than
+ * SERVING_REQUESTS_MAX requests or a file of 4 GiB.
  */
 MUST_CHECK enum status arrivals_read(const char *path, struct arena *arena, uint32_t model_count,
                                      struct serving_traffic *out, struct error *err);

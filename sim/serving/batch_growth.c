@@ -1,5 +1,4 @@
-/* Both forms become one table: a constant part of the latency, or latencies of some batches with linear
- * interpolation. */
+/* Both forms become one table: a constant part of the latency, or some batches' latencies with linear interpolation. */
 #include "sim/serving/batch_growth.h"
 
 #include <stdlib.h>

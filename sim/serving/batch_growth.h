@@ -6,9 +6,9 @@
 #include "sim/serving/serving.h"
 
 /*
- * Reads "batch" of a kind whose request takes `latency_s`. *most is 1 if the key is missing; *growth has `most` entries
- * (struct serving_degree) and lives as long as `arena`. Errors: STATUS_BAD_INPUT with the place, also if a batch takes
- * less time than a smaller one.
+ * Reads "batch" of a kind whose request takes `latency_s`. *most is 1 without the key; *growth has `most` entries
+ * (struct serving_degree) and lives as long as `arena`. Errors: STATUS_BAD_INPUT with the place, also for a batch
+ * faster than a smaller one.
  */
 MUST_CHECK enum status batch_growth_read(struct json_object *entry, struct arena *arena, double latency_s,
                                          uint32_t *most, const double **growth, struct error *err);

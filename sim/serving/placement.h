@@ -25,8 +25,8 @@ const struct stage_cut *serving_cut(const struct serving_cuts *cuts, struct serv
 
 /*
  * Checks that the groups have devices for their shapes, that each model is at most once in a group and has its shape,
- * and that weights fit into the memory of each stage. `cuts` has all shapes. Errors: STATUS_INFEASIBLE with the reason;
- * STATUS_BAD_INPUT if a model is twice in a group.
+ * and that weights fit each stage's memory. `cuts` has all shapes. Errors: STATUS_INFEASIBLE with the reason;
+ * STATUS_BAD_INPUT for a model twice in a group.
  */
 MUST_CHECK enum status placement_check(const struct serving_cuts *cuts, const struct serving_placement *placement,
                                        struct error *err);

@@ -179,7 +179,7 @@ static enum status choose(struct server *server, const struct traffic_request *r
     return STATUS_OK;
 }
 
-/* Answers a request in a group without batches: all earlier requests are settled, so its end is known at once. */
+/* Answers a request in a group without batches: earlier requests are settled, so its end is known. */
 static enum status answer(struct server *server, uint32_t request, struct serve_group *group, struct error *err)
 {
     const struct traffic_request *one = &server->traffic->requests[request];

@@ -1,13 +1,12 @@
 /*
- * The simulation: requests in sequence through the groups of a placement.
+ * Requests in sequence through a placement's groups.
  *
- * First come, first served through a line of stages needs no events, but a recurrence: with a(s) the time at which
- * stage s is free,
+ * First come, first served through a line of stages is a recurrence: with a(s) the time at which stage s is free,
  *
  *     end(s) = max(end(s - 1), a(s)) + seconds of stage s        end(-1): arrival of the request
  *
- * The ends of a group's requests ascend, so its active requests form a queue. Cost: O(groups + stages) per request;
- * only their state is in memory. Groups with batches also have a queue of waiting batches (serve_batches.h).
+ * A group's ends ascend, so its active requests form a queue. Cost: O(groups + stages) per request; only their state is
+ * in memory. Groups with batches also have a queue of waiting batches (serve_batches.h).
  */
 #ifndef SPILLWAY_SIM_SERVING_SERVE_H
 #define SPILLWAY_SIM_SERVING_SERVE_H
@@ -35,18 +34,17 @@ struct serve_result {
     struct serving_share *models; /* (model_count) */
     struct serving_load *groups;  /* (group_count) */
     uint32_t attained;
-    double strain; /* sum over answered requests of (latency / objective)^2, or of latency^2 in s^2 if there is no
-                      objective: a measure of how close all requests are to failing */
+    double strain; /* sum over answered requests of (latency / objective)^2, or of latency^2 in s^2 without an
+                    * objective: how close requests are to failing */
 };
 
-/* The workspace of simulations, for placements of at most `groups_max` groups. Not thread-safe. It lives as long as
- * `arena`. */
+/* The workspace of simulations with at most `groups_max` groups. Not thread-safe. It lives as long as `arena`. */
 struct server;
 MUST_CHECK enum status server_create(struct arena *arena, const struct serving_cuts *cuts, uint32_t groups_max,
                                      struct server **out, struct error *err);
 
-/* Runs one simulation. *out points to arrays of the server, valid until its next run. Errors: STATUS_NO_MEMORY when the
- * number of active or waiting requests exceeds all earlier ones. */
+/* *out points to the server's arrays, valid until its next run. Errors: STATUS_NO_MEMORY when active or waiting
+ * requests exceed all earlier numbers. */
 MUST_CHECK enum status server_run(struct server *server, const struct serving_placement *placement,
                                   const struct traffic *traffic, const struct serve_options *options,
                                   struct serve_result *out, struct error *err);

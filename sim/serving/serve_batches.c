@@ -1,12 +1,12 @@
 /*
- * The begin of a batch is unknown when a request joins it, because a later request may join an earlier batch. So
- * requests wait in a queue of batches, and only started batches have ends.
+ * A batch's begin is unknown when a request joins, because a later one may join an earlier batch. So requests wait in a
+ * queue of batches, and only started ones have ends.
  *
- * With admission control no admitted request may become late. The first request of a batch has the least time left,
- * because all have one model and objective. So a change is tried: all later batches are passed through the stages in
- * order, and their first requests are checked. The change is undone if a request is late, or if the joining request
- * would end sooner in a batch of its own. Cost: O(waiting batches x stages) per request; objectives limit the number of
- * waiting batches. Without admission control or objectives there is nothing to check.
+ * With admission control no admitted request may become late. A batch's first request has the least time left, because
+ * all have one model and objective. So later batches are passed through the stages for trial, and their first requests
+ * are checked. The change is undone if one is late, or if the joining request would end sooner in its own batch. Cost:
+ * O(waiting batches x stages) per request; objectives limit the waiting batches. Without admission control or
+ * objectives there is nothing to check.
  */
 #include "sim/serving/serve_batches.h"
 
@@ -57,8 +57,7 @@ static double end_alone(const struct server *server, const struct serve_group *g
     return pass(server, group, &alone, free_s);
 }
 
-/* Checks that batch number `at`, with one more request, ends by `until_s`, and that it and all later batches are in
- * time. */
+/* Checks that batch `at`, with one more request, ends by `until_s`, and that it and later ones are in time. */
 static bool keeps(const struct server *server, const struct serve_group *group, uint32_t at, double until_s)
 {
     double free_s[SERVING_STAGES_MAX], end_s = 0;

@@ -8,8 +8,8 @@
 MUST_CHECK enum status serve_batches_begin(struct server *server, struct serve_group *group, double now_s,
                                            struct error *err);
 
-/* Adds a request to a waiting batch or to a new one. *admitted: false if neither is in time and admit_all is not
- * set. All batches whose turn has come must have begun. */
+/* Adds a request to a waiting batch or a new one. *admitted: false if neither is in time and admit_all is not set. All
+ * due batches must have begun. */
 MUST_CHECK enum status serve_batches_add(struct server *server, struct serve_group *group, uint32_t request,
                                          bool *admitted, struct error *err);
 

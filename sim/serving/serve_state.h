@@ -1,11 +1,10 @@
-/* The state of a simulation, shared by serve.c, which sends requests to groups, and serve_batches.c, which keeps the
- * waiting requests of groups with batches. */
+/* Shared by serve.c, which sends requests to groups, and serve_batches.c, which keeps waiting requests. */
 #ifndef SPILLWAY_SIM_SERVING_SERVE_STATE_H
 #define SPILLWAY_SIM_SERVING_SERVE_STATE_H
 
 #include "sim/serving/serve.h"
 
-/* The ends of active requests, the next first, in a ring whose size is a power of two. */
+/* The ends of active requests, the next first, in a ring of a power of two. */
 struct serve_queue {
     double *ends;
     uint32_t size, first, count;

@@ -1,4 +1,4 @@
-/* The cost model has training steps, so a request is a step with one sample, of which only the forward pass is used. */
+/* A request is a training step with one sample, of which only the forward pass is used. */
 #include "sim/serving/served_network.h"
 
 #include <inttypes.h>
@@ -91,8 +91,7 @@ static enum status fill_degree(struct arena *arena, struct served_network_view *
     return fill_growth(arena, v, group, batch_max, &out->growth, err);
 }
 
-/* Finds the group of the first devices. Returns false if they are not linked, or the network does not have this
- * degree. */
+/* Finds the group of the first devices. Returns false if they are not linked, or the network lacks this degree. */
 static bool find_group(const struct served_network_view *v, struct collective_group *out)
 {
     uint32_t devices[1 << SERVING_DEGREES_MAX], lacking[2], tensor = v->job.parallel.tensor;
@@ -116,9 +115,8 @@ static enum status fill(struct arena *arena, struct served_network_view *v, stru
 }
 
 /*
- * Makes the machine as frameworks use it, but without the time to dispatch a kernel in training and without gaps
- * between kernels: for serving, all kernels of a pass are launched at once. `*out` shares everything with the machine
- * except the types, which live in the arena.
+ * Makes the machine as frameworks use it, without a training kernel's dispatch and gaps: for serving, a pass's kernels
+ * are launched at once. `*out` shares all but the types, which live in the arena.
  */
 static enum status without_dispatch(const struct hardware *hardware, struct arena *arena, struct hardware *out,
                                     struct error *err)

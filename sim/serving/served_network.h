@@ -1,4 +1,4 @@
-/* A served network: the seconds and bytes of a request's forward pass on a machine's devices, layer by layer. */
+/* Seconds and bytes of a request's forward pass on a machine's devices, layer by layer. */
 #ifndef SPILLWAY_SIM_SERVING_SERVED_NETWORK_H
 #define SPILLWAY_SIM_SERVING_SERVED_NETWORK_H
 
@@ -14,12 +14,12 @@ struct served_network {
 };
 
 /*
- * Computes a kind by the cost model: the forward pass without a loss on the first devices of the machine. Tensor groups
- * use the fastest collective algorithm. Hops between stages are direct if devices have such links, else through host
+ * Computes a kind by the cost model: the forward pass without a loss on the machine's first devices. Tensor groups use
+ * the fastest collective algorithm. Hops between stages are direct if devices have such links, else through host
  * memory. The kind has every degree of tensor parallelism that is a power of two, divides the network and has enough
- * devices that are all linked directly. Weights are the parameters in `precision`.
+ * directly linked devices. Weights are the parameters in `precision`.
  *
- * A batch's growth is computed from the seconds of the whole network; no batch is faster than a smaller one.
+ * A batch's growth comes from the whole network's seconds; no batch is faster than a smaller one.
  *
  * The caller sets the kind's name. Its arrays live as long as `arena`. Errors: STATUS_BAD_INPUT for a sequence that the
  * network does not accept; STATUS_LIMIT for too many layers.

@@ -1,24 +1,24 @@
 /*
  * Serving: trained models that answer requests, on devices whose memory does not hold all of them.
  *
- * A *kind* is a served network: layers with seconds and bytes, for each of its degrees of tensor parallelism. A *model*
- * is one set of weights of a kind, with its requests and an objective: the maximum latency of a request. Devices are
- * divided into *groups*. A group has a *shape*, tensor x pipeline devices, and answers requests for the models placed
- * on it, each cut into `pipeline` stages of `tensor` devices.
+ * A *kind* is a served network: layers with seconds and bytes, per degree of tensor parallelism. A *model* is a kind's
+ * set of weights, with requests and an objective: a request's maximum latency. Devices are divided into *groups*. A
+ * group has a *shape*, tensor x pipeline devices, and answers requests for its models, each cut into `pipeline` stages
+ * of `tensor` devices.
  *
- * Semantics (AlpaServe's): on arrival, a request goes to the group of its model with the fewest active requests (ties:
- * the first), and stays there. A group serves requests first come, first served. A stage works on one batch at a time,
- * and begins the next batch when it has finished one. There is no preemption, and times have no noise. With admission
- * control, a request that would end after its objective is rejected on arrival at no cost.
+ * Semantics (AlpaServe's): on arrival, a request goes to its model's group with the fewest active requests (ties: the
+ * first), and stays there. A group serves first come, first served. A stage works on one batch at a time. There is no
+ * preemption, and times have no noise. With admission control, a request that would end after its objective is rejected
+ * at no cost.
  *
- * A batch has up to `batch_max` requests of one model. A request joins the last waiting batch of its model in its
- * group, if that has room; else it starts a new batch at the end. With admission control it joins only if it ends no
- * later than in a batch of its own and all requests of the group stay within their objectives. (Stages in a line are
- * soon free for the next batch, and two requests in a batch take nearly twice as long through all stages: always
- * joining was seen to lose more than it gains.) No stage waits for a batch to fill. Without objectives this equals a
- * server that, when free, takes the first waiting request and others of its model up to the limit.
+ * A batch has up to `batch_max` requests of one model. A request joins its model's last waiting batch in its group, if
+ * that has room; else it starts one at the end. With admission control it joins only if it ends no later than in its
+ * own batch and the group's requests stay within their objectives. (Stages are soon free for the next batch, and two
+ * requests in a batch take nearly twice as long through all stages: always joining was seen to lose more than it
+ * gains.) No stage waits for a batch to fill. Without objectives this is a server that, when free, takes the first
+ * waiting request and others of its model up to the limit.
  *
- * Weights stay where they are placed. A device's memory is for weights only, so its stated size must leave room for
+ * Weights stay where they are placed. A device's memory is for weights only, so its size must leave room for
  * activations (AlpaServe: 13 of 16 GB).
  *
  * Source: Li et al., "AlpaServe: statistical multiplexing with model parallelism for deep learning serving", OSDI 2023,
@@ -70,9 +70,9 @@ struct serving_degree {
     const double *layer_s;       /* (layer_count): a request's seconds in a layer */
     const uint64_t *layer_bytes; /* (layer_count): weights on each of the devices */
     const double *hop_s;         /* (layer_count): transfer of layer l's output to the next stage, if one begins there;
-                                    the stage of layer l is busy with it. The last is 0 */
-    const double *growth; /* (batch_max): seconds of a batch of b + 1 requests over those of one request, equal for all
-                             layers and hops; growth[0] is 1, ascending */
+                                  * layer l's stage is busy with it. The last is 0 */
+    const double *growth; /* (batch_max): seconds of a batch of b + 1 requests over those of one, equal for all layers
+                           * and hops; growth[0] is 1, ascending */
 };
 
 struct serving_kind {
@@ -137,12 +137,12 @@ void serving_release(struct serving *in);
 /* Returns the entry of a degree; NULL: the kind does not have it. */
 const struct serving_degree *serving_degree_of(const struct serving_kind *kind, uint32_t tensor);
 
-/* Returns the seconds of a request without waiting, in the best shape with at most `devices` devices; HUGE_VAL if no
- * degree is that small. Pipelines only add time. */
+/* Returns a request's seconds without waiting, in the best shape with at most `devices` devices; HUGE_VAL without such
+ * a degree. Pipelines only add time. */
 double serving_least_s(const struct serving_kind *kind, uint32_t devices);
 
-/* Returns the least time per request in a batch, relative to a request by itself, in (0, 1]. Batches that take more
- * than `longest` times as long as one request are left out. */
+/* Returns the least time per request in a batch, relative to a single request, in (0, 1], for batches that take at most
+ * `longest` times as long as one. */
 double serving_least_growth(const struct serving_kind *kind, const struct serving_degree *degree, double longest);
 
 /* Returns the least device seconds of a request, over all degrees and batches; at least 0. */

@@ -9,9 +9,8 @@
  *          {"name": "chat", "network": "gpt2-xl", "sequence": 512, "precision": "bf16", "objective": "200ms",
  *           "arrivals": {"times": [0, 0.25, 0.5]}}]}
  *
- * An entry is "count" models (default 1), named bert-0, bert-1 ..., that differ only in their share of the requests:
- * "rate" is the total rate, and model i's share is proportional to (i + 1)^-skew (0: equal). Defaults are in
- * parentheses.
+ * An entry is "count" models (default 1), named bert-0, bert-1 ..., which share the requests: "rate" is the total, and
+ * model i's share is proportional to (i + 1)^-skew (0: equal). Defaults are in parentheses.
  *
  *   latency         of a request on one device; total "weights", in "layers" (1) equal layers
  *   tensor          latencies on several devices per layer, each with its share of the weights
@@ -40,14 +39,13 @@
 
 struct json_out;
 
-/* Reads a problem. `hardware` NULL: no machine is known, and networks are refused. Errors: STATUS_BAD_INPUT with
- * file, line and column; STATUS_LIMIT. */
+/* `hardware` NULL: networks are refused. Errors: STATUS_BAD_INPUT with file, line and column; STATUS_LIMIT. */
 MUST_CHECK enum status serving_read(const char *path, const struct hardware *hardware, struct serving *out,
                                     struct error *err);
 MUST_CHECK enum status serving_parse(const struct json_input *in, const struct hardware *hardware,
                                      struct serving *out, struct error *err);
 
-/* Reads a placement of the models of `of`, in whose arena it lives; models of a group need not be in order.
+/* Reads a placement of the models of `of`, in whose arena it lives; a group's models may be in any order.
  * placement_check() checks that it fits. */
 MUST_CHECK enum status placement_read(const char *path, struct serving *of, struct serving_placement *out,
                                       struct error *err);

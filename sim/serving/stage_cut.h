@@ -1,11 +1,11 @@
 /*
- * Cuts a served network into stages of consecutive layers so that the slowest stage is as fast as possible, because a
- * group's throughput depends on it.
+ * Cuts a served network into stages of consecutive layers with the slowest as fast as possible, on which a group's
+ * throughput depends.
  *
  *     F(1, k) = t(0, k)        F(s, k) = min over i < k of max(F(s - 1, i), t(i, k))
  *
- * t(i, k): seconds of layers [i, k), with the transfer of their output. O(stages layers^2). Among cuts with equal
- * slowest stages, the one whose first stages are the shortest is chosen.
+ * t(i, k): seconds of layers [i, k), with the transfer of their output. O(stages layers^2). Of equal cuts, the one with
+ * the shortest first stages is chosen.
  *
  * Source: the dynamic program of AlpaServe, section 4.1.
  */
@@ -23,8 +23,8 @@ struct stage_cut {
 };
 
 /*
- * Cuts a kind for a shape; *out lives as long as `arena`. It has no stages (NULL) if the kind does not have the shape:
- * not its degree, or fewer layers than stages.
+ * Cuts a kind for a shape; *out lives as long as `arena`. It has no stages (NULL) if the kind lacks the shape: not its
+ * degree, or fewer layers than stages.
  */
 MUST_CHECK enum status stage_cut_make(struct arena *arena, const struct serving_kind *kind,
                                       struct serving_shape shape, struct stage_cut *out, struct error *err);

@@ -1,5 +1,5 @@
-/* The random numbers are GSL's, with a generator for each model, so that the requests of a model do not depend on the
- * number of models. */
+/* GSL's random numbers, with a generator per model, so that a model's requests do not depend on the number of
+ * models. */
 #include "sim/serving/traffic.h"
 
 #include <gsl/gsl_randist.h>
@@ -26,8 +26,8 @@ static enum status add(struct maker *m, uint32_t model, double at_s)
     return STATUS_OK;
 }
 
-/* Returns the seconds from one request to the next. A gamma distribution of shape k has a coefficient of variation of 1
- * / sqrt(k). */
+/* Returns the seconds to the next request. A gamma distribution of shape k has a coefficient of variation of 1 /
+ * sqrt(k). */
 static double gap_s(const struct maker *m, const struct serving_traffic *traffic)
 {
     double rate = traffic->rate * m->rate_scale, square = traffic->cv * traffic->cv;

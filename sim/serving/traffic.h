@@ -16,8 +16,8 @@ struct traffic {
 
 /*
  * Makes all requests in [0, horizon_s). Random times depend only on `seed` and the model's number. `rate_scale`
- * multiplies the request rate (given times move closer together). The caller releases `out` with traffic_release().
- * Errors: STATUS_LIMIT for more than SERVING_REQUESTS_MAX requests.
+ * multiplies the rate (given times move closer together). The caller releases `out` with traffic_release(). Errors:
+ * STATUS_LIMIT for more than SERVING_REQUESTS_MAX requests.
  */
 MUST_CHECK enum status traffic_make(const struct serving *in, uint64_t seed, double rate_scale,
                                     struct traffic *out, struct error *err);

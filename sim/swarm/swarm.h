@@ -1,34 +1,31 @@
 /*
- * A swarm: training by peers that differ in speed, are far apart, and come and go.
+ * Training by peers that differ in speed, are far apart, and come and go.
  *
- * A network is cut into *stages*. Each *peer* holds one stage at a time, and a stage has several peers; peers do not
- * belong to fixed pipelines. A *trainer* sends microbatches through the stages, forward and backward, and chooses the
- * peer of each stage when the microbatch gets there (the *wiring*).
+ * A network is cut into *stages*. Each *peer* holds one stage at a time, and a stage has several peers. A *trainer*
+ * sends microbatches forward and backward, and chooses each stage's peer when the microbatch gets there (the *wiring*).
  *
- * Semantics. A peer works on one pass at a time, in the order of their arrival. Activations go directly from peer to
- * peer. The backward pass of a stage runs on the peer that has its activations. A peer accumulates its gradients until
- * every stage has the gradients of `batch` microbatches on peers that are present. When no gradient is under way, the
- * peers of each stage average theirs (a ring all-reduce) and take a step, all stages at the same time: training is
- * synchronous, nothing is stale. A failed peer's state and gradients are lost, and other microbatches replace its
- * microbatches; then stages without a loss have more than `batch`.
+ * Semantics. A peer works on one pass at a time, in order of arrival. Activations go directly from peer to peer. A
+ * stage's backward pass runs on the peer with its activations. A peer accumulates gradients until every stage has those
+ * of `batch` microbatches on present peers. When no gradient is under way, each stage's peers average theirs (a ring
+ * all-reduce) and take a step, all stages at once: training is synchronous. A failed peer's state and gradients are
+ * lost, and other microbatches replace its own; stages without a loss then have more than `batch`.
  *
- * A trainer notices an absent peer when the answer is not in time (`timeout_s`), does not ask it for `ban_s`, and sends
- * the pass to another peer of the stage, from the place that still has its input: the peer of the previous stage, or an
- * earlier stage if that peer is absent too. A microbatch whose gradient was lost on its way is dropped, and another one
- * replaces it.
+ * A trainer that gets no answer in time (`timeout_s`) does not ask the peer for `ban_s`, and sends the pass to another
+ * peer of the stage, from where its input still is: the previous stage's peer, or an earlier stage. A microbatch whose
+ * gradient was lost on its way is dropped and replaced.
  *
- * A peer that returns, or moves to another stage, first fetches the stage's state from its peers (in SWARM_PIECES
- * pieces, each from the peer with the fewest queued transfers, or from storage if the stage has no peer). With
- * rebalancing it joins the stage whose peers have the least capacity. At an interval, after a step, one peer moves from
- * the stage with the least load per peer to the stage with the most.
+ * A peer that returns, or moves to another stage, first fetches the stage's state (in SWARM_PIECES pieces, each from
+ * the peer with the fewest queued transfers, or from storage without peers). With rebalancing it joins the stage whose
+ * peers have the least capacity. At an interval, after a step, one peer moves from the stage with the least load per
+ * peer to that with the most.
  *
- * Links. Each peer has one link up and one down. A link carries one transfer at a time, in order. Both ends of a
- * transfer start together, neither limits the other, and it is done when both ends are done, plus both latencies. Data
- * of trainers (tokens, losses) costs only latency.
+ * Links. Each peer has one link up and one down, which carry one transfer at a time, in order. Both ends of a transfer
+ * start together, and it is done when both are done, plus both latencies. Trainers' data (tokens, losses) costs only
+ * latency.
  *
  * Source: Ryabinin, Dettmers, Diskin, Borzunov, "SWARM parallelism: training large models can be surprisingly
  * communication-efficient", ICML 2023, arXiv 2301.11913. Not modelled: delayed updates that overlap with averaging,
- * memory, and the time of compressing activations.
+ * memory, and compressing activations.
  */
 #ifndef SPILLWAY_SIM_SWARM_SWARM_H
 #define SPILLWAY_SIM_SWARM_SWARM_H
@@ -107,13 +104,13 @@ void swarm_release(struct swarm *in);
 uint32_t swarm_group_of(const struct swarm *in, uint32_t peer);
 
 /*
- * Returns the microbatches per second for which a peer of the group can do both passes over the stage and transfer
- * inputs and outputs: the least of the limits of its processor and its links.
+ * Returns the microbatches per second for which a peer of the group can do both passes and transfer inputs and outputs:
+ * the least limit of processor and links.
  */
 double swarm_rate(const struct swarm *in, uint32_t group, uint32_t stage);
 
-/* Places peers at the start: (peer_count) stages. Peers of groups without a stage go, one by one, to the stage with the
- * least sum of rates. */
+/* Places peers at the start: (peer_count) stages. Peers of groups without a stage go, one by one, to the least sum of
+ * rates. */
 void swarm_place(const struct swarm *in, uint32_t *stages);
 
 #endif

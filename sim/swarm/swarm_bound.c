@@ -4,8 +4,8 @@
  *     l - sum over g of rate(g, s) x(g, s) <= 0             for each stage s
  *         sum over s of x(g, s)            <= presence(g)   for each group g
  *
- * The zero solution is feasible, so there is one phase. The method takes the first column with a profitable price
- * (Bland's rule, which terminates although the first rows are all degenerate). Rates are relative to the largest.
+ * The zero solution is feasible, so one phase is enough. The first column with a profitable price is taken (Bland's
+ * rule, which terminates although the first rows are degenerate). Rates are relative to the largest.
  */
 #include "sim/swarm/swarm_bound.h"
 

@@ -1,7 +1,7 @@
 /*
- * A transfer uses the sender's link up for bytes / rate once that is free, and from the same moment the receiver's link
- * down for bytes / rate once that is free; then latencies follow. So the slower end decides, and a slow sender leaves
- * the receiver's link free for other transfers.
+ * A transfer uses the sender's link up for bytes / rate once that is free, and from then on the receiver's link down
+ * for bytes / rate once that is free; then latencies follow. So the slower end decides, and a slow sender leaves the
+ * receiver's link free.
  */
 #include "sim/swarm/swarm_state.h"
 

@@ -1,4 +1,4 @@
-/* The stages of a network in a swarm: bytes of activations, gradients and state, and seconds on a machine's device. */
+/* A network's stages in a swarm: bytes of activations, gradients and state, and seconds on a device. */
 #ifndef SPILLWAY_SIM_SWARM_SWARM_NETWORK_H
 #define SPILLWAY_SIM_SWARM_SWARM_NETWORK_H
 
@@ -10,7 +10,7 @@ struct swarm_network {
     struct network network;
     uint64_t sequence;      /* tokens of a sample */
     uint32_t stages;        /* number of stages, with equal numbers of blocks if possible; embedding and head are in the
-                               first and the last */
+                             * end stages */
     uint32_t precision;     /* enum precision of everything but gradients and optimizer (models/job/parallel.h) */
     uint32_t recompute;     /* enum parallel_recompute */
     uint32_t gradient_bits; /* of each averaged gradient; 0: 32 */

@@ -1,11 +1,10 @@
 /*
- * A peer is away, joining (it fetches the state of its stage) or ready. It leaves by failing or by moving. Both lose
- * all its work, and requests to it stay unanswered. Moves after a step lose nothing, because no microbatch is under way
- * then.
+ * A peer is away, joining (it fetches its stage's state) or ready. It leaves by failing or by moving. Both lose its
+ * work, and requests to it stay unanswered. Moves after a step lose nothing, because no microbatch is under way.
  *
- * Rebalancing uses the average number of microbatches at a stage, per peer. It moves the peer that raises the lower of
- * the two stages' rates the most. No peer moves if that rate would not rise: a stage with randomly more requests gets
- * no peer.
+ * Rebalancing uses the average number of microbatches at a stage, per peer. It moves the peer that most raises the
+ * lower of the two stages' rates, and none if that rate would not rise: a stage with randomly more requests gets no
+ * peer.
  *
  * Source: SWARM, section 3.3 and its appendix (queues, one peer at a time); the final check of rates is ours.
  */
@@ -210,7 +209,7 @@ void swarm_queue_count(struct swarm_state *r, uint32_t stage, int change)
     r->queued[stage] += (uint32_t)change;
 }
 
-/* Returns the peer of `from` whose move raises the lower rate of the two the most; SWARM_NONE: no move raises it. */
+/* Returns the peer of `from` whose move most raises the lower rate of the two; SWARM_NONE: none does. */
 static uint32_t best_move(const struct swarm_state *r, const struct strength *strength, uint32_t from, uint32_t to)
 {
     double best_rate = fmin(strength[from].rate, strength[to].rate) * (1 + 1e-9);

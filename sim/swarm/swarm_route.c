@@ -1,14 +1,12 @@
 /*
- * How a trainer chooses a peer.
+ * Stochastic wiring is interleaved weighted round robin. Each trainer has a *turn* for each peer, asks the stage's peer
+ * with the smallest, and adds its average response time: a peer that answers twice as fast is asked twice as often. The
+ * average is exponential. Response time is from the choice until the next stage's peer has the forward pass's result,
+ * with transfers and waiting. So an overloaded peer, or one with a slow link, is asked less. A peer without an answer
+ * counts as the mean of the others. A new or formerly banned peer continues from the turn of the last peer asked,
+ * without credit or debt.
  *
- * Stochastic wiring is interleaved weighted round robin. Each trainer has a *turn* for each peer, asks the peer of the
- * stage with the smallest turn, and adds the peer's average response time to it: a peer that answers twice as fast is
- * asked twice as often. The average is exponential. Response time is from the choice until the next stage's peer has
- * the result of the forward pass, with both transfers and waiting. So an overloaded peer, or one with a slow link,
- * becomes slower and is asked less. A peer without an answer so far counts as the mean of the others. A new peer, or
- * one that was banned, continues from the turn of the last peer asked, without credit or debt.
- *
- * Trainers begin at different peers, so that they do not all ask the same peer first.
+ * Trainers begin at different peers.
  *
  * Source: SWARM, section 3.2 and its appendix on wiring; the mean for peers without an answer is ours.
  */

@@ -1,15 +1,15 @@
 /*
- * The path of a microbatch. Its *goal* is the stage of the next backward pass, initially the last stage. Its next
- * action depends on which peers have which data (swarm_microbatch_advance()):
+ * The path of a microbatch. A microbatch's *goal* is the stage of its next backward pass, initially the last. Which
+ * peers have which data decides its next action (swarm_microbatch_advance()):
  *
  *   the gradient of the stage after the goal is lost   it is dropped
  *   the goal's activations are there                   backward there, from the peer of the stage after it
  *   else                                               forward, from the last earlier stage with activations
  *
- * so that a first pass, a repeated pass and repeated stages are one case.
+ * so that first, repeated passes and stages are one case.
  *
- * A step needs the gradients of `batch` microbatches in each stage. There are never more microbatches under way than
- * the neediest stage lacks. When it has all its gradients, the remaining microbatches finish first.
+ * A step needs the gradients of `batch` microbatches in each stage. No more microbatches are under way than the
+ * neediest stage lacks. When it has all gradients, the remaining microbatches finish first.
  */
 #include <stdlib.h>
 
@@ -202,7 +202,7 @@ static void parcel_event(struct swarm_state *r, uint32_t parcel)
 
 /* --- losses of a failed peer ---------------------------------------------------------------- */
 
-/* Stops the microbatch if it is at the peer, or on its way to or from it. Returns true if so. */
+/* Stops the microbatch, and returns true, if it is at the peer, or on its way to or from it. */
 static bool is_hit(struct swarm_state *r, uint32_t m, uint32_t p)
 {
     const struct swarm_parcel *parcel = &r->parcels[m];

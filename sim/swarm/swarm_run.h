@@ -1,5 +1,5 @@
 /*
- * The simulation of a swarm (swarm.h), event by event: passes, transfers, failures, joins, averaging.
+ * A swarm (swarm.h) event by event: passes, transfers, failures, joins, averaging.
  *
  * A peer's random events depend only on the seed and its number, so runs of one seed differ only by their options.
  * Equal inputs give equal bytes.
