@@ -1,12 +1,12 @@
 /*
- * Nearly all buffers hold one thing, so nearly all lists have one extent. The exceptions: the state of an embedding on
- * the host while its slices are updated, a table that is the first part of a state, the three parts of a slice. With
- * neighbours merged, the host state of a sliced embedding has few extents at any time:
+ * Nearly all lists have one extent. The exceptions: an embedding's state on the host while its slices are updated, a
+ * table that begins a state, a slice's three parts. With neighbours merged, a sliced embedding's host state has few
+ * extents:
  *
  *     parts            [ p ............ | m ............ | v ............ ]
  *     after slice 2    [ v1 ...| v0 ... | v1 ...| v0 ... | v1 ...| v0 ... ]
  *
- * Cost: a binary search, and a move of the later extents when the number of extents changes.
+ * Cost: a binary search, and a move of later extents when their number changes.
  */
 #include "planner/buffer_contents.h"
 

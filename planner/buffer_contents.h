@@ -27,14 +27,14 @@ void buffer_contents_release(struct buffer_contents *contents);
 bool buffer_contents_put(struct buffer_contents *contents, const struct buffer_extent *extent);
 
 /*
- * Returns true when the range holds exactly `wanted` (wanted->first, end: the range). Else *found is the first extent
- * that differs, or NULL for bytes never put.
+ * Returns true when the range holds exactly `wanted` (wanted->first, end: the range). Else *found is the first
+ * different extent, or NULL for bytes never put.
  */
 bool buffer_contents_hold(const struct buffer_contents *contents, const struct buffer_extent *wanted,
                    const struct buffer_extent **found);
 
-/* Copies [first, first + bytes) of `from` to `to_first` of another. *complete is false when a part of the range was
- * empty; then nothing is copied. Returns false without memory. */
+/* Copies [first, first + bytes) of `from` to another's `to_first`. *complete is false when a part was empty; then
+ * nothing is copied. Returns false without memory. */
 bool buffer_contents_copy(const struct buffer_contents *from, uint64_t first, uint64_t bytes,
                    struct buffer_contents *to, uint64_t to_first, bool *complete);
 

@@ -1,6 +1,6 @@
 /*
- * Seconds of passes, copies and collectives, for every estimator of the planner: the one place that turns a pass into
- * kernels and asks models/cost for their seconds. Estimators may differ in overlaps, never in these numbers.
+ * Seconds of passes, copies and collectives, for all the planner's estimators: the one place that turns a pass into
+ * kernels and asks models/cost. Estimators may differ in overlaps, never in these numbers.
  */
 #ifndef SPILLWAY_PLANNER_PASS_SECONDS_H
 #define SPILLWAY_PLANNER_PASS_SECONDS_H

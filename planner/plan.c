@@ -1,12 +1,12 @@
 /*
- * The fingerprint tells whether a trace belongs to a plan. It covers contents, and not the arrangement of the tables:
- * an operation's accesses count, not their position in `accesses`; an instance's slots count, not the layout's
- * position. So a plan that went through a file, which arranges layouts again, keeps its fingerprint. Fields on which no
- * interpreter acts are left out: estimates, bounds, the policy's name.
+ * The fingerprint tells whether a trace belongs to a plan. It covers contents, and not the tables' arrangement: an
+ * operation's accesses count, not their position in `accesses`; an instance's slots count, not the layout's position.
+ * So it survives a file, which arranges layouts again. Fields on which no interpreter acts are left out: estimates,
+ * bounds, the policy's name.
  *
  *     h = mix(h ^ value), value by value in the order of the tables     (base/random.h)
  *
- * The length precedes each list, so that moving an element over a border changes the result. Cost: one pass over the
+ * The length precedes each list, so that an element moved over a border changes the result. Cost: one pass over the
  * tables; segments are not expanded.
  */
 #include "planner/plan.h"
@@ -155,8 +155,8 @@ static uint64_t slots_end(const struct plan *plan, const struct plan_instance *i
     return end;
 }
 
-/* Returns the bytes of all arenas for staged buffers: one for each rank of a gang, and one for all other users of a
- * host. ends[] has them after the devices' arenas. */
+/* Returns the bytes of all arenas for staged buffers: one per rank of a gang, and one for a host's other users. ends[]
+ * has them after the devices' arenas. */
 static uint64_t staged_ends(const struct plan *plan, uint64_t *ends)
 {
     uint32_t devices = plan->hardware.device_count;

@@ -1,8 +1,8 @@
 /*
  * The plan: a program for streams.
  *
- * A plan says what runs where and in which order. The simulator times it and the executor carries it out, both by the
- * rules below and by nothing else. Policies, partitioning and memory layout leave no trace in a plan but their result.
+ * A plan says what runs where and in which order. The simulator times it and the executor carries it out, by the rules
+ * below only. Policies, partitioning and memory layout leave only their result in it.
  *
  * Streams. Each device has an ordered queue of computations and one for each direction of copies; on a machine with
  * direct links between devices (hardware_has_p2p()) also one for copies that it fetches from other devices. The host
@@ -13,32 +13,30 @@
  * its memory (planner/plan_hosts.h).
  *
  * Buffers are names: "state of shard 3 of job 1, on the device". A host buffer exists once, for the whole run. A device
- * buffer exists once per device and begins and ends again and again: an access flagged ACQUIRE gives it a range of the
- * device's arena (a slot), one flagged RELEASE gives the range back. Its contents are undefined at ACQUIRE.
+ * buffer exists once per device and begins and ends repeatedly: an access flagged ACQUIRE gives it a range of the
+ * device's arena (a slot), one flagged RELEASE gives it back. Its contents are undefined at ACQUIRE.
  *
  * A P2P copy moves a boundary or its gradient from one device to the same buffer on another. It is an operation of the
- * device that fetches, because that device has to wait: for a free slot, before a computation that needs the data. The
- * copy begins the buffer's life there and ends it on its source device, the instance's *peer*. So a boundary holds its
- * slot on the peer until it has been fetched, and the fetch is the last use of that life. Where stages block
- * (models/job/parallel.h), a computation without work before the copy begins the life, after the stage's earlier
- * computations.
+ * device that fetches, which has to wait for a free slot, before a computation that needs the data. The copy begins the
+ * buffer's life there and ends it on its source device, the instance's *peer*. So a boundary holds its slot on the peer
+ * until the fetch, the last use of that life. Where stages block (models/job/parallel.h), a computation without work
+ * before the copy begins the life, after the stage's earlier computations.
  *
  * A gang is a grid of devices with an axis for each kind of parallelism inside a stage. Each of its devices carries out
- * an instance on the gang for itself: every one has its own buffers of these names, its own slots at the same
- * addresses, and does each operation in turn. Where `peer` is a gang too, each device fetches from the device at its
- * place there. A COLLECTIVE joins the devices that differ only along its axes: it is one operation on a stream of each
- * of them, begins when the last of them has come to it and ends for all at once. It changes a buffer in place, or goes
- * from one to another: shares are gathered to a whole, wholes are reduced and added to shares. Stages have buffers of
- * other names, so a collective that joins the two ends of a pipeline names the first stage's and the last's, and each
- * device changes its own.
+ * an instance on the gang for itself, with its own buffers of these names and its own slots at the same addresses.
+ * Where `peer` is a gang too, each device fetches from the device at its place there. A COLLECTIVE joins the devices
+ * that differ only along its axes: it is one operation on a stream of each of them, begins when the last of them has
+ * come to it and ends for all at once. It changes a buffer in place, or goes from one to another: shares are gathered
+ * to a whole, wholes are reduced and added to shares. Stages have buffers of other names, so a collective that joins
+ * the two ends of a pipeline names the first stage's and the last's, and each device changes its own.
  *
- * Reservations. In a plan with reservations each job is in one: devices that its jobs have for themselves, as a gang
- * that starts together. A reservation begins when the earlier reservations of its devices have ended, and the one that
- * it follows, if any. Until it ends no other job has a place or an operation on its devices. A training run that stops
- * and goes on elsewhere is several jobs, each in a reservation that follows the previous one.
+ * Reservations. In a plan with reservations each job is in one: devices for its jobs only, as a gang that starts
+ * together. A reservation begins after the earlier reservations of its devices, and the one that it follows, if any.
+ * Until it ends no other job has a place or an operation on its devices. A training run that goes on elsewhere is
+ * several jobs, each in a reservation that follows the previous one.
  *
- * Host memory of a parallel job belongs to its ranks: a host buffer of such a job exists once for each place of the
- * gang, and so does its data on storage. The host's processor and storage serve the ranks in turn.
+ * Host memory of a parallel job belongs to its ranks: its host buffers, and data on storage, exist once per place of
+ * the gang. The host's processor and storage serve the ranks in turn.
  *
  * Jobs in files. Where host memory does not hold all jobs at once, a job has a *range* of it (host_ranges) and is in
  * its files before and after. An OPEN of each shard, first to last, makes its state in the range from the weights'
@@ -55,8 +53,8 @@
  * buffers of several devices, models/cost/collective.h). A unit is a short list of operations that belong together: one
  * pass of one shard, with the copies before and after it. Units are templates; an instance is a unit on a device, with
  * the slots of the buffers that it acquires. The order of the instances is the *plan order*. A segment is a sequence of
- * instances and its number of repetitions. So a plan of thousands of steps stays small, and the minibatch of an
- * operation follows from counting (see plan_walk.h).
+ * instances and its number of repetitions. So a plan of thousands of steps stays small, and an operation's minibatch
+ * follows from counting (plan_walk.h).
  *
  * The rules, the same for both interpreters:
  *
@@ -77,8 +75,8 @@
  *        range and the end of the highest slot of a staged buffer; device memory the end of the highest slot;
  *        storage the sum of the stored states.
  *
- * Fixed ranges of memory cannot fragment and need no allocator while running. They turn memory into ordinary waiting,
- * which CUDA events express directly.
+ * Fixed ranges cannot fragment and need no allocator while running. They turn memory into waiting, which CUDA events
+ * express directly.
  *
  * Choices. The order of a plan is one of many. The jobs of a plan with choices may be carried out in any other order:
  * each job its own instances in their order, on any device, each in one of the choices for its unit and that device
@@ -95,13 +93,13 @@
  * updates.
  *
  * Evaluation. After some minibatches (models/job/evaluation.h) come held-out ones, each of S units: EVALUATE of shards
- * 0 .. S-1, which read the parameters as the minibatch left them. Batch and boundaries are in the buffers of the
- * training, which are not in use then. Where the best weights are kept, a KEEP of each shard follows the last of them.
- * That moment is consistent, because the next unit that changes a shard is in the next minibatch. Held-out minibatches
- * and KEEPs belong to the minibatch before them, and the last of them ends it.
+ * 0 .. S-1, which read the parameters as the minibatch left them. Batch and boundaries are in the training's buffers,
+ * which are not in use then. Where the best weights are kept, a KEEP of each shard follows the last of them. That is
+ * consistent, because the next unit that changes a shard is in the next minibatch. Held-out minibatches and KEEPs
+ * belong to the minibatch before them, and the last of them ends it.
  *
- * Parallel jobs (models/job/parallel.h) train differently: their shards are chunks of layers, each resident on the
- * gang of its stage. planner/parallel/parallel_job.h describes their units.
+ * Parallel jobs (models/job/parallel.h) train differently: their shards are chunks of layers, each resident on the gang
+ * of its stage. planner/parallel/parallel_job.h describes their units.
  *
  * Each shard has a place for its optimizer. Either the BACKWARD or LOSS that has a shard's STATE on the device updates
  * it there; or it has only the PARAMETERS and leaves their GRADIENT, which is copied to the host, where an UPDATE later
@@ -196,13 +194,13 @@ enum plan_pass {
 };
 extern const char *const plan_pass_names[PLAN_PASS_COUNT];
 
-/* A new kind comes last. Three places add up host memory by kind: host_need.c before there is a plan,
- * plan_host_bytes() in plan.c, and plan_hosts.c for each host. planner/walk/memory_breakdown.c lists the contents of
- * a host, and planner/check/plan_check_hosts.c judges them. */
+/* A new kind comes last. Three places add up host memory by kind: host_need.c before there is a plan, plan_host_bytes()
+ * in plan.c, and plan_hosts.c per host. planner/walk/memory_breakdown.c lists a host's contents, and
+ * planner/check/plan_check_hosts.c judges them. */
 enum plan_buffer_kind {
     BUFFER_STATE,          /* parameters and optimizer moments of a shard (models/job/memory.h) */
     BUFFER_PARAMETERS,     /* only the parameters, on a device, for a forward pass; in parallel jobs whole weights,
-                              gathered for a pass; variants tell these apart */
+                            * gathered for a pass; variants tell these apart */
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
     BUFFER_TABLE_GRADIENT, /* its gradient from the head */
     BUFFER_BATCH,          /* the data of a minibatch; layout as in job_batch_bytes() */
@@ -285,8 +283,8 @@ struct plan_slot {
 };
 
 /* Devices gang_devices[first + i], i = place along axis 0 + extents[0] * (along axis 1 + ...). With several ends the
- * devices of the first stage come before the devices of the last, and each of these stages is also a gang of its own,
- * which carries out all other instances. */
+ * first stage's devices come before the last's, and each of these stages is also a gang, which carries out all other
+ * instances. */
 struct plan_gang {
     uint32_t first;
     uint32_t extents[AXIS_COUNT]; /* at least 1 each */
@@ -307,18 +305,18 @@ struct plan_instance {
     uint32_t layout; /* layouts[layout + i] is the slot of the unit's i-th ACQUIRE */
 };
 
-/* Devices reservation_devices[first_device ...]: of parallel jobs in the order of their ranks. Reservations that
- * share a device are in the order in which they have it. */
+/* Devices reservation_devices[first_device ...]: of parallel jobs in the order of ranks. Reservations that share a
+ * device are in the order in which they have it. */
 struct plan_reservation {
     uint32_t first_device, device_count;
     uint32_t follows;      /* an earlier reservation that it follows, whatever its devices; PLAN_NONE: none */
     double begin_s, end_s; /* expected, by the planner's clock */
-    double restart_s;      /* seconds of these for moving states here from where they were when their jobs were stopped:
-                              the duration of the LOAD of each stage's first run, of parallel jobs; else 0 */
+    double restart_s;      /* seconds of these for moving states here from where their jobs were stopped: the duration
+                            * of the LOAD of each stage's first run, of parallel jobs; else 0 */
 };
 
-/* Host memory that a job has from its first OPEN to its last CLOSE, for all of its host buffers, each of which takes a
- * multiple of PLAN_HOST_ALIGNMENT bytes there. 0 bytes: the job has its buffers for the whole run. */
+/* A job's host memory from its first OPEN to its last CLOSE, for all of its host buffers, each a multiple of
+ * PLAN_HOST_ALIGNMENT bytes. 0 bytes: the job has its buffers throughout. */
 struct plan_host_range {
     uint64_t offset_bytes, bytes;
 };
@@ -332,8 +330,8 @@ struct plan_segment {
 struct plan_shard {
     uint32_t job;
     uint64_t first_layer, layer_count;
-    bool inputs_only; /* of activations only the inputs of layers are held, and a backward pass recomputes a layer at a
-                         time; else all. False for an embedding */
+    bool inputs_only; /* of activations only layers' inputs are held, and a backward pass recomputes a layer at a time;
+                       * else all. False for an embedding */
 };
 
 /* The origin of a lower bound on the makespan. */
@@ -370,8 +368,8 @@ struct plan_order {
     uint64_t tried; /* number of orders examined */
 };
 
-/* The activations that a job's shards keep from their forward to their backward pass. The last shard, which has both in
- * one, holds the activations that its `inputs_only` says. */
+/* Activations that a job's shards keep from forward to backward pass. The last shard, which has both in one, holds what
+ * its `inputs_only` says. */
 enum plan_activations {
     ACTIVATIONS_RECOMPUTE,    /* only their input, the boundary */
     ACTIVATIONS_KEEP,         /* all activations, on the device */
@@ -391,8 +389,8 @@ static inline bool plan_activations_spill(uint32_t activations)
     return activations == ACTIVATIONS_SPILL || activations == ACTIVATIONS_SPILL_INPUTS;
 }
 
-/* Returns the way of computing, UNIT_KEEP or UNIT_INPUTS (models/job/memory.h), of shards that are neither the last nor
- * an embedding. An embedding keeps nothing and computes by UNIT_KEEP in any case. */
+/* Returns UNIT_KEEP or UNIT_INPUTS (models/job/memory.h) for shards that are neither the last nor an embedding, which
+ * keeps nothing and computes by UNIT_KEEP. */
 uint32_t plan_activations_way(uint32_t activations);
 
 struct plan {
@@ -507,8 +505,8 @@ static inline bool plan_has_range(const struct plan *plan, uint32_t job)
     return plan->host_ranges && plan->host_ranges[job].bytes > 0;
 }
 
-/* Returns how often a buffer outside devices exists: once, or for a parallel job once for each place of its gangs. The
- * plan may be unchecked. */
+/* Returns how often a buffer outside devices exists: once, or once per place of a parallel job's gangs. The plan may be
+ * unchecked. */
 static inline uint32_t plan_buffer_ranks(const struct plan *plan, const struct plan_buffer *buffer)
 {
     if (buffer->on_device || buffer->job >= plan->jobs.count) return 1;
@@ -555,9 +553,9 @@ static inline uint32_t plan_first_choice(const struct plan *plan)
 /* Returns the number of operations over all repetitions; a gang's count once for each of its devices. */
 uint64_t plan_operations(const struct plan *plan);
 
-/* Return bytes: on all hosts together (host buffers of jobs without a range, for each rank; ranges; staged buffers,
- * which are plan_staged_bytes()); up to the end of the highest slot used on `device`; on storage. UINT64_MAX: more than
- * that, or no memory to count. */
+/* Return bytes: on all hosts together (host buffers of jobs without a range, per rank; ranges; staged buffers, which
+ * are plan_staged_bytes()); up to the end of the highest slot used on `device`; on storage. UINT64_MAX: more than that,
+ * or no memory to count. */
 uint64_t plan_host_bytes(const struct plan *plan);
 uint64_t plan_staged_bytes(const struct plan *plan);
 uint64_t plan_ranges_bytes(const struct plan *plan); /* part of these: the ends of the hosts' highest ranges */
@@ -580,12 +578,12 @@ const char *plan_op_text(const struct plan *plan, const struct plan_unit *unit,
 const char *plan_buffer_text(const struct plan *plan, uint32_t buffer,
                              char text[PLAN_TEXT_BYTES]);
 
-/* Returns a 64-bit fingerprint of everything that interpreters act on; traces carry it. It includes names of files but
- * not their folders, so that a plan can be moved. */
+/* Returns a 64-bit fingerprint of all that interpreters act on; traces carry it. It includes names of files but not
+ * folders, so that a plan can be moved. */
 uint64_t plan_fingerprint(const struct plan *plan);
 
-/* Returns true when a trace with this fingerprint was made from the plan, also for traces of version 0.1, whose
- * fingerprint includes folders. */
+/* Returns true when a trace with this fingerprint was made from the plan; version 0.1's fingerprints include
+ * folders. */
 bool plan_has_fingerprint(const struct plan *plan, uint64_t fingerprint);
 
 #endif

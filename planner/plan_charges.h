@@ -1,11 +1,11 @@
 /*
- * Seconds to bring resident states to their devices and back: one rule for every way of running a job.
+ * Seconds to bring resident states to their devices and back, for every way of running a job.
  *
- * States are in host memory before a job's first minibatch and after its last. LOAD and STORE units copy the states of
- * a resident job, and of shards that stay. A parallel job has LOADs and STOREs that are computations without work; each
- * lasts as long as the copies of its stage would, while all devices of the job copy and share the links to the host.
- * Spilled shards have no such units. With the software stack "frameworks" (enum hardware_stack) these take no time:
- * iterations are timed with states in place.
+ * States are in host memory before a job's first minibatch and after its last. LOAD and STORE units copy a resident
+ * job's states, and those of shards that stay. A parallel job's LOADs and STOREs are computations without work; each
+ * lasts as long as its stage's copies would, while all the job's devices copy and share the links to the host. Spilled
+ * shards have no such units. With the software stack "frameworks" (enum hardware_stack) these take no time: iterations
+ * are timed with states in place.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHARGES_H
 #define SPILLWAY_PLANNER_PLAN_CHARGES_H
@@ -20,8 +20,7 @@ static inline bool plan_charges_count(const struct hardware *hardware)
     return hardware->stack == STACK_SPILLWAY;
 }
 
-/* Returns the bytes of weights and states that each device of a stage of a parallel job holds from its first minibatch
- * to its last. */
+/* Returns the bytes of weights and states that each device of a parallel job's stage holds throughout. */
 uint64_t plan_charges_bytes(const struct job *job, uint32_t stage);
 
 /* Adds the device's copy to the links of its path. link_bytes: one entry for each link. */

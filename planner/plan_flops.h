@@ -10,12 +10,12 @@ double plan_model_flops(const struct plan *plan);
 
 /*
  * Returns the FLOPs of the algorithms with the fewest multiplications: 3 x 3 convolutions by minimal filtering if no
- * device has matrix cores for fp32 (models/cost/convolution_model.h). Unlike model FLOPs, these cannot exceed a peak.
+ * device has matrix cores for fp32 (models/cost/convolution_model.h). These cannot exceed a peak.
  */
 double plan_least_flops(const struct plan *plan, const struct hardware *hardware);
 
-/* Returns the fastest rate of the plan's products on a device of this type, over all jobs, in FLOP/s: fp32 products use
- * its TF32 units, if any, bf16 products its bf16 units. 0: its fp32 peak is unknown. */
+/* Returns the fastest rate of the plan's products on a device of this type, over all jobs: fp32 products use its TF32
+ * units, if any, bf16 products its bf16 units. 0: its fp32 peak is unknown. */
 double plan_peak_flops_per_s(const struct plan *plan, const struct device_type *type);
 
 #endif

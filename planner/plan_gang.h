@@ -1,6 +1,6 @@
 /*
- * A gang is a device mesh: a grid of devices that carry out a unit together, as in gang scheduling. This header has the
- * groups of a gang: places that differ only along some axes.
+ * A gang is a device mesh: a grid of devices that carry out a unit together, as in gang scheduling. Its groups are
+ * places that differ only along some axes.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_GANG_H
 #define SPILLWAY_PLANNER_PLAN_GANG_H
@@ -8,9 +8,8 @@
 #include "planner/plan.h"
 
 /*
- * Lists the gang's places group by group, in the order of the groups' first places, with earlier axes varying faster
- * within a group. places[0 .. size): consecutive plan_gang_group_size() places are a group. With no axis each place is
- * a group.
+ * Lists places group by group, in the order of first places, with earlier axes varying faster within a group. places[0
+ * .. size): consecutive plan_gang_group_size() places are a group. With no axis each place is one.
  */
 void plan_gang_order(const struct plan_gang *gang, uint32_t axes, uint32_t *places);
 
@@ -22,8 +21,8 @@ static inline uint32_t plan_gang_group_size(const struct plan_gang *gang, uint32
     return size;
 }
 
-/* Finds the accesses [*first, *end) of the operation that a place of the instance's gang makes: over the ends of a
- * pipeline the first access for the first stage, the second for the last; else all. */
+/* Finds the accesses [*first, *end) of the operation that a place of the gang makes: over a pipeline's ends the first
+ * access for the first stage, the second for the last; else all. */
 static inline void plan_gang_own_accesses(const struct plan *plan, const struct plan_instance *instance,
                                           const struct plan_op *op, uint32_t place, uint32_t *first, uint32_t *end)
 {
@@ -35,8 +34,8 @@ static inline void plan_gang_own_accesses(const struct plan *plan, const struct 
     *end = *first + 1;
 }
 
-/* The last two gangs that a gang copied from, for callers that visit each pair once: a stage of a pipeline copies from
- * its two neighbours. */
+/* The last two gangs that a gang copied from, to visit each pair once: a pipeline's stage copies from its two
+ * neighbours. */
 struct plan_gang_peers {
     uint32_t last[2];
 };

@@ -1,6 +1,6 @@
 /*
- * Consecutive instances of a unit are mostly on the same devices, so a unit is examined once for each change of
- * devices. A buffer is on the host of the first instance that uses it; other instances must agree, rank by rank.
+ * Consecutive instances of a unit are mostly on the same devices, so it is examined once per change of devices. A
+ * buffer is on the host of its first instance; others must agree, rank by rank.
  */
 #include "planner/plan_hosts.h"
 
@@ -231,8 +231,8 @@ static int descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Returns the number of jobs that have room in `have` bytes together, whichever jobs they are. A job counts with its
- * bytes on all hosts, so with several hosts there may be room for more. */
+/* Returns how many jobs, whichever they are, have room in `have` bytes together. A job counts with its bytes on all
+ * hosts, so several hosts may have room for more. */
 static uint32_t jobs_at_a_time(const struct plan *plan, bool stored, uint64_t have)
 {
     uint64_t *needs = alloc_zeroed(plan->jobs.count, sizeof *needs), sum = stored ? 0 : plan_staged_bytes(plan);

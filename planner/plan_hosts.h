@@ -1,10 +1,9 @@
 /*
- * The use of the hosts of a machine by a plan, one host for each node (models/hardware/hardware.h).
+ * A plan's use of a machine's hosts, one per node (models/hardware/hardware.h).
  *
- * A plan does not name hosts: a host buffer is at the host of the device whose instances use it, and of a parallel job
- * each rank's own at the host of the rank's device. So states are used on devices of one node only. Each host has its
- * own batch, loss, and boundaries that stages of a resident job hand on over host memory (their way over the network
- * between nodes is not timed).
+ * A plan does not name hosts: a host buffer is at the host of the device whose instances use it, a parallel job's each
+ * rank's own at the rank's host. So states are used on devices of one node only. Each host has its own batch, loss, and
+ * boundaries that a resident job's stages hand on over host memory (their way over the network is not timed).
  */
 #ifndef SPILLWAY_PLANNER_PLAN_HOSTS_H
 #define SPILLWAY_PLANNER_PLAN_HOSTS_H
@@ -17,8 +16,7 @@ struct plan_host_use {
 };
 
 /*
- * Computes the use of each host. uses: out, hardware_host_count() entries; with one host the same as plan_host_bytes()
- * and plan_stored_bytes().
+ * uses: out, hardware_host_count() entries; with one host the same as plan_host_bytes() and plan_stored_bytes().
  *
  * The plan's tables (instances, gangs, slots) must be sound. Errors: STATUS_CHECK for a buffer that two hosts would
  * have, STATUS_LIMIT for sums above 2^64.
@@ -32,8 +30,8 @@ struct plan_host_use plan_host_fullest(const struct plan *plan);
 /* Finds the largest number of jobs in host memory at a time: all jobs, or fewer when jobs take turns. */
 MUST_CHECK enum status plan_host_jobs(const struct plan *plan, uint32_t *out, struct error *err);
 
-/* Checks that each host has room for its part. Errors: STATUS_INFEASIBLE, naming the node if there are several; also
- * for a buffer that two hosts would have. */
+/* Checks that each host has room. Errors: STATUS_INFEASIBLE, naming the node if there are several; also for a buffer
+ * that two hosts would have. */
 MUST_CHECK enum status plan_host_fits(const struct plan *plan, struct error *err);
 
 #endif

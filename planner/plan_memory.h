@@ -1,9 +1,9 @@
 /*
  * The use of a device's memory, by name.
  *
- * The contents of a slot change with time: now a shard's state, later another one's. The *use* of a byte of the arena
- * does not change: it is the set of uses that the plan makes of it. A table of bytes by such sets does not depend on a
- * moment, adds up to the arena, and is the same for planner and executor.
+ * A slot's contents change with time: now a shard's state, later another's. The *use* of a byte of the arena does not:
+ * it is the set of uses that the plan makes of it. Bytes by such sets do not depend on a moment, add up to the arena,
+ * and are the same for planner and executor.
  *
  *     arena   [ workspace | edge | edge | keep | weight buffer | weight buffer ]
  *     use       workspace   boundaries    kept   states, or activations that are spilled

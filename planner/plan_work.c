@@ -1,9 +1,9 @@
 /*
- * The kernels of one COMPUTE operation, summed over its layers.
+ * The kernels of a COMPUTE operation, summed over its layers.
  *
- * models/ knows the work of one pass over one layer. An operation is a few passes over a run of layers, nearly all of
- * which are equal blocks: the work of a run of blocks is the work of its first block, with each count multiplied by the
- * length of the run. So the cost is the same for 3 layers and for 3000.
+ * models/ knows the work of one pass over one layer. An operation is a few passes over a run of layers, nearly all
+ * equal blocks: their work is the first block's, with counts multiplied by the run's length. So 3000 layers cost as
+ * much as 3.
  *
  *     backward of [block, block, block]:  forward x 2 and recompute x 1, backward x 3, update x 3
  *                                         (the last block's output is not needed again)
@@ -14,14 +14,13 @@
  *     backward of [embedding]:            backward, update: rows are not gathered again, because its
  *                                         backward pass needs the tokens only
  *
- * With k microbatches all passes count k times, except the passes of an embedding, which take all samples at once, and
- * the update. Adding gradients up k - 1 times is a sum over all parameters.
+ * With k microbatches all passes count k times, except an embedding's, which take all samples at once, and the update.
+ * Adding gradients up k - 1 times is a sum over all parameters.
  *
- * Slices. The tables of an embedding are consecutive rows of C numbers, so any range of rows can be updated by itself.
- * The parts of a slice's work that are proportional to its rows (sweeping the table's gradient, the optimizer) are
- * divided by rows; parts that occur once per microbatch (gathering and adding the tokens, norms) belong to the slice
- * that holds row 0. The slices of a shard then sum to the whole. For V + P = 50257 + 1024 rows in two slices of 25641
- * and 25640:
+ * Slices. An embedding's tables are consecutive rows of C numbers, so any range of rows can be updated by itself. The
+ * parts of a slice's work in proportion to its rows (sweeping the table's gradient, the optimizer) are divided by rows;
+ * parts once per microbatch (gathering and adding the tokens, norms) belong to the slice with row 0. So a shard's
+ * slices sum to the whole. For V + P = 50257 + 1024 rows in two slices of 25641 and 25640:
  *
  *                       whole                   rows 0..25640         rows 25641..51280
  *     embed_backward    m = R, k = 51281        m = R, k = 25641      m = 0, k = 25640

@@ -1,5 +1,5 @@
-/* The work of one compute operation of a plan, from its job's layers: planners put it into plans and plan_check()
- * compares with it. */
+/* The work of a plan's compute operation, from its job's layers: planners put it into plans and plan_check()
+ * compares. */
 #ifndef SPILLWAY_PLANNER_PLAN_WORK_H
 #define SPILLWAY_PLANNER_PLAN_WORK_H
 
@@ -18,7 +18,7 @@ enum { PLAN_WORK_ITEMS_MAX = 256 };
  *
  * With UNIT_GRADIENTS_OUT in `how`, LOSS and BACKWARD have no update; it is the work of the UPDATE. An embedding's
  * forward is never recomputed. row_count > 0: a slice of an embedding's rows: its share of the table sweep and update,
- * and, in the slice that holds row 0, the gathering or adding of the tokens.
+ * and, in the slice with row 0, the gathering or adding of the tokens.
  */
 uint32_t plan_work_items(const struct job *job, uint64_t first_layer, uint64_t layer_count,
                          enum plan_pass pass, uint32_t how, uint64_t first_row, uint64_t row_count,

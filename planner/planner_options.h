@@ -6,9 +6,9 @@
 
 enum { PLANNER_AUTO = UINT32_MAX };
 
-/* The place of the optimizers of spilled shards: the device of their gradients; the host's processor, so that two
- * thirds of the state stay in host memory; or the device for each job's first shards and the host for the others, so
- * that both are equally busy. */
+/* The place of spilled shards' optimizers: the device of their gradients; the host's processor, so that two thirds
+ * of the state stay in host memory; or the device for each job's first shards and the host for the others, equally
+ * busy. */
 enum planner_place { PLANNER_PLACE_DEVICE, PLANNER_PLACE_CPU, PLANNER_PLACE_SPLIT, PLANNER_PLACE_COUNT };
 extern const char *const planner_place_names[PLANNER_PLACE_COUNT]; /* "device", "cpu", "split" */
 
@@ -74,9 +74,9 @@ struct planner_options {
     uint32_t last;           /* enum planner_last */
     uint64_t *missing_bytes; /* memory that a device lacks, at best, where jobs that are not parallel do not fit; else
                                 untouched. NULL: not wanted */
-    const struct swap_options *swap;    /* layers are kept, swapped or recomputed, with states on the devices (swap.h);
-                                           of the other options only seed counts, and policy must be NULL; NULL: no
-                                           swapping */
+    const struct swap_options *swap;    /* layers are kept, swapped or recomputed, with states on the devices
+                                         * (swap.h); of other options only seed counts, and policy must be NULL;
+                                         * NULL: no swapping */
     struct swap_report *swap_report;    /* with `swap`: zeroed; the choices. Release it */
 };
 
