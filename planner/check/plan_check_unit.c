@@ -2,7 +2,8 @@
  * Each operation must be well formed, and each unit compute its pass once.
  *
  * This file checks what needs no order, once per unit: indexes, streams, ends of copies, access flags, slices that
- * cover all rows. Indexes come first, because later checks and messages use them.
+ * cover all rows. Indexes come first, because later checks and messages use them. plan_check_claims.c works out what a
+ * computation finds and leaves.
  */
 #include <inttypes.h>
 
