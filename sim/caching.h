@@ -1,5 +1,5 @@
 /*
- * A model of PyTorch's caching allocator: the memory reserved on a device beyond that in use.
+ * A model of PyTorch's caching allocator: the memory reserved on a device beyond the memory in use.
  *
  *   sizes      rounded up to 512 B
  *   pools      small for at most 1 MiB, large for larger requests; memory never changes its pool

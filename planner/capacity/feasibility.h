@@ -1,5 +1,5 @@
 /*
- * Whether a training run fits a machine, and its memory, that of a plan which plan_check() has proven.
+ * Whether a training run fits a machine, and its memory, as in a plan that plan_check() has proven.
  *
  * A way that does not fit is planned again with enough memory, to know its bytes: with states on the devices the same
  * plan on larger ones; with states elsewhere a plan for one device with just enough memory for the largest layer,

@@ -17,7 +17,7 @@
  * chunk r's copy to the host, and chunk r comes back after the backward pass of chunk r + n. Earlier jobs of the file
  * take all places they can use; later jobs on these devices get the rest.
  *
- * What recomputed chunks (planner/parallel/parallel_job_recompute.h) keep has its own place, and stays.
+ * Data kept by recomputed chunks (planner/parallel/parallel_job_recompute.h) has its own place, and stays.
  *
  *     n = 3   forward   0 1 2 0 1 2 0 1      chunks 0 to 4 leave; 5, 6, 7 stay
  *             backward  1 0 2 1 0 2 1 0      4 comes back after chunk 7, 3 after chunk 6, ...

@@ -7,8 +7,8 @@
  *
  * so memory does not grow with repetitions.
  *
- * Slots overlap if weight buffers do. With two weight buffers, a unit may take either: that which the device's last
- * unit does not have, so that its copies in run during that unit's computation. Earlier units are compared one by one,
+ * Slots overlap if weight buffers do. With two weight buffers, a unit may take either, and takes the one without the
+ * device's last unit, so that its copies in run during that unit's computation. Earlier units are compared one by one,
  * and the first difference decides:
  *
  *     took last   weight buffer 1, before that 0, of three

@@ -9,8 +9,8 @@
  * Costs and remaining times are the plan's predictions; the time is the interpreter's, in seconds. The policy sees a
  * slot's share of the device's arena as its memory.
  *
- * Of a unit's choices, this module takes the one that overlaps least with the device's last units, for speed only: an
- * operation waits for former users of its memory (rule 2).
+ * This module takes the choice of a unit that overlaps least with the device's last units, for speed only: an operation
+ * waits for former users of its memory (rule 2).
  */
 #ifndef SPILLWAY_PLANNER_POLICY_PLAN_DISPATCH_H
 #define SPILLWAY_PLANNER_POLICY_PLAN_DISPATCH_H

@@ -2,7 +2,7 @@
  * Optimal schedules of small instances: depth-first branch and bound with a slack budget.
  *
  * Tasks start in the order of time. A partial schedule is dropped when a job's remaining chain no longer fits; when its
- * slack and that which its devices must still spend exceed the slack of a better schedule than the best known
+ * slack and the slack that its devices must still spend exceed the slack of a better schedule than the best known
  * (instance_bound.h); or when an earlier one had done the same tasks, with the same last task on each device, and was
  * nowhere later (dominance; whole keys are compared, not hashes). When none is left, the best known schedule is
  * optimal.
