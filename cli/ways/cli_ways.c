@@ -25,8 +25,8 @@
 
 /*
  * Limits without `thorough`: operations of all plans (500 000 are planned and simulated in a second), where repetitions
- * that plans leave out do not count; units of the search (500 000 a second); jobs and devices for Saturn; devices of
- * parallel jobs.
+ * that plans leave out do not count; units of the search (500 000 a second), and SHORT_SLACK times as many before it is
+ * left out; jobs and devices for Saturn; devices of parallel jobs.
  */
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, PARALLEL_DEVICES_MOST = 64 };
 static const uint64_t operations_most = 800000, placed_most = 1000000;
@@ -256,12 +256,28 @@ struct extent {
     uint32_t at_last;    /* of the best cut of shortened jobs */
 };
 
-enum { CUTS = 13, POLICIES = 6, ORDERS_LEAST = 20, ORDERS = 400 };
+enum { CUTS = 13, POLICIES = 6, ORDERS_LEAST = 20, ORDERS = 400, SHORT_SLACK = 8 };
+
+/* Returns the steps of placing all units once: a placement looks at all jobs, of which the first JOBS_EACH are free. */
+static uint64_t steps_of_order(const struct ways *w)
+{
+    enum { JOBS_EACH = 64 };
+    return w->units * (1 + w->jobs.count / JOBS_EACH);
+}
+
+/* Returns true if even jobs of one minibatch are too many for the search. */
+static bool too_many(const struct ways *w)
+{
+    uint64_t minibatches = 0;
+    for (uint32_t j = 0; j < w->jobs.count; j++) minibatches += w->jobs.jobs[j].minibatches;
+    double shortest = (double)w->jobs.count / (double)max_u64(minibatches, 1);
+    return shortest * (double)steps_of_order(w) * CUTS * (POLICIES + ORDERS_LEAST) > SHORT_SLACK * (double)placed_most;
+}
 
 static struct extent extent_of(const struct ways *w, const struct planner_options *options)
 {
     struct extent extent = {.iterations = options->iterations};
-    uint64_t orders = w->units > 0 ? placed_most / w->units : CUTS * (POLICIES + ORDERS_LEAST);
+    uint64_t steps = steps_of_order(w), orders = steps > 0 ? placed_most / steps : CUTS * (POLICIES + ORDERS_LEAST);
     if (w->how->thorough || options->iterations > 0 || options->time_limit_s > 0) return extent;
     if (orders >= CUTS * (POLICIES + ORDERS)) return extent;
     extent.iterations = ORDERS_LEAST;
@@ -269,7 +285,7 @@ static struct extent extent_of(const struct ways *w, const struct planner_option
         extent.iterations = (uint32_t)(orders / CUTS - POLICIES);
         return extent;
     }
-    extent.shortened = (double)placed_most / 2 / (CUTS * (POLICIES + ORDERS_LEAST)) / (double)w->units;
+    extent.shortened = (double)placed_most / 2 / (CUTS * (POLICIES + ORDERS_LEAST)) / (double)steps;
     if (orders / 2 >= POLICIES + ORDERS_LEAST) extent.at_last = (uint32_t)min_u64(orders / 2 - POLICIES, ORDERS);
     return extent;
 }
@@ -318,7 +334,10 @@ static enum status try_search(struct ways *w, struct error *err)
     options.policy = label;
     if (w->until_s > 0) options.time_limit_s = w->until_s > clock_s() ? w->until_s - clock_s() : 1e-9;
     searched->runnable_first = w->field->runnable_first;
-    if (may_try(w, label, 0)) {
+    bool limited = !w->how->thorough && w->fixed.iterations == 0 && w->until_s == 0;
+    if (limited && too_many(w)) {
+        cli_field_note(w->field, label, STATUS_OK, "there are too many jobs to search by default ('--policy optimal')");
+    } else if (may_try(w, label, 0)) {
         enum status status = search_in(w, &options, searched, &why);
         bool one_row = w->how->every_policy || !searched->any;
         if (status == STATUS_OK) cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
