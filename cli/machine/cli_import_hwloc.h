@@ -2,7 +2,7 @@
 #ifndef SPILLWAY_CLI_MACHINE_CLI_IMPORT_HWLOC_H
 #define SPILLWAY_CLI_MACHINE_CLI_IMPORT_HWLOC_H
 
-#include "models/hardware/hardware_import.h"
+#include "models/hardware/import/hardware_import.h"
 
 /*
  * Takes host memory (all NUMA nodes), cores, and the negotiated speed of GPUs' PCIe links, 0.8 of which copies are

@@ -8,7 +8,7 @@
 
 #include "base/json/json_in.h"
 #include "base/json/json_out.h"
-#include "models/hardware/hardware_import.h"
+#include "models/hardware/import/hardware_import.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

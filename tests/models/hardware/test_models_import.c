@@ -1,5 +1,5 @@
 /*
- * models/hardware/hardware_import.h: output of nvbandwidth and nccl-tests, made by hand from their known formats, lands
+ * models/hardware/import/hardware_import.h: output of nvbandwidth and nccl-tests, made by hand from their known formats, lands
  * where it should; a collective takes as long as was measured; a machine that was changed is written and read back; bad
  * files have a place.
  */
@@ -15,7 +15,7 @@
 #include "base/size.h"
 #include "models/cost/collective_group.h"
 #include "models/cost/cost.h"
-#include "models/hardware/hardware_import.h"
+#include "models/hardware/import/hardware_import.h"
 #include "tests/support/support_models.h"
 
 static enum status import(const char *machine, const char *text, struct hardware *out, struct error *err)

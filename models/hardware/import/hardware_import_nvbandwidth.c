@@ -7,7 +7,7 @@
 #include "base/size.h"
 #include "base/text/number.h"
 #include "base/try.h"
-#include "models/hardware/hardware_import_parts.h"
+#include "models/hardware/import/hardware_import_parts.h"
 
 /* nvbandwidth's default, which the file lacks. */
 static const uint64_t buffer_bytes = UINT64_C(512) << 20;

@@ -1,5 +1,5 @@
 /* See hardware_import_parts.h. */
-#include "models/hardware/hardware_import_parts.h"
+#include "models/hardware/import/hardware_import_parts.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* Shared by the readers of models/hardware/hardware_import.h. */
-#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_PARTS_H
-#define SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_PARTS_H
+/* Shared by the readers of models/hardware/import/hardware_import.h. */
+#ifndef SPILLWAY_MODELS_HARDWARE_IMPORT_HARDWARE_IMPORT_PARTS_H
+#define SPILLWAY_MODELS_HARDWARE_IMPORT_HARDWARE_IMPORT_PARTS_H
 
-#include "models/hardware/hardware_import.h"
+#include "models/hardware/import/hardware_import.h"
 
 struct import {
     const char *name, *as_of; /* the file; the date of its values */

@@ -13,7 +13,7 @@
 #include "base/size.h"
 #include "base/text/number.h"
 #include "base/try.h"
-#include "models/hardware/hardware_import_parts.h"
+#include "models/hardware/import/hardware_import_parts.h"
 
 enum { TABLE_COLUMNS = 13, COLUMN_SIZE = 0, COLUMN_TIME = 5, COLUMN_ALG_BW = 6, COLUMN_BUS_BW = 7, COLUMN_BYTES = 64 };
 

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/text/number.h"
 #include "base/try.h"
-#include "models/hardware/hardware_import_parts.h"
+#include "models/hardware/import/hardware_import_parts.h"
 
 enum { WORD_BYTES = 64 };
 

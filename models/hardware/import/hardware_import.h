@@ -18,8 +18,8 @@
  *
  * Sources: nvbandwidth's README; nccl-tests' doc/PERFORMANCE.md for the factors between its bandwidths.
  */
-#ifndef SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_H
-#define SPILLWAY_MODELS_HARDWARE_HARDWARE_IMPORT_H
+#ifndef SPILLWAY_MODELS_HARDWARE_IMPORT_HARDWARE_IMPORT_H
+#define SPILLWAY_MODELS_HARDWARE_IMPORT_HARDWARE_IMPORT_H
 
 #include "models/hardware/hardware.h"
 

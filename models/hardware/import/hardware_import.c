@@ -8,7 +8,7 @@
 
 #include "base/files/file.h"
 #include "base/try.h"
-#include "models/hardware/hardware_import_parts.h"
+#include "models/hardware/import/hardware_import_parts.h"
 
 static const size_t file_limit = (size_t)64 << 20;
 
