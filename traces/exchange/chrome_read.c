@@ -282,6 +282,7 @@ static void thin(struct chrome_read_reading *r)
     for (size_t i = 0; i < r->count; i++)
         if (!some || r->list[i].of_device) r->list[kept++] = r->list[i];
     r->count = kept;
+    if (kept == 0) return;
     qsort(r->list, r->count, sizeof *r->list, by_track_and_time);
     kept = 0;
     for (size_t i = 0; i < r->count; i++) {
