@@ -87,13 +87,11 @@ static bool is_own_picture(const struct start *start)
 /* A table that we wrote: of a sweep, of policies, of a paper's figure. */
 static bool is_table(const struct start *start)
 {
-    static const char *const headings[] = {",outcome,", "outcome,", "workload,seed,policy,", "series,published,"};
     struct start line = {.length = strcspn(start->text, "\r\n")};
     if (!is_text(start)) return false;
     memcpy(line.text, start->text, line.length);
-    for (size_t h = 0; h < ARRAY_COUNT(headings); h++)
-        if (h == 0 || h == 3 ? has(&line, headings[h]) : begins(&line, headings[h])) return true;
-    return false;
+    const bool sweep = has(&line, "outcome,") && has(&line, ",reason"), figure = has(&line, "series,published,");
+    return sweep || figure || begins(&line, "workload,seed,policy,");
 }
 
 static bool is_database(const struct start *start)

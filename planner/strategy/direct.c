@@ -65,8 +65,8 @@ static void take_back(struct plan *plan, struct hardware *hardware, struct job_s
     plan->jobs = (struct job_set){0};
 }
 
-/* Parallel jobs name their devices and schedules, without a policy. `returns`: after STATUS_INFEASIBLE, machine and
- * jobs are the caller's again. */
+/* Plans parallel jobs, which name their devices and schedules, without a policy. `held` not NULL: after
+ * STATUS_INFEASIBLE machine and jobs are the caller's again, and *held says whether the devices hold all jobs. */
 static enum status plan_together(struct hardware *hardware, struct job_set *jobs,
                                  const struct planner_options *options, bool *held, struct plan *out,
                                  struct error *err)
