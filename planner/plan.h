@@ -141,7 +141,7 @@ enum {
     PLAN_SLOTS_MAX = 1 << 16,
     PLAN_SEGMENTS_MAX = 1 << 24,
     PLAN_GANG_DEVICES_MAX = 1 << 24, /* of all gangs together; likewise of all reservations */
-    PLAN_RESERVATIONS_MAX = JOBS_MAX       /* each has a job */
+    PLAN_RESERVATIONS_MAX = JOB_COUNT_MAX       /* each has a job */
 };
 
 enum plan_stream_kind {

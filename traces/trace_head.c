@@ -188,7 +188,7 @@ static enum status read_jobs(struct trace *trace, struct json_object *root, stru
 {
     const json_t *array = NULL;
     size_t count = 0;
-    enum status status = read_list(&trace->arena, root, "jobs", JOBS_MAX, sizeof *trace->jobs, &array,
+    enum status status = read_list(&trace->arena, root, "jobs", JOB_COUNT_MAX, sizeof *trace->jobs, &array,
                                    &trace->jobs, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;

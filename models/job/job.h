@@ -59,7 +59,7 @@
 #include "models/job/parallel.h"
 #include "models/network/network.h"
 
-enum { JOBS_MAX = 16384 }; /* planned in minutes */
+enum { JOB_COUNT_MAX = 16384 }; /* planned in minutes */
 enum { JOB_NAME_MAX = 100 }; /* for paths, tables and tracks */
 
 /*

@@ -191,5 +191,5 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
     TRY(read_compression(o, draft, err));
     TRY(json_take_choice(o, "keep", JSON_OPTIONAL, keeps, ARRAY_COUNT(keeps), &keep, err));
     job->keep_best = keep == 1;
-    return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOBS_MAX, &draft->count, err);
+    return json_take_u64(o, "count", JSON_OPTIONAL, 1, JOB_COUNT_MAX, &draft->count, err);
 }

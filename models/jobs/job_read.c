@@ -105,9 +105,9 @@ static enum status append(struct growing *set, const struct job_draft *draft, co
     if (job.weights_out) TRY(name_output(job.weights_out, name, arena, &job.weights_out, err));
     if (job.keep_best) TRY(name_best(job.weights_out, arena, &job.weights_best, err));
     TRY(check_unique(set, draft, &job, err));
-    if (set->count == JOBS_MAX)
-        return json_fail_key(draft->in, draft->object, NULL, err, "too many jobs (limit is %d)", JOBS_MAX);
-    TRY(array_reserve(&set->jobs, &set->capacity, set->count, sizeof job, JOBS_MAX, "jobs", err));
+    if (set->count == JOB_COUNT_MAX)
+        return json_fail_key(draft->in, draft->object, NULL, err, "too many jobs (limit is %d)", JOB_COUNT_MAX);
+    TRY(array_reserve(&set->jobs, &set->capacity, set->count, sizeof job, JOB_COUNT_MAX, "jobs", err));
     TRY(note_names(set, &job, err));
     set->jobs[set->count++] = job;
     return STATUS_OK;

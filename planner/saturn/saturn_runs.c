@@ -139,7 +139,7 @@ static enum status make_piece(const struct saturn_runs *r, const struct saturn_r
 enum status saturn_runs_jobs(struct saturn_runs *r, struct job_set *out, struct error *err)
 {
     bool several = r->count > r->jobs->count;
-    if (r->count > JOBS_MAX) return error_set(err, STATUS_LIMIT, "too many runs of jobs (limit is %d)", JOBS_MAX);
+    if (r->count > JOB_COUNT_MAX) return error_set(err, STATUS_LIMIT, "too many runs of jobs (limit is %d)", JOB_COUNT_MAX);
     TRY(ARENA_NEW(&out->arena, r->count, out->jobs, err));
     out->count = r->count;
     for (uint32_t i = 0; i < r->count; i++)

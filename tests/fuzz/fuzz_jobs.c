@@ -29,7 +29,7 @@ static void ask_job(const struct job *job)
 static void ask(const void *what)
 {
     const struct job_set *set = what;
-    assert(set->count > 0 && set->count <= JOBS_MAX);
+    assert(set->count > 0 && set->count <= JOB_COUNT_MAX);
     for (uint32_t i = 0; i < set->count && i < 8; i++) ask_job(&set->jobs[i]);
 }
 

@@ -18,15 +18,15 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Larger ones are read and written only. */
-enum { JOBS_MAX = 16, DEVICES_MAX = 64, MODES_MAX = 64 };
+enum { JOB_COUNT_MAX = 16, DEVICES_MAX = 64, MODES_MAX = 64 };
 
 static void ask(const void *what)
 {
     const struct spase *in = what;
     struct spase_bounds bounds;
-    struct spase_step steps[JOBS_MAX];
+    struct spase_step steps[JOB_COUNT_MAX];
     struct error err = {0};
-    if (in->job_count > JOBS_MAX || in->device_count > DEVICES_MAX || in->mode_count > MODES_MAX) return;
+    if (in->job_count > JOB_COUNT_MAX || in->device_count > DEVICES_MAX || in->mode_count > MODES_MAX) return;
     enum status status = spase_bounds_make(in, in->horizon, HUGE_VAL, &bounds, &err);
     assert(status == STATUS_OK);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++) {
