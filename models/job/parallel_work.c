@@ -258,7 +258,7 @@ static bool goes_forward(const struct job *job, enum parallel_pass pass)
 
 static void embedding_exchange(struct exchange *list, const struct job *job, enum parallel_pass pass)
 {
-    bool positions = network_traits(&job->network)->more_positions != NO_POSITION_TABLE;
+    bool positions = network_traits(&job->network)->more_positions != NETWORK_NO_POSITION_TABLE;
     if (goes_forward(job, pass) && job->network.family != NETWORK_VIT) {
         if (positions) exchange(list, COLLECTIVE_ALL_REDUCE, 1, list->row_bytes, false);
         else sum(list, 1, false);

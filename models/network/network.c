@@ -90,7 +90,7 @@ uint64_t network_table_rows(const struct network *network)
     const struct network_traits *traits = network_traits(network);
     if (network->family == NETWORK_BERT) return network->vocabulary + network->positions + network->token_types;
     if (!traits->decoder) return 0;
-    bool table = traits->more_positions != NO_POSITION_TABLE;
+    bool table = traits->more_positions != NETWORK_NO_POSITION_TABLE;
     return network->vocabulary + (table ? network->positions + traits->more_positions : 0);
 }
 

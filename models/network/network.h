@@ -56,7 +56,7 @@ struct layer_profile {
 /*
  * Limits: about a thousand times beyond published networks; products of shapes of a checked job stay within 64 bits.
  */
-enum { LAYERS_MAX = 100000 }; /* published: about 1000 */
+enum { NETWORK_LAYERS_MAX = 100000 }; /* published: about 1000 */
 enum {
     NETWORK_WIDTH_MAX = 1 << 20,
     NETWORK_HEADS_MAX = 1 << 16,

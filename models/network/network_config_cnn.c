@@ -192,7 +192,7 @@ static enum status read_shape(struct json_object *o, struct resnet_shape *shape,
     size_t type = 1, activation;
     TRY(json_take_u64(o, "embedding_size", JSON_OPTIONAL, 1, NETWORK_WIDTH_MAX, &shape->embedding, err));
     TRY(read_stages(o, "hidden_sizes", NETWORK_WIDTH_MAX, &shape->stages, shape->widths, err));
-    TRY(read_stages(o, "depths", LAYERS_MAX, &depths, shape->depths, err));
+    TRY(read_stages(o, "depths", NETWORK_LAYERS_MAX, &depths, shape->depths, err));
     if (depths != shape->stages)
         return json_fail_key(o->input, o->value, json_has(o, "depths") ? "depths" : "hidden_sizes", err,
                              "%" PRIu32 " 'depths' and %" PRIu32 " 'hidden_sizes' (expected equal numbers)", depths,

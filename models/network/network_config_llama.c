@@ -131,7 +131,7 @@ static enum status read_experts(struct json_object *o, struct network *n, struct
                              n->experts, n->ff_width, NETWORK_FF_MAX);
     TRY(json_take_u64(o, "num_experts_per_tok", JSON_OPTIONAL, 1, n->experts, &n->experts_chosen, err));
     if (!is_qwen_moe(n)) return STATUS_OK;
-    TRY(json_take_u64(o, "decoder_sparse_step", JSON_OPTIONAL, 1, LAYERS_MAX, &step, err));
+    TRY(json_take_u64(o, "decoder_sparse_step", JSON_OPTIONAL, 1, NETWORK_LAYERS_MAX, &step, err));
     if (n->family == NETWORK_QWEN2_MOE) {
         n->shared_width = 5632;
         TRY(json_take_u64(o, "shared_expert_intermediate_size", JSON_OPTIONAL, 1, NETWORK_FF_MAX, &n->shared_width, err));

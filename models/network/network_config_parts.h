@@ -5,7 +5,7 @@
 #include "base/json/json_out.h"
 #include "models/network/network.h"
 
-enum { CONFIG_BLOCKS_MAX = LAYERS_MAX - 2 };
+enum { CONFIG_BLOCKS_MAX = NETWORK_LAYERS_MAX - 2 };
 #define CONFIG_RATIO_MAX 1e6 /* epsilons, ranges */
 
 /* Takes GELU in tanh form, or exact. */

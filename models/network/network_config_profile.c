@@ -41,7 +41,7 @@ static enum status parse_layer(const struct json_input *in, const json_t *layers
                       err));
     TRY(read_time(&o, "forward_ns", "forward", &out->forward_ns, err));
     TRY(read_time(&o, "backward_ns", "backward", &out->backward_ns, err));
-    TRY(json_take_u64(&o, "repeat", JSON_OPTIONAL, 1, LAYERS_MAX, repeat, err));
+    TRY(json_take_u64(&o, "repeat", JSON_OPTIONAL, 1, NETWORK_LAYERS_MAX, repeat, err));
     TRY(json_object_close(&o, err));
     if (out->parameter_bytes % sizeof(float) != 0)
         return json_fail_key(in, o.value, "parameter_bytes", err,
@@ -79,9 +79,9 @@ enum status config_parse_profile(struct json_object *o, struct arena *arena, str
     for (size_t i = 0; i < json_array_size(layers); i++) {
         TRY(parse_layer(o->input, layers, i, &layer, &repeat, err));
         n->layer_count += repeat;
-        if (n->layer_count > LAYERS_MAX)
+        if (n->layer_count > NETWORK_LAYERS_MAX)
             return error_set(err, STATUS_LIMIT, "%s: too many layers (limit is %d)",
-                             json_input_name(o->input), LAYERS_MAX);
+                             json_input_name(o->input), NETWORK_LAYERS_MAX);
     }
     if (n->layer_count == 0)
         return json_fail_key(o->input, o->value, "layers", err,

@@ -37,13 +37,13 @@ struct t5_place network_t5_place(const struct network *network, uint64_t block)
                              .crosses = network_crosses(network, block + 1), .joins = network_joins(network, block + 1)};
 }
 
-uint32_t network_squares(uint64_t a, uint64_t b, struct network_square out[SQUARES_MAX])
+uint32_t network_squares(uint64_t a, uint64_t b, struct network_square out[T5_SQUARES_MAX])
 {
     uint32_t count = 0;
     assert(a > 0 && b > 0);
     while (a > 0 && b > 0) {
         uint64_t longer = a > b ? a : b, side = a > b ? b : a;
-        bool last = count + 1 == SQUARES_MAX;
+        bool last = count + 1 == T5_SQUARES_MAX;
         out[count++] = (struct network_square){side, longer / side + (last && longer % side > 0)};
         a = side;
         b = last ? 0 : longer % side;

@@ -18,7 +18,7 @@
  * activations.
  *
  * Attention from Td queries to Te keys is counted in squares by Euclid's algorithm: floor(a / b) squares of the
- * shorter side, then the same for the rest. The FLOPs equal the rectangle's (up to SQUARES_MAX sizes; the rest, under
+ * shorter side, then the same for the rest. The FLOPs equal the rectangle's (up to T5_SQUARES_MAX sizes; the rest, under
  * a thousandth, is rounded up); the bytes are one to two times the minimum: the sides add up to a + b - gcd(a, b).
  *
  * Not modelled: relative positions in the scores and their tables of a few KiB, dropout. relus count as GELUs.
@@ -32,13 +32,13 @@
 #include "models/network/network.h"
 
 /* Their areas add up to a rectangle's. */
-enum { SQUARES_MAX = 12 };
+enum { T5_SQUARES_MAX = 12 };
 struct network_square {
     uint64_t side, count;
 };
 
 /* Returns the number of sizes. a and b are not 0. */
-uint32_t network_squares(uint64_t a, uint64_t b, struct network_square out[SQUARES_MAX]);
+uint32_t network_squares(uint64_t a, uint64_t b, struct network_square out[T5_SQUARES_MAX]);
 
 /* Returns the decoder's tokens for `sequence` encoder tokens; 0 without an encoder. */
 uint64_t network_decoder_tokens(const struct network *network, uint64_t sequence);

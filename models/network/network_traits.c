@@ -3,19 +3,19 @@
 
 #include <assert.h>
 
-#define T5_LIKE .decoder = true, .no_mean = true, .more_positions = NO_POSITION_TABLE
+#define T5_LIKE .decoder = true, .no_mean = true, .more_positions = NETWORK_NO_POSITION_TABLE
 #define LLAMA_LIKE \
-    .decoder = true, .no_mean = true, .gated = true, .rotary = true, .more_positions = NO_POSITION_TABLE
+    .decoder = true, .no_mean = true, .gated = true, .rotary = true, .more_positions = NETWORK_NO_POSITION_TABLE
 
 static const struct network_traits traits[NETWORK_FAMILY_COUNT] = {
     [NETWORK_GPT2] = {.decoder = true, .fused_qkv = true, .out_bias = true, .ff_bias = true},
     [NETWORK_OPT] = {.decoder = true, .out_bias = true, .ff_bias = true, .more_positions = 2},
     [NETWORK_GPT_NEOX] = {.decoder = true, .fused_qkv = true, .rotary = true, .parallel = true, .out_bias = true,
-                          .ff_bias = true, .more_positions = NO_POSITION_TABLE},
+                          .ff_bias = true, .more_positions = NETWORK_NO_POSITION_TABLE},
     [NETWORK_GPTJ] = {.decoder = true, .rotary = true, .parallel = true, .one_norm = true, .ff_bias = true,
-                      .head_bias = true, .more_positions = NO_POSITION_TABLE},
+                      .head_bias = true, .more_positions = NETWORK_NO_POSITION_TABLE},
     [NETWORK_PHI] = {.decoder = true, .rotary = true, .parallel = true, .one_norm = true, .out_bias = true,
-                     .ff_bias = true, .head_bias = true, .more_positions = NO_POSITION_TABLE},
+                     .ff_bias = true, .head_bias = true, .more_positions = NETWORK_NO_POSITION_TABLE},
     [NETWORK_LLAMA] = {LLAMA_LIKE},
     [NETWORK_MISTRAL] = {LLAMA_LIKE},
     [NETWORK_GEMMA] = {LLAMA_LIKE},

@@ -40,9 +40,9 @@ struct network_traits {
     bool qk_norm;
     bool outer_norms;  /* before each part of a block is added */
     bool out_bias, ff_bias, head_bias;
-    uint32_t more_positions; /* unused rows of the table; or NO_POSITION_TABLE */
+    uint32_t more_positions; /* unused rows of the table; or NETWORK_NO_POSITION_TABLE */
 };
-enum { NO_POSITION_TABLE = UINT32_MAX };
+enum { NETWORK_NO_POSITION_TABLE = UINT32_MAX };
 
 const struct network_traits *network_traits(const struct network *network);
 

@@ -255,7 +255,7 @@ static uint32_t block_linears(const struct network *n, struct network_work_sizes
 
 static void cross_core(const struct network *n, struct network_work_sizes s, enum kernel kernel, struct network_work_list *list)
 {
-    struct network_square squares[SQUARES_MAX];
+    struct network_square squares[T5_SQUARES_MAX];
     uint32_t count = s.seen > 0 ? network_squares(s.tokens, s.seen, squares) : 0;
     for (uint32_t i = 0; i < count; i++)
         add(list, kernel, s.batch * n->heads * squares[i].count, squares[i].side, n->head_width);

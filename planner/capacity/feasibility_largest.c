@@ -5,7 +5,7 @@
 #include "base/try.h"
 #include "models/job/job.h"
 
-static_assert(FEASIBILITY_BLOCKS_MOST <= LAYERS_MAX - 2, "a network has room for FEASIBILITY_BLOCKS_MOST blocks");
+static_assert(FEASIBILITY_BLOCKS_MOST <= NETWORK_LAYERS_MAX - 2, "a network has room for FEASIBILITY_BLOCKS_MOST blocks");
 
 struct job feasibility_job_of_blocks(const struct job *job, uint64_t blocks)
 {

@@ -54,8 +54,8 @@ static enum status read_shard(struct plan_reader *r, const json_t *row, void *co
     if (length == 4) TRY(plan_reader_choice(r, row, 3, "way of activations", held, 2, &inputs));
     shard->inputs_only = inputs;
     TRY(plan_reader_index(r, row, 0, "job", plan->jobs.count, &shard->job));
-    TRY(json_item_u64(r->in, row, 1, 0, LAYERS_MAX, &shard->first_layer, r->err));
-    TRY(json_item_u64(r->in, row, 2, 1, LAYERS_MAX, &shard->layer_count, r->err));
+    TRY(json_item_u64(r->in, row, 1, 0, NETWORK_LAYERS_MAX, &shard->first_layer, r->err));
+    TRY(json_item_u64(r->in, row, 2, 1, NETWORK_LAYERS_MAX, &shard->layer_count, r->err));
     if (shard->job < read->job)
         return json_fail_index(r->in, row, 0, r->err,
                                "a shard of job %u after one of job %u (expected in order)",

@@ -18,7 +18,7 @@ static void ask(const struct network *n)
 {
     const uint64_t sane = UINT64_C(1) << 62;
     uint64_t layers[] = {0, n->layer_count / 2, n->layer_count - 1};
-    assert(n->layer_count > 0 && n->layer_count <= LAYERS_MAX);
+    assert(n->layer_count > 0 && n->layer_count <= NETWORK_LAYERS_MAX);
     assert(network_parameters(n) <= UINT64_C(1) << 62);
     for (size_t i = 0; i < 3; i++) {
         struct tensor_spec tensors[LAYER_TENSORS_MAX];

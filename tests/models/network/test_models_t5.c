@@ -337,11 +337,11 @@ static void squares_cover_rectangles(void **state)
     uint64_t seed = support_seed("squares");
     uint32_t exact = 0;
     for (uint64_t i = 0; i < 20000; i++) {
-        struct network_square squares[SQUARES_MAX];
+        struct network_square squares[T5_SQUARES_MAX];
         uint64_t key = random_mix(seed ^ i), most = i % 2 ? 5000 : NETWORK_POSITIONS_MAX;
         uint64_t a = 1 + key % most, b = 1 + (key >> 32) % most, area = 0, sides = 0;
         uint32_t count = network_squares(a, b, squares);
-        assert_in_range(count, 1, SQUARES_MAX);
+        assert_in_range(count, 1, T5_SQUARES_MAX);
         for (uint32_t s = 0; s < count; s++) {
             area += squares[s].count * squares[s].side * squares[s].side;
             sides += squares[s].count * squares[s].side;
@@ -349,13 +349,13 @@ static void squares_cover_rectangles(void **state)
         if (area == a * b) {
             assert_int_equal(sides, a + b - greatest_divisor(a, b));
             exact++;
-        } else if (count < SQUARES_MAX || area < a * b || area - a * b > a * b / 1000) {
+        } else if (count < T5_SQUARES_MAX || area < a * b || area - a * b > a * b / 1000) {
             fail_msg("%" PRIu64 " x %" PRIu64 " by squares is %" PRIu64, a, b, area);
         }
     }
     assert_true(exact > 10000);
     /* worked: 512 x 114 is 4 of 114, 2 of 56, 28 of 2 */
-    struct network_square squares[SQUARES_MAX];
+    struct network_square squares[T5_SQUARES_MAX];
     assert_int_equal(network_squares(512, 114, squares), 3);
     assert_int_equal(squares[1].side, 56);
     assert_int_equal(squares[2].count, 28);

@@ -20,7 +20,7 @@
 #include "tests/support/planner/support_checkmate.h"
 #include "tests/support/support_seed.h"
 
-enum { LAYERS_MAX = 8 };
+enum { NETWORK_LAYERS_MAX = 8 };
 
 /* Finds the recomputed ticks of the full program, for which GLPK's value must be its solution's. Returns false if
  * memory is too small for anything. */
@@ -46,8 +46,8 @@ static bool full(const struct chain *chain, int64_t *again)
 /* Does the same for keep or recompute, layer by layer; a boundary is made while its layer's bytes are there. */
 static bool single(const struct chain *chain, int64_t *again)
 {
-    struct chain_need needs[LAYERS_MAX];
-    uint8_t choices[LAYERS_MAX];
+    struct chain_need needs[NETWORK_LAYERS_MAX];
+    uint8_t choices[NETWORK_LAYERS_MAX];
     struct error err = {0};
     bool fits;
     for (uint32_t l = 0; l < chain->layer_count; l++) {
