@@ -12,8 +12,8 @@
 #include "sim/engine/allocate.h"
 #include "sim/network/machine.h"
 
-static_assert((int)DEVICES_MAX * STREAM_KIND_COUNT <= (int)SIM_STREAMS_MAX, "a stream's number fits sim_op");
-static_assert((int)DEVICES_MAX <= (int)SIM_JOINED_MAX, "members of a collective are counted in sim_op");
+static_assert((int)HARDWARE_DEVICES_MAX * STREAM_KIND_COUNT <= (int)SIM_STREAMS_MAX, "a stream's number fits sim_op");
+static_assert((int)HARDWARE_DEVICES_MAX <= (int)SIM_JOINED_MAX, "members of a collective are counted in sim_op");
 
 /* --- the plan ------------------------------------------------------------------------------- */
 

@@ -108,10 +108,10 @@ static enum status read_stream(struct trace *trace, struct json_object *object,
     stream->kind = (uint32_t)kind;
     stream->device = PLAN_NONE;
     if (status == STATUS_OK && !plan_stream_is_host(stream->kind))
-        status = json_take_u32(object, "device", JSON_REQUIRED, 0, DEVICES_MAX - 1,
+        status = json_take_u32(object, "device", JSON_REQUIRED, 0, HARDWARE_DEVICES_MAX - 1,
                                &stream->device, err);
     if (status == STATUS_OK && plan_stream_is_host(stream->kind))
-        status = json_take_u32(object, "host", JSON_OPTIONAL, 0, DEVICES_MAX - 1, &stream->host, err);
+        status = json_take_u32(object, "host", JSON_OPTIONAL, 0, HARDWARE_DEVICES_MAX - 1, &stream->host, err);
     return status;
 }
 
@@ -119,7 +119,7 @@ static enum status read_streams(struct trace *trace, struct json_object *root, s
 {
     const json_t *array = NULL;
     size_t count = 0;
-    enum status status = read_list(&trace->arena, root, "streams", DEVICES_MAX * STREAM_KIND_COUNT,
+    enum status status = read_list(&trace->arena, root, "streams", HARDWARE_DEVICES_MAX * STREAM_KIND_COUNT,
                                    sizeof *trace->streams, &array, &trace->streams, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
@@ -136,10 +136,10 @@ static enum status read_places(struct trace *trace, struct json_object *root, st
     const json_t *array = NULL;
     size_t count = 0;
     uint32_t hosts = 1;
-    enum status status = json_take_u32(root, "hosts", JSON_OPTIONAL, 1, DEVICES_MAX, &hosts, err);
+    enum status status = json_take_u32(root, "hosts", JSON_OPTIONAL, 1, HARDWARE_DEVICES_MAX, &hosts, err);
     if (status != STATUS_OK) return status;
     trace->more_hosts = hosts - 1;
-    status = read_list(&trace->arena, root, "places", 2 * DEVICES_MAX, sizeof *trace->places, &array, &trace->places, &count, err);
+    status = read_list(&trace->arena, root, "places", 2 * HARDWARE_DEVICES_MAX, sizeof *trace->places, &array, &trace->places, &count, err);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         struct json_object object;
         struct trace_place *place = &trace->places[i];

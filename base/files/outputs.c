@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "base/try.h"
 
-enum { LINKS_MAX = 40 };
+enum { HARDWARE_LINKS_MAX = 40 };
 
 struct identity {
     uint64_t hash; /* of the path, with links and ".." resolved */
@@ -62,7 +62,7 @@ static void set_path(char out[PATH_MAX], const char *folder, size_t folder_lengt
 static void follow_links(const char *path, char out[PATH_MAX])
 {
     set_path(out, "", 0, path);
-    for (int i = 0; i < LINKS_MAX; i++) {
+    for (int i = 0; i < HARDWARE_LINKS_MAX; i++) {
         char target[PATH_MAX], link[PATH_MAX];
         const ssize_t length = readlink(out, target, sizeof target - 1);
         if (length < 0) return;

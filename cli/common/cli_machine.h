@@ -40,7 +40,7 @@ struct cli_machine {
     CLI_MACHINE_OPTION(&(m)->name,                                                                \
                        "machine name ('hardware list') or file (default: the measured profile)")
 #define CLI_MACHINE_SIZES(m)                                                                      \
-    OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &(m)->devices, "number of devices to use"),     \
+    OPTION_U64("devices", 0, "N", 1, HARDWARE_DEVICES_MAX, &(m)->devices, "number of devices to use"),     \
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->device_memory_bytes,   \
                         "memory of each device, such as 96MiB"),                                  \
         OPTION_QUANTITY("host-memory", 0, "SIZE", DIMENSION_BYTES, &(m)->host_memory_bytes,       \

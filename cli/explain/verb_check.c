@@ -160,7 +160,7 @@ static enum status check_failures(const char *path, char *text, size_t bytes, st
 {
     struct failures failures;
     struct arena arena = {0};
-    enum status status = failures_read(path, DEVICES_MAX, &arena, &failures, err);
+    enum status status = failures_read(path, HARDWARE_DEVICES_MAX, &arena, &failures, err);
     if (status == STATUS_OK) snprintf(text, bytes, "%s", CLI_COUNT(failures.event_count, "event"));
     arena_release(&arena);
     return status;

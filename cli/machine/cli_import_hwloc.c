@@ -33,7 +33,7 @@ struct facts {
     double memory_bytes;
     int cores, nodes;
     uint32_t gpus;                 /* beyond the array without speed */
-    double link_speed[DEVICES_MAX]; /* GB/s; 0: unknown */
+    double link_speed[HARDWARE_DEVICES_MAX]; /* GB/s; 0: unknown */
 };
 
 /* Loads a topology; hwloc prints no message. */
@@ -64,7 +64,7 @@ static void read_facts(void *context, struct contain_sink *sink)
     facts.nodes = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE);
     for (hwloc_obj_t pci = NULL; (pci = hwloc_get_next_pcidev(topology, pci)) != NULL;) {
         if (!is_gpu(pci)) continue;
-        if (facts.gpus < DEVICES_MAX) facts.link_speed[facts.gpus] = (double)pci->attr->pcidev.linkspeed;
+        if (facts.gpus < HARDWARE_DEVICES_MAX) facts.link_speed[facts.gpus] = (double)pci->attr->pcidev.linkspeed;
         facts.gpus++;
     }
     hwloc_topology_destroy(topology);
@@ -101,7 +101,7 @@ static void set_host(const struct facts *facts, const char *as_of, struct hardwa
         machine->host_bytes = figure_of(bytes, 0, SOURCE_MEASURED, "hwloc, memory of all NUMA nodes", as_of);
         say(report, "host memory", quantity_text(bytes, DIMENSION_BYTES, text));
     }
-    if (facts->cores > 0 && facts->cores <= HOST_CORES_MAX) machine->host_cores = (uint32_t)facts->cores;
+    if (facts->cores > 0 && facts->cores <= HARDWARE_HOST_CORES_MAX) machine->host_cores = (uint32_t)facts->cores;
     snprintf(text, sizeof text, "%d on %d NUMA nodes", facts->cores, facts->nodes);
     say(report, "cores", text);
 }

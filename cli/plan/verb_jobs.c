@@ -19,7 +19,7 @@
 #include "models/kernel/precision.h"
 #include "models/network/network.h"
 
-enum { NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
+enum { HARDWARE_NETWORKS_MAX = 64, SEQUENCE_USUAL = 1024 };
 
 static const char *const optimizer_choices[] = {"adamw", "momentum", "sgd", NULL}, *const gradients_choices[] = {"fp32", "bf16", NULL};
 
@@ -219,7 +219,7 @@ static enum status report(struct cli *cli, const struct jobs_request *request, c
 static enum status make_file(struct cli *cli, const struct jobs_request *request, const struct options *options,
                              struct arena *arena, struct error *err)
 {
-    struct new_job jobs[NETWORKS_MAX];
+    struct new_job jobs[HARDWARE_NETWORKS_MAX];
     const char *folder, *data = NULL;
     size_t length = 0;
     TRY(path_folder(request->output ? request->output : "", arena, &folder, err));
@@ -266,7 +266,7 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
         .argument_min = 1,
-        .argument_max = NETWORKS_MAX,
+        .argument_max = HARDWARE_NETWORKS_MAX,
         .examples = (const char *const[]){"spillway jobs new gpt2 -o jobs.json",
                                           "spillway jobs new gpt2 docs/examples/llama-tiny/config.json --minibatches 20", NULL},
         .details = "Writes a jobs file with a job for each network, which can be planned as it is. Comments in it say "

@@ -60,7 +60,7 @@ static bool alike(const struct hardware *hardware, const struct networks_network
 static void merge_networks(const struct hardware *hardware, struct networks_network *of)
 {
     struct networks_network *row = NULL;
-    for (uint32_t g = 1; g <= NETWORK_GROUPS_MAX; g++) {
+    for (uint32_t g = 1; g <= HARDWARE_NETWORK_GROUPS_MAX; g++) {
         if (!of[g].first) continue;
         if (!row || !alike(hardware, row, &of[g])) row = &of[g];
         row->alike++;
@@ -88,15 +88,15 @@ static void print_row(struct cli_table *table, const struct hardware *hardware, 
 enum status cli_networks_print(FILE *out, const struct hardware *hardware, struct error *err)
 {
     if (!hardware_has_p2p(hardware)) return STATUS_OK;
-    struct networks_network *of = alloc_zeroed(NETWORK_GROUPS_MAX + 1, sizeof *of);
+    struct networks_network *of = alloc_zeroed(HARDWARE_NETWORK_GROUPS_MAX + 1, sizeof *of);
     struct cli_table table;
-    if (!of) return error_memory(err, "networks", (NETWORK_GROUPS_MAX + 1) * sizeof *of);
+    if (!of) return error_memory(err, "networks", (HARDWARE_NETWORK_GROUPS_MAX + 1) * sizeof *of);
     find_networks(hardware, of);
     merge_networks(hardware, of);
     fputs("direct copies go over the innermost network that both devices are in:\n", out);
     cli_table_begin(&table, (const char *const[]){"NETWORK", ">DEVICES", "THE FIRST'S",
                                                   "LINKS TO ITS FIRST, EACH WAY", NULL});
-    for (uint32_t g = 1; g <= NETWORK_GROUPS_MAX; g++)
+    for (uint32_t g = 1; g <= HARDWARE_NETWORK_GROUPS_MAX; g++)
         if (of[g].alike > 0) print_row(&table, hardware, &of[g]);
     free(of);
     return cli_table_end(&table, out, err);

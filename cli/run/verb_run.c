@@ -392,7 +392,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                       "what to do with a job whose loss is not finite (default stop)"),
         OPTION_FLAG("keep-going", 0, &request.keep_going,
                     "go on with the other jobs if one fails"),
-        OPTION_U64("devices", 0, "N", 1, DEVICES_MAX, &request.devices,
+        OPTION_U64("devices", 0, "N", 1, HARDWARE_DEVICES_MAX, &request.devices,
                    "refuse plans for another number of devices"),
         OPTION_QUANTITY("device-memory", 0, "SIZE", DIMENSION_BYTES, &request.device_memory_bytes,
                         "refuse plans for devices with another amount of memory"),

@@ -99,7 +99,7 @@ struct cuda_device {
     struct cuda_stream streams[STREAM_HOST]; /* compute, H2D, D2H, P2P */
     struct device *from; /* of the P2P copy being handed over */
     char *stage;         /* STAGE_BYTES, pinned; NULL: no copies are staged */
-    bool staged[DEVICES_MAX];
+    bool staged[HARDWARE_DEVICES_MAX];
 };
 
 static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -108,7 +108,7 @@ static bool is_measured(const struct measure_bench *bench, const struct kernel_c
 
 static enum status make_probes(struct measure_kernel_visits *visits, struct error *err)
 {
-    struct work_item items[RATE_POINTS_MAX];
+    struct work_item items[HARDWARE_RATE_POINTS_MAX];
     const struct measure_bench *const bench = visits->bench;
     uint32_t total = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)

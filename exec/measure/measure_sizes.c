@@ -122,7 +122,7 @@ static const struct class_sizes class_sizes[KERNEL_COUNT] = {
 };
 
 uint32_t measure_sizes(enum kernel kernel, enum measure_bench_size size,
-                       struct work_item items[RATE_POINTS_MAX])
+                       struct work_item items[HARDWARE_RATE_POINTS_MAX])
 {
     const struct class_sizes *const class = &class_sizes[kernel];
     uint32_t count = 0;

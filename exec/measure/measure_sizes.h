@@ -7,6 +7,6 @@
 
 /* Writes all sizes of a class in the order of files; returns their number. */
 uint32_t measure_sizes(enum kernel kernel, enum measure_bench_size size,
-                       struct work_item items[RATE_POINTS_MAX]);
+                       struct work_item items[HARDWARE_RATE_POINTS_MAX]);
 
 #endif

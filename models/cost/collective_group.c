@@ -37,7 +37,7 @@ enum status collective_finder_init(struct arena *arena, const struct hardware *h
 static uint32_t node_of(const struct hardware *hardware, uint32_t device)
 {
     const struct hardware_device *of = &hardware->devices[device];
-    return of->network_count > 0 ? of->networks[0].group : NETWORK_GROUPS_MAX + 1 + of->host;
+    return of->network_count > 0 ? of->networks[0].group : HARDWARE_NETWORK_GROUPS_MAX + 1 + of->host;
 }
 
 /* Sorts the group's devices by node into order[] and returns the number of nodes. */

@@ -39,7 +39,7 @@ void hardware_release(struct hardware *hardware)
 
 void hardware_note_p2p(struct hardware *hardware)
 {
-    bool met[NETWORK_GROUPS_MAX + 1] = {false};
+    bool met[HARDWARE_NETWORK_GROUPS_MAX + 1] = {false};
     hardware->p2p = false;
     for (uint32_t d = 0; d < hardware->device_count; d++)
         for (uint32_t n = 0; n < hardware->devices[d].network_count; n++) {
@@ -132,7 +132,7 @@ double hardware_storage_rate(const struct hardware *hardware)
 
 uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, uint32_t count)
 {
-    uint32_t here[DEVICES_MAX] = {0}, most = 0; /* devices may have any order */
+    uint32_t here[HARDWARE_DEVICES_MAX] = {0}, most = 0; /* devices may have any order */
     for (uint32_t d = first; d < first + count; d++) {
         uint32_t on_host = ++here[hardware->devices[d].host];
         if (on_host > most) most = on_host;
@@ -142,7 +142,7 @@ uint32_t hardware_most_on_host(const struct hardware *hardware, uint32_t first, 
 
 uint32_t hardware_hosts_in_use(const struct hardware *hardware)
 {
-    bool used[DEVICES_MAX] = {false};
+    bool used[HARDWARE_DEVICES_MAX] = {false};
     uint32_t count = 0;
     for (uint32_t d = 0; d < hardware->device_count; d++) {
         bool *host = &used[hardware->devices[d].host];
@@ -190,8 +190,8 @@ static struct sourced_value stated(double value)
 
 static enum status set_device_count(struct hardware *hardware, uint32_t count, struct error *err)
 {
-    if (count > DEVICES_MAX)
-        return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", DEVICES_MAX);
+    if (count > HARDWARE_DEVICES_MAX)
+        return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", HARDWARE_DEVICES_MAX);
     if (count > hardware->device_count && !is_host(hardware))
         return error_set(err, STATUS_BAD_INPUT,
                          "machine '%s' has %" PRIu32 " device%s and not %" PRIu32
@@ -246,9 +246,9 @@ static enum status pace_device(struct hardware *hardware, uint32_t index,
         return STATUS_OK;
     }
     if (links[last].paced) device->path_count--; /* copied from another device */
-    if (device->path_count == PATH_LINKS_MAX)
+    if (device->path_count == HARDWARE_PATH_LINKS_MAX)
         return error_set(err, STATUS_LIMIT, "too many links on a path (limit is %d)",
-                         PATH_LINKS_MAX);
+                         HARDWARE_PATH_LINKS_MAX);
     char name[32];
     snprintf(name, sizeof name, "paced-%" PRIu32, *count);
     struct hardware_link link = {.bandwidth = stated(bytes_per_s), .latency = stated(0),
@@ -263,8 +263,8 @@ static enum status pace_links(struct hardware *hardware, double bytes_per_s, str
 {
     struct hardware_link *links;
     uint32_t room = hardware->link_count + hardware->device_count;
-    if (room > LINKS_MAX)
-        return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", LINKS_MAX);
+    if (room > HARDWARE_LINKS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", HARDWARE_LINKS_MAX);
     TRY(ARENA_NEW(&hardware->arena, room, links, err));
     memcpy(links, hardware->links, hardware->link_count * sizeof *hardware->links);
     uint32_t count = hardware->link_count;
@@ -313,8 +313,8 @@ static void drop_p2p(struct hardware *hardware)
 static enum status set_p2p(struct hardware *hardware, double bytes_per_s, struct error *err)
 {
     uint32_t count = hardware->link_count, room = count + hardware->device_count;
-    if (room > LINKS_MAX)
-        return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", LINKS_MAX);
+    if (room > HARDWARE_LINKS_MAX)
+        return error_set(err, STATUS_LIMIT, "too many links (limit is %d)", HARDWARE_LINKS_MAX);
     struct hardware_link *links;
     TRY(ARENA_NEW(&hardware->arena, room, links, err));
     memcpy(links, hardware->links, count * sizeof *links);
@@ -544,10 +544,10 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
     if (device->type >= hardware->type_count)
         return error_set(err, STATUS_CHECK, "device %" PRIu32 " has no type", index);
     const struct device_type *type = &hardware->types[device->type];
-    if (device->path_count == 0 || device->path_count > PATH_LINKS_MAX)
+    if (device->path_count == 0 || device->path_count > HARDWARE_PATH_LINKS_MAX)
         return error_set(err, STATUS_CHECK,
                          "device %" PRIu32 " has %" PRIu32 " links to the host (expected 1 to %d)",
-                         index, device->path_count, PATH_LINKS_MAX);
+                         index, device->path_count, HARDWARE_PATH_LINKS_MAX);
     for (uint32_t i = 0; i < device->path_count; i++)
         if (device->path[i] >= hardware->link_count)
             return error_set(err, STATUS_CHECK, "device %" PRIu32 " has an unknown link", index);
@@ -568,8 +568,8 @@ static enum status check_device(const struct hardware *hardware, uint32_t index,
 /* Checks that devices of one group are in the same groups further out. */
 static enum status check_networks(const struct hardware *hardware, struct error *err)
 {
-    uint32_t first_of[NETWORK_GROUPS_MAX + 1], place[NETWORK_GROUPS_MAX + 1];
-    for (uint32_t g = 0; g <= NETWORK_GROUPS_MAX; g++) first_of[g] = UINT32_MAX;
+    uint32_t first_of[HARDWARE_NETWORK_GROUPS_MAX + 1], place[HARDWARE_NETWORK_GROUPS_MAX + 1];
+    for (uint32_t g = 0; g <= HARDWARE_NETWORK_GROUPS_MAX; g++) first_of[g] = UINT32_MAX;
     for (uint32_t d = 0; d < hardware->device_count; d++) {
         const struct hardware_device *device = &hardware->devices[d];
         for (uint32_t n = 0; n < device->network_count; n++) {

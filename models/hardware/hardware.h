@@ -65,9 +65,9 @@ struct json_out;
 
 /* The largest published cluster (24 576 H100 of Llama 3, arXiv 2407.21783): 3072 nodes of eight devices with links; a
  * network inside each node, and one of all nodes. */
-enum { DEVICES_MAX = 24576, LINKS_MAX = 8 * DEVICES_MAX, PATH_LINKS_MAX = 8, DEVICE_TYPES_MAX = 1024 };
-enum { NETWORKS_MAX = 4, NETWORK_GROUPS_MAX = 2 * DEVICES_MAX };
-enum { PROFILES_MAX = 256, COPY_POINTS_MAX = 256, HOST_CORES_MAX = 1 << 20 };
+enum { HARDWARE_DEVICES_MAX = 24576, HARDWARE_LINKS_MAX = 8 * HARDWARE_DEVICES_MAX, HARDWARE_PATH_LINKS_MAX = 8, HARDWARE_DEVICE_TYPES_MAX = 1024 };
+enum { HARDWARE_NETWORKS_MAX = 4, HARDWARE_NETWORK_GROUPS_MAX = 2 * HARDWARE_DEVICES_MAX };
+enum { HARDWARE_PROFILES_MAX = 256, HARDWARE_COPY_POINTS_MAX = 256, HARDWARE_HOST_CORES_MAX = 1 << 20 };
 
 enum source_kind {
     SOURCE_DATASHEET,
@@ -96,7 +96,7 @@ struct sourced_value {
 /* Machines without efficiencies of their own use these. */
 extern const struct sourced_value hardware_default_matmul_efficiency, hardware_default_memory_efficiency;
 
-enum { RATE_POINTS_MAX = 512 };
+enum { HARDWARE_RATE_POINTS_MAX = 512 };
 
 /* Seconds of one execution of a kernel at these sizes. */
 struct rate_point {
@@ -204,7 +204,7 @@ struct hardware_link {
 /* A network that a device belongs to. */
 struct hardware_network {
     uint32_t group; /* at least 1 */
-    uint32_t path[PATH_LINKS_MAX]; /* from the group's meeting point to the device; may be empty */
+    uint32_t path[HARDWARE_PATH_LINKS_MAX]; /* from the group's meeting point to the device; may be empty */
     uint32_t path_count;
 };
 
@@ -212,16 +212,16 @@ struct hardware_device {
     uint32_t type;    /* index into types */
     uint32_t host;    /* below hardware_host_count() */
     uint64_t memory_bytes; /* usable_bytes, or --device-memory */
-    uint32_t path[PATH_LINKS_MAX]; /* from host memory to the device */
+    uint32_t path[HARDWARE_PATH_LINKS_MAX]; /* from host memory to the device */
     uint32_t path_count;
-    struct hardware_network networks[NETWORKS_MAX]; /* innermost first */
+    struct hardware_network networks[HARDWARE_NETWORKS_MAX]; /* innermost first */
     uint32_t network_count; /* 0: only host memory reaches other devices */
 };
 
 /* Adds a network without links to the device and returns it, borrowed. */
 static inline struct hardware_network *hardware_join(struct hardware_device *device, uint32_t group)
 {
-    assert(device->network_count < NETWORKS_MAX && group > 0);
+    assert(device->network_count < HARDWARE_NETWORKS_MAX && group > 0);
     struct hardware_network *network = &device->networks[device->network_count++];
     network->group = group;
     network->path_count = 0;
@@ -357,7 +357,7 @@ static inline bool hardware_reaches(const struct hardware *hardware, uint32_t fr
 /* The links of a copy between devices: first `up_count` away from a device (like D2H), then `down_count` towards
  * one. */
 struct p2p_route {
-    uint32_t links[2 * PATH_LINKS_MAX];
+    uint32_t links[2 * HARDWARE_PATH_LINKS_MAX];
     uint32_t up_count, down_count;
     bool innermost; /* of both devices */
     bool staged;    /* through host memory */

@@ -221,7 +221,7 @@ static enum status build_topology(struct build *b, struct error *err)
     out->device_count = count;
     TRY(add_host_links(b, err));
     TRY(add_networks(b, err));
-    assert(out->link_count <= most && out->link_count <= LINKS_MAX);
+    assert(out->link_count <= most && out->link_count <= HARDWARE_LINKS_MAX);
     for (uint32_t i = 0; i < count; i++) place_device(b, i);
     hardware_note_p2p(out);
     return STATUS_OK;
@@ -268,7 +268,7 @@ enum status hardware_build(const struct hardware_gpu *gpu, const struct hardware
     uint32_t pcie = node->pcie > 0 ? node->pcie : gpu->pcie, each = node->device_count;
     uint32_t behind = switch_devices(node), switches = each > 1 ? (each + behind - 1) / behind : 0;
     assert(pcie >= PCIE_OLDEST && pcie <= PCIE_NEWEST);
-    assert(count > 0 && each > 0 && (size_t)count * each <= DEVICES_MAX);
+    assert(count > 0 && each > 0 && (size_t)count * each <= HARDWARE_DEVICES_MAX);
     assert((count == 1 && !joins) || (node->nic_count > 0 && each % node->nic_count == 0));
     TRY(name_machine(gpu, node, count, oversubscription, out, err));
     out->backend = "cuda";

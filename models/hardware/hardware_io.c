@@ -152,9 +152,9 @@ static enum status parse_rates(struct json_object *kernels, uint32_t kernel, str
     TRY(json_take_array(kernels, kernel_names[kernel], JSON_OPTIONAL, &array, err));
     size_t count = json_array_size(array);
     if (count == 0) return STATUS_OK;
-    if (count > RATE_POINTS_MAX)
+    if (count > HARDWARE_RATE_POINTS_MAX)
         return json_fail_key(kernels->input, kernels->value, kernel_names[kernel], err,
-                             "too many points (limit is %d)", RATE_POINTS_MAX);
+                             "too many points (limit is %d)", HARDWARE_RATE_POINTS_MAX);
     struct rate_point *points;
     TRY(ARENA_NEW(arena, count, points, err));
     for (size_t i = 0; i < count; i++) {
@@ -196,9 +196,9 @@ static enum status parse_copies(struct json_object *object, const char *key, str
     TRY(json_take_array(object, key, JSON_OPTIONAL, &array, err));
     size_t count = json_array_size(array);
     if (count == 0) return STATUS_OK;
-    if (count > COPY_POINTS_MAX)
+    if (count > HARDWARE_COPY_POINTS_MAX)
         return json_fail_key(object->input, object->value, key, err,
-                             "too many points (limit is %d)", COPY_POINTS_MAX);
+                             "too many points (limit is %d)", HARDWARE_COPY_POINTS_MAX);
     struct copy_point *points;
     TRY(ARENA_NEW(arena, count, points, err));
     for (size_t i = 0; i < count; i++) {
@@ -241,7 +241,7 @@ static enum status parse_profile(const struct json_input *in, const json_t *arra
     struct json_object object, inner;
     const json_t *kernels = NULL, *interference = NULL;
     TRY(json_object_open_at(&object, in, array, index, "a profile object", err));
-    TRY(json_take_u32(&object, "threads", JSON_REQUIRED, 0, HOST_CORES_MAX, &out->threads, err));
+    TRY(json_take_u32(&object, "threads", JSON_REQUIRED, 0, HARDWARE_HOST_CORES_MAX, &out->threads, err));
     TRY(json_take_object(&object, "kernels", JSON_REQUIRED, &kernels, err));
     TRY(json_take_object(&object, "interference", JSON_OPTIONAL, &interference, err));
     TRY(json_object_close(&object, err));
@@ -281,9 +281,9 @@ static enum status parse_profiles(struct json_object *object, struct arena *aren
     TRY(json_take_array(object, "profiles", JSON_OPTIONAL, &array, err));
     size_t count = json_array_size(array);
     if (count == 0) return STATUS_OK;
-    if (count > PROFILES_MAX)
+    if (count > HARDWARE_PROFILES_MAX)
         return json_fail_key(object->input, object->value, "profiles", err,
-                             "too many profiles (limit is %d)", PROFILES_MAX);
+                             "too many profiles (limit is %d)", HARDWARE_PROFILES_MAX);
     struct compute_profile *profiles;
     TRY(ARENA_NEW(arena, count, profiles, err));
     for (size_t i = 0; i < count; i++) {
@@ -361,7 +361,7 @@ static void write_type(struct json_out *out, const struct device_type *type)
 static enum status parse_types(struct json_object *object, struct hardware *out, struct error *err)
 {
     const json_t *array;
-    TRY(sourced_values_read_table(object, "device_types", DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
+    TRY(sourced_values_read_table(object, "device_types", HARDWARE_DEVICE_TYPES_MAX, sizeof *out->types, &out->arena,
                    &array, &out->type_count, &out->types, err));
     for (uint32_t i = 0; i < out->type_count; i++) {
         TRY(parse_type(object->input, array, i, &out->arena, &out->types[i], err));
@@ -380,10 +380,10 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     TRY(json_take_object(object, "host", JSON_REQUIRED, &value, err));
     TRY(json_object_open(&host, object->input, value, "a host object", err));
     TRY(sourced_values_read(&host, host_values, ARRAY_COUNT(host_values), &out->arena, out, err));
-    TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HOST_CORES_MAX, &out->host_cores, err));
-    TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HOST_CORES_MAX, &out->threads, err));
-    TRY(json_take_u32(&host, "nodes", JSON_OPTIONAL, 1, DEVICES_MAX, &out->host_nodes, err));
-    TRY(json_take_u32(&host, "node_devices", out->host_nodes > 0 ? JSON_REQUIRED : JSON_OPTIONAL, 1, DEVICES_MAX,
+    TRY(json_take_u32(&host, "cores", JSON_REQUIRED, 1, HARDWARE_HOST_CORES_MAX, &out->host_cores, err));
+    TRY(json_take_u32(&host, "threads", JSON_OPTIONAL, 0, HARDWARE_HOST_CORES_MAX, &out->threads, err));
+    TRY(json_take_u32(&host, "nodes", JSON_OPTIONAL, 1, HARDWARE_DEVICES_MAX, &out->host_nodes, err));
+    TRY(json_take_u32(&host, "node_devices", out->host_nodes > 0 ? JSON_REQUIRED : JSON_OPTIONAL, 1, HARDWARE_DEVICES_MAX,
                       &out->node_devices, err));
     return json_object_close(&host, err);
 }

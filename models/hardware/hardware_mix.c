@@ -40,10 +40,10 @@ static enum status allocate(struct mix *m, struct error *err)
         types += m->parts[p].type_count;
         groups += groups_of(&m->parts[p]);
     }
-    if (devices > DEVICES_MAX)
+    if (devices > HARDWARE_DEVICES_MAX)
         return error_set(err, STATUS_LIMIT, "machine '%s' has %" PRIu64 " devices (limit is %d)", m->out->name, devices,
-                         DEVICES_MAX);
-    assert(links <= LINKS_MAX && types <= DEVICE_TYPES_MAX); /* a part has at most these per device */
+                         HARDWARE_DEVICES_MAX);
+    assert(links <= HARDWARE_LINKS_MAX && types <= HARDWARE_DEVICE_TYPES_MAX); /* a part has at most these per device */
     if (m->outermost > 0) m->outermost = (uint32_t)groups + 1;
     TRY(ARENA_NEW(&m->out->arena, devices, m->out->devices, err));
     TRY(ARENA_NEW(&m->out->arena, links, m->out->links, err));

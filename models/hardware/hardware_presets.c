@@ -71,7 +71,7 @@ static enum status find_nodes(const char *text, const struct hardware_node *node
 {
     if (joins && node->nic_count == 0)
         return error_set(err, STATUS_BAD_INPUT, "'%.100s' has no NIC: nothing joins it to other nodes", node->name);
-    uint32_t most = node->nic_count > 0 ? DEVICES_MAX / node->device_count : 1;
+    uint32_t most = node->nic_count > 0 ? HARDWARE_DEVICES_MAX / node->device_count : 1;
     TRY(check_count(text, count, most, "nodes", err));
     if (oversubscription > 1 && node->leaf_nodes < 2)
         return error_set(err, STATUS_BAD_INPUT,
@@ -93,7 +93,7 @@ static enum status find_devices(const char *text, const struct machine_name *par
     if (part->oversubscription != 1)
         return error_set(err, STATUS_BAD_INPUT, "'%.100s': '%s' is a GPU, and only nodes have switches that can be oversubscribed",
                          text, part->name);
-    TRY(check_count(text, part->count, DEVICES_MAX, "devices", err));
+    TRY(check_count(text, part->count, HARDWARE_DEVICES_MAX, "devices", err));
     uint32_t count = (uint32_t)part->count;
     const struct hardware_node node = {
         .device_count = count,

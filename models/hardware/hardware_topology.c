@@ -61,7 +61,7 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
 {
     const json_t *array;
     uint32_t twice = UINT32_MAX;
-    TRY(sourced_values_read_table(object, "links", LINKS_MAX, sizeof *out->links, &out->arena, &array,
+    TRY(sourced_values_read_table(object, "links", HARDWARE_LINKS_MAX, sizeof *out->links, &out->arena, &array,
                    &out->link_count, &out->links, err));
     *names = (struct link_names){.count = out->link_count};
     TRY(ARENA_NEW(&out->arena, out->link_count, names->of, err));
@@ -79,15 +79,15 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
 
 /* --- devices ------------------------------------------------------------------------------ */
 
-/* Writes at least `least` links into links[PATH_LINKS_MAX]. */
+/* Writes at least `least` links into links[HARDWARE_PATH_LINKS_MAX]. */
 static enum status parse_path(const struct json_input *in, const json_t *path, const char *key,
                               size_t least, const struct link_names *names, uint32_t *links,
                               uint32_t *link_count, struct error *err)
 {
     size_t count = json_array_size(path);
-    if (count < least || count > PATH_LINKS_MAX)
+    if (count < least || count > HARDWARE_PATH_LINKS_MAX)
         return json_fail_key(in, path, NULL, err, "'%s' has %zu links (expected %zu to %d)", key,
-                             count, least, PATH_LINKS_MAX);
+                             count, least, HARDWARE_PATH_LINKS_MAX);
     for (size_t i = 0; i < count; i++) {
         const char *name;
         TRY(json_item_string(in, path, i, &name, err));
@@ -112,7 +112,7 @@ static enum status parse_network(const struct json_input *in, const json_t *arra
     const json_t *path;
     uint32_t group;
     TRY(json_object_open_at(&object, in, array, index, "a network object", err));
-    TRY(json_take_u32(&object, "group", JSON_REQUIRED, 1, NETWORK_GROUPS_MAX, &group, err));
+    TRY(json_take_u32(&object, "group", JSON_REQUIRED, 1, HARDWARE_NETWORK_GROUPS_MAX, &group, err));
     for (uint32_t n = 0; n < out->network_count; n++)
         if (out->networks[n].group == group)
             return json_fail_key(in, object.value, "group", err, "network %" PRIu32 " is listed twice",
@@ -129,9 +129,9 @@ static enum status parse_networks(struct json_object *object, const struct link_
     const json_t *array = NULL;
     TRY(json_take_array(object, "networks", JSON_OPTIONAL, &array, err));
     size_t count = json_array_size(array);
-    if (count > NETWORKS_MAX)
+    if (count > HARDWARE_NETWORKS_MAX)
         return json_fail_key(object->input, object->value, "networks", err,
-                             "'networks' has %zu elements (expected at most %d)", count, NETWORKS_MAX);
+                             "'networks' has %zu elements (expected at most %d)", count, HARDWARE_NETWORKS_MAX);
     for (size_t i = 0; i < count; i++)
         TRY(parse_network(object->input, array, i, names, out, err));
     return STATUS_OK;
@@ -180,7 +180,7 @@ static enum status parse_devices(struct json_object *object, const struct link_n
                                  struct hardware *out, struct error *err)
 {
     const json_t *array;
-    TRY(sourced_values_read_table(object, "devices", DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
+    TRY(sourced_values_read_table(object, "devices", HARDWARE_DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
                    &out->device_count, &out->devices, err));
     for (uint32_t i = 0; i < out->device_count; i++)
         TRY(parse_device(object->input, array, i, out, names, &out->devices[i], err));

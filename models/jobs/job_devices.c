@@ -12,7 +12,7 @@ static enum status read_numbers(const struct json_input *in, const json_t *array
 {
     for (size_t i = 0; i < json_array_size(array); i++) {
         uint64_t device;
-        TRY(json_item_u64(in, array, i, 0, DEVICES_MAX - 1, &device, err));
+        TRY(json_item_u64(in, array, i, 0, HARDWARE_DEVICES_MAX - 1, &device, err));
         devices[i] = (uint32_t)device;
         for (size_t k = 0; k < i; k++)
             if (devices[k] == device) return json_fail_index(in, array, i, err, "device %" PRIu64 " twice", device);
@@ -27,8 +27,8 @@ enum status job_devices_read(const struct json_input *in, const json_t *owner, c
     size_t count = json_array_size(array);
     uint32_t *devices;
     if (!array) return STATUS_OK;
-    if (count == 0 || count > DEVICES_MAX)
-        return json_fail_key(in, owner, "devices", err, "%zu devices (expected 1 to %d)", count, DEVICES_MAX);
+    if (count == 0 || count > HARDWARE_DEVICES_MAX)
+        return json_fail_key(in, owner, "devices", err, "%zu devices (expected 1 to %d)", count, HARDWARE_DEVICES_MAX);
     if (parallel_is_set(p) && count != parallel_devices(p))
         return json_fail_key(in, owner, "devices", err, "%zu device%s for a job that runs on %" PRIu64, count,
                              count == 1 ? "" : "s", parallel_devices(p));

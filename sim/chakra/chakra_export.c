@@ -35,10 +35,10 @@
 #include "sim/engine/allocate.h"
 #include "traces/exchange/chakra.h"
 
-enum { RANKS_AT_ONCE = 256, SIGNALS_KEPT = 1 << 12, DEPS_MAX = 2 * (DEVICES_MAX * STREAM_HOST + 8) };
+enum { RANKS_AT_ONCE = 256, SIGNALS_KEPT = 1 << 12, DEPS_MAX = 2 * (HARDWARE_DEVICES_MAX * STREAM_HOST + 8) };
 static const uint64_t operations_max = (uint64_t)1 << 40;
 
-static_assert(DEVICES_MAX <= UINT16_MAX, "a rank is two bytes");
+static_assert(HARDWARE_DEVICES_MAX <= UINT16_MAX, "a rank is two bytes");
 
 /* A group's collectives on different streams may run at once, so each set of axes and stream has its own process
  * groups: COMMUNICATORS sets. */

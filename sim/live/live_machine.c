@@ -22,8 +22,8 @@ enum status sim_live_machine(const struct instance *in, struct hardware *out, st
                          "the instance's devices share a bridge of %llu bytes per tick, but nothing says how "
                          "fast their own links are: name a machine with both",
                          (unsigned long long)in->bridge_bytes_per_tick);
-    if (in->device_count > DEVICES_MAX)
-        return error_set(err, STATUS_LIMIT, "too many devices (limit of a machine is %d)", DEVICES_MAX);
+    if (in->device_count > HARDWARE_DEVICES_MAX)
+        return error_set(err, STATUS_LIMIT, "too many devices (limit of a machine is %d)", HARDWARE_DEVICES_MAX);
     out->name = in->name ? in->name : "instance";
     TRY(arena_string(&out->arena, out->name, &out->name, err));
     out->backend = "cuda"; /* a back end without interference between devices */

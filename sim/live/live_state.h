@@ -50,7 +50,7 @@ struct live_slot {
     uint8_t phase;       /* enum live_phase */
 };
 static_assert(sizeof(struct live_slot) == SIM_LINE, "a slot is a cache line");
-static_assert(DEVICES_MAX <= UINT16_MAX, "devices of slots");
+static_assert(HARDWARE_DEVICES_MAX <= UINT16_MAX, "devices of slots");
 
 /* Fields of a slot that only spans need. */
 struct live_spanned {

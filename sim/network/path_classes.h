@@ -24,7 +24,7 @@ struct sim_hop {
 };
 
 #define SIM_NO_GROUP UINT32_MAX
-enum { SIM_HOPS_MAX = 2 * PATH_LINKS_MAX }; /* from one device to another */
+enum { SIM_HOPS_MAX = 2 * HARDWARE_PATH_LINKS_MAX }; /* from one device to another */
 
 /* From this share of its bandwidth a link direction counts as full. */
 #define SIM_FULL (1 - 1e-9)

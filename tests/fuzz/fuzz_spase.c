@@ -18,7 +18,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Larger ones are read and written only. */
-enum { JOB_COUNT_MAX = 16, DEVICES_MAX = 64, MODES_MAX = 64 };
+enum { JOB_COUNT_MAX = 16, HARDWARE_DEVICES_MAX = 64, MODES_MAX = 64 };
 
 static void ask(const void *what)
 {
@@ -26,7 +26,7 @@ static void ask(const void *what)
     struct spase_bounds bounds;
     struct spase_step steps[JOB_COUNT_MAX];
     struct error err = {0};
-    if (in->job_count > JOB_COUNT_MAX || in->device_count > DEVICES_MAX || in->mode_count > MODES_MAX) return;
+    if (in->job_count > JOB_COUNT_MAX || in->device_count > HARDWARE_DEVICES_MAX || in->mode_count > MODES_MAX) return;
     enum status status = spase_bounds_make(in, in->horizon, HUGE_VAL, &bounds, &err);
     assert(status == STATUS_OK);
     for (uint32_t b = 0; b < SPASE_BASELINE_COUNT; b++) {

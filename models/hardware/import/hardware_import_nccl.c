@@ -58,7 +58,7 @@ static enum status import_ring(struct import *import, const struct nccl_row *row
                          import->name, line, ranks);
     struct copy_point *ring;
     TRY(ARENA_NEW(&import->machine->arena, count, ring, err));
-    for (uint32_t i = 0; i < count && points < COPY_POINTS_MAX; i++) {
+    for (uint32_t i = 0; i < count && points < HARDWARE_COPY_POINTS_MAX; i++) {
         if (rows[i].bytes < ranks || !(rows[i].time_us > 0)) continue;
         struct copy_point point = {.bytes = rows[i].bytes / ranks, .seconds = rows[i].time_us * 1e-6 / steps};
         if (point.seconds < seconds_min || point.seconds > seconds_max)
@@ -100,8 +100,8 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
 {
     struct json_object root;
     const json_t *results, *devices;
-    static const size_t most = COPY_POINTS_MAX;
-    struct nccl_row rows[COPY_POINTS_MAX];
+    static const size_t most = HARDWARE_COPY_POINTS_MAX;
+    struct nccl_row rows[HARDWARE_COPY_POINTS_MAX];
     TRY(json_object_open(&root, in, json_input_root(in), "nccl-tests' report", err));
     json_object_ignore_others(&root);
     TRY(json_take_array(&root, "results", JSON_REQUIRED, &results, err));
@@ -110,7 +110,7 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
     if (count == 0 || count > most)
         return json_fail_key(in, json_input_root(in), "results", err, "%zu results (expected 1 to %zu)", count, most);
     for (size_t i = 0; i < count; i++) TRY(read_result(in, results, i, &rows[i], err));
-    return import_ring(import, rows, (uint32_t)count, ranks > DEVICES_MAX ? DEVICES_MAX + 1 : (uint32_t)ranks, 1, err);
+    return import_ring(import, rows, (uint32_t)count, ranks > HARDWARE_DEVICES_MAX ? HARDWARE_DEVICES_MAX + 1 : (uint32_t)ranks, 1, err);
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ struct hardware_import_nccl_table {
     unsigned long line;
     uint32_t ranks, count;
     unsigned long first_line;
-    struct nccl_row rows[COPY_POINTS_MAX];
+    struct nccl_row rows[HARDWARE_COPY_POINTS_MAX];
 };
 
 /* Splits at blanks, with positions; returns the number of words. */
@@ -166,9 +166,9 @@ static enum status parse_line(struct hardware_import_nccl_table *t, size_t lengt
     if (count < COLUMN_BUS_BW + 1)
         return error_set(err, STATUS_BAD_INPUT, "%s:%lu:1: no row of nccl-tests (expected size, count, type, redop, root, time, "
                          "algbw, busbw)", t->import->name, t->line);
-    if (t->count == COPY_POINTS_MAX)
+    if (t->count == HARDWARE_COPY_POINTS_MAX)
         return error_set(err, STATUS_LIMIT, "%s:%lu:1: too many rows (limit is %d)", t->import->name, t->line,
-                         COPY_POINTS_MAX);
+                         HARDWARE_COPY_POINTS_MAX);
     struct nccl_row *row = &t->rows[t->count];
     double bytes;
     TRY(parse_column(t, words, lengths, COLUMN_SIZE, &bytes, err));

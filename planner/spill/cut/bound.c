@@ -236,14 +236,14 @@ static double processors_s(const struct hardware *hw, const struct job *job, uin
 
 /* The first device of each type. */
 struct kinds {
-    uint32_t device[DEVICE_TYPES_MAX];
+    uint32_t device[HARDWARE_DEVICE_TYPES_MAX];
     uint32_t count;
 };
 
 static struct kinds find_kinds(const struct hardware *hw)
 {
     struct kinds kinds = {.count = 0};
-    bool seen[DEVICE_TYPES_MAX] = {false};
+    bool seen[HARDWARE_DEVICE_TYPES_MAX] = {false};
     for (uint32_t d = 0; d < hw->device_count; d++) {
         if (seen[hw->devices[d].type]) continue;
         seen[hw->devices[d].type] = true;

@@ -290,7 +290,7 @@ static void emit_schedule(struct emitter *e, struct emission *on, struct emit_tu
 /* Numbers the seats: staged states of a host's devices follow each other. */
 static void number_seats(struct emitter *e)
 {
-    uint32_t taken[DEVICES_MAX] = {0};
+    uint32_t taken[HARDWARE_DEVICES_MAX] = {0};
     for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
         e->host_seat[d] = taken[e->plan->hardware.devices[d].host]++;
 }

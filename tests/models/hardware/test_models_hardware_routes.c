@@ -214,13 +214,13 @@ static void the_largest_cluster(void **state)
     struct error err = {0};
     size_t length;
     support_machine("3072x dgx-h100 4:1", &h);
-    assert_int_equal(h.device_count, DEVICES_MAX);
+    assert_int_equal(h.device_count, HARDWARE_DEVICES_MAX);
     assert_int_equal(hardware_check(&h, &err), STATUS_OK);
     struct json_out *out = json_out_create(NULL);
     hardware_write(&h, out, NULL);
     if (support_hardware(json_out_text(out, &length), &again, &err) != STATUS_OK) fail_msg("%s", err.text);
     assert_int_equal(hardware_check(&again, &err), STATUS_OK);
-    for (uint32_t d = 1; d < DEVICES_MAX; d = 3 * d + 1) {
+    for (uint32_t d = 1; d < HARDWARE_DEVICES_MAX; d = 3 * d + 1) {
         struct p2p_route a = hardware_p2p_route(&h, d / 3, d), b = hardware_p2p_route(&again, d / 3, d);
         assert_memory_equal(&a, &b, sizeof a);
     }

@@ -170,7 +170,7 @@ uint32_t sim_test_link(struct hardware *hardware, double bytes_per_s, double lat
 void sim_test_connect(struct hardware *hardware, uint32_t device, uint32_t link)
 {
     struct hardware_device *d = &hardware->devices[device];
-    assert_true(d->path_count < PATH_LINKS_MAX);
+    assert_true(d->path_count < HARDWARE_PATH_LINKS_MAX);
     d->path[d->path_count++] = link;
 }
 
