@@ -38,7 +38,7 @@ static double minimal_s(struct kernel_rates rates, const struct work_item *one)
 {
     const struct operands o = operands_of(one);
     double bytes = moved(o.image + o.result, tile_numbers / tile_results) + moved(o.taps, tile_numbers / TAPS);
-    return KERNELS * rates.launch_s + work_item_flops(one) / CONVOLUTION_FEWER / rates.flops_per_s +
+    return KERNELS * rates.launch_s + work_item_flops(one) / WORK_CONVOLUTION_FEWER / rates.flops_per_s +
            bytes / rates.bytes_per_s;
 }
 

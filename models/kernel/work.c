@@ -266,6 +266,6 @@ double work_least_flops(const struct work_item *items, size_t count)
 {
     double flops = 0;
     for (size_t i = 0; i < count; i++)
-        flops += work_item_flops(&items[i]) / (work_is_convolution_3x3(items[i].kernel) ? CONVOLUTION_FEWER : 1);
+        flops += work_item_flops(&items[i]) / (work_is_convolution_3x3(items[i].kernel) ? WORK_CONVOLUTION_FEWER : 1);
     return flops;
 }

@@ -104,7 +104,7 @@ enum kernel {
 
 /* Minimal filtering of a 3 x 3 convolution: 9 multiplications for each of 16 results become 36 (Lavin and Gray, arXiv
  * 1509.09308). */
-enum { CONVOLUTION_FEWER = 4 };
+enum { WORK_CONVOLUTION_FEWER = 4 };
 
 static inline bool work_is_convolution_3x3(uint32_t kernel)
 {
