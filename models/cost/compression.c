@@ -8,10 +8,10 @@
 #include "base/text/number.h"
 #include "base/try.h"
 
-const char *const compressed_names[COMPRESSED_COUNT] = {
-    [COMPRESSED_BOUNDARIES] = "boundaries",
-    [COMPRESSED_GRADIENTS] = "gradients",
-    [COMPRESSED_ACTIVATIONS] = "activations",
+const char *const compression_names[COMPRESSION_COUNT] = {
+    [COMPRESSION_BOUNDARIES] = "boundaries",
+    [COMPRESSION_GRADIENTS] = "gradients",
+    [COMPRESSION_ACTIVATIONS] = "activations",
 };
 
 static const uint64_t from_max = UINT64_C(1) << 32;
@@ -55,14 +55,14 @@ static enum status parse_one(const struct json_input *in, const json_t *value, b
 }
 
 enum status compression_parse(const struct json_input *in, const json_t *value,
-                              struct compression out[COMPRESSED_COUNT], struct error *err)
+                              struct compression out[COMPRESSION_COUNT], struct error *err)
 {
     struct json_object o;
     TRY(json_object_open(&o, in, value, "a compression object", err));
-    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) {
+    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) {
         const json_t *one = NULL;
-        TRY(json_take_object(&o, compressed_names[i], JSON_OPTIONAL, &one, err));
-        if (one) TRY(parse_one(in, one, i == COMPRESSED_BOUNDARIES, &out[i], err));
+        TRY(json_take_object(&o, compression_names[i], JSON_OPTIONAL, &one, err));
+        if (one) TRY(parse_one(in, one, i == COMPRESSION_BOUNDARIES, &out[i], err));
     }
     return json_object_close(&o, err);
 }
@@ -113,20 +113,20 @@ static enum status parse_values(const char **text, struct compression *out, stru
     return STATUS_OK;
 }
 
-enum status compression_parse_text(const char *text, struct compression out[COMPRESSED_COUNT], struct error *err)
+enum status compression_parse_text(const char *text, struct compression out[COMPRESSION_COUNT], struct error *err)
 {
-    bool said[COMPRESSED_COUNT] = {false};
+    bool said[COMPRESSION_COUNT] = {false};
     for (;;) {
         char name[WORD_BYTES] = "";
         uint32_t i = 0;
         (void)parse_part(&text, "=,", name);
-        while (i < COMPRESSED_COUNT && strcmp(name, compressed_names[i]) != 0) i++;
-        if (i == COMPRESSED_COUNT || *text++ != '=')
+        while (i < COMPRESSION_COUNT && strcmp(name, compression_names[i]) != 0) i++;
+        if (i == COMPRESSION_COUNT || *text++ != '=')
             return error_set(err, STATUS_BAD_INPUT, "'%s' (expected boundaries=, gradients= or activations=, followed by "
                              "ratio:rate)", name);
         if (said[i]) return error_set(err, STATUS_BAD_INPUT, "'%s' is given twice", name);
         said[i] = true;
-        if (parse_values(&text, &out[i], err) != STATUS_OK) return error_add(err, "%s", compressed_names[i]);
+        if (parse_values(&text, &out[i], err) != STATUS_OK) return error_add(err, "%s", compression_names[i]);
         if (*text == '\0') return STATUS_OK;
         text++;
     }
@@ -142,15 +142,15 @@ static void write_rate(struct json_out *out, const char *key, double bytes_per_s
     json_out_string(out, key, text);
 }
 
-void compression_write(const struct compression of[COMPRESSED_COUNT], struct json_out *out, const char *key)
+void compression_write(const struct compression of[COMPRESSION_COUNT], struct json_out *out, const char *key)
 {
     bool any = false;
-    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) any |= compression_is_set(&of[i]);
+    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) any |= compression_is_set(&of[i]);
     if (!any) return;
     json_out_object_begin(out, key, true);
-    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) {
+    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) {
         if (!compression_is_set(&of[i])) continue;
-        json_out_object_begin(out, compressed_names[i], true);
+        json_out_object_begin(out, compression_names[i], true);
         json_out_double(out, "ratio", of[i].ratio);
         write_rate(out, "encode", of[i].encode_bytes_per_s);
         write_rate(out, "decode", of[i].decode_bytes_per_s);

@@ -35,8 +35,8 @@
 
 struct json_out;
 
-enum compression_target { COMPRESSED_BOUNDARIES, COMPRESSED_GRADIENTS, COMPRESSED_ACTIVATIONS, COMPRESSED_COUNT };
-extern const char *const compressed_names[COMPRESSED_COUNT]; /* "boundaries", "gradients", "activations" */
+enum compression_target { COMPRESSION_BOUNDARIES, COMPRESSION_GRADIENTS, COMPRESSION_ACTIVATIONS, COMPRESSION_COUNT };
+extern const char *const compression_names[COMPRESSION_COUNT]; /* "boundaries", "gradients", "activations" */
 
 struct compression {
     double ratio; /* at least 1; 0: no compression */
@@ -57,12 +57,12 @@ uint64_t compression_decode_ns(const struct compression *compression, uint64_t b
 
 /* Reads the object "compression"; entries that it does not name are untouched. */
 MUST_CHECK enum status compression_parse(const struct json_input *in, const json_t *value,
-                                         struct compression out[COMPRESSED_COUNT], struct error *err);
+                                         struct compression out[COMPRESSION_COUNT], struct error *err);
 /* Reads "gradients=10:400GB/s,boundaries=4:120GB/s:90GB/s": ratio, encoding rate, decoding rate (default: the
  * encoding rate) and, for boundaries, the first block. Other entries are untouched.
  * Errors: STATUS_BAD_INPUT, also for an entry given twice. */
-MUST_CHECK enum status compression_parse_text(const char *text, struct compression out[COMPRESSED_COUNT],
+MUST_CHECK enum status compression_parse_text(const char *text, struct compression out[COMPRESSION_COUNT],
                                               struct error *err);
-void compression_write(const struct compression of[COMPRESSED_COUNT], struct json_out *out, const char *key);
+void compression_write(const struct compression of[COMPRESSION_COUNT], struct json_out *out, const char *key);
 
 #endif

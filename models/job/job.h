@@ -153,7 +153,7 @@ struct job {
     struct parallel parallel;  /* all 0: one device at a time */
     const uint32_t *devices;   /* (device_count), all different; may be NULL */
     uint32_t device_count;
-    struct compression compression[COMPRESSED_COUNT]; /* of data that a parallel job sends */
+    struct compression compression[COMPRESSION_COUNT]; /* of data that a parallel job sends */
 };
 
 /*

@@ -69,7 +69,7 @@ bool parallel_crosses(const struct job *job, uint64_t layer)
 /* Layer 0 is the embedding unless layers are listed: the output of `layer` enters block `layer`. */
 bool parallel_compresses(const struct job *job, uint64_t layer)
 {
-    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    const struct compression *compression = &job->compression[COMPRESSION_BOUNDARIES];
     uint64_t enters = network_is_listed(&job->network) ? layer + 1 : layer;
     return compression_is_set(compression) && enters >= compression->from && parallel_crosses(job, layer);
 }
@@ -145,6 +145,6 @@ bool parallel_is_alone(const struct hardware *hardware, const struct job *job)
     bool single = parallel_is_set(p) && parallel_devices(p) == 1 && p->replicated == 0;
     bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
                  p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
-    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) plain &= !compression_is_set(&job->compression[i]);
+    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) plain &= !compression_is_set(&job->compression[i]);
     return single && plain && job->gradients == PRECISION_FP32 && !job_clips(job) && !network_is_listed(&job->network);
 }

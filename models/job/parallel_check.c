@@ -171,19 +171,19 @@ static enum status check_compression(const struct job *job, struct error *err)
 {
     const struct parallel *p = &job->parallel;
     bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
-    if (compression_is_set(&job->compression[COMPRESSED_BOUNDARIES]) && p->pipeline == 1)
+    if (compression_is_set(&job->compression[COMPRESSION_BOUNDARIES]) && p->pipeline == 1)
         return error_set(err, STATUS_BAD_INPUT, "'compression' of boundaries on one stage (expected 'pipeline' above 1)");
-    uint64_t from = job->compression[COMPRESSED_BOUNDARIES].from;
+    uint64_t from = job->compression[COMPRESSION_BOUNDARIES].from;
     if (from >= parallel_pieces(&job->network))
         return error_set(err, STATUS_BAD_INPUT,
                          "'compression' of boundaries from %" PRIu64 " of %" PRIu64 " blocks on (expected an existing block)", from,
                          parallel_pieces(&job->network));
-    for (uint32_t c = 0; c < COMPRESSED_COUNT && in_two; c++)
-        if (c != COMPRESSED_GRADIENTS && compression_is_set(&job->compression[c]))
+    for (uint32_t c = 0; c < COMPRESSION_COUNT && in_two; c++)
+        if (c != COMPRESSION_GRADIENTS && compression_is_set(&job->compression[c]))
             return error_set(err, STATUS_BAD_INPUT,
                              "'compression' of %s with schedule '%s' (expected a schedule with undivided backward passes)",
-                             compressed_names[c], pipeline_schedule_names[p->schedule]);
-    if (!compression_is_set(&job->compression[COMPRESSED_GRADIENTS])) return STATUS_OK;
+                             compression_names[c], pipeline_schedule_names[p->schedule]);
+    if (!compression_is_set(&job->compression[COMPRESSION_GRADIENTS])) return STATUS_OK;
     if (p->data == 1)
         return error_set(err, STATUS_BAD_INPUT, "'compression' of gradients on one replica (expected 'data' above 1)");
     if (p->zero > ZERO_STATES)

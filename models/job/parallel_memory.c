@@ -143,7 +143,7 @@ struct rank_state parallel_whole_state(const struct job *job, struct parallel_la
 
 uint64_t parallel_reduced_bytes(const struct job *job, struct parallel_layers layers)
 {
-    return compression_bytes(&job->compression[COMPRESSED_GRADIENTS], parallel_whole_state(job, layers).gradient_bytes);
+    return compression_bytes(&job->compression[COMPRESSION_GRADIENTS], parallel_whole_state(job, layers).gradient_bytes);
 }
 
 /* --- activations ------------------------------------------------------------------------------ */
@@ -290,7 +290,7 @@ static uint64_t listed_workspace(const struct job *job, struct parallel_layers l
 
 uint64_t parallel_boundary_bytes(const struct job *job, uint64_t layer)
 {
-    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    const struct compression *compression = &job->compression[COMPRESSION_BOUNDARIES];
     uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
     if (!parallel_compresses(job, layer)) return bytes;
     return compression_bytes(compression, bytes);
@@ -312,7 +312,7 @@ uint64_t parallel_sent_bytes(const struct job *job, uint64_t layer)
 
 uint64_t parallel_kept_bytes(const struct job *job, struct parallel_layers layers, bool dropout)
 {
-    return compression_bytes(&job->compression[COMPRESSED_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
+    return compression_bytes(&job->compression[COMPRESSION_ACTIVATIONS], parallel_plain_kept_bytes(job, layers, dropout));
 }
 
 /* Counts kept bytes; a recomputed stage has none. */
@@ -365,7 +365,7 @@ static uint64_t head_workspace(const struct job *job, const struct numbers *s)
 static uint64_t decoded_bytes(const struct job *job, struct parallel_layers layers)
 {
     uint64_t bytes = 0, end = layers.first + layers.count;
-    if (compression_is_set(&job->compression[COMPRESSED_ACTIVATIONS]))
+    if (compression_is_set(&job->compression[COMPRESSION_ACTIVATIONS]))
         bytes += parallel_plain_kept_bytes(job, layers, false);
     if (layers.first > 0 && parallel_compresses(job, layers.first - 1))
         bytes += 2 * parallel_plain_boundary_bytes(job, layers.first - 1);

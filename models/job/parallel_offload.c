@@ -49,7 +49,7 @@ static enum status check_whole(const struct job *job, struct error *err)
     if (pipeline_is_asynchronous(p->schedule))
         return error_set(err, STATUS_BAD_INPUT, "schedule '%s' with 'offload' (expected none: weights have versions)",
                          pipeline_schedule_names[p->schedule]);
-    if (compression_is_set(&job->compression[COMPRESSED_GRADIENTS]))
+    if (compression_is_set(&job->compression[COMPRESSION_GRADIENTS]))
         return error_set(err, STATUS_BAD_INPUT,
                          "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");
     return p->data == 1 ? STATUS_OK : check_once(job, "'offload' of weights (with 'zero' 0)", err);

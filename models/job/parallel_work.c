@@ -113,7 +113,7 @@ static void add_codec(struct work_list *list, uint64_t ns)
 /* Adds a codec: readers decode a boundary, its producer encodes it. */
 static void add_boundary_codec(struct work_list *list, const struct job *job, uint64_t layer, bool encodes)
 {
-    const struct compression *compression = &job->compression[COMPRESSED_BOUNDARIES];
+    const struct compression *compression = &job->compression[COMPRESSION_BOUNDARIES];
     if (!parallel_compresses(job, layer)) return;
     uint64_t bytes = parallel_plain_boundary_bytes(job, layer);
     add_codec(list, encodes ? compression_encode_ns(compression, bytes) : compression_decode_ns(compression, bytes));
@@ -122,7 +122,7 @@ static void add_boundary_codec(struct work_list *list, const struct job *job, ui
 static void add_activation_codec(struct work_list *list, const struct job *job, struct parallel_layers layers,
                                  bool encodes, bool decodes)
 {
-    const struct compression *compression = &job->compression[COMPRESSED_ACTIVATIONS];
+    const struct compression *compression = &job->compression[COMPRESSION_ACTIVATIONS];
     uint64_t bytes = compression_is_set(compression) ? parallel_plain_kept_bytes(job, layers, false) : 0;
     if (encodes) add_codec(list, compression_encode_ns(compression, bytes));
     if (decodes) add_codec(list, compression_decode_ns(compression, bytes));
@@ -131,7 +131,7 @@ static void add_activation_codec(struct work_list *list, const struct job *job, 
 static void add_codecs(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
-    const struct compression *gradients = &job->compression[COMPRESSED_GRADIENTS];
+    const struct compression *gradients = &job->compression[COMPRESSION_GRADIENTS];
     uint64_t end = layers.first + layers.count, whole = parallel_whole_state(job, layers).gradient_bytes;
     bool back = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     if (pass == PARALLEL_ENCODE) add_codec(list, compression_encode_ns(gradients, whole));
@@ -140,7 +140,7 @@ static void add_codecs(struct work_list *list, const struct job *job, struct par
         add_codec(list, compression_decode_ns(gradients, own));
     }
     add_activation_codec(list, job, layers, pass == PARALLEL_FORWARD, back);
-    if (!compression_is_set(&job->compression[COMPRESSED_BOUNDARIES]) || (pass != PARALLEL_FORWARD && !back)) return;
+    if (!compression_is_set(&job->compression[COMPRESSION_BOUNDARIES]) || (pass != PARALLEL_FORWARD && !back)) return;
     if (layers.first > 0) add_boundary_codec(list, job, layers.first - 1, false);
     if (layers.first > 0 && back) add_boundary_codec(list, job, layers.first - 1, true);
     if (end < job->network.layer_count) add_boundary_codec(list, job, end - 1, !back);

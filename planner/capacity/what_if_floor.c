@@ -133,7 +133,7 @@ static void add_exchange(const struct what_if_floor_view *v, const struct collec
     const struct parallel *p = v->parallel;
     struct rank_state whole = parallel_whole_state(v->job, layers);
     bool shares = parallel_splits(p, ZERO_STATES), fetches = parallel_fetches_weights(p);
-    if (p->data == 1 || compression_is_set(&v->job->compression[COMPRESSED_GRADIENTS])) return;
+    if (p->data == 1 || compression_is_set(&v->job->compression[COMPRESSION_GRADIENTS])) return;
     out->reduce_s = pass_seconds_collective(p, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, group,
                                             whole.gradient_bytes);
     if (fetches) out->gather_s = pass_seconds_collective(p, COLLECTIVE_ALL_GATHER, group, whole.weight_bytes);

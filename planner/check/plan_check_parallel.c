@@ -316,7 +316,7 @@ static enum status claim_shared(struct checker *c, const struct check_parallel_v
     bool gradient = operand == CHECK_OPERAND_GRADIENT;
     enum check_claim_clock clock = gradient ? CHECK_CLOCK_SUM : CHECK_CLOCK_STEP;
     uint32_t delta = gradient ? 0 : 1;
-    bool encoded = compression_is_set(&v->job->compression[COMPRESSED_GRADIENTS]);
+    bool encoded = compression_is_set(&v->job->compression[COMPRESSION_GRADIENTS]);
     uint32_t sum = encoded ? CHECK_THING_ENCODED_GRADIENT : CHECK_THING_PARAMETER_GRADIENT;
     uint32_t found = check_shard_thing(v->global, gradient ? (enum check_shard_thing)sum : CHECK_THING_UPDATED_SHARES);
     uint32_t left = check_shard_thing(v->global, gradient ? CHECK_THING_REDUCED_GRADIENT : CHECK_THING_STATE);

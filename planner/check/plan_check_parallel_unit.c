@@ -92,7 +92,7 @@ enum status check_parallel_unit(struct checker *c)
     bool joins = parallel_joins_on_hosts(&v.job->parallel);
     bool moves = v.unit->pass == PLAN_GATHER || v.unit->pass == PLAN_REDUCE || v.unit->pass == PLAN_REFRESH ||
                  v.unit->pass == PLAN_JOIN;
-    bool encodes = compression_is_set(&v.job->compression[COMPRESSED_GRADIENTS]);
+    bool encodes = compression_is_set(&v.job->compression[COMPRESSION_GRADIENTS]);
     bool sums = v.unit->pass == PLAN_REDUCE && (parallel_sums_on_host(v.job) || encodes);
     uint32_t computes = 0, expected = moves && !sums ? 0 : 1;
     for (uint32_t o = 0; o < v.unit->op_count; o++)

@@ -521,7 +521,7 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
     if (u.chunk->scatters) access_ring(&u, &a, BUFFER_GRADIENT, ring, ring->given++, bytes, LAST);
     access_gradient(&u, &a, CHANGE);
     bool shares = parallel_splits(s->parallel, ZERO_STATES);
-    if (compression_is_set(&s->job->compression[COMPRESSED_GRADIENTS])) {
+    if (compression_is_set(&s->job->compression[COMPRESSION_GRADIENTS])) {
         add_compute(&u, PLAN_REDUCE, work_of(&u, PARALLEL_ENCODE), &a);
         bytes = parallel_reduced_bytes(s->job, u.chunk->layers);
     }

@@ -35,11 +35,11 @@ static enum status refuse_wishes(const struct job_set *jobs, struct error *err)
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' has gradients of %s and is not a parallel job (see --parallel)",
                              jobs->jobs[j].name, precision_names[jobs->jobs[j].gradients]);
-        for (uint32_t i = 0; i < COMPRESSED_COUNT; i++)
+        for (uint32_t i = 0; i < COMPRESSION_COUNT; i++)
             if (compression_is_set(&jobs->jobs[j].compression[i]))
                 return error_set(err, STATUS_BAD_INPUT,
                                  "job '%s' has a compression of %s and is not a parallel job (see --parallel)",
-                                 jobs->jobs[j].name, compressed_names[i]);
+                                 jobs->jobs[j].name, compression_names[i]);
     }
     return STATUS_OK;
 }

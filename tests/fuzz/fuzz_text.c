@@ -68,7 +68,7 @@ static void read_parallel(char *text)
 static void read_compression(char *text)
 {
     struct error err = {0};
-    struct compression compression[COMPRESSED_COUNT] = {{0}};
+    struct compression compression[COMPRESSION_COUNT] = {{0}};
     check_told(compression_parse_text(text, compression, &err), &err);
 }
 

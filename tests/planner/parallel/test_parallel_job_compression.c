@@ -58,7 +58,7 @@ static void make_stages(const struct stages *s, bool spelled, struct plan *out)
     test_profile_jobs(&jobs, 1, chunks, s->minibatches, layer_of, &layers);
     jobs.jobs[0].microbatches = s->microbatches;
     if (!spelled)
-        jobs.jobs[0].compression[COMPRESSED_BOUNDARIES] =
+        jobs.jobs[0].compression[COMPRESSION_BOUNDARIES] =
             (struct compression){s->ratio, s->send_s * wire / s->encode_s, s->send_s * wire / s->decode_s, s->from};
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = s->pipeline, .data = 1, .chunks = s->chunks,
                                               .schedule = s->schedule, .prefetch = 1};
@@ -164,7 +164,7 @@ static void make_gradients(struct plan *out, uint32_t replicas, uint32_t chunks,
     test_parallel_machine(&hardware, replicas, wire, 0);
     test_profile_jobs(&jobs, 1, chunks, 1, gradient_layer, NULL);
     jobs.jobs[0].microbatches = microbatches * replicas;
-    if (compression) jobs.jobs[0].compression[COMPRESSED_GRADIENTS] = *compression;
+    if (compression) jobs.jobs[0].compression[COMPRESSION_GRADIENTS] = *compression;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = replicas, .chunks = chunks, .zero = zero,
                                               .schedule = PIPELINE_1F1B, .prefetch = 1};
     *out = (struct plan){0};
@@ -265,9 +265,9 @@ static void break_order(struct plan *p)
 }
 static void break_pass(struct plan *p) { reduce_of(p, OP_COMPUTE)->pass = PLAN_UPDATE; }
 static void break_decode(struct plan *p) { test_parallel_op(p, PLAN_UPDATE, 1, OP_COMPUTE)->work = PLAN_NONE; }
-static void break_ratio(struct plan *p) { p->jobs.jobs[0].compression[COMPRESSED_BOUNDARIES].ratio = 2; }
-static void break_rate(struct plan *p) { p->jobs.jobs[0].compression[COMPRESSED_BOUNDARIES].encode_bytes_per_s *= 2; }
-static void break_none(struct plan *p) { p->jobs.jobs[0].compression[COMPRESSED_BOUNDARIES].ratio = 0; }
+static void break_ratio(struct plan *p) { p->jobs.jobs[0].compression[COMPRESSION_BOUNDARIES].ratio = 2; }
+static void break_rate(struct plan *p) { p->jobs.jobs[0].compression[COMPRESSION_BOUNDARIES].encode_bytes_per_s *= 2; }
+static void break_none(struct plan *p) { p->jobs.jobs[0].compression[COMPRESSION_BOUNDARIES].ratio = 0; }
 
 static void broken(void **state)
 {
@@ -338,7 +338,7 @@ static void refused_files(void **state)
         {"{\"boundaries\": {\"ratio\": 2, \"encode\": \"1GB/s\", \"decode\": \"1GB/s\", \"from\": -1}}", "'from'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct compression out[COMPRESSED_COUNT] = {{0}};
+        struct compression out[COMPRESSION_COUNT] = {{0}};
         struct json_input *in;
         struct error err = {0};
         assert_int_equal(json_input_parse("c.json", cases[i].text, strlen(cases[i].text), &in, &err), STATUS_OK);
@@ -353,15 +353,15 @@ static void text_keeps_what_it_does_not_name(void **state)
 {
     (void)state;
     static const struct compression before = {.ratio = 3, .encode_bytes_per_s = 5e9, .decode_bytes_per_s = 7e9, .from = 12};
-    struct compression out[COMPRESSED_COUNT] = {[COMPRESSED_BOUNDARIES] = before, [COMPRESSED_ACTIVATIONS] = before};
+    struct compression out[COMPRESSION_COUNT] = {[COMPRESSION_BOUNDARIES] = before, [COMPRESSION_ACTIVATIONS] = before};
     struct error err = {0};
     assert_int_equal(compression_parse_text("boundaries=4.5:120GB/s:90GB/s,gradients=10:400GB/s", out, &err), STATUS_OK);
-    const struct compression expected[COMPRESSED_COUNT] = {
-        [COMPRESSED_BOUNDARIES] = {4.5, 120e9, 90e9, 0},
-        [COMPRESSED_GRADIENTS] = {10, 400e9, 400e9, 0},
-        [COMPRESSED_ACTIVATIONS] = before,
+    const struct compression expected[COMPRESSION_COUNT] = {
+        [COMPRESSION_BOUNDARIES] = {4.5, 120e9, 90e9, 0},
+        [COMPRESSION_GRADIENTS] = {10, 400e9, 400e9, 0},
+        [COMPRESSION_ACTIVATIONS] = before,
     };
-    for (uint32_t i = 0; i < COMPRESSED_COUNT; i++) {
+    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) {
         assert_true(fabs(out[i].ratio - expected[i].ratio) < 1e-12);
         assert_true(fabs(out[i].encode_bytes_per_s - expected[i].encode_bytes_per_s) < 1e-3);
         assert_true(fabs(out[i].decode_bytes_per_s - expected[i].decode_bytes_per_s) < 1e-3);
@@ -382,7 +382,7 @@ static void refused_texts(void **state)
         {"boundaries=2:4GB/s,", "'' (expected boundaries=, gradients= or activations=, followed by ratio:rate)"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct compression out[COMPRESSED_COUNT] = {{0}};
+        struct compression out[COMPRESSION_COUNT] = {{0}};
         struct error err = {0};
         assert_int_equal(compression_parse_text(cases[i].text, out, &err), STATUS_BAD_INPUT);
         assert_string_equal(err.text, cases[i].message);

@@ -48,7 +48,7 @@ static void make_chunks(const struct chunks *s, bool spelled, struct plan *out)
     test_profile_jobs(&jobs, 1, s->chunks, s->minibatches, layer_of, &layer);
     jobs.jobs[0].microbatches = s->replicas;
     if (!spelled)
-        jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS] = (struct compression){s->ratio, bytes / s->encode_s,
+        jobs.jobs[0].compression[COMPRESSION_ACTIVATIONS] = (struct compression){s->ratio, bytes / s->encode_s,
                                                                                 bytes / s->decode_s, 0};
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = s->replicas, .chunks = s->chunks,
                                               .schedule = PIPELINE_1F1B, .prefetch = 1,
@@ -131,7 +131,7 @@ static void bytes(void **state)
         uint64_t plain = parallel_kept_bytes(job, layers, false), workspace = parallel_workspace_bytes(job, layers);
         assert_true(plain > 0);
         struct job encoded = *job;
-        encoded.compression[COMPRESSED_ACTIVATIONS] = (struct compression){3, 1e9, 1e9, 0};
+        encoded.compression[COMPRESSION_ACTIVATIONS] = (struct compression){3, 1e9, 1e9, 0};
         assert_int_equal(parallel_kept_bytes(&encoded, layers, false), (plain + 2) / 3);
         assert_int_equal(parallel_plain_kept_bytes(&encoded, layers, false), plain);
         assert_int_equal(parallel_workspace_bytes(&encoded, layers), workspace + plain);
@@ -150,7 +150,7 @@ static void whole_plan(struct plan *out, uint32_t variant)
     make_chunks(&s, false, out);
 }
 
-static struct compression *of(struct plan *p) { return &p->jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS]; }
+static struct compression *of(struct plan *p) { return &p->jobs.jobs[0].compression[COMPRESSION_ACTIVATIONS]; }
 static void break_ratio(struct plan *p) { of(p)->ratio = 2; }
 static void break_rate(struct plan *p) { of(p)->encode_bytes_per_s *= 2; }
 static void break_none(struct plan *p) { of(p)->ratio = 0; }
@@ -173,7 +173,7 @@ static void refused(void **state)
     (void)state;
     struct error err = {0};
     struct job job = {.microbatches = 4, .network = {.family = NETWORK_PROFILE, .layer_count = 4}};
-    job.compression[COMPRESSED_ACTIVATIONS] = (struct compression){2, 1e9, 1e9, 0};
+    job.compression[COMPRESSION_ACTIVATIONS] = (struct compression){2, 1e9, 1e9, 0};
     assert_int_equal(parallel_parse_text("pp=2", &job.parallel, &err), STATUS_OK);
     assert_int_equal(parallel_check(&job, &err), STATUS_OK);
     job.parallel.schedule = PIPELINE_ZB_H1;

@@ -427,7 +427,7 @@ static void refused(void **state)
                                   "microbatches are in one piece)");
     err = (struct error){0};
     job.parallel.schedule = PIPELINE_1F1B;
-    job.compression[COMPRESSED_GRADIENTS].ratio = 2;
+    job.compression[COMPRESSION_GRADIENTS].ratio = 2;
     assert_int_equal(parallel_offload_check(&job, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text,
                         "'compression' of gradients with 'offload' (expected none: hosts add up uncompressed gradients)");

@@ -179,7 +179,7 @@ static bool parallel_profile(uint64_t key, struct parallel *p, struct plan *out)
     minibatches_of(key, p, &jobs.jobs[0]);
     bool in_two = p->schedule >= PIPELINE_ZB_H1 && p->schedule <= PIPELINE_ZB_V;
     if (!in_two && draw(key, 14, 0, 3) == 0)
-        jobs.jobs[0].compression[COMPRESSED_ACTIVATIONS] = (struct compression){draw(key, 15, 2, 9), 3e9, 5e9, 0};
+        jobs.jobs[0].compression[COMPRESSION_ACTIVATIONS] = (struct compression){draw(key, 15, 2, 9), 3e9, 5e9, 0};
     return plan_parallel(key, &jobs, out);
 }
 
