@@ -17,77 +17,77 @@
 
 /* --- values ---------------------------------------------------------------------------------- */
 
-const char *const calibration_value_names[FIT_VALUES] = {
-    [FIT_MATMUL_EFFICIENCY] = "matmul efficiency",
-    [FIT_MEMORY_EFFICIENCY] = "memory efficiency",
-    [FIT_COLLECTIVE_LATENCY] = "collective latency",
-    [FIT_MATMUL_DEPTH] = "matmul depth",
-    [FIT_SCORE_BYTES_FORWARD] = "score bytes forward",
-    [FIT_SCORE_BYTES_BACKWARD] = "score bytes backward",
-    [FIT_LOSS_PASSES] = "loss passes",
-    [FIT_ELEMENTWISE_PASSES] = "elementwise passes",
-    [FIT_MATMUL_SUSTAINED] = "matmul sustained",
-    [FIT_MISALIGNED_RATE] = "misaligned rate",
-    [FIT_KERNEL_GAP] = "kernel gap",
-    [FIT_DISPATCH_LATENCY] = "dispatch latency",
-    [FIT_NVLINK_BANDWIDTH] = "nvlink bandwidth",
-    [FIT_NVLINK_LATENCY] = "nvlink latency",
-    [FIT_NIC_BANDWIDTH] = "nic bandwidth",
-    [FIT_NIC_LATENCY] = "nic latency",
+const char *const calibration_value_names[CALIBRATION_VALUES] = {
+    [CALIBRATION_MATMUL_EFFICIENCY] = "matmul efficiency",
+    [CALIBRATION_MEMORY_EFFICIENCY] = "memory efficiency",
+    [CALIBRATION_COLLECTIVE_LATENCY] = "collective latency",
+    [CALIBRATION_MATMUL_DEPTH] = "matmul depth",
+    [CALIBRATION_SCORE_BYTES_FORWARD] = "score bytes forward",
+    [CALIBRATION_SCORE_BYTES_BACKWARD] = "score bytes backward",
+    [CALIBRATION_LOSS_PASSES] = "loss passes",
+    [CALIBRATION_ELEMENTWISE_PASSES] = "elementwise passes",
+    [CALIBRATION_MATMUL_SUSTAINED] = "matmul sustained",
+    [CALIBRATION_MISALIGNED_RATE] = "misaligned rate",
+    [CALIBRATION_KERNEL_GAP] = "kernel gap",
+    [CALIBRATION_DISPATCH_LATENCY] = "dispatch latency",
+    [CALIBRATION_NVLINK_BANDWIDTH] = "nvlink bandwidth",
+    [CALIBRATION_NVLINK_LATENCY] = "nvlink latency",
+    [CALIBRATION_NIC_BANDWIDTH] = "nic bandwidth",
+    [CALIBRATION_NIC_LATENCY] = "nic latency",
 };
-static_assert(ARRAY_COUNT(calibration_value_names) == FIT_VALUES, "a name per figure");
+static_assert(ARRAY_COUNT(calibration_value_names) == CALIBRATION_VALUES, "a name per figure");
 
-const enum dimension calibration_value_dimensions[FIT_VALUES] = {
-    [FIT_MATMUL_EFFICIENCY] = DIMENSION_COUNT_OF,
-    [FIT_MEMORY_EFFICIENCY] = DIMENSION_COUNT_OF,
-    [FIT_COLLECTIVE_LATENCY] = DIMENSION_SECONDS,
-    [FIT_MATMUL_DEPTH] = DIMENSION_COUNT_OF,
-    [FIT_SCORE_BYTES_FORWARD] = DIMENSION_BYTES,
-    [FIT_SCORE_BYTES_BACKWARD] = DIMENSION_BYTES,
-    [FIT_LOSS_PASSES] = DIMENSION_COUNT_OF,
-    [FIT_ELEMENTWISE_PASSES] = DIMENSION_COUNT_OF,
-    [FIT_MATMUL_SUSTAINED] = DIMENSION_COUNT_OF,
-    [FIT_MISALIGNED_RATE] = DIMENSION_COUNT_OF,
-    [FIT_KERNEL_GAP] = DIMENSION_SECONDS,
-    [FIT_DISPATCH_LATENCY] = DIMENSION_SECONDS,
-    [FIT_NVLINK_BANDWIDTH] = DIMENSION_BYTES_PER_S,
-    [FIT_NVLINK_LATENCY] = DIMENSION_SECONDS,
-    [FIT_NIC_BANDWIDTH] = DIMENSION_BYTES_PER_S,
-    [FIT_NIC_LATENCY] = DIMENSION_SECONDS,
+const enum dimension calibration_value_dimensions[CALIBRATION_VALUES] = {
+    [CALIBRATION_MATMUL_EFFICIENCY] = DIMENSION_COUNT_OF,
+    [CALIBRATION_MEMORY_EFFICIENCY] = DIMENSION_COUNT_OF,
+    [CALIBRATION_COLLECTIVE_LATENCY] = DIMENSION_SECONDS,
+    [CALIBRATION_MATMUL_DEPTH] = DIMENSION_COUNT_OF,
+    [CALIBRATION_SCORE_BYTES_FORWARD] = DIMENSION_BYTES,
+    [CALIBRATION_SCORE_BYTES_BACKWARD] = DIMENSION_BYTES,
+    [CALIBRATION_LOSS_PASSES] = DIMENSION_COUNT_OF,
+    [CALIBRATION_ELEMENTWISE_PASSES] = DIMENSION_COUNT_OF,
+    [CALIBRATION_MATMUL_SUSTAINED] = DIMENSION_COUNT_OF,
+    [CALIBRATION_MISALIGNED_RATE] = DIMENSION_COUNT_OF,
+    [CALIBRATION_KERNEL_GAP] = DIMENSION_SECONDS,
+    [CALIBRATION_DISPATCH_LATENCY] = DIMENSION_SECONDS,
+    [CALIBRATION_NVLINK_BANDWIDTH] = DIMENSION_BYTES_PER_S,
+    [CALIBRATION_NVLINK_LATENCY] = DIMENSION_SECONDS,
+    [CALIBRATION_NIC_BANDWIDTH] = DIMENSION_BYTES_PER_S,
+    [CALIBRATION_NIC_LATENCY] = DIMENSION_SECONDS,
 };
 
 /* Returns NULL for a link's value. */
 static struct sourced_value *type_sourced(struct device_type *type, uint32_t which)
 {
     switch (which) {
-    case FIT_MATMUL_EFFICIENCY: return &type->matmul_efficiency;
-    case FIT_MEMORY_EFFICIENCY: return &type->memory_efficiency;
-    case FIT_COLLECTIVE_LATENCY: return &type->collective_latency;
-    case FIT_MATMUL_DEPTH: return &type->kernel_model.matmul_depth;
-    case FIT_SCORE_BYTES_FORWARD: return &type->kernel_model.score_bytes_forward;
-    case FIT_SCORE_BYTES_BACKWARD: return &type->kernel_model.score_bytes_backward;
-    case FIT_LOSS_PASSES: return &type->kernel_model.loss_passes;
-    case FIT_ELEMENTWISE_PASSES: return &type->kernel_model.elementwise_passes;
-    case FIT_MATMUL_SUSTAINED: return &type->kernel_model.matmul_sustained;
-    case FIT_MISALIGNED_RATE: return &type->kernel_model.misaligned_rate;
-    case FIT_KERNEL_GAP: return &type->kernel_model.kernel_gap;
-    case FIT_DISPATCH_LATENCY: return &type->kernel_model.dispatch_latency;
+    case CALIBRATION_MATMUL_EFFICIENCY: return &type->matmul_efficiency;
+    case CALIBRATION_MEMORY_EFFICIENCY: return &type->memory_efficiency;
+    case CALIBRATION_COLLECTIVE_LATENCY: return &type->collective_latency;
+    case CALIBRATION_MATMUL_DEPTH: return &type->kernel_model.matmul_depth;
+    case CALIBRATION_SCORE_BYTES_FORWARD: return &type->kernel_model.score_bytes_forward;
+    case CALIBRATION_SCORE_BYTES_BACKWARD: return &type->kernel_model.score_bytes_backward;
+    case CALIBRATION_LOSS_PASSES: return &type->kernel_model.loss_passes;
+    case CALIBRATION_ELEMENTWISE_PASSES: return &type->kernel_model.elementwise_passes;
+    case CALIBRATION_MATMUL_SUSTAINED: return &type->kernel_model.matmul_sustained;
+    case CALIBRATION_MISALIGNED_RATE: return &type->kernel_model.misaligned_rate;
+    case CALIBRATION_KERNEL_GAP: return &type->kernel_model.kernel_gap;
+    case CALIBRATION_DISPATCH_LATENCY: return &type->kernel_model.dispatch_latency;
     default: return NULL;
     }
 }
 
 static struct sourced_value *link_sourced(struct hardware_link *link, uint32_t which)
 {
-    bool nic = which == FIT_NIC_BANDWIDTH || which == FIT_NIC_LATENCY;
+    bool nic = which == CALIBRATION_NIC_BANDWIDTH || which == CALIBRATION_NIC_LATENCY;
     if (strncmp(link->name, nic ? "nic-" : "nvlink-", nic ? 4 : 7) != 0) return NULL;
-    return which == FIT_NIC_BANDWIDTH || which == FIT_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
+    return which == CALIBRATION_NIC_BANDWIDTH || which == CALIBRATION_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
 }
 
-static void read_figures(struct hardware *hardware, double out[FIT_VALUES])
+static void read_figures(struct hardware *hardware, double out[CALIBRATION_VALUES])
 {
-    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+    for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         const struct sourced_value *sourced = type_sourced(&hardware->types[0], f);
-        for (uint32_t l = 0; l < hardware->link_count && !sourced && f >= FIT_NVLINK_BANDWIDTH; l++)
+        for (uint32_t l = 0; l < hardware->link_count && !sourced && f >= CALIBRATION_NVLINK_BANDWIDTH; l++)
             sourced = link_sourced(&hardware->links[l], f);
         out[f] = sourced ? sourced->value : 0;
     }
@@ -102,12 +102,12 @@ static void put(struct sourced_value *sourced, double value, double spread, cons
                                       .as_of = sourced->as_of ? sourced->as_of : "2026-11"};
 }
 
-void calibration_put(struct hardware *hardware, const double values[FIT_VALUES], double spread, const char *source)
+void calibration_put(struct hardware *hardware, const double values[CALIBRATION_VALUES], double spread, const char *source)
 {
-    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+    for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         for (uint32_t t = 0; t < hardware->type_count; t++)
             put(type_sourced(&hardware->types[t], f), values[f], spread, source);
-        for (uint32_t l = 0; l < hardware->link_count && f >= FIT_NVLINK_BANDWIDTH; l++)
+        for (uint32_t l = 0; l < hardware->link_count && f >= CALIBRATION_NVLINK_BANDWIDTH; l++)
             put(link_sourced(&hardware->links[l], f), values[f], spread, source);
     }
 }
@@ -165,7 +165,7 @@ enum status calibration_machine(const char *name, uint32_t devices, struct hardw
 }
 
 enum status calibration_start(const char *name, const struct measured_runs *sets, uint32_t set_count,
-                              double out[FIT_VALUES], struct error *err)
+                              double out[CALIBRATION_VALUES], struct error *err)
 {
     struct hardware hardware = {0};
     uint32_t most = 1;
@@ -194,7 +194,7 @@ static enum status simulate(struct hardware *hardware, struct job_set *jobs, dou
     return status;
 }
 
-enum status calibration_predict(const char *name, const double values[FIT_VALUES], const struct measured_run *run,
+enum status calibration_predict(const char *name, const double values[CALIBRATION_VALUES], const struct measured_run *run,
                                 double *out_s, struct error *err)
 {
     struct hardware hardware = {0};

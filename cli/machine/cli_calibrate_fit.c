@@ -38,8 +38,8 @@ struct fit {
     uint32_t machine_count;
     struct fit_run *runs; /* the fitted runs */
     uint32_t run_count;
-    double start[FIT_VALUES], most[FIT_VALUES]; /* upper limits; 0: none */
-    uint32_t free[FIT_VALUES], free_count;
+    double start[CALIBRATION_VALUES], most[CALIBRATION_VALUES]; /* upper limits; 0: none */
+    uint32_t free[CALIBRATION_VALUES], free_count;
     struct progress progress;
     uint64_t evaluations;
     struct error error; /* of the first run without a prediction */
@@ -109,7 +109,7 @@ static double value_of(const struct fit *fit, uint32_t figure, double moved)
     return most / (1 + (most - start) / start * exp(-moved));
 }
 
-static void values_of(const struct fit *fit, const gsl_vector *moved, double out[FIT_VALUES])
+static void values_of(const struct fit *fit, const gsl_vector *moved, double out[CALIBRATION_VALUES])
 {
     memcpy(out, fit->start, sizeof fit->start);
     for (uint32_t i = 0; i < fit->free_count; i++) out[fit->free[i]] = value_of(fit, fit->free[i], gsl_vector_get(moved, i));
@@ -141,7 +141,7 @@ static double pull_of(const struct fit *fit, const gsl_vector *moved, uint32_t i
     return pull * gsl_vector_get(moved, i) / sqrt(fit->free_count);
 }
 
-static void put_values(struct fit *fit, const double values[FIT_VALUES])
+static void put_values(struct fit *fit, const double values[CALIBRATION_VALUES])
 {
     for (uint32_t m = 0; m < fit->machine_count; m++) calibration_put(&fit->machines[m], values, 0, NULL);
 }
@@ -149,7 +149,7 @@ static void put_values(struct fit *fit, const double values[FIT_VALUES])
 static int evaluate(const gsl_vector *moved, void *context, gsl_vector *out)
 {
     struct fit *fit = context;
-    double values[FIT_VALUES], seconds_log;
+    double values[CALIBRATION_VALUES], seconds_log;
     values_of(fit, moved, values);
     put_values(fit, values);
     for (uint32_t i = 0; i < fit->run_count; i++) {
@@ -167,7 +167,7 @@ static int evaluate(const gsl_vector *moved, void *context, gsl_vector *out)
 /* Sets factors by simulation, and returns the sum. */
 static enum status simulate(struct fit *fit, const gsl_vector *moved, double *out_sum, struct error *err)
 {
-    double values[FIT_VALUES], closed_log, seconds;
+    double values[CALIBRATION_VALUES], closed_log, seconds;
     values_of(fit, moved, values);
     put_values(fit, values);
     *out_sum = 0;
@@ -220,18 +220,18 @@ static enum status run_rounds(struct fit *fit, gsl_multifit_nlinear_workspace *w
 
 /* --- public ------------------------------------------------------------------------------------- */
 
-static void prepare(struct fit *fit, const double values[FIT_VALUES])
+static void prepare(struct fit *fit, const double values[CALIBRATION_VALUES])
 {
     memcpy(fit->start, values, sizeof fit->start);
-    fit->most[FIT_MATMUL_EFFICIENCY] = fit->most[FIT_MEMORY_EFFICIENCY] = ratio_most;
-    fit->most[FIT_MATMUL_SUSTAINED] = fit->most[FIT_MISALIGNED_RATE] = ratio_most;
-    fit->most[FIT_NVLINK_BANDWIDTH] = 300e9;
-    fit->most[FIT_NIC_BANDWIDTH] = 25e9;
-    for (uint32_t f = 0; f < FIT_VALUES; f++)
+    fit->most[CALIBRATION_MATMUL_EFFICIENCY] = fit->most[CALIBRATION_MEMORY_EFFICIENCY] = ratio_most;
+    fit->most[CALIBRATION_MATMUL_SUSTAINED] = fit->most[CALIBRATION_MISALIGNED_RATE] = ratio_most;
+    fit->most[CALIBRATION_NVLINK_BANDWIDTH] = 300e9;
+    fit->most[CALIBRATION_NIC_BANDWIDTH] = 25e9;
+    for (uint32_t f = 0; f < CALIBRATION_VALUES; f++)
         if (values[f] > 0 && !fit->problem->keep[f]) fit->free[fit->free_count++] = f;
 }
 
-static enum status fit_all(struct fit *fit, double values[FIT_VALUES], struct error *err)
+static enum status fit_all(struct fit *fit, double values[CALIBRATION_VALUES], struct error *err)
 {
     gsl_multifit_nlinear_parameters parameters = gsl_multifit_nlinear_default_parameters();
     parameters.h_df = 0.02; /* skips steps of tiles and schedules */
@@ -249,7 +249,7 @@ static enum status fit_all(struct fit *fit, double values[FIT_VALUES], struct er
 }
 
 enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
-                            double values[FIT_VALUES], struct error *err)
+                            double values[CALIBRATION_VALUES], struct error *err)
 {
     struct fit fit = {.problem = problem};
     prepare(&fit, values);

@@ -27,11 +27,11 @@ struct calibration_problem {
     const struct measured_runs *sets; /* (set_count) */
     uint32_t set_count;
     const double *weights;  /* (set_count), above 0; NULL: 1 each */
-    bool keep[FIT_VALUES]; /* not fitted */
+    bool keep[CALIBRATION_VALUES]; /* not fitted */
 };
 
 /* Fits values above 0. Errors: STATUS_BAD_INPUT for too few runs; as calibration_predict(). */
 MUST_CHECK enum status calibration_fit(const struct calibration_problem *problem, const struct calibration_split *split,
-                                       double values[FIT_VALUES], struct error *err);
+                                       double values[CALIBRATION_VALUES], struct error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 static bool is_fit(const struct calibration_outcome *outcome)
 {
-    return outcome->split.half != HALF_NONE && outcome->folds.count == 0;
+    return outcome->split.half != CALIBRATION_HALF_NONE && outcome->folds.count == 0;
 }
 
 /* --- text --------------------------------------------------------------------------------------- */
@@ -30,7 +30,7 @@ static enum status figures_text(struct cli *cli, const struct calibration_outcom
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
     cli_table_begin(&table, (const char *const[]){"PROPERTY", ">START", ">END", NULL});
-    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+    for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         if (outcome->start[f] <= 0) continue;
         cli_table_cell(&table, "%s", calibration_value_names[f]);
         cli_table_cell(&table, "%s", quantity_text(outcome->start[f], calibration_value_dimensions[f], text));
@@ -140,7 +140,7 @@ enum status calibration_report_json(struct cli *cli, const struct calibration_ou
     TRY(cli_report_begin(cli, "calibrate", &json, err));
     json_out_string(json, "machine", outcome->machine);
     json_out_array_begin(json, "figures", false);
-    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+    for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         if (outcome->start[f] <= 0) continue;
         json_out_object_begin(json, NULL, true);
         json_out_string(json, "figure", calibration_value_names[f]);

@@ -29,7 +29,7 @@ struct calibration_outcome {
     struct calibration_split split;
     struct calibration_folds folds;
     struct calibration_error (*fold_errors)[CALIBRATION_SETS_MAX]; /* (folds.count): of held-out runs */
-    double start[FIT_VALUES], end[FIT_VALUES]; /* equal with folds */
+    double start[CALIBRATION_VALUES], end[CALIBRATION_VALUES]; /* equal with folds */
 };
 
 MUST_CHECK enum status calibration_report_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err);

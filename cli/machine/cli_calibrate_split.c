@@ -16,10 +16,10 @@
 static bool is_in_half(const struct calibration_split *split, uint32_t index)
 {
     switch (split->half) {
-    case HALF_NONE: return false;
-    case HALF_EVEN: return index % 2 == 0;
-    case HALF_ODD: return index % 2 == 1;
-    case HALF_BY_SEED: return random_below(split->seed, index, 2) == 0;
+    case CALIBRATION_HALF_NONE: return false;
+    case CALIBRATION_HALF_EVEN: return index % 2 == 0;
+    case CALIBRATION_HALF_ODD: return index % 2 == 1;
+    case CALIBRATION_HALF_BY_SEED: return random_below(split->seed, index, 2) == 0;
     default: return true;
     }
 }
@@ -35,14 +35,14 @@ bool calibration_is_fitted(const struct calibration_split *split, const struct m
 enum status calibration_half_parse(const char *text, struct calibration_split *out, struct error *err)
 {
     static const char *const names[] = {
-        [HALF_ALL] = "all", [HALF_EVEN] = "even", [HALF_ODD] = "odd", [HALF_NONE] = "none"};
+        [CALIBRATION_HALF_ALL] = "all", [CALIBRATION_HALF_EVEN] = "even", [CALIBRATION_HALF_ODD] = "odd", [CALIBRATION_HALF_NONE] = "none"};
     for (uint32_t i = 0; i < ARRAY_COUNT(names); i++)
         if (names[i] && strcmp(text, names[i]) == 0) {
-            out->half = HALF_ALL + i;
+            out->half = CALIBRATION_HALF_ALL + i;
             return STATUS_OK;
         }
     if (number_read_u64(text, &out->seed)) {
-        out->half = HALF_BY_SEED;
+        out->half = CALIBRATION_HALF_BY_SEED;
         return STATUS_OK;
     }
     return error_set(err, STATUS_BAD_INPUT, "option '--half' is '%s' (expected none, all, even, odd or a seed)", text);
@@ -112,8 +112,8 @@ enum status calibration_folds_parse(const char *text, const struct measured_runs
 struct calibration_split calibration_fold(const struct calibration_folds *folds, uint32_t index)
 {
     assert(index < folds->count);
-    if (!folds->by_column) return (struct calibration_split){.half = HALF_ALL, .fold = index, .folds = folds->count};
-    return (struct calibration_split){.half = HALF_ALL, .held = {{folds->column, folds->values[index]}}, .held_count = 1};
+    if (!folds->by_column) return (struct calibration_split){.half = CALIBRATION_HALF_ALL, .fold = index, .folds = folds->count};
+    return (struct calibration_split){.half = CALIBRATION_HALF_ALL, .held = {{folds->column, folds->values[index]}}, .held_count = 1};
 }
 
 void calibration_fold_label(const struct calibration_folds *folds, uint32_t index, char label[CALIBRATION_LABEL_BYTES])

@@ -33,10 +33,10 @@ static enum status keep_figure(const char *text, struct calibration_outcome *out
     snprintf(name, sizeof name, "%.*s", sign ? (int)(sign - text) : (int)strlen(text), text);
     for (char *c = name; *c; c++)
         if (*c == '-' || *c == '_') *c = ' ';
-    while (figure < FIT_VALUES && strcmp(name, calibration_value_names[figure]) != 0) figure++;
-    if (figure == FIT_VALUES || outcome->start[figure] <= 0)
+    while (figure < CALIBRATION_VALUES && strcmp(name, calibration_value_names[figure]) != 0) figure++;
+    if (figure == CALIBRATION_VALUES || outcome->start[figure] <= 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a property of %s, such as '%s')", text,
-                         outcome->machine, calibration_value_names[FIT_MATMUL_EFFICIENCY]);
+                         outcome->machine, calibration_value_names[CALIBRATION_MATMUL_EFFICIENCY]);
     problem->keep[figure] = true;
     if (!sign) return STATUS_OK;
     if (quantity_parse(sign + 1, calibration_value_dimensions[figure], &outcome->start[figure], err) != STATUS_OK)
@@ -87,7 +87,7 @@ static enum status parse_options(const struct calibrate_request *request, struct
     if (request->folds && (request->half || request->held.count > 0))
         return error_set(err, STATUS_BAD_INPUT, "options '--folds' and '--%s' exclude each other: both hold out runs",
                          request->half ? "half" : "hold-out");
-    if (outcome->output && (outcome->split.half == HALF_NONE || request->folds))
+    if (outcome->output && (outcome->split.half == CALIBRATION_HALF_NONE || request->folds))
         return error_set(err, STATUS_BAD_INPUT, "option '--output' has nothing to write with '%s'",
                          request->folds ? "--folds" : "--half none");
     return STATUS_OK;
@@ -110,7 +110,7 @@ static void end_error(struct calibration_error *error)
     error->mean_absolute /= error->runs;
 }
 
-static enum status predict(struct calibration_outcome *out, const double values[FIT_VALUES], uint32_t s, uint32_t i,
+static enum status predict(struct calibration_outcome *out, const double values[CALIBRATION_VALUES], uint32_t s, uint32_t i,
                            double *error, struct error *err)
 {
     const struct measured_runs *set = &out->sets[s];
@@ -124,7 +124,7 @@ static enum status fit_once(const struct calibration_problem *problem, struct ca
 {
     double error;
     memcpy(out->end, out->start, sizeof out->end);
-    if (out->split.half != HALF_NONE) TRY(calibration_fit(problem, &out->split, out->end, err));
+    if (out->split.half != CALIBRATION_HALF_NONE) TRY(calibration_fit(problem, &out->split, out->end, err));
     for (uint32_t s = 0; s < out->set_count; s++)
         for (uint32_t i = 0; i < out->sets[s].count; i++) {
             bool fitted = calibration_is_fitted(&out->split, &out->sets[s].runs[i], i);
@@ -138,7 +138,7 @@ static enum status fit_fold(const struct calibration_problem *problem, uint32_t 
                             struct error *err)
 {
     struct calibration_split split = calibration_fold(&out->folds, fold);
-    double values[FIT_VALUES], error;
+    double values[CALIBRATION_VALUES], error;
     memcpy(values, out->start, sizeof values);
     TRY(calibration_fit(problem, &split, values, err));
     for (uint32_t s = 0; s < out->set_count; s++) {
@@ -180,11 +180,11 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
 
 /* Returns 0 for kept values, which keep their kind. */
 static enum status fitted_figures(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
-                                  double out[FIT_VALUES], struct error *err)
+                                  double out[CALIBRATION_VALUES], struct error *err)
 {
-    double own[FIT_VALUES];
+    double own[CALIBRATION_VALUES];
     TRY(calibration_start(outcome->machine, outcome->sets, outcome->set_count, own, err));
-    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+    for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         bool given = outcome->end[f] < own[f] || outcome->end[f] > own[f];
         out[f] = problem->keep[f] && !given ? 0 : outcome->end[f];
     }
@@ -195,7 +195,7 @@ static enum status write_machine(const struct calibration_problem *problem, cons
                                  struct error *err)
 {
     struct hardware hardware = {0};
-    double values[FIT_VALUES];
+    double values[CALIBRATION_VALUES];
     struct json_file file = {0};
     double error = 0, runs = 0;
     for (uint32_t s = 0; s < outcome->set_count; s++) {

@@ -95,7 +95,7 @@ static void what_is_wrong_is_named(void **state)
 
 static struct calibration_split half(const char *text)
 {
-    struct calibration_split split = {.half = HALF_ALL};
+    struct calibration_split split = {.half = CALIBRATION_HALF_ALL};
     struct error err = {0};
     if (calibration_half_parse(text, &split, &err) != STATUS_OK) fail_msg("%s", err.text);
     return split;
@@ -190,7 +190,7 @@ static void wrong_splits_are_named(void **state)
     };
     make_groups(runs);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct calibration_split split = {.half = HALF_ALL};
+        struct calibration_split split = {.half = CALIBRATION_HALF_ALL};
         struct calibration_folds folds;
         struct error err = {0};
         const char *text = cases[i].text;
@@ -223,29 +223,29 @@ static void a_fit_finds_its_way_back(void **state)
     static const char machine[] = "dgx-a100-80gb";
     struct measured_run runs[RUNS];
     struct measured_runs set = {.path = "made up", .runs = runs, .count = RUNS};
-    double start[FIT_VALUES], truth[FIT_VALUES], found[FIT_VALUES], seconds;
+    double start[CALIBRATION_VALUES], truth[CALIBRATION_VALUES], found[CALIBRATION_VALUES], seconds;
     struct error err = {0};
     make_runs(runs);
     if (calibration_start(machine, &set, 1, start, &err) != STATUS_OK) fail_msg("%s", err.text);
-    assert_true(start[FIT_MATMUL_SUSTAINED] > 0 && start[FIT_DISPATCH_LATENCY] > 0);
-    assert_true(start[FIT_NIC_BANDWIDTH] <= 0); /* one node has none */
+    assert_true(start[CALIBRATION_MATMUL_SUSTAINED] > 0 && start[CALIBRATION_DISPATCH_LATENCY] > 0);
+    assert_true(start[CALIBRATION_NIC_BANDWIDTH] <= 0); /* one node has none */
     memcpy(truth, start, sizeof truth);
-    truth[FIT_MATMUL_SUSTAINED] *= 0.9;
-    truth[FIT_DISPATCH_LATENCY] *= 1.3;
+    truth[CALIBRATION_MATMUL_SUSTAINED] *= 0.9;
+    truth[CALIBRATION_DISPATCH_LATENCY] *= 1.3;
     for (uint32_t i = 0; i < RUNS; i++)
         if (calibration_predict(machine, truth, &runs[i], &runs[i].seconds, &err) != STATUS_OK) fail_msg("%s", err.text);
     memcpy(found, start, sizeof found);
     const struct calibration_problem problem = {.machine = machine, .sets = &set, .set_count = 1,
-                                                .keep = {[FIT_NVLINK_BANDWIDTH] = true}};
+                                                .keep = {[CALIBRATION_NVLINK_BANDWIDTH] = true}};
     const struct calibration_split split = half("even");
     if (calibration_fit(&problem, &split, found, &err) != STATUS_OK) fail_msg("%s", err.text);
-    assert_true(found[FIT_NVLINK_BANDWIDTH] >= start[FIT_NVLINK_BANDWIDTH] &&
-                found[FIT_NVLINK_BANDWIDTH] <= start[FIT_NVLINK_BANDWIDTH]); /* kept */
+    assert_true(found[CALIBRATION_NVLINK_BANDWIDTH] >= start[CALIBRATION_NVLINK_BANDWIDTH] &&
+                found[CALIBRATION_NVLINK_BANDWIDTH] <= start[CALIBRATION_NVLINK_BANDWIDTH]); /* kept */
     for (uint32_t i = 0; i < RUNS; i++) { /* the other half, too */
         if (calibration_predict(machine, found, &runs[i], &seconds, &err) != STATUS_OK) fail_msg("%s", err.text);
         if (!(fabs(seconds / runs[i].seconds - 1) < 0.01)) fail_msg("run %u: %g s and not %g s", i, seconds, runs[i].seconds);
     }
-    assert_true(fabs(found[FIT_DISPATCH_LATENCY] / truth[FIT_DISPATCH_LATENCY] - 1) < 0.03);
+    assert_true(fabs(found[CALIBRATION_DISPATCH_LATENCY] / truth[CALIBRATION_DISPATCH_LATENCY] - 1) < 0.03);
 }
 
 static void too_few_runs_are_refused(void **state)
@@ -253,7 +253,7 @@ static void too_few_runs_are_refused(void **state)
     (void)state;
     struct measured_run runs[RUNS];
     struct measured_runs set = {.path = "made up", .runs = runs, .count = 4};
-    double values[FIT_VALUES];
+    double values[CALIBRATION_VALUES];
     struct error err = {0};
     make_runs(runs);
     assert_int_equal(calibration_start("dgx-a100-80gb", &set, 1, values, &err), STATUS_OK);

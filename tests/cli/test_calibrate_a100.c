@@ -30,8 +30,8 @@ static const struct {
 };
 enum { FILES = ARRAY_COUNT(files) };
 
-static const uint32_t kept[] = {FIT_MATMUL_EFFICIENCY, FIT_MEMORY_EFFICIENCY, FIT_NVLINK_BANDWIDTH, FIT_NVLINK_LATENCY,
-                                FIT_NIC_BANDWIDTH};
+static const uint32_t kept[] = {CALIBRATION_MATMUL_EFFICIENCY, CALIBRATION_MEMORY_EFFICIENCY, CALIBRATION_NVLINK_BANDWIDTH, CALIBRATION_NVLINK_LATENCY,
+                                CALIBRATION_NIC_BANDWIDTH};
 
 struct runs {
     struct arena arena;
@@ -49,7 +49,7 @@ static void read_runs(struct runs *out)
     }
 }
 
-static double mean_error(const struct measured_runs *set, const struct calibration_split *split, const double values[FIT_VALUES])
+static double mean_error(const struct measured_runs *set, const struct calibration_split *split, const double values[CALIBRATION_VALUES])
 {
     double sum = 0, count = 0, seconds;
     struct error err = {0};
@@ -68,19 +68,19 @@ static void the_catalogue_is_what_a_fit_finds(void **state)
     (void)state;
     struct runs runs;
     struct error err = {0};
-    double shipped[FIT_VALUES], found[FIT_VALUES];
-    const struct calibration_split even = {.half = HALF_EVEN};
+    double shipped[CALIBRATION_VALUES], found[CALIBRATION_VALUES];
+    const struct calibration_split even = {.half = CALIBRATION_HALF_EVEN};
     read_runs(&runs);
     if (calibration_start(machine, runs.sets, FILES, shipped, &err) != STATUS_OK) fail_msg("%s", err.text);
     struct calibration_problem problem = {.machine = machine, .sets = runs.sets, .set_count = FILES, .weights = runs.weights};
     for (size_t k = 0; k < ARRAY_COUNT(kept); k++) problem.keep[kept[k]] = true;
     memcpy(found, shipped, sizeof found);
     if (calibration_fit(&problem, &even, found, &err) != STATUS_OK) fail_msg("%s", err.text);
-    for (uint32_t f = 0; f < FIT_VALUES; f++) {
+    for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         if (shipped[f] <= 0) continue;
         double off = fabs(found[f] / shipped[f] - 1);
         print_message("%-22s %.4g, fitted %.4g\n", calibration_value_names[f], shipped[f], found[f]);
-        if (!(off < (f == FIT_MATMUL_DEPTH ? 0.25 : 0.1))) fail_msg("%s: %g and not %g", calibration_value_names[f], found[f], shipped[f]);
+        if (!(off < (f == CALIBRATION_MATMUL_DEPTH ? 0.25 : 0.1))) fail_msg("%s: %g and not %g", calibration_value_names[f], found[f], shipped[f]);
     }
     arena_release(&runs.arena);
 }
@@ -89,7 +89,7 @@ static void what_was_not_fitted_is_as_far_off_as_is_said(void **state)
 {
     (void)state;
     struct runs runs;
-    const struct calibration_split even = {.half = HALF_EVEN};
+    const struct calibration_split even = {.half = CALIBRATION_HALF_EVEN};
     read_runs(&runs);
     for (uint32_t f = 0; f < FILES; f++) {
         double error = mean_error(&runs.sets[f], &even, NULL);
