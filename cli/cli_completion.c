@@ -33,7 +33,7 @@ static void print_competitors(FILE *out)
 
 static void print_families(FILE *out)
 {
-    for (uint32_t f = 0; f < FAMILY_COUNT; f++) fprintf(out, " %s", instance_family_names[f]);
+    for (uint32_t f = 0; f < INSTANCE_FAMILY_COUNT; f++) fprintf(out, " %s", instance_family_names[f]);
 }
 
 /* Prints machines; a cloud's also with its prefix. */

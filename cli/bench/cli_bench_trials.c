@@ -30,7 +30,7 @@ static const uint64_t memory_limit = UINT64_C(2) << 30;
 static enum status make_family(enum instance_family family, uint64_t seed, struct instance *out,
                                struct error *err)
 {
-    bool fig7 = family == FAMILY_HOMOGENEOUS || family == FAMILY_HETEROGENEOUS;
+    bool fig7 = family == INSTANCE_FAMILY_HOMOGENEOUS || family == INSTANCE_FAMILY_HETEROGENEOUS;
     struct instance_random options = {.family = family, .seed = seed, .devices = {4, 4},
                                       .jobs = {6, 12}, .shards = {2, 6}, .minibatches = {2, 4}};
     if (fig7) options.devices = (struct instance_range){8, 8};

@@ -135,13 +135,13 @@ enum status bench_add_path(struct bench *bench, const char *path, struct error *
 enum status bench_add_family(struct bench *bench, const char *name, struct error *err)
 {
     char ending[SUGGEST_BYTES];
-    for (uint32_t f = 0; f < FAMILY_COUNT; f++)
+    for (uint32_t f = 0; f < INSTANCE_FAMILY_COUNT; f++)
         if (strcmp(instance_family_names[f], name) == 0)
             return add_workload(bench, &(struct bench_workload){.kind = BENCH_FAMILY,
                                                                 .name = instance_family_names[f],
                                                                 .family = (enum instance_family)f}, err);
     return error_set(err, STATUS_BAD_INPUT, "unknown family '%s'%s", name,
-                     suggest_ending(name, instance_family_names, FAMILY_COUNT, ending));
+                     suggest_ending(name, instance_family_names, INSTANCE_FAMILY_COUNT, ending));
 }
 
 void bench_release(struct bench *bench)

@@ -128,11 +128,11 @@ static void bench_small(uint32_t instances, double exact_s, bool core_only)
 {
     printf("small: 2-4 devices, 3-6 jobs, 2-4 shards; 2000 iterations of the search, then %.0f s of proof\n",
            exact_s);
-    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
+    for (uint32_t f = INSTANCE_FAMILY_COMPUTE; f <= INSTANCE_FAMILY_COPY; f++) {
         struct figures all, core;
         figures_init(&all, instances);
         figures_init(&core, instances);
-        uint32_t core_tasks = f == FAMILY_COMPUTE ? 28 : 16;
+        uint32_t core_tasks = f == INSTANCE_FAMILY_COMPUTE ? 28 : 16;
         for (uint32_t n = 1; n <= instances || (core.count < instances && n < 50 * instances); n++) {
             struct instance_random options = {.family = f, .seed = n, .devices = {2, 4}, .jobs = {3, 6},
                                               .shards = {2, 4}, .minibatches = {1, 1}};
@@ -171,12 +171,12 @@ static void bench_search(const struct instance_random *shape, uint32_t instances
     free(all.seconds);
 }
 
-/* `only`: the regime; FAMILY_COUNT: all. */
+/* `only`: the regime; INSTANCE_FAMILY_COUNT: all. */
 static void bench_large(uint32_t instances, uint32_t only)
 {
     printf("large: 8 devices, 12-24 jobs, 4-8 shards, 2-8 minibatches; 1 s on two cores\n");
-    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
-        if (only != FAMILY_COUNT && only != f) continue;
+    for (uint32_t f = INSTANCE_FAMILY_COMPUTE; f <= INSTANCE_FAMILY_COPY; f++) {
+        if (only != INSTANCE_FAMILY_COUNT && only != f) continue;
         struct instance_random shape = {.family = f, .devices = {8, 8}, .jobs = {12, 24},
                                         .shards = {4, 8}, .minibatches = {2, 8}};
         bench_search(&shape, instances, instance_family_names[f]);
@@ -186,7 +186,7 @@ static void bench_large(uint32_t instances, uint32_t only)
 static void bench_huge(uint32_t instances)
 {
     printf("huge: 64 devices, 256 jobs, 24 shards; 1 s\n");
-    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++) {
+    for (uint32_t f = INSTANCE_FAMILY_COMPUTE; f <= INSTANCE_FAMILY_COPY; f++) {
         struct instance_random shape = {.family = f, .devices = {64, 64}, .jobs = {256, 256},
                                         .shards = {24, 24}, .minibatches = {1, 1}, .forward = {40, 200}};
         bench_search(&shape, instances, instance_family_names[f]);
@@ -197,12 +197,12 @@ static void bench_fig7(void)
 {
     static const uint32_t shapes[][2] = {{4, 8}, {8, 8}, {4, 64}, {8, 64}};
     printf("Hydra, Fig. 7: milliseconds of an epoch; 1 s\n");
-    for (uint32_t f = FAMILY_HOMOGENEOUS; f <= FAMILY_HETEROGENEOUS; f++)
+    for (uint32_t f = INSTANCE_FAMILY_HOMOGENEOUS; f <= INSTANCE_FAMILY_HETEROGENEOUS; f++)
         for (uint32_t s = 0; s < ARRAY_COUNT(shapes); s++) {
             struct instance_random shape = {.family = f, .devices = {shapes[s][0], shapes[s][0]},
                                             .jobs = {shapes[s][1], shapes[s][1]}};
             char name[64];
-            snprintf(name, sizeof name, "%s %ux%u", f == FAMILY_HOMOGENEOUS ? "homogeneous" : "heterogen.",
+            snprintf(name, sizeof name, "%s %ux%u", f == INSTANCE_FAMILY_HOMOGENEOUS ? "homogeneous" : "heterogen.",
                      shapes[s][1], shapes[s][0]);
             bench_search(&shape, 3, name);
         }
@@ -233,7 +233,7 @@ static void print_solver(const struct instance *in, const struct instance_bounds
 static void bench_solvers(uint32_t instances, double limit_s)
 {
     printf("solvers: the same program, known values; up to %.0f s\n", limit_s);
-    for (uint32_t f = FAMILY_HIDDEN; f <= FAMILY_COPY; f++)
+    for (uint32_t f = INSTANCE_FAMILY_HIDDEN; f <= INSTANCE_FAMILY_COPY; f++)
         for (uint32_t n = 1; n <= instances; n++) {
             struct instance_random options = {.family = f, .seed = n, .devices = {2, 3}, .minibatches = {1, 1},
                                               .jobs = {2 + n, 2 + n}, .shards = {2, 2}};
@@ -276,8 +276,8 @@ int main(int argc, char **argv)
         bench_small(instances ? (uint32_t)instances : 300, (double)exact_s, false);
     if (strcmp(which, "core") == 0)
         bench_small(instances ? (uint32_t)instances : 300, (double)exact_s, true);
-    if (all || strcmp(which, "large") == 0) bench_large(instances ? (uint32_t)instances : 100, FAMILY_COUNT);
-    for (uint32_t f = FAMILY_COMPUTE; f <= FAMILY_COPY; f++)
+    if (all || strcmp(which, "large") == 0) bench_large(instances ? (uint32_t)instances : 100, INSTANCE_FAMILY_COUNT);
+    for (uint32_t f = INSTANCE_FAMILY_COMPUTE; f <= INSTANCE_FAMILY_COPY; f++)
         if (strcmp(which, instance_family_names[f]) == 0) bench_large(instances ? (uint32_t)instances : 100, f);
     if (all || strcmp(which, "huge") == 0) bench_huge(instances ? (uint32_t)instances : 3);
     if (all || strcmp(which, "fig7") == 0) bench_fig7();

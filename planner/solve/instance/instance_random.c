@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "planner/solve/instance/bridge_bytes.h"
 
-const char *const instance_family_names[FAMILY_COUNT] = {
+const char *const instance_family_names[INSTANCE_FAMILY_COUNT] = {
     "compute", "hidden", "tight", "copy", "homogeneous", "heterogeneous", "few-long", "many-short",
     "bridge"};
 
@@ -31,9 +31,9 @@ static int64_t draw_scaled(struct instance_draw *draw, int64_t value, double low
 /* Returns the length of copies as a share of the forward pass. */
 static void copy_share(enum instance_family family, double *low, double *high)
 {
-    *low = family == FAMILY_TIGHT ? 0.6 : family == FAMILY_COPY ? 1.5 : 0.3;
-    *high = family == FAMILY_TIGHT ? 1.6 : family == FAMILY_COPY ? 3.0 : 0.8;
-    if (family == FAMILY_COMPUTE) *low = *high = 0;
+    *low = family == INSTANCE_FAMILY_TIGHT ? 0.6 : family == INSTANCE_FAMILY_COPY ? 1.5 : 0.3;
+    *high = family == INSTANCE_FAMILY_TIGHT ? 1.6 : family == INSTANCE_FAMILY_COPY ? 3.0 : 0.8;
+    if (family == INSTANCE_FAMILY_COMPUTE) *low = *high = 0;
 }
 
 static void fill_job(struct instance *in, const struct instance_random *options, struct instance_draw *draw,
@@ -49,11 +49,11 @@ static void fill_job(struct instance *in, const struct instance_random *options,
         int64_t f = draw_range(draw, forward);
         int64_t copy = draw_scaled(draw, f, low, high);
         uint64_t memory = draw_range(draw, (struct instance_range){25, 65});
-        if (options->family != FAMILY_TIGHT) memory = 50;
-        if (options->family == FAMILY_BRIDGE) memory = draw_range(draw, (struct instance_range){20, 75});
+        if (options->family != INSTANCE_FAMILY_TIGHT) memory = 50;
+        if (options->family == INSTANCE_FAMILY_BRIDGE) memory = draw_range(draw, (struct instance_range){20, 75});
         struct instance_unit unit = {.in = copy, .memory = memory, .in_bytes = (uint64_t)copy,
                                      .job = job, .shard = s};
-        if (options->family == FAMILY_BRIDGE) unit.in_bytes *= BRIDGE_BYTES_PER_TICK;
+        if (options->family == INSTANCE_FAMILY_BRIDGE) unit.in_bytes *= BRIDGE_BYTES_PER_TICK;
         in->units[there] = unit;
         in->compute[there] = f;
         unit.out = copy;
@@ -105,7 +105,7 @@ enum status instance_random(const struct instance_random *options, struct instan
     /* the first eight families have keys of their own, which later families must not change */
     uint64_t key = options->seed * 8 + options->family % 8;
     struct instance_draw draw = {options->family < 8 ? key : random_mix(key), 0};
-    bool fig7 = options->family == FAMILY_HOMOGENEOUS || options->family == FAMILY_HETEROGENEOUS;
+    bool fig7 = options->family == INSTANCE_FAMILY_HOMOGENEOUS || options->family == INSTANCE_FAMILY_HETEROGENEOUS;
     uint32_t devices = draw_range(&draw, options->devices);
     uint32_t jobs = draw_range(&draw, options->jobs), units = 0;
     uint32_t minibatches = draw_range(&draw, options->minibatches);
@@ -121,14 +121,14 @@ enum status instance_random(const struct instance_random *options, struct instan
                                            .repeat = minibatches,
                                            .weight = draw_range(&draw, (struct instance_range){1, 9}),
                                            .deadline = INSTANCE_HORIZON_MAX};
-        if (options->family == FAMILY_FEW_LONG && i < 3) in.jobs[i].repeat *= 4;
-        if (options->family == FAMILY_MANY_SHORT) in.jobs[i].repeat = 1;
-        if (fig7) fill_fig7(&in, &draw, i, options->family == FAMILY_HOMOGENEOUS);
+        if (options->family == INSTANCE_FAMILY_FEW_LONG && i < 3) in.jobs[i].repeat *= 4;
+        if (options->family == INSTANCE_FAMILY_MANY_SHORT) in.jobs[i].repeat = 1;
+        if (fig7) fill_fig7(&in, &draw, i, options->family == INSTANCE_FAMILY_HOMOGENEOUS);
         else fill_job(&in, options, &draw, i, shards);
         units += in.jobs[i].unit_count;
         if (name_job(&in, i, err)) goto fail;
     }
-    if (options->family == FAMILY_BRIDGE) set_bridge(&in, &draw);
+    if (options->family == INSTANCE_FAMILY_BRIDGE) set_bridge(&in, &draw);
     if (instance_finish(&in, err)) goto fail;
     *out = in;
     return STATUS_OK;

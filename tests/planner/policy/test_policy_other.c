@@ -26,7 +26,7 @@ static const char *const names[] = {"fifo", "srtf", "sharded-lrtf", "random"};
 static void make(uint64_t seed, struct instance *out)
 {
     struct error err = {0};
-    const struct instance_random options = {.family = seed % 2 ? FAMILY_TIGHT : FAMILY_COPY, .seed = seed, .devices = {2, 4},
+    const struct instance_random options = {.family = seed % 2 ? INSTANCE_FAMILY_TIGHT : INSTANCE_FAMILY_COPY, .seed = seed, .devices = {2, 4},
                                             .jobs = {3, 7}, .shards = {2, 5}, .minibatches = {1, 3}};
     if (instance_random(&options, out, &err) != STATUS_OK) fail_msg("%s", err.text);
 }

@@ -29,7 +29,7 @@
 /* Draws a case of the family, small enough to try everything; in every third case some devices are of another class. */
 static bool draw_tiny(uint64_t seed, uint32_t c, struct instance *out)
 {
-    struct instance_random options = {.family = FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8, .devices = {1, 3},
+    struct instance_random options = {.family = INSTANCE_FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8, .devices = {1, 3},
                                       .jobs = {1, 4}, .shards = {1, 3}, .minibatches = {1, 2}};
     return test_instance_drawn(&options, 6 + (c % 4 == 0), c % 3 == 0, seed + c, out);
 }
@@ -87,7 +87,7 @@ static void bytes_never_fall(void **state)
     uint64_t seed = support_seed("bytes never fall");
     uint32_t rises = 0;
     for (uint32_t c = 0; c < 500; c++) {
-        struct instance_random options = {.family = FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8,
+        struct instance_random options = {.family = INSTANCE_FAMILY_BRIDGE, .seed = random_u64(seed, c) >> 8,
                                           .devices = {1, 4}, .jobs = {1, 5}, .shards = {1, 4}, .minibatches = {1, 3}};
         struct instance in = {0};
         struct dispatch *d;

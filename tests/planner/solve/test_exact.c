@@ -158,7 +158,7 @@ static void sorted_bound(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("sorted bound");
-    struct instance_random options = {.family = FAMILY_COPY, .seed = seed, .devices = {16, 16},
+    struct instance_random options = {.family = INSTANCE_FAMILY_COPY, .seed = seed, .devices = {16, 16},
                                       .jobs = {40, 40}, .shards = {8, 8}, .minibatches = {1, 2}};
     struct instance in = {0};
     struct instance_bounds bounds = {0};
@@ -200,7 +200,7 @@ static void solvers_agree(void **state)
         for (uint32_t kind = 0; kind < FORMULATION_COUNT; kind++) {
             struct formulation_result result;
             int64_t value;
-            if (kind != FORMULATION_ADJACENCY && family != FAMILY_COMPUTE) continue;
+            if (kind != FORMULATION_ADJACENCY && family != INSTANCE_FAMILY_COMPUTE) continue;
             assert_int_equal(list_baseline_hydra(&in, HUGE_VAL, steps, &value, &err), STATUS_OK);
             if (formulation_solve(&in, &bounds, kind, "glpk", 60, steps, &value, &result, &err))
                 fail_msg("%s: %s", formulation_names[kind], err.text);
@@ -224,7 +224,7 @@ static void schedules_as_values(void **state)
     for (uint32_t c = 0; c < 60; c++) {
         uint32_t kind = c % FORMULATION_COUNT;
         struct instance_random options = {
-            .family = kind == FORMULATION_ADJACENCY ? (enum instance_family)(c / 3 % 4) : FAMILY_COMPUTE,
+            .family = kind == FORMULATION_ADJACENCY ? (enum instance_family)(c / 3 % 4) : INSTANCE_FAMILY_COMPUTE,
             .seed = random_u64(seed, c) >> 8, .devices = {2, 3}, .jobs = {3, 5}, .shards = {2, 3},
             .minibatches = {1, 2}};
         struct instance in = {0};
@@ -276,7 +276,7 @@ static void bounds_of_openings(void **state)
     uint64_t seed = support_seed("bounds of openings");
     uint32_t more = 0, more_stretched = 0;
     for (uint32_t c = 0; c < 300; c++) {
-        enum instance_family family = c % 4 == 3 ? FAMILY_COPY : FAMILY_TIGHT;
+        enum instance_family family = c % 4 == 3 ? INSTANCE_FAMILY_COPY : INSTANCE_FAMILY_TIGHT;
         struct instance_random options = {.family = family, .seed = random_u64(seed, c) >> 8, .devices = {2, 3},
                                           .jobs = {3, 4}, .shards = {2, 2}, .minibatches = {1, 1}};
         struct instance in = {0};
@@ -336,7 +336,7 @@ static void lrtf_theorem(void **state)
     (void)state;
     uint64_t seed = support_seed("LRTF theorem");
     for (uint32_t c = 0; c < 2000; c++) {
-        struct instance_random options = {.family = FAMILY_COMPUTE, .seed = random_u64(seed, c) >> 8,
+        struct instance_random options = {.family = INSTANCE_FAMILY_COMPUTE, .seed = random_u64(seed, c) >> 8,
                                           .devices = {1, 6}, .jobs = {1, 9}, .shards = {1, 3},
                                           .minibatches = {1, 2}, .forward = {1, 30}};
         struct instance in = {0};
@@ -365,7 +365,7 @@ static void lrtf_theorem(void **state)
 
 static void copy_instance(struct instance *in, uint32_t devices, uint32_t jobs, uint64_t seed)
 {
-    struct instance_random options = {.family = FAMILY_COPY, .seed = seed, .devices = {devices, devices},
+    struct instance_random options = {.family = INSTANCE_FAMILY_COPY, .seed = seed, .devices = {devices, devices},
                                       .jobs = {jobs, jobs}, .shards = {4, 4}, .minibatches = {1, 1}};
     struct error err = {0};
     *in = (struct instance){0};

@@ -224,7 +224,7 @@ static char *text_of(const struct instance *in)
 static void generates(void **state)
 {
     (void)state;
-    for (uint32_t f = 0; f < FAMILY_COUNT; f++) {
+    for (uint32_t f = 0; f < INSTANCE_FAMILY_COUNT; f++) {
         struct instance_random options = {.family = f, .seed = 11, .devices = {3, 5}, .jobs = {4, 7},
                                           .shards = {2, 5}, .minibatches = {2, 3}};
         struct instance a = {0}, b = {0}, c = {0};

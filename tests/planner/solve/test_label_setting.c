@@ -301,7 +301,7 @@ static void neighbours(void **state)
 
 static void run_copy(const struct label_setting_options *options, int64_t *value, struct label_setting_result *result)
 {
-    struct instance_random shape = {.family = FAMILY_COPY, .seed = 83, .devices = {4, 4}, .jobs = {6, 6},
+    struct instance_random shape = {.family = INSTANCE_FAMILY_COPY, .seed = 83, .devices = {4, 4}, .jobs = {6, 6},
                                     .shards = {4, 4}, .minibatches = {1, 1}};
     struct instance in = {0};
     struct instance_bounds bounds = {0};

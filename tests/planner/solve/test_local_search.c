@@ -125,7 +125,7 @@ static void sizes_find_each_other(void **state)
 
 static void tight_instance(struct instance *in)
 {
-    struct instance_random options = {.family = FAMILY_TIGHT, .seed = 11, .devices = {4, 4}, .jobs = {9, 9},
+    struct instance_random options = {.family = INSTANCE_FAMILY_TIGHT, .seed = 11, .devices = {4, 4}, .jobs = {9, 9},
                                       .shards = {3, 5}, .minibatches = {3, 3}};
     struct error err = {0};
     assert_int_equal(instance_random(&options, in, &err), STATUS_OK);

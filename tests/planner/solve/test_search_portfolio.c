@@ -42,7 +42,7 @@ static void make_instance(const struct instance_random *options, struct instance
 /* Draws an instance of 5 to 9 jobs of three minibatches: local search takes part. */
 static void random_instance(uint64_t seed, struct instance *in, struct instance_bounds *bounds)
 {
-    const struct instance_random options = {.family = FAMILY_TIGHT, .seed = seed, .devices = {3, 5}, .jobs = {5, 9},
+    const struct instance_random options = {.family = INSTANCE_FAMILY_TIGHT, .seed = seed, .devices = {3, 5}, .jobs = {5, 9},
                                             .shards = {3, 5}, .minibatches = {3, 3}};
     make_instance(&options, in, bounds);
 }
@@ -117,7 +117,7 @@ static void few_tasks_go_alone(void **state)
     struct instance_bounds bounds;
     struct found alone, three;
     struct schedule_search_options options = {.seed = 7, .iterations = 25, .until_s = HUGE_VAL};
-    struct instance_random few = {.family = FAMILY_TIGHT, .seed = 5, .devices = {2, 2}, .jobs = {2, 2},
+    struct instance_random few = {.family = INSTANCE_FAMILY_TIGHT, .seed = 5, .devices = {2, 2}, .jobs = {2, 2},
                                   .shards = {3, 3}, .minibatches = {1, 1}};
     make_instance(&few, &in, &bounds);
     assert_false(schedule_search_is_local(&in));

@@ -108,7 +108,7 @@ void test_instance_tiny(uint64_t seed, uint32_t jobs_max, struct instance *out)
 void test_instance_mixed(uint64_t seed, uint32_t c, struct instance *out)
 {
     struct instance_random options = {
-        .family = (enum instance_family)(c % (FAMILY_COPY + 1)), .seed = random_u64(seed, c) >> 8,
+        .family = (enum instance_family)(c % (INSTANCE_FAMILY_COPY + 1)), .seed = random_u64(seed, c) >> 8,
         .devices = {1, 5}, .jobs = {1, 9}, .shards = {1, 4}, .minibatches = {1, 3}};
     struct instance plain = {0};
     struct error err = {0};
