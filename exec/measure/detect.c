@@ -50,7 +50,7 @@ static enum status detect_all(const char *root, FILE *notes, struct hardware_det
                               struct error *err)
 {
 #ifdef SPILLWAY_CUDA
-    struct detected_gpus *const gpus = alloc_zeroed(1, sizeof *gpus);
+    struct detect_gpu_list *const gpus = alloc_zeroed(1, sizeof *gpus);
     if (!gpus) return error_memory(err, "GPUs", sizeof *gpus);
     enum status status = detect_gpus(root, notes, gpus, err);
     found->gpus = gpus->all;

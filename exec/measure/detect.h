@@ -24,7 +24,7 @@ void detect_pcie(const char *root, const char *address, uint32_t *generation, ui
 #ifdef SPILLWAY_CUDA
 enum { DETECT_GPUS_MAX = 64, DETECT_NAME_BYTES = 256 };
 
-struct detected_gpus {
+struct detect_gpu_list {
     struct hardware_detected_gpu all[DETECT_GPUS_MAX];
     char names[DETECT_GPUS_MAX][DETECT_NAME_BYTES];
     bool reaches[DETECT_GPUS_MAX * DETECT_GPUS_MAX]; /* (count, count) */
@@ -32,10 +32,10 @@ struct detected_gpus {
 };
 
 /* Detects GPUs; there may be none. Errors: STATUS_DEVICE when a GPU does not answer. */
-MUST_CHECK enum status detect_gpus(const char *root, FILE *notes, struct detected_gpus *out, struct error *err);
+MUST_CHECK enum status detect_gpus(const char *root, FILE *notes, struct detect_gpu_list *out, struct error *err);
 
 /* Computes FLOP/s from multiprocessors, operations per cycle and clock; 0 when unknown. */
-double gpu_peak_fp32(int device);
+double detect_gpu_peak_fp32(int device);
 #endif
 
 #endif

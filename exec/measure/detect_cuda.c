@@ -27,7 +27,7 @@ static int lanes_of(int device)
     return version == 60 || (version >= 70 && version <= 80) ? 64 : 128;
 }
 
-double gpu_peak_fp32(int device)
+double detect_gpu_peak_fp32(int device)
 {
     return 2.0 * lanes_of(device) * attribute(cudaDevAttrMultiProcessorCount, device) *
            attribute(cudaDevAttrClockRate, device) * 1e3;
@@ -40,7 +40,7 @@ static double memory_rate(int device)
            attribute(cudaDevAttrGlobalMemoryBusWidth, device) / 8;
 }
 
-static enum status describe(const char *root, uint32_t device, struct detected_gpus *out, struct error *err)
+static enum status describe(const char *root, uint32_t device, struct detect_gpu_list *out, struct error *err)
 {
     struct cudaDeviceProp properties;
     size_t available = 0, total = 0;
@@ -54,7 +54,7 @@ static enum status describe(const char *root, uint32_t device, struct detected_g
     *gpu = (struct hardware_detected_gpu){.name = out->names[device],
                                           .total_bytes = total,
                                           .free_bytes = available,
-                                          .fp32_flops_per_s = gpu_peak_fp32((int)device),
+                                          .fp32_flops_per_s = detect_gpu_peak_fp32((int)device),
                                           .memory_bytes_per_s = memory_rate((int)device)};
     if (cudaDeviceGetPCIBusId(address, (int)sizeof address, (int)device) != cudaSuccess) return STATUS_OK;
     for (char *c = address; *c; c++)
@@ -64,7 +64,7 @@ static enum status describe(const char *root, uint32_t device, struct detected_g
 }
 
 /* Tests all pairs. Errors: a pair that cannot be tested. */
-static enum status try_pairs(FILE *notes, struct device *const *devices, struct detected_gpus *out,
+static enum status try_pairs(FILE *notes, struct device *const *devices, struct detect_gpu_list *out,
                              struct error *err)
 {
     for (uint32_t to = 0; to < out->count; to++)
@@ -83,7 +83,7 @@ static enum status try_pairs(FILE *notes, struct device *const *devices, struct 
     return STATUS_OK;
 }
 
-static enum status try_peers(FILE *notes, struct detected_gpus *out, struct error *err)
+static enum status try_peers(FILE *notes, struct detect_gpu_list *out, struct error *err)
 {
     struct device *devices[DETECT_GPUS_MAX] = {NULL};
     enum status status = STATUS_OK;
@@ -99,7 +99,7 @@ static enum status try_peers(FILE *notes, struct detected_gpus *out, struct erro
     return status;
 }
 
-enum status detect_gpus(const char *root, FILE *notes, struct detected_gpus *out, struct error *err)
+enum status detect_gpus(const char *root, FILE *notes, struct detect_gpu_list *out, struct error *err)
 {
     struct error none = {0};
     if (backend_cuda.count(&out->count, &none) != STATUS_OK) {

@@ -21,14 +21,14 @@
 #include "exec/device/host_memory.h"
 
 static const uint64_t MIB = 1 << 20;
-static const uint64_t mebibytes[BENCH_SIZES][MEASURE_REGION_COUNT] = {
-    [BENCH_WHOLE] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 52,
+static const uint64_t mebibytes[MEASURE_BENCH_SIZES][MEASURE_REGION_COUNT] = {
+    [MEASURE_BENCH_WHOLE] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 52,
                      [MEASURE_KEPT] = 128, [MEASURE_WEIGHTS] = 192, [MEASURE_STATE] = 192,
                      [MEASURE_COPIES] = 192},
-    [BENCH_SMALL] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 8,
+    [MEASURE_BENCH_SMALL] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 8,
                      [MEASURE_KEPT] = 32, [MEASURE_WEIGHTS] = 48, [MEASURE_STATE] = 96,
                      [MEASURE_COPIES] = 64},
-    [BENCH_GPU] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 512,
+    [MEASURE_BENCH_GPU] = {[MEASURE_HOT] = MEASURE_HOT_SLOTS * 512,
                    [MEASURE_KEPT] = 2048, [MEASURE_WEIGHTS] = 2048, [MEASURE_STATE] = 2048,
                    [MEASURE_COPIES] = 1024},
 };

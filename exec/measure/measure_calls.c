@@ -407,7 +407,7 @@ static void call_matmul_bf16_weight(const struct measure_call *c)
 /* --- all of them -------------------------------------------------------------------------------- */
 
 /* Classes of 16 bits throughout are only used by parallel jobs, which are not carried out. */
-const struct kernel_class kernel_classes[KERNEL_COUNT] = {
+const struct measure_kernel_class measure_kernel_classes[KERNEL_COUNT] = {
     [KERNEL_MATMUL_FORWARD] = {call_matmul_forward},
     [KERNEL_MATMUL_INPUT] = {call_matmul_input},
     [KERNEL_MATMUL_WEIGHT] = {call_matmul_weight},

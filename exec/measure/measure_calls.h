@@ -15,11 +15,11 @@ struct measure_call {
 
 typedef void (*measure_call_function)(const struct measure_call *call);
 
-struct kernel_class {
+struct measure_kernel_class {
     measure_call_function call, less;       /* call NULL: not measured. less: its time is subtracted */
     size_t need;                    /* offset in struct kernels of an optional kernel; 0: none */
     bool gpu_only;                  /* on the host, models/cost/cost.c computes it */
 };
-extern const struct kernel_class kernel_classes[KERNEL_COUNT];
+extern const struct measure_kernel_class measure_kernel_classes[KERNEL_COUNT];
 
 #endif

@@ -84,7 +84,7 @@ static enum status measure_host_bandwidth(struct measure *measure, uint32_t core
 /* Returns the host's sizes if the GPU has too little memory. */
 static enum measure_bench_size size_for(size_t available)
 {
-    return measure_bench_bytes(BENCH_GPU) + (UINT64_C(1) << 30) < available ? BENCH_GPU : BENCH_WHOLE;
+    return measure_bench_bytes(MEASURE_BENCH_GPU) + (UINT64_C(1) << 30) < available ? MEASURE_BENCH_GPU : MEASURE_BENCH_WHOLE;
 }
 
 static enum status open_parts(struct measure *measure, size_t available, uint32_t count, struct measure_parts *parts,
@@ -246,7 +246,7 @@ enum status measure_cuda(const struct measure_options *options, struct hardware 
     TRY(arena_string(&out->arena, properties.name, &type.name, err));
     TRY(measure_host_bandwidth(&measure, machine.cores, err));
     TRY(measure_type(&measure, &type, profile, available, count, &handover_s, err));
-    set_peaks(&measure, &type, gpu_peak_fp32(0));
+    set_peaks(&measure, &type, detect_gpu_peak_fp32(0));
     enum status status = place_devices(&measure, &type, count, handover_s, err);
     if (status == STATUS_OK && options->storage)
         status = measure_storage(&measure, options->storage, &out->storage, err);

@@ -124,7 +124,7 @@ static enum status open_benches(struct measure_laboratory *lab, const struct mea
         const struct measure_bench_options bench = {.backend = options->backend,
                                                     .index = i,
                                                     .threads = options->threads,
-                                                    .size = BENCH_SMALL,
+                                                    .size = MEASURE_BENCH_SMALL,
                                                     .operands = options->operands ? options->operands->benches[i] : NULL};
         TRY(measure_bench_open(&bench, &lab->benches[i], err));
         lab->bench_count++;

@@ -27,7 +27,7 @@ enum { CLEAN_MIN = 3, VISITS_MAX = 64 };
 
 struct probe {
     const struct measure_bench *bench;
-    const struct kernel_class *class;
+    const struct measure_kernel_class *class;
     struct work_item item;
     double call_s;  /* estimate; 0: none yet */
     double last_s;  /* even if disturbed */
@@ -97,7 +97,7 @@ static void measure_sample(const struct kernels *kernels, void *argument)
 }
 
 /* Returns true if the device has the kernel. */
-static bool is_measured(const struct measure_bench *bench, const struct kernel_class *class)
+static bool is_measured(const struct measure_bench *bench, const struct measure_kernel_class *class)
 {
     void (*function)(void) = NULL;
     if (class->gpu_only && bench->backend->arena_on_host) return false;
@@ -112,18 +112,18 @@ static enum status make_probes(struct measure_kernel_visits *visits, struct erro
     const struct measure_bench *const bench = visits->bench;
     uint32_t total = 0;
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++)
-        if (is_measured(bench, &kernel_classes[kernel]))
+        if (is_measured(bench, &measure_kernel_classes[kernel]))
             total += measure_sizes(kernel, bench->size, items);
     visits->probes = alloc_zeroed(total, sizeof *visits->probes);
     if (!visits->probes) return error_memory(err, "the measurement", total * sizeof *visits->probes);
     for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
-        if (!is_measured(bench, &kernel_classes[kernel])) continue;
+        if (!is_measured(bench, &measure_kernel_classes[kernel])) continue;
         const uint32_t sizes = measure_sizes(kernel, bench->size, items);
         for (uint32_t i = 0; i < sizes; i++) {
             struct probe *const probe = &visits->probes[visits->probe_count++];
             probe->bench = bench;
             probe->watch = &visits->measure->watch;
-            probe->class = &kernel_classes[kernel];
+            probe->class = &measure_kernel_classes[kernel];
             probe->item = items[i];
             probe->item.kernel = kernel;
             probe->item.count = 1;

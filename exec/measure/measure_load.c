@@ -35,7 +35,7 @@ void measure_bench_compute_step(const struct kernels *kernels, void *bench_step)
     if (bench->step_count == 0) list_step(bench);
     for (uint32_t i = 0; i < bench->step_count; i++) {
         const struct work_item *const item = &bench->step[i];
-        const struct kernel_class *const class = &kernel_classes[item->kernel];
+        const struct measure_kernel_class *const class = &measure_kernel_classes[item->kernel];
         if (class->less) continue; /* no kernel of its own */
         for (uint32_t again = 0; again < item->count; again++)
             class->call(&(struct measure_call){.bench = bench,

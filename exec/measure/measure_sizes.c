@@ -16,9 +16,9 @@ struct axis {
 #define AXIS(...) {(const uint64_t[]){__VA_ARGS__}, ARRAY_COUNT(((const uint64_t[]){__VA_ARGS__}))}
 
 struct class_sizes {
-    struct axis grid[BENCH_SIZES][3]; /* [how large][m, n, k] */
+    struct axis grid[MEASURE_BENCH_SIZES][3]; /* [how large][m, n, k] */
     const uint64_t (*sizes)[3];     /* NULL: the grid; ascending */
-    uint32_t size_count;            /* BENCH_SMALL takes COARSE_SIZES */
+    uint32_t size_count;            /* MEASURE_BENCH_SMALL takes COARSE_SIZES */
     const uint64_t (*gpu_sizes)[3];
     uint32_t gpu_size_count;
 };
@@ -127,10 +127,10 @@ uint32_t measure_sizes(enum kernel kernel, enum measure_bench_size size,
     const struct class_sizes *const class = &class_sizes[kernel];
     uint32_t count = 0;
     if (class->sizes) {
-        const bool gpu = size == BENCH_GPU;
+        const bool gpu = size == MEASURE_BENCH_GPU;
         const uint64_t (*const sizes)[3] = gpu ? class->gpu_sizes : class->sizes;
         const uint32_t all = gpu ? class->gpu_size_count : class->size_count;
-        for (uint32_t i = 0; i < (size == BENCH_SMALL ? COARSE_SIZES : all); i++)
+        for (uint32_t i = 0; i < (size == MEASURE_BENCH_SMALL ? COARSE_SIZES : all); i++)
             items[count++] =
                 (struct work_item){.m = sizes[i][0], .n = sizes[i][1], .k = sizes[i][2]};
         return count;

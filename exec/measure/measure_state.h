@@ -99,10 +99,10 @@ struct measure_bench; /* a device with operands in its arena */
 
 /* It determines the sizes measured. */
 enum measure_bench_size {
-    BENCH_WHOLE, /* a host device with the whole machine */
-    BENCH_SMALL, /* many host devices at once, or little time */
-    BENCH_GPU,   /* operands of a few hundred MiB each */
-    BENCH_SIZES
+    MEASURE_BENCH_WHOLE, /* a host device with the whole machine */
+    MEASURE_BENCH_SMALL, /* many host devices at once, or little time */
+    MEASURE_BENCH_GPU,   /* operands of a few hundred MiB each */
+    MEASURE_BENCH_SIZES
 };
 uint64_t measure_bench_bytes(enum measure_bench_size size);
 

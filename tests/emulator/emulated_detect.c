@@ -15,7 +15,7 @@
 #include "exec/measure/detect.h"
 #include "tests/emulator/emulator_faults.h"
 
-static struct detected_gpus gpus;
+static struct detect_gpu_list gpus;
 
 static void detect(struct emulator_faults faults, char notes[1024])
 {
