@@ -23,7 +23,7 @@ static const double seconds_min = 1e-12, seconds_max = 1e6;
 /* --- rings ------------------------------------------------------------------------------------ */
 
 /* Returns 0 when no ring fits the bandwidths. */
-static uint32_t steps_of(const struct nccl_row *row, uint32_t ranks)
+static uint32_t steps_of(const struct import_nccl_row *row, uint32_t ranks)
 {
     double ratio = row->bus_bw / row->alg_bw, once = (ranks - 1.0) / ranks;
     if (fabs(ratio - 2 * once) < 0.05 * once) return 2 * (ranks - 1);
@@ -37,7 +37,7 @@ static int compare_points(const void *left, const void *right)
 }
 
 /* Stores rows as the type's ring; `line`: the first row's. Errors: STATUS_BAD_INPUT. */
-static enum status import_ring(struct import *import, const struct nccl_row *rows, uint32_t count, uint32_t ranks,
+static enum status import_ring(struct import *import, const struct import_nccl_row *rows, uint32_t count, uint32_t ranks,
                                unsigned long line, struct error *err)
 {
     struct device_type *type = &import->machine->types[0];
@@ -80,7 +80,7 @@ static enum status import_ring(struct import *import, const struct nccl_row *row
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static enum status read_result(const struct json_input *in, const json_t *array, size_t index, struct nccl_row *out,
+static enum status read_result(const struct json_input *in, const json_t *array, size_t index, struct import_nccl_row *out,
                                struct error *err)
 {
     struct json_object object, inner;
@@ -101,7 +101,7 @@ enum status import_nccl_json(struct import *import, const struct json_input *in,
     struct json_object root;
     const json_t *results, *devices;
     static const size_t most = HARDWARE_COPY_POINTS_MAX;
-    struct nccl_row rows[HARDWARE_COPY_POINTS_MAX];
+    struct import_nccl_row rows[HARDWARE_COPY_POINTS_MAX];
     TRY(json_object_open(&root, in, json_input_root(in), "nccl-tests' report", err));
     json_object_ignore_others(&root);
     TRY(json_take_array(&root, "results", JSON_REQUIRED, &results, err));
@@ -121,7 +121,7 @@ struct hardware_import_nccl_table {
     unsigned long line;
     uint32_t ranks, count;
     unsigned long first_line;
-    struct nccl_row rows[HARDWARE_COPY_POINTS_MAX];
+    struct import_nccl_row rows[HARDWARE_COPY_POINTS_MAX];
 };
 
 /* Splits at blanks, with positions; returns the number of words. */
@@ -169,7 +169,7 @@ static enum status parse_line(struct hardware_import_nccl_table *t, size_t lengt
     if (t->count == HARDWARE_COPY_POINTS_MAX)
         return error_set(err, STATUS_LIMIT, "%s:%lu:1: too many rows (limit is %d)", t->import->name, t->line,
                          HARDWARE_COPY_POINTS_MAX);
-    struct nccl_row *row = &t->rows[t->count];
+    struct import_nccl_row *row = &t->rows[t->count];
     double bytes;
     TRY(parse_column(t, words, lengths, COLUMN_SIZE, &bytes, err));
     TRY(parse_column(t, words, lengths, COLUMN_TIME, &row->time_us, err));

@@ -22,7 +22,7 @@ struct import_middle import_middle(double *values, uint32_t count);
 struct sourced_value import_sourced(const struct import *import, double value, double spread, const char *source);
 
 /* One message size of a ring's step. */
-struct nccl_row {
+struct import_nccl_row {
     uint64_t bytes;
     double time_us, alg_bw, bus_bw;
 };
