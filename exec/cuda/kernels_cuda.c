@@ -223,7 +223,7 @@ static void embed_update(const struct kernels *kernels, const struct kernel_para
         .vocabulary = v,
         .first_row = first_row,
         .row_count = row_count,
-        .step = host_step_of(optimizer, true, step),
+        .step = kernel_step_of(optimizer, true, step),
         .skip_idle = optimizer->kind == OPTIMIZER_SGD && optimizer->weight_decay == 0,
     };
     assert((uintptr_t)scratch % sizeof(unsigned long long) == 0);
@@ -455,7 +455,7 @@ static void update(const struct kernels *kernels, const struct kernel_parameters
                    uint64_t step)
 {
     struct cuda_context *const context = context_of(kernels);
-    const struct host_step coefficients = host_step_of(optimizer, decays, step);
+    const struct kernel_step coefficients = kernel_step_of(optimizer, decays, step);
     assert((parameters->m != NULL) == (optimizer_moments(optimizer->kind) > 0));
     assert((parameters->v != NULL) == (optimizer_moments(optimizer->kind) > 1));
     RUN(cuda_update, parameters, g, n, &coefficients);

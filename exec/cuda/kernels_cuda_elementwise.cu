@@ -124,7 +124,7 @@ __global__ static void swiglu_slopes(float *dgate, float *dup, const float *dy, 
 /* MOMENTS is a constant, so that no unused moments are loaded. */
 template <int MOMENTS>
 __global__ static void update(struct kernel_parameters parameters, const float *g, int64_t n,
-                              struct host_step s)
+                              struct kernel_step s)
 {
     const int64_t first = (int64_t)blockIdx.x * PER_BLOCK + threadIdx.x;
     struct step_numbers numbers[EACH];
@@ -230,7 +230,7 @@ extern "C" cudaError_t cuda_residual(cudaStream_t stream, float *z, const float 
 
 extern "C" cudaError_t cuda_update(cudaStream_t stream,
                                    const struct kernel_parameters *parameters, const float *g,
-                                   int64_t n, const struct host_step *step)
+                                   int64_t n, const struct kernel_step *step)
 {
     const int moments = !parameters->m ? 0 : !parameters->v ? 1 : 2;
     return launch(moments == 0 ? update<0> : moments == 1 ? update<1> : update<2>,

@@ -44,7 +44,7 @@ cudaError_t cuda_swiglu_backward(cudaStream_t stream, float *dgate, float *dup, 
 cudaError_t cuda_residual(cudaStream_t stream, float *z, const float *x, const float *y,
                           int64_t n);
 cudaError_t cuda_update(cudaStream_t stream, const struct kernel_parameters *parameters,
-                        const float *g, int64_t n, const struct host_step *step);
+                        const float *g, int64_t n, const struct kernel_step *step);
 cudaError_t cuda_round(cudaStream_t stream, bf16 *out, const float *x, int64_t n);
 /* Convert between an array without gaps and one with rows `stride` apart. */
 cudaError_t cuda_round_rows(cudaStream_t stream, bf16 *out, const float *x, int64_t rows,
@@ -101,7 +101,7 @@ struct cuda_embed {
     const float *head, *dx;  /* head may be NULL */
     const int32_t *tokens;
     int64_t token_stride, b, t, c, vocabulary, first_row, row_count;
-    struct host_step step;
+    struct kernel_step step;
     bool skip_idle;          /* rows without a gradient do not change */
 };
 /* pairs: room for 2 * b * t numbers of 8 bytes */

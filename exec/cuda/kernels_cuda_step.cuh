@@ -21,7 +21,7 @@ __device__ static inline float step_moment(const void *moments, int64_t i, bool 
 }
 
 __device__ static inline struct step_numbers step_load(const struct kernel_parameters &parameters,
-                                                       int64_t i, const struct host_step &s)
+                                                       int64_t i, const struct kernel_step &s)
 {
     struct step_numbers x;
     x.p = parameters.p[i];
@@ -31,7 +31,7 @@ __device__ static inline struct step_numbers step_load(const struct kernel_param
 }
 
 __device__ static inline void step_store(const struct kernel_parameters &parameters, int64_t i,
-                                         const struct step_numbers &x, const struct host_step &s)
+                                         const struct step_numbers &x, const struct kernel_step &s)
 {
     parameters.p[i] = x.p;
     if (parameters.rounded) parameters.rounded[i] = bf16_nearest(x.p);
@@ -47,7 +47,7 @@ __device__ static inline void step_store(const struct kernel_parameters &paramet
 
 /* The moments determine the kind of optimizer. */
 __device__ static inline void step_apply(struct step_numbers *x, float g, bool has_m, bool has_v,
-                                         const struct host_step &s)
+                                         const struct kernel_step &s)
 {
     if (!has_m) {
         x->p = x->p - s.rate * (g + s.keep * x->p);

@@ -140,7 +140,7 @@ static int64_t find_pair(const uint64_t *pairs, int64_t count, int64_t row)
 /* --- update ----------------------------------------------------------------------------------- */
 
 struct sweep {
-    struct host_step step;
+    struct kernel_step step;
     struct kernel_parameters rows; /* of first_row */
     float *gradient;            /* of first_row; where it goes; NULL: it is applied */
     const float *head;          /* of first_row; NULL: none */
@@ -267,7 +267,7 @@ void host_embed_update(const struct kernels *kernels, const struct kernel_parame
                        uint64_t step, float *scratch)
 {
     struct sweep sweep = {
-        .step = host_step_of(optimizer, true, step),
+        .step = kernel_step_of(optimizer, true, step),
         .rows = *rows,
         .head = head_gradient,
         .dx = dx,

@@ -127,7 +127,7 @@ void host_first_backward(const struct kernels *kernels, float *dx, const float *
 /* --- shared functions ------------------------------------------------------------------------- */
 
 /* Steps over n parameters from `at` on, on the calling thread; g is multiplied by `scale` if that is below 1. */
-void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
+void host_step_apply(const struct kernel_step *step, const struct kernel_parameters *parameters,
                      int64_t at, const float *g, int64_t n, float scale);
 
 /* Sums in an order that depends only on m. */

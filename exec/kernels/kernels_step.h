@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Coefficients, computed once in double for every back end. */
-struct host_step {
+struct kernel_step {
     uint32_t kind; /* enum optimizer_kind */
     bool moments_bf16; /* rounded at random */
     float rate;    /* sgd, momentum: lr; adamw: lr / (1 - beta1^step) */
@@ -48,7 +48,7 @@ static inline struct kernel_parameters kernel_parameters_from(struct kernel_para
     return parameters;
 }
 
-struct host_step host_step_of(const struct job_optimizer *optimizer, bool decays, uint64_t step);
+struct kernel_step kernel_step_of(const struct job_optimizer *optimizer, bool decays, uint64_t step);
 
 #ifdef __cplusplus
 }

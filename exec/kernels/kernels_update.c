@@ -31,11 +31,11 @@ enum { STEP_PIECE = 4096 };
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-CLONES static void adamw_chunks(const struct host_step *step, float *restrict p,
+CLONES static void adamw_chunks(const struct kernel_step *step, float *restrict p,
                                      float *restrict m, float *restrict v, const float *restrict g,
                                      int64_t chunks)
 {
-    const struct host_step s = *step;
+    const struct kernel_step s = *step;
     for (int64_t i = 0; i < chunks * HOST_CHUNK; i++) {
         float first = s.beta1 * m[i] + s.rest1 * g[i];
         float second = s.beta2 * v[i] + s.rest2 * (g[i] * g[i]);
@@ -46,17 +46,17 @@ CLONES static void adamw_chunks(const struct host_step *step, float *restrict p,
     }
 }
 
-CLONES static void sgd_chunks(const struct host_step *step, float *restrict p,
+CLONES static void sgd_chunks(const struct kernel_step *step, float *restrict p,
                                    const float *restrict g, int64_t chunks)
 {
-    const struct host_step s = *step;
+    const struct kernel_step s = *step;
     for (int64_t i = 0; i < chunks * HOST_CHUNK; i++) p[i] -= s.rate * (g[i] + s.keep * p[i]);
 }
 
-CLONES static void momentum_chunks(const struct host_step *step, float *restrict p,
+CLONES static void momentum_chunks(const struct kernel_step *step, float *restrict p,
                                    float *restrict m, const float *restrict g, int64_t chunks)
 {
-    const struct host_step s = *step;
+    const struct kernel_step s = *step;
     for (int64_t i = 0; i < chunks * HOST_CHUNK; i++) {
         float decayed = g[i] + s.keep * p[i];
         float sum = s.beta1 * m[i] + decayed;
@@ -67,11 +67,11 @@ CLONES static void momentum_chunks(const struct host_step *step, float *restrict
 
 /* --- steps ------------------------------------------------------------------------------------ */
 
-struct host_step host_step_of(const struct job_optimizer *o, bool decays, uint64_t step)
+struct kernel_step kernel_step_of(const struct job_optimizer *o, bool decays, uint64_t step)
 {
     assert(step > 0);
     double decay = decays || o->decay == DECAY_ALL ? o->weight_decay : 0;
-    struct host_step s = {.kind = o->kind, .moments_bf16 = o->moments == PRECISION_BF16};
+    struct kernel_step s = {.kind = o->kind, .moments_bf16 = o->moments == PRECISION_BF16};
     if (o->kind != OPTIMIZER_ADAMW) {
         s.rate = (float)o->learning_rate;
         s.keep = (float)decay;
@@ -91,7 +91,7 @@ struct host_step host_step_of(const struct job_optimizer *o, bool decays, uint64
     return s;
 }
 
-static void sgd_apply(const struct host_step *step, float *p, const float *g, int64_t n)
+static void sgd_apply(const struct kernel_step *step, float *p, const float *g, int64_t n)
 {
     int64_t rest = n % HOST_CHUNK, last = n - rest;
     sgd_chunks(step, p, g, n / HOST_CHUNK);
@@ -104,7 +104,7 @@ static void sgd_apply(const struct host_step *step, float *p, const float *g, in
     memcpy(p + last, tail_p, bytes);
 }
 
-static void adamw_apply(const struct host_step *step, float *p, float *m, float *v, const float *g,
+static void adamw_apply(const struct kernel_step *step, float *p, float *m, float *v, const float *g,
                         int64_t n)
 {
     int64_t rest = n % HOST_CHUNK, last = n - rest;
@@ -123,7 +123,7 @@ static void adamw_apply(const struct host_step *step, float *p, float *m, float 
     memcpy(v + last, tail_v, bytes);
 }
 
-static void momentum_apply(const struct host_step *step, float *p, float *m, const float *g,
+static void momentum_apply(const struct kernel_step *step, float *p, float *m, const float *g,
                            int64_t n)
 {
     int64_t rest = n % HOST_CHUNK, last = n - rest;
@@ -139,7 +139,7 @@ static void momentum_apply(const struct host_step *step, float *p, float *m, con
     memcpy(m + last, tail_m, bytes);
 }
 
-static void apply_fp32(const struct host_step *step, float *p, float *m, float *v, const float *g,
+static void apply_fp32(const struct kernel_step *step, float *p, float *m, float *v, const float *g,
                        int64_t n)
 {
     switch ((enum optimizer_kind)step->kind) {
@@ -176,7 +176,7 @@ CLONES static void round_piece_at_random(bf16 *restrict out, const float *restri
 }
 
 /* Steps at most STEP_PIECE parameters. */
-static void piece_apply(const struct host_step *step, const struct kernel_parameters *piece,
+static void piece_apply(const struct kernel_step *step, const struct kernel_parameters *piece,
                         const float *g, int64_t n, float scale)
 {
     float scaled[STEP_PIECE], first[STEP_PIECE], second[STEP_PIECE];
@@ -193,7 +193,7 @@ static void piece_apply(const struct host_step *step, const struct kernel_parame
     if (piece->rounded) round_piece(piece->rounded, piece->p, n);
 }
 
-void host_step_apply(const struct host_step *step, const struct kernel_parameters *parameters,
+void host_step_apply(const struct kernel_step *step, const struct kernel_parameters *parameters,
                      int64_t at, const float *g, int64_t n, float scale)
 {
     if (scale >= 1 && !step->moments_bf16 && !parameters->rounded) {
@@ -214,7 +214,7 @@ void host_update_scaled(const struct kernels *kernels, const struct kernel_param
 {
     assert(parameters->m || optimizer_moments(optimizer->kind) < 1);
     assert(parameters->v || optimizer_moments(optimizer->kind) < 2);
-    struct host_step coefficients = host_step_of(optimizer, decays, step);
+    struct kernel_step coefficients = kernel_step_of(optimizer, decays, step);
     int64_t blocks = host_blocks(n, HOST_BLOCK);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
     for (int64_t block = 0; block < blocks; block++) {
