@@ -26,7 +26,7 @@ struct run_flight {
 
 /* A staged buffer: the minibatch of its state, and whether it came from a device and is not on storage yet. */
 struct run_staged_state {
-    uint64_t arrived; /* as in device_state */
+    uint64_t arrived; /* as in run_device_state */
     bool fresh;
 };
 
@@ -44,7 +44,7 @@ struct run_loop {
     uint64_t *walked;       /* per job: minibatches that the walk has passed */
     uint64_t *last;         /* per job: operation enqueued last */
     bool stopping;
-    struct device_state *states; /* [device][buffer] */
+    struct run_device_state *states; /* [device][buffer] */
     struct run_staged_state *staged; /* [buffer] */
     uint64_t *users;        /* with poison: events, [device][buffer][stream of the device] */
 };

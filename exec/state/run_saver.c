@@ -68,7 +68,7 @@ struct saved {
 struct run_saver {
     struct run *run;
     const struct run_checkpoints *options;
-    const struct device_state *states;
+    const struct run_device_state *states;
     struct checkpoint_folder *folder;
     char libraries[128];
     float **copies;          /* per shard: its place in the copy */
@@ -412,7 +412,7 @@ static void find_covered(struct run_saver *saver, uint32_t job)
     memset(&saver->covered[first], 0, plan->job_first_shard[job + 1] - first);
     for (uint32_t d = 0; d < plan->hardware.device_count; d++)
         for (uint32_t b = 0; b < plan->buffer_count; b++) {
-            const struct device_state *const state = &saver->states[(size_t)d * plan->buffer_count + b];
+            const struct run_device_state *const state = &saver->states[(size_t)d * plan->buffer_count + b];
             if (is_newer(saver, d, b, job) && state->row_count == 0)
                 saver->covered[first + plan->buffers[b].shard] = true;
         }
@@ -642,7 +642,7 @@ static enum status start_thread(struct run_saver *saver, struct error *err)
     return STATUS_OK;
 }
 
-enum status run_saver_create(struct run *run, const struct device_state *states,
+enum status run_saver_create(struct run *run, const struct run_device_state *states,
                              struct run_saver **out, struct error *err)
 {
     const struct run_checkpoints *const options = run->options->checkpoints;

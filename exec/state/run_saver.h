@@ -12,7 +12,7 @@ struct run_saver; /* opaque */
 
 /* Opens the folder. `states`, [device][buffer], belongs to the loop. *out is NULL without options->checkpoints.
  * Errors: STATUS_IO. */
-MUST_CHECK enum status run_saver_create(struct run *run, const struct device_state *states,
+MUST_CHECK enum status run_saver_create(struct run *run, const struct run_device_state *states,
                                         struct run_saver **out, struct error *err);
 
 /* Returns the bytes of the copy: the largest state of a job. */

@@ -38,7 +38,7 @@ struct run_progress {
 struct run_storage; /* run_storage.h */
 
 /* The state of a shard or slice on a device. */
-struct device_state {
+struct run_device_state {
     uint64_t address, bytes;
     uint64_t first_row, row_count;
     uint64_t arrived;       /* minibatch in which it was acquired */
@@ -98,7 +98,7 @@ static inline char *run_host_buffer(const struct run *run, uint32_t buffer)
 /* Copies the newer part of a device's state to the shard's whole state at `to`, on the D2H stream; skipped when its
  * guard is closed. */
 void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
-                     const struct device_state *state, char *to, struct device_guard guard);
+                     const struct run_device_state *state, char *to, struct device_guard guard);
 
 /* Takes the job's state from the host or from `states`, per shard of the job. */
 struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t job,

@@ -1,4 +1,4 @@
-/* struct device_state notes state that is newer on a device than on the host. */
+/* struct run_device_state notes state that is newer on a device than on the host. */
 #include "exec/state/run_write_back.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include "exec/state/run_in_flight.h"
 #include "exec/state/run_storage.h"
 
-static struct device_state *device_state_of(const struct run_loop *loop, const struct plan_walk_op *op,
+static struct run_device_state *device_state_of(const struct run_loop *loop, const struct plan_walk_op *op,
                                             uint32_t buffer)
 {
     return &loop->states[(size_t)op->device * loop->plan->buffer_count + buffer];
@@ -47,9 +47,9 @@ void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op)
         const struct plan_place_use *const use = &op->uses[i];
         const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
         if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE) continue;
-        struct device_state *const state = device_state_of(loop, op, use->buffer);
+        struct run_device_state *const state = device_state_of(loop, op, use->buffer);
         if (use->flags & ACCESS_ACQUIRE)
-            *state = (struct device_state){.arrived = op->minibatch, .bytes = buffer->bytes};
+            *state = (struct run_device_state){.arrived = op->minibatch, .bytes = buffer->bytes};
         if (op->op->kind == OP_COMPUTE && (use->flags & ACCESS_WRITE)) {
             state->address = use->address;
             state->first_row = op->op->first_row;
@@ -74,7 +74,7 @@ bool run_saves_state(const struct run_loop *loop, const struct plan_walk_op *op)
 
 /* Copies newer state; a slice of an embedding is a range of rows in each part. */
 void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
-                     const struct device_state *state, char *to, struct device_guard guard)
+                     const struct run_device_state *state, char *to, struct device_guard guard)
 {
     const struct plan *const plan = run->plan;
     const struct plan_buffer *const about = &plan->buffers[buffer];
@@ -109,7 +109,7 @@ static enum status bring_stored(struct run_loop *loop, uint32_t device, uint32_t
                                 struct error *err)
 {
     struct run *const run = loop->run;
-    const struct device_state *const state =
+    const struct run_device_state *const state =
         &loop->states[(size_t)device * loop->plan->buffer_count + buffer];
     struct run_states lent;
     enum status status = run_states_borrow(run, shard, 1, RUN_STATES_WHOLE, &lent, err);
@@ -127,7 +127,7 @@ enum status run_save_states(struct run_loop *loop, struct error *err)
     const struct plan *const plan = loop->plan;
     for (uint32_t d = 0; d < plan->hardware.device_count; d++) {
         for (uint32_t b = 0; b < plan->buffer_count; b++) {
-            const struct device_state *const state =
+            const struct run_device_state *const state =
                 &loop->states[(size_t)d * plan->buffer_count + b];
             const struct plan_buffer *const buffer = &plan->buffers[b];
             if (state->changed_bytes == 0 || state->arrived >= loop->run->jobs[buffer->job].limit ||
