@@ -74,21 +74,21 @@ static uint32_t write_unit(struct emitter *e, const struct emit_shard_view *v, b
 }
 
 /* Returns true if weights are kept after the evaluation that ends here. */
-static bool keeps_behind(const struct emitter *e, const struct scheduled_unit *unit)
+static bool keeps_behind(const struct emitter *e, const struct schedule_unit *unit)
 {
     return unit->ends && e->plan->jobs.jobs[unit->job].keep_best &&
            schedule_unit_pass(shard_count_of(e, unit->job), unit->position) == PLAN_EVALUATE;
 }
 
 /* Returns true if updates follow this backward pass, the minibatch's last. */
-static bool updates_behind(const struct emitter *e, const struct scheduled_unit *unit)
+static bool updates_behind(const struct emitter *e, const struct schedule_unit *unit)
 {
     return job_clips(&e->plan->jobs.jobs[unit->job]) &&
            unit->position + 1 == schedule_unit_count(shard_count_of(e, unit->job));
 }
 
 /* Returns the unit of a shard's pass in this variant; writes it at the first use. */
-static uint32_t unit_of(struct emitter *e, const struct scheduled_unit *unit, enum emit_origin origin,
+static uint32_t unit_of(struct emitter *e, const struct schedule_unit *unit, enum emit_origin origin,
                         bool stays)
 {
     const struct partition *p = e->partition;
@@ -175,7 +175,7 @@ static void add_choices(struct emitter *e, const uint32_t *last_device)
 
 /* Adds a unit of this pass for each shard of the job, before or after a scheduled unit. LOAD and STORE are only for
  * states that stay; the last unit of other passes ends the minibatch if the scheduled one does. */
-static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enum plan_pass pass)
+static void add_beside(struct emitter *e, const struct schedule_unit *unit, enum plan_pass pass)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job], count = shard_count_of(e, unit->job);
@@ -190,7 +190,7 @@ static void add_beside(struct emitter *e, const struct scheduled_unit *unit, enu
 }
 
 /* Returns true for an embedding on the host's processor, whose data are all in host memory. */
-static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
+static bool on_host(const struct emitter *e, const struct schedule_unit *unit)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job];
@@ -200,10 +200,10 @@ static bool on_host(const struct emitter *e, const struct scheduled_unit *unit)
 
 /* Returns true if the job's next unit is also the device's next, with its input on the device. */
 static bool continues(const struct emitter *e, const struct schedule *schedule,
-                      const struct scheduled_unit *unit)
+                      const struct schedule_unit *unit)
 {
     if (unit->next_here == PLAN_NONE) return false;
-    const struct scheduled_unit *next = &schedule->units[unit->next_here];
+    const struct schedule_unit *next = &schedule->units[unit->next_here];
     return !e->partition->apart && !schedule_unit_begins(shard_count_of(e, unit->job), next->position) &&
            !on_host(e, unit) && !on_host(e, next);
 }
@@ -216,7 +216,7 @@ struct emission {
 
 static void emit_scheduled(struct emitter *e, struct emission *on, uint32_t i)
 {
-    const struct scheduled_unit *unit = &on->schedule->units[i];
+    const struct schedule_unit *unit = &on->schedule->units[i];
     bool here_out = continues(e, on->schedule, unit);
     enum emit_origin origin = unit->fetches      ? EMIT_ORIGIN_PEER
                               : on->continued[i] ? EMIT_ORIGIN_HERE
@@ -248,7 +248,7 @@ static bool turns_are_back(const struct emitter *e, const struct emit_turns *kep
 
 /* Repeats a cycle emitted once: emits it until its instances would be the same again, repeats these, and emits the
  * rest. `kept`, `instances`: at the cycle's beginning. */
-static void emit_cycle(struct emitter *e, struct emission *on, const struct scheduled_cycle *cycle, const struct emit_turns *kept,
+static void emit_cycle(struct emitter *e, struct emission *on, const struct schedule_loop *cycle, const struct emit_turns *kept,
                        uint32_t instances)
 {
     uint64_t copies = 1, all = cycle->times + 1;
@@ -274,7 +274,7 @@ static void emit_schedule(struct emitter *e, struct emission *on, struct emit_tu
     const struct schedule *schedule = on->schedule;
     uint32_t instances = 0, next_cycle = 0;
     for (uint32_t i = 0; i < schedule->count && !e->status; i++) {
-        const struct scheduled_cycle *cycle = next_cycle < schedule->cycle_count ? &schedule->cycles[next_cycle] : NULL;
+        const struct schedule_loop *cycle = next_cycle < schedule->cycle_count ? &schedule->cycles[next_cycle] : NULL;
         if (cycle && i == cycle->first) {
             keep_turns(e, kept);
             instances = e->plan->instance_count;

@@ -52,7 +52,7 @@ struct order_search {
     double mean_s;      /* of a unit's computation */
     double units_per_job;
     double longest_compute_s, longest_alone_s;
-    struct scheduled_unit *trial, *moved;
+    struct schedule_unit *trial, *moved;
     struct schedule *best;
     struct rule rule;   /* the best rule so far */
     uint32_t iterations;
@@ -167,7 +167,7 @@ static bool place_by_rule(struct order_search *s, const struct rule *rule, uint3
 }
 
 /* Places order[from ..] unchanged. Returns false if the result is worse than the best, or exceeds host memory. */
-static bool place_order(struct order_search *s, const struct scheduled_unit *order, uint32_t from)
+static bool place_order(struct order_search *s, const struct schedule_unit *order, uint32_t from)
 {
     for (uint32_t i = from; i < s->best->count; i++) {
         if (!s->now->view_jobs[order[i].job].admitted) return false;
@@ -181,7 +181,7 @@ static void make_snapshots(struct order_search *s)
 {
     schedule_builder_copy(s->now, s->snapshots[0]);
     for (uint32_t i = 0; i < s->best->count; i++) {
-        struct scheduled_unit unit;
+        struct schedule_unit unit;
         if (i % s->stride == 0) schedule_builder_copy(s->snapshots[i / s->stride], s->now);
         schedule_builder_put(s->now, s->best->units[i].job, s->best->units[i].device, &unit);
     }
@@ -190,7 +190,7 @@ static void make_snapshots(struct order_search *s)
 /* Keeps a complete trial that is no worse than the best: the last of equals, whose neighbours may be better. */
 static void keep_trial(struct order_search *s)
 {
-    struct scheduled_unit *units = s->best->units;
+    struct schedule_unit *units = s->best->units;
     s->best->units = s->trial;
     s->trial = units;
     s->best->makespan_s = s->now->makespan_s;

@@ -273,7 +273,7 @@ static enum status wait(struct scheduler *s, struct error *err)
 }
 
 /* Places the job's next unit on the device. Returns its start. */
-static double put(struct scheduler *s, uint32_t job, uint32_t device, struct scheduled_unit *unit)
+static double put(struct scheduler *s, uint32_t job, uint32_t device, struct schedule_unit *unit)
 {
     uint32_t seated = s->builder->next_admitted;
     double start = schedule_builder_put(s->builder, job, device, unit);
@@ -296,7 +296,7 @@ static enum status append(struct scheduler *s, uint32_t job, uint32_t device, st
     return STATUS_OK;
 }
 
-static const struct scheduled_unit *last_unit(const struct schedule *schedule)
+static const struct schedule_unit *last_unit(const struct schedule *schedule)
 {
     return &schedule->units[schedule->count - 1];
 }
@@ -309,7 +309,7 @@ static enum status look_for_cycles(struct scheduler *s, struct schedule *out, st
     if (!*found) return STATUS_OK;
     TRY(array_reserve(&out->cycles, &out->cycle_capacity, out->cycle_count, sizeof *out->cycles, PLAN_SEGMENTS_MAX,
                       "cycles in the schedule", err));
-    out->cycles[out->cycle_count++] = (struct scheduled_cycle){cycle->first, cycle->end, cycle->times};
+    out->cycles[out->cycle_count++] = (struct schedule_loop){cycle->first, cycle->end, cycle->times};
     uint64_t units = cycle->times * (cycle->end - cycle->first);
     s->left -= units;
     s->session.decisions += units;
@@ -526,7 +526,7 @@ enum status schedule_link(struct schedule *schedule, uint32_t jobs, uint32_t dev
     uint32_t *on_device = of_job + jobs;
     for (uint32_t i = 0; i < jobs + devices; i++) of_job[i] = PLAN_NONE;
     for (uint32_t i = schedule->count; i-- > 0;) {
-        struct scheduled_unit *unit = &schedule->units[i];
+        struct schedule_unit *unit = &schedule->units[i];
         uint32_t next = of_job[unit->job];
         unit->next_here = next == on_device[unit->device] ? next : PLAN_NONE;
         unit->fetched = next != PLAN_NONE && schedule->units[next].fetches;

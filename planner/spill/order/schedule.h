@@ -11,7 +11,7 @@
 #include "planner/policy/policy.h"
 #include "planner/spill/cut/partition.h"
 
-struct scheduled_unit {
+struct schedule_unit {
     uint32_t job;
     uint32_t position;
     uint32_t device;
@@ -24,15 +24,15 @@ struct scheduled_unit {
 };
 
 /* The units [first, end) are carried out `times` times more, after the last of them. */
-struct scheduled_cycle {
+struct schedule_loop {
     uint32_t first, end;
     uint64_t times;
 };
 
 struct schedule {
-    struct scheduled_unit *units;
+    struct schedule_unit *units;
     uint32_t count;
-    struct scheduled_cycle *cycles; /* in order, apart from each other */
+    struct schedule_loop *cycles; /* in order, apart from each other */
     uint32_t cycle_count;
     size_t capacity, cycle_capacity;
     double makespan_s; /* by the scheduler's clock */

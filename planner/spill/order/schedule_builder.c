@@ -358,7 +358,7 @@ struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder
                                           .h2d_s = copied > 0 ? max_s(h2d, 0) : 0};
 }
 
-double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t device, struct scheduled_unit *unit)
+double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t device, struct schedule_unit *unit)
 {
     const struct cost_table *t = p->times;
     bool resident = t->partition->resident;
@@ -377,7 +377,7 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
         position + 1 == schedule_unit_count(partition_job_shards(t->partition, job)))
         place_updates(p, job, device);
 
-    *unit = (struct scheduled_unit){
+    *unit = (struct schedule_unit){
         .job = job,
         .position = position,
         .device = device,

@@ -86,7 +86,7 @@ void schedule_builder_set_nodes(struct schedule_builder *builder, const uint32_t
 /* Places the next unit of a job that is admitted, has one left and may run there. Returns the start of its computation;
  * *unit: the placed unit, without its neighbour. */
 double schedule_builder_put(struct schedule_builder *builder, uint32_t job, uint32_t device,
-                            struct scheduled_unit *unit);
+                            struct schedule_unit *unit);
 
 /* How long lanes of the device would wait for the next unit of a job if it were placed there. */
 struct schedule_builder_wait {

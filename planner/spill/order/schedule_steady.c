@@ -329,7 +329,7 @@ static uint64_t cycles_to_come(const struct schedule_steady *steady, struct sche
     return cycle->times;
 }
 
-bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+bool schedule_steady_look(struct schedule_steady *steady, const struct schedule_unit *unit, uint32_t count,
                           struct schedule_cycle *out)
 {
     if (!steady->reference || !unit->ends) return false;

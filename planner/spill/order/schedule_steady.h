@@ -50,7 +50,7 @@ struct schedule_cycle {
 
 /* Looks for a cycle after `count` placed units. Returns true if *out moved the placing on. schedule_steady_go_on()
  * follows when the policy's view shows the new time. */
-bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+bool schedule_steady_look(struct schedule_steady *steady, const struct schedule_unit *unit, uint32_t count,
                           struct schedule_cycle *out);
 void schedule_steady_go_on(struct schedule_steady *steady, uint32_t count);
 

@@ -76,7 +76,7 @@ static double random_order(const struct cut *cut, uint64_t key)
         if (open == 0) break;
         uint32_t index = (uint32_t)random_below(key, draw++, open);
         while (builder->view_jobs[chosen].remaining_s <= 0 || index-- > 0) chosen++;
-        struct scheduled_unit unit;
+        struct schedule_unit unit;
         schedule_builder_put(builder, chosen,
                              (uint32_t)random_below(key, draw++, cut->hardware.device_count), &unit);
     }
@@ -152,7 +152,7 @@ static double enumerate(const struct cut *cut, const struct schedule_builder *fr
         if (from->view_jobs[j].remaining_s <= 0) continue;
         any = true;
         for (uint32_t d = 0; d < cut->hardware.device_count; d++) {
-            struct scheduled_unit unit;
+            struct schedule_unit unit;
             schedule_builder_copy(next, from);
             schedule_builder_put(next, j, d, &unit);
             best = fmin(best, enumerate(cut, next, best));

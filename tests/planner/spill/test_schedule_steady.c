@@ -20,13 +20,13 @@
 #include "planner/spill/order/schedule_steady.c"
 #undef schedule_steady_look
 
-bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+bool schedule_steady_look(struct schedule_steady *steady, const struct schedule_unit *unit, uint32_t count,
                           struct schedule_cycle *out);
 
 static bool places_all;
 static uint64_t left_out;
 
-bool schedule_steady_look(struct schedule_steady *steady, const struct scheduled_unit *unit, uint32_t count,
+bool schedule_steady_look(struct schedule_steady *steady, const struct schedule_unit *unit, uint32_t count,
                           struct schedule_cycle *out)
 {
     if (places_all || !steady_look(steady, unit, count, out)) return false;
