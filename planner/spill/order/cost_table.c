@@ -66,7 +66,7 @@ static bool reads_table(const struct timed_shard *s)
     return s->table > 0 && !p->resident && storage_has(p, p->job_first_shard[s->shard->job]);
 }
 
-static void storage_times(const struct timed_shard *s, struct unit_cost times[COST_PASSES])
+static void storage_times(const struct timed_shard *s, struct cost_unit times[COST_PASSES])
 {
     const struct partition *p = s->t->partition;
     struct storage_traffic stored = storage_traffic_of(p, s->job, s->f, s->index);
@@ -78,18 +78,18 @@ static void storage_times(const struct timed_shard *s, struct unit_cost times[CO
     if (reads_table(s)) times[1].read_s += storage_s(s->t, STORAGE_READ, s->table);
 }
 
-static void embedding_times(const struct timed_shard *s, struct unit_cost times[COST_PASSES])
+static void embedding_times(const struct timed_shard *s, struct cost_unit times[COST_PASSES])
 {
     const struct footprint *f = s->f;
     bool clips = job_clips(s->job);
-    times[0] = (struct unit_cost){.cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
-    times[1] = (struct unit_cost){.cpu_alone = true,
+    times[0] = (struct cost_unit){.cpu_alone = true, .gathers = clips, .cpu_s = f->cpu_forward_s};
+    times[1] = (struct cost_unit){.cpu_alone = true,
                                   .cpu_s = f->cpu_backward_s + f->cpu_norm_s,
                                   .update_s = clips ? f->cpu_update_s : 0};
     times[COST_PASS_EVALUATE] = times[0];
 }
 
-static void forward_times(const struct timed_shard *s, struct unit_cost *time)
+static void forward_times(const struct timed_shard *s, struct cost_unit *time)
 {
     const struct cost_table *t = s->t;
     if (!s->last) {
@@ -107,7 +107,7 @@ static void forward_times(const struct timed_shard *s, struct unit_cost *time)
 }
 
 /* Adds the copies of states that are not on the device. */
-static void backward_copies(const struct timed_shard *s, struct unit_cost *time)
+static void backward_copies(const struct timed_shard *s, struct cost_unit *time)
 {
     const struct footprint *f = s->f;
     uint64_t in = !s->spilled ? 0 : s->on_cpu ? f->weight_bytes : f->state_bytes;
@@ -119,7 +119,7 @@ static void backward_copies(const struct timed_shard *s, struct unit_cost *time)
 }
 
 /* Times the backward pass, with the loss and the update. */
-static void backward_times(const struct timed_shard *s, struct unit_cost *time)
+static void backward_times(const struct timed_shard *s, struct cost_unit *time)
 {
     const struct footprint *f = s->f;
     uint32_t how = partition_way(s->activations, s->shard->inputs_only, s->last) | (s->on_cpu ? UNIT_GRADIENTS_OUT : 0);
@@ -135,13 +135,13 @@ static void backward_times(const struct timed_shard *s, struct unit_cost *time)
     time->edge_out_s = copied_s(s->t, s->device, COPY_D2H, f->input_bytes);
 }
 
-static void evaluation_times(const struct timed_shard *s, struct unit_cost *time)
+static void evaluation_times(const struct timed_shard *s, struct cost_unit *time)
 {
     const struct cost_table *t = s->t;
     const struct partition *p = t->partition;
     const struct footprint *f = s->f;
     uint64_t in = (s->spilled ? f->weight_bytes : 0) + s->table;
-    *time = (struct unit_cost){
+    *time = (struct cost_unit){
         .compute_s = computed_s(t->hardware, s->device, s->job, s->shard, PLAN_EVALUATE, 0),
         .in_s = p->resident ? 0 : copied_s(t, s->device, COPY_H2D, in),
         .edge_in_s = copied_s(t, s->device, COPY_H2D, f->input_bytes),
@@ -152,7 +152,7 @@ static void evaluation_times(const struct timed_shard *s, struct unit_cost *time
 }
 
 static void shard_times(const struct cost_table *t, struct footprints *footprints, uint32_t device,
-                        uint32_t index, struct unit_cost times[COST_PASSES])
+                        uint32_t index, struct cost_unit times[COST_PASSES])
 {
     const struct plan_shard *shard = &t->partition->shards[index];
     const struct footprint *f = footprint_of(footprints, shard->job, shard->first_layer, shard->layer_count);
@@ -182,7 +182,7 @@ static void fill_times(struct cost_table *t, struct footprints *footprints)
         for (uint32_t j = 0; j < t->jobs->count; j++) {
             uint32_t twin = footprint_twin(footprints, j);
             for (uint32_t i = p->job_first_shard[j]; i < p->job_first_shard[j + 1]; i++) {
-                struct unit_cost *to =
+                struct cost_unit *to =
                     &t->of[(type * shards + i) * COST_PASSES];
                 uint32_t same = p->job_first_shard[twin] + (i - p->job_first_shard[j]);
                 if (twin == j) {

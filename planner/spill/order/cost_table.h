@@ -11,7 +11,7 @@
 /* Passes with different durations. */
 enum cost_pass { COST_PASS_FORWARD, COST_PASS_BACK, COST_PASS_EVALUATE, COST_PASSES };
 
-struct unit_cost {
+struct cost_unit {
     double in_s;       /* state, parameters, table, spilled activations */
     double edge_in_s;  /* boundary or gradient, unless it is on the device already */
     double compute_s;
@@ -32,7 +32,7 @@ struct cost_table {
     const struct hardware *hardware;
     const struct job_set *jobs;
     const struct partition *partition;
-    struct unit_cost *of; /* (type_count, shard_count, COST_PASSES) */
+    struct cost_unit *of; /* (type_count, shard_count, COST_PASSES) */
     uint32_t *kinds;      /* for each type of a device, the first such device */
     uint32_t kind_count;
 };
@@ -45,7 +45,7 @@ MUST_CHECK enum status cost_table_make(const struct hardware *hardware, const st
 void cost_table_release(struct cost_table *times);
 
 /* Returns the cost of a shard's forward pass, by its index in the plan; its other passes follow. */
-static inline const struct unit_cost *cost_table_shard(const struct cost_table *t, uint32_t device,
+static inline const struct cost_unit *cost_table_shard(const struct cost_table *t, uint32_t device,
                                                        uint32_t shard)
 {
     size_t type = t->hardware->devices[device].type;
@@ -57,7 +57,7 @@ static inline uint32_t partition_job_shards(const struct partition *p, uint32_t 
     return p->job_first_shard[job + 1] - p->job_first_shard[job];
 }
 
-static inline const struct unit_cost *cost_table_at(const struct cost_table *t, uint32_t device,
+static inline const struct cost_unit *cost_table_at(const struct cost_table *t, uint32_t device,
                                                     uint32_t job, uint32_t position)
 {
     uint32_t shards = partition_job_shards(t->partition, job);

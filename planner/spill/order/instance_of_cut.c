@@ -70,7 +70,7 @@ static enum status fill_job(const struct cost_table *t, uint32_t j, uint32_t fir
                          job->name, (unsigned long long)job->minibatches, INSTANCE_TASKS_MAX);
     to->repeat = (uint32_t)job->minibatches;
     for (uint32_t i = 0; i < positions; i++) {
-        const struct unit_cost *time = cost_table_at(t, 0, j, i);
+        const struct cost_unit *time = cost_table_at(t, 0, j, i);
         if (time->cpu_alone) continue;
         uint32_t at = first + unit_before(t, j, i);
         struct instance_unit *unit = &out->units[at];

@@ -11,7 +11,7 @@
 static const double rounding = 1 - 1e-12;
 
 /* Returns the least of each part of a unit over the devices that may run it. */
-static struct unit_cost least(const struct cost_table *t, uint32_t job, uint32_t position)
+static struct cost_unit least(const struct cost_table *t, uint32_t job, uint32_t position)
 {
     const struct partition *cut = t->partition;
     uint32_t shards = partition_job_shards(cut, job);
@@ -19,9 +19,9 @@ static struct unit_cost least(const struct cost_table *t, uint32_t job, uint32_t
         uint32_t shard = cut->job_first_shard[job] + schedule_unit_shard(shards, position);
         return *cost_table_at(t, cut->shard_device[shard], job, position);
     }
-    struct unit_cost made = *cost_table_at(t, t->kinds[0], job, position);
+    struct cost_unit made = *cost_table_at(t, t->kinds[0], job, position);
     for (uint32_t k = 1; k < t->kind_count; k++) {
-        const struct unit_cost *time = cost_table_at(t, t->kinds[k], job, position);
+        const struct cost_unit *time = cost_table_at(t, t->kinds[k], job, position);
         made.in_s = min_s(made.in_s, time->in_s);
         made.compute_s = min_s(made.compute_s, time->compute_s);
         made.edge_out_s = min_s(made.edge_out_s, time->edge_out_s);
@@ -43,13 +43,13 @@ struct order_bound_sums { /* seconds, of all units */
 
 static const struct order_bound_sums nothing = {.head = HUGE_VAL, .tail = HUGE_VAL, .out_head = HUGE_VAL};
 
-static double out_of(const struct unit_cost *unit)
+static double out_of(const struct cost_unit *unit)
 {
     return unit->out_s > 0 ? unit->edge_out_s + unit->out_s : 0; /* with the time that it has its weight buffer */
 }
 
 /* `edges`: number of units whose other outgoing data count. */
-static void add_unit(struct order_bound_sums *sums, const struct unit_cost *unit, bool persistent, double times, double edges)
+static void add_unit(struct order_bound_sums *sums, const struct cost_unit *unit, bool persistent, double times, double edges)
 {
     bool weight_buffer = !persistent || unit->in_s > 0 || unit->out_s > 0;
     if (!unit->gathers) sums->cpu += unit->cpu_s * times;
@@ -109,12 +109,12 @@ static void add_job(const struct cost_table *t, uint32_t j, struct order_bound_s
     uint32_t shards = partition_job_shards(cut, j), first = cut->job_first_shard[j];
     for (uint32_t i = 0; i < distinct_positions(job, shards); i++) {
         uint32_t shard = first + schedule_unit_shard(shards, i), device = cut->resident ? cut->shard_device[shard] : 0;
-        struct unit_cost unit = least(t, j, i);
+        struct cost_unit unit = least(t, j, i);
         add_unit(&sums[device], &unit, cut->persistent[shard], repetitions(job, shards, i),
                  edges_before(job, shards, i, last_out(t, j, device)));
     }
     for (uint32_t s = 0; s < shards; s++) {
-        struct unit_cost back = least(t, j, 2 * shards - 2 - s);
+        struct cost_unit back = least(t, j, 2 * shards - 2 - s);
         sums[0].cpu += back.update_s * (double)job->minibatches;
         if (!cut->resident && cut->persistent[first + s]) sums[0].in += least(t, j, s).load_s;
     }
@@ -123,7 +123,7 @@ static void add_job(const struct cost_table *t, uint32_t j, struct order_bound_s
 /* --- chains ---------------------------------------------------------------------------------- */
 
 /* Returns the time that a unit adds to its job's chain. */
-static double link_s(const struct unit_cost *unit)
+static double link_s(const struct cost_unit *unit)
 {
     return unit->cpu_alone ? unit->cpu_s : unit->compute_s;
 }
@@ -135,13 +135,13 @@ static double chain_s(const struct cost_table *t, uint32_t job)
     uint32_t shards = partition_job_shards(t->partition, job), last = schedule_unit_count(shards) - 1;
     double all = 0, turn = 0, around = 0;
     for (uint32_t i = 0; i <= last; i++) {
-        struct unit_cost unit = least(t, job, i);
+        struct cost_unit unit = least(t, job, i);
         all += link_s(&unit);
     }
     /* From the forward pass of shard s to the next, through its state in host memory; a clipping job's states are ready
      * later. */
     for (uint32_t s = shards; s-- > 0 && !t->partition->resident;) {
-        struct unit_cost forward = least(t, job, s), back = least(t, job, last - s);
+        struct cost_unit forward = least(t, job, s), back = least(t, job, last - s);
         around += link_s(&back) + (s < last - s ? link_s(&forward) : 0);
         if (back.cpu_alone) continue;
         bool persistent = t->partition->persistent[t->partition->job_first_shard[job] + s];
@@ -150,10 +150,10 @@ static double chain_s(const struct cost_table *t, uint32_t job)
     }
     double held_out = 0;
     for (uint32_t s = 0; s < shards && evaluation_count(of) > 0; s++) {
-        struct unit_cost unit = least(t, job, last + 1 + s);
+        struct cost_unit unit = least(t, job, last + 1 + s);
         held_out += link_s(&unit) * repetitions(of, shards, last + 1 + s);
     }
-    struct unit_cost first = least(t, job, 0), end = least(t, job, last);
+    struct cost_unit first = least(t, job, 0), end = least(t, job, last);
     double minibatches = (double)of->minibatches;
     double turns = evaluation_count(of) > 0 ? all * (minibatches - 1)
                                             : max_s(all, turn) * (minibatches - 1);
@@ -178,7 +178,7 @@ static struct order_bound_sums of_one_device(const struct cost_table *t, struct 
         uint32_t last = distinct_positions(&t->jobs->jobs[j], shards) - 1;
         while (i < last && least(t, j, i).cpu_alone) i++;
         while (last > 0 && least(t, j, last).cpu_alone) last--;
-        struct unit_cost first = least(t, j, i), end = least(t, j, last);
+        struct cost_unit first = least(t, j, i), end = least(t, j, last);
         head = min_s(head, first.in_s);
         tail = min_s(tail, out_of(&end));
     }

@@ -68,7 +68,7 @@ static bool finished(const struct order_search *s)
 /* --- judging --------------------------------------------------------------------------------- */
 
 /* Returns the time of a unit without others: its longest part, since parts of different units overlap. */
-static double alone_s(const struct unit_cost *time)
+static double alone_s(const struct cost_unit *time)
 {
     double in = time->in_s + time->edge_in_s, out = time->out_s + time->edge_out_s;
     return max_s(max_s(time->compute_s, in), max_s(max_s(out, time->cpu_s), time->read_s));

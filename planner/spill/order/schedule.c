@@ -66,7 +66,7 @@ static void show_unit(struct scheduler *s, uint32_t job)
     shown->memory = stays ? 0 : cut->weight_buffer_bytes;
     for (uint32_t type = 0; type < s->view.kind_count; type++) {
         if (s->of_type[type] == PLAN_NONE) continue;
-        const struct unit_cost *time = cost_table_at(times, s->of_type[type], job, position);
+        const struct cost_unit *time = cost_table_at(times, s->of_type[type], job, position);
         s->costs[(size_t)job * s->view.kind_count + type] =
             (struct policy_cost){time->compute_s, time->in_s, time->out_s};
     }

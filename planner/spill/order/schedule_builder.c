@@ -174,7 +174,7 @@ static double start_on_cpu(const struct schedule_builder *p, uint32_t job, doubl
 }
 
 /* Runs the unit there. Returns its start. */
-static double place_on_cpu(struct schedule_builder *p, uint32_t job, uint32_t device, const struct unit_cost *time)
+static double place_on_cpu(struct schedule_builder *p, uint32_t job, uint32_t device, const struct cost_unit *time)
 {
     struct schedule_builder_job *own = &p->jobs[job];
     struct schedule_builder_host *host = host_of(p, device);
@@ -249,7 +249,7 @@ struct schedule_builder_timing {
 };
 
 static struct schedule_builder_timing timing_of(const struct schedule_builder *p, uint32_t job, uint32_t device,
-                                                const struct unit_cost *time)
+                                                const struct cost_unit *time)
 {
     const struct partition *cut = p->times->partition;
     const struct schedule_builder_job *own = &p->jobs[job];
@@ -293,7 +293,7 @@ static struct schedule_builder_timing timing_of(const struct schedule_builder *p
 
 /* Places a unit on a device. Returns the start of its computation; *fetches: its input comes from another device. */
 static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t device,
-                              const struct unit_cost *time, bool *fetches)
+                              const struct cost_unit *time, bool *fetches)
 {
     const struct partition *cut = p->times->partition;
     struct schedule_builder_timing t = timing_of(p, job, device, time);
@@ -348,7 +348,7 @@ static void load_states(struct schedule_builder *p, uint32_t job, uint32_t devic
 
 struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder *p, uint32_t job, uint32_t device)
 {
-    const struct unit_cost *time = cost_table_at(p->times, device, job, p->jobs[job].position);
+    const struct cost_unit *time = cost_table_at(p->times, device, job, p->jobs[job].position);
     if (time->cpu_alone) return (struct schedule_builder_wait){0};
     const struct schedule_builder_lane *lane = &p->lanes[device];
     struct schedule_builder_timing t = timing_of(p, job, device, time);
@@ -365,7 +365,7 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
     struct schedule_builder_view *j = &p->view_jobs[job];
     struct schedule_builder_job *own = &p->jobs[job];
     uint32_t position = own->position;
-    const struct unit_cost *time = cost_table_at(t, device, job, position);
+    const struct cost_unit *time = cost_table_at(t, device, job, position);
     bool first = own->minibatch == 0 && position == 0;
     if (first) schedule_builder_allocate_range(p, job);
     if (first && !resident) load_states(p, job, device);

@@ -273,7 +273,7 @@ static void becomes_an_instance(void **state)
             uint32_t on_devices = 0;
             uint32_t positions = schedule_unit_count(partition_job_shards(&cut.partition, j));
             for (uint32_t i = 0; i < positions; i++) {
-                const struct unit_cost *time = cost_table_at(&cut.times, 0, j, i);
+                const struct cost_unit *time = cost_table_at(&cut.times, 0, j, i);
                 on_devices += !time->cpu_alone;
                 seconds += time->compute_s * (double)cut.jobs.jobs[j].minibatches;
             }
