@@ -138,7 +138,7 @@ static double next_s(const struct swap_planned *p)
     return p->begin_s + (p->written > 0 ? p->job.load_s : 0) + (double)p->written * p->minibatch_s;
 }
 
-static void write_next(struct swap_planning *g, struct emitter *e, uint32_t index, bool fold)
+static void write_next(struct swap_planning *g, struct emit_context *e, uint32_t index, bool fold)
 {
     struct swap_planned *p = &g->jobs[index];
     const struct swap_writing w = {.emitter = e, .job = &p->job, .places = &p->choice.places,
@@ -156,7 +156,7 @@ static void write_next(struct swap_planning *g, struct emitter *e, uint32_t inde
 
 static enum status write_jobs(struct swap_planning *g)
 {
-    struct emitter e = {.builder = g->builder, .plan = g->plan, .footprints = g->footprints,
+    struct emit_context e = {.builder = g->builder, .plan = g->plan, .footprints = g->footprints,
                         .partition = &g->partition, .err = g->err};
     uint32_t count = g->plan->jobs.count;
     bool fold = true; /* one device: plan order is the order of its jobs */

@@ -19,7 +19,7 @@ enum { LAST_USE = ACCESS_READ | ACCESS_RELEASE };
 
 struct swap_unit {
     const struct swap_writing *w;
-    struct emitter *e;
+    struct emit_context *e;
     struct emit_shard_view v;
     enum chain_choice choice;
     uint64_t work_offset;
@@ -30,7 +30,7 @@ struct swap_unit {
 static struct swap_unit begin(const struct swap_writing *w, uint32_t shard, enum plan_pass pass, bool ends)
 {
     const struct swap_job *job = w->job;
-    struct emitter *e = w->emitter;
+    struct emit_context *e = w->emitter;
     struct swap_unit u = {.w = w, .e = e, .choice = (enum chain_choice)w->choices[shard]};
     u.v = (struct emit_shard_view){.job = job->job,
                                    .footprint = &job->layers[shard].bytes,
@@ -52,7 +52,7 @@ static struct swap_unit begin(const struct swap_writing *w, uint32_t shard, enum
 /* Ends a unit; all slots except scratch are placed. */
 static void end(const struct swap_unit *u)
 {
-    struct emitter *e = u->e;
+    struct emit_context *e = u->e;
     uint32_t slots[EMIT_ACCESSES_MAX], count = (uint32_t)e->acquire_count;
     uint32_t unit = plan_builder_unit_end(e->builder);
     if (e->status) return;

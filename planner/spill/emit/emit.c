@@ -23,13 +23,13 @@ enum { UNIT_VARIANTS = EMIT_ORIGINS * VARIANTS_OF_ORIGIN };
 
 /* --- units ----------------------------------------------------------------------------------- */
 
-static uint32_t shard_count_of(const struct emitter *e, uint32_t job)
+static uint32_t shard_count_of(const struct emit_context *e, uint32_t job)
 {
     const uint32_t *first = e->partition->job_first_shard;
     return first[job + 1] - first[job];
 }
 
-static struct emit_shard_view view_of(struct emitter *e, uint32_t job, uint32_t shard,
+static struct emit_shard_view view_of(struct emit_context *e, uint32_t job, uint32_t shard,
                                       enum plan_pass pass)
 {
     const struct partition *p = e->partition;
@@ -55,7 +55,7 @@ static struct emit_shard_view view_of(struct emitter *e, uint32_t job, uint32_t 
 }
 
 /* Writes the unit of v's pass. Returns PLAN_NONE after an error. */
-static uint32_t write_unit(struct emitter *e, const struct emit_shard_view *v, bool ends_minibatch)
+static uint32_t write_unit(struct emit_context *e, const struct emit_shard_view *v, bool ends_minibatch)
 {
     e->current = (struct emit_unit_slots){.first_acquire = (uint32_t)e->acquire_count};
     e->edge_used = e->weight_buffer_used = 0;
@@ -74,21 +74,21 @@ static uint32_t write_unit(struct emitter *e, const struct emit_shard_view *v, b
 }
 
 /* Returns true if weights are kept after the evaluation that ends here. */
-static bool keeps_behind(const struct emitter *e, const struct schedule_unit *unit)
+static bool keeps_behind(const struct emit_context *e, const struct schedule_unit *unit)
 {
     return unit->ends && e->plan->jobs.jobs[unit->job].keep_best &&
            schedule_unit_pass(shard_count_of(e, unit->job), unit->position) == PLAN_EVALUATE;
 }
 
 /* Returns true if updates follow this backward pass, the minibatch's last. */
-static bool updates_behind(const struct emitter *e, const struct schedule_unit *unit)
+static bool updates_behind(const struct emit_context *e, const struct schedule_unit *unit)
 {
     return job_clips(&e->plan->jobs.jobs[unit->job]) &&
            unit->position + 1 == schedule_unit_count(shard_count_of(e, unit->job));
 }
 
 /* Returns the unit of a shard's pass in this variant; writes it at the first use. */
-static uint32_t unit_of(struct emitter *e, const struct schedule_unit *unit, enum emit_origin origin,
+static uint32_t unit_of(struct emit_context *e, const struct schedule_unit *unit, enum emit_origin origin,
                         bool stays)
 {
     const struct partition *p = e->partition;
@@ -115,7 +115,7 @@ struct emit_turns {
     uint32_t edge, weight_buffer, transient, held;
 };
 
-static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat, struct emit_turns turns)
+static void find_slots(struct emit_context *e, uint32_t id, uint32_t device, uint32_t seat, struct emit_turns turns)
 {
     const struct partition *p = e->partition;
     const struct emit_unit_slots *slots = &e->slots[id];
@@ -139,7 +139,7 @@ static void find_slots(struct emitter *e, uint32_t id, uint32_t device, uint32_t
     }
 }
 
-static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32_t seat)
+static void add_instance(struct emit_context *e, uint32_t id, uint32_t device, uint32_t seat)
 {
     if (e->status || id == PLAN_NONE) return;
     const struct emit_unit_slots *slots = &e->slots[id];
@@ -156,7 +156,7 @@ static void add_instance(struct emitter *e, uint32_t id, uint32_t device, uint32
 
 /* Adds each unit on each device of its job's node, with each weight buffer: in any order of units, one choice has a
  * free one. */
-static void add_choices(struct emitter *e, const uint32_t *last_device)
+static void add_choices(struct emit_context *e, const uint32_t *last_device)
 {
     const struct hardware *hardware = &e->plan->hardware;
     for (uint32_t id = 0; id < e->slots_count; id++) {
@@ -175,7 +175,7 @@ static void add_choices(struct emitter *e, const uint32_t *last_device)
 
 /* Adds a unit of this pass for each shard of the job, before or after a scheduled unit. LOAD and STORE are only for
  * states that stay; the last unit of other passes ends the minibatch if the scheduled one does. */
-static void add_beside(struct emitter *e, const struct schedule_unit *unit, enum plan_pass pass)
+static void add_beside(struct emit_context *e, const struct schedule_unit *unit, enum plan_pass pass)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job], count = shard_count_of(e, unit->job);
@@ -190,7 +190,7 @@ static void add_beside(struct emitter *e, const struct schedule_unit *unit, enum
 }
 
 /* Returns true for an embedding on the host's processor, whose data are all in host memory. */
-static bool on_host(const struct emitter *e, const struct schedule_unit *unit)
+static bool on_host(const struct emit_context *e, const struct schedule_unit *unit)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job];
@@ -199,7 +199,7 @@ static bool on_host(const struct emitter *e, const struct schedule_unit *unit)
 }
 
 /* Returns true if the job's next unit is also the device's next, with its input on the device. */
-static bool continues(const struct emitter *e, const struct schedule *schedule,
+static bool continues(const struct emit_context *e, const struct schedule *schedule,
                       const struct schedule_unit *unit)
 {
     if (unit->next_here == PLAN_NONE) return false;
@@ -214,7 +214,7 @@ struct emission {
     uint32_t *last_device; /* per job */
 };
 
-static void emit_scheduled(struct emitter *e, struct emission *on, uint32_t i)
+static void emit_scheduled(struct emit_context *e, struct emission *on, uint32_t i)
 {
     const struct schedule_unit *unit = &on->schedule->units[i];
     bool here_out = continues(e, on->schedule, unit);
@@ -234,7 +234,7 @@ static void emit_scheduled(struct emitter *e, struct emission *on, uint32_t i)
 }
 
 /* Returns true if every device has the same turns as in `kept`. */
-static bool turns_are_back(const struct emitter *e, const struct emit_turns *kept)
+static bool turns_are_back(const struct emit_context *e, const struct emit_turns *kept)
 {
     const struct partition *p = e->partition;
     for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
@@ -248,7 +248,7 @@ static bool turns_are_back(const struct emitter *e, const struct emit_turns *kep
 
 /* Repeats a cycle emitted once: emits it until its instances would be the same again, repeats these, and emits the
  * rest. `kept`, `instances`: at the cycle's beginning. */
-static void emit_cycle(struct emitter *e, struct emission *on, const struct schedule_loop *cycle, const struct emit_turns *kept,
+static void emit_cycle(struct emit_context *e, struct emission *on, const struct schedule_loop *cycle, const struct emit_turns *kept,
                        uint32_t instances)
 {
     uint64_t copies = 1, all = cycle->times + 1;
@@ -262,14 +262,14 @@ static void emit_cycle(struct emitter *e, struct emission *on, const struct sche
         for (uint32_t i = cycle->first; i < cycle->end; i++) emit_scheduled(e, on, i);
 }
 
-static void keep_turns(const struct emitter *e, struct emit_turns *kept)
+static void keep_turns(const struct emit_context *e, struct emit_turns *kept)
 {
     for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
         kept[d] = (struct emit_turns){e->edge_turn[d], e->weight_buffer_turn[d], e->transient_turn[d], e->held_turn[d]};
 }
 
 /* `kept`: scratch for each device. */
-static void emit_schedule(struct emitter *e, struct emission *on, struct emit_turns *kept)
+static void emit_schedule(struct emit_context *e, struct emission *on, struct emit_turns *kept)
 {
     const struct schedule *schedule = on->schedule;
     uint32_t instances = 0, next_cycle = 0;
@@ -288,7 +288,7 @@ static void emit_schedule(struct emitter *e, struct emission *on, struct emit_tu
 }
 
 /* Numbers the seats: staged states of a host's devices follow each other. */
-static void number_seats(struct emitter *e)
+static void number_seats(struct emit_context *e)
 {
     uint32_t taken[HARDWARE_DEVICES_MAX] = {0};
     for (uint32_t d = 0; d < e->plan->hardware.device_count; d++)
@@ -300,7 +300,7 @@ enum status emit_plan(struct plan_builder *builder, struct footprints *footprint
                       struct error *err)
 {
     const struct plan *plan = plan_builder_plan(builder);
-    struct emitter e = {.builder = builder,
+    struct emit_context e = {.builder = builder,
                         .plan = plan,
                         .footprints = footprints,
                         .partition = partition,

@@ -23,7 +23,7 @@ static uint32_t slice_range(const struct emit_shard_view *v, uint32_t k, uint64_
     return (uint32_t)((rows + v->slice_rows - 1) / v->slice_rows);
 }
 
-void emit_embedding_forward_sliced(struct emitter *e, const struct emit_shard_view *v)
+void emit_embedding_forward_sliced(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint64_t row = job_table_row_bytes(v->job), first, count;
     uint32_t out = emit_boundary(e, v, BUFFER_BOUNDARY, 1, true, v->footprint->output_bytes);
@@ -57,7 +57,7 @@ static uint64_t host_offset(const struct row_slice *s, uint32_t part)
     return s->whole.parts[part].offset_bytes + s->first * s->whole.parts[part].row_bytes;
 }
 
-static void fetch_slice(struct emitter *e, const struct emit_shard_view *v, const struct row_slice *s)
+static void fetch_slice(struct emit_context *e, const struct emit_shard_view *v, const struct row_slice *s)
 {
     uint64_t bytes = s->slice.bytes;
     uint32_t to = s->rows;
@@ -72,7 +72,7 @@ static void fetch_slice(struct emitter *e, const struct emit_shard_view *v, cons
     emit_copy(e, STREAM_H2D, to, 0, ACCESS_RELEASE, s->rows, 0, ACCESS_ACQUIRE, bytes);
 }
 
-static void store_slice(struct emitter *e, const struct emit_shard_view *v, const struct row_slice *s)
+static void store_slice(struct emit_context *e, const struct emit_shard_view *v, const struct row_slice *s)
 {
     uint32_t from = s->rows;
     if (s->stored) {
@@ -86,7 +86,7 @@ static void store_slice(struct emitter *e, const struct emit_shard_view *v, cons
                       s->slice.parts[part].bytes);
 }
 
-void emit_embedding_backward_sliced(struct emitter *e, const struct emit_shard_view *v)
+void emit_embedding_backward_sliced(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     uint64_t row = v->job->network.width * sizeof(float), first, count; /* of a gradient row */
@@ -127,7 +127,7 @@ void emit_embedding_backward_sliced(struct emitter *e, const struct emit_shard_v
 
 /* --- on the host's processor ------------------------------------------------------------------- */
 
-void emit_embedding_forward_cpu(struct emitter *e, const struct emit_shard_view *v)
+void emit_embedding_forward_cpu(struct emit_context *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, 0), ACCESS_READ);
     emit_use(e, emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, false, job_batch_bytes(v->job)),
@@ -137,7 +137,7 @@ void emit_embedding_forward_cpu(struct emitter *e, const struct emit_shard_view 
     emit_cpu(e, v, v->pass, v->footprint->workspace_bytes[UNIT_FORWARD][UNIT_KEEP]);
 }
 
-void emit_embedding_backward_cpu(struct emitter *e, const struct emit_shard_view *v)
+void emit_embedding_backward_cpu(struct emit_context *e, const struct emit_shard_view *v)
 {
     bool clips = job_clips(v->job);
     if (clips) emit_use(e, emit_host_gradient(e, v), ACCESS_WRITE);

@@ -5,11 +5,11 @@
 #include "planner/spill/emit/emit_unit.h"
 
 /* Emits a sliced forward pass, which leaves the boundary in its edge; the caller sends it on. */
-void emit_embedding_forward_sliced(struct emitter *e, const struct emit_shard_view *v);
-void emit_embedding_backward_sliced(struct emitter *e, const struct emit_shard_view *v);
+void emit_embedding_forward_sliced(struct emit_context *e, const struct emit_shard_view *v);
+void emit_embedding_backward_sliced(struct emit_context *e, const struct emit_shard_view *v);
 
 /* Emit passes on the host's processor, whose data are all in host memory. */
-void emit_embedding_forward_cpu(struct emitter *e, const struct emit_shard_view *v);
-void emit_embedding_backward_cpu(struct emitter *e, const struct emit_shard_view *v);
+void emit_embedding_forward_cpu(struct emit_context *e, const struct emit_shard_view *v);
+void emit_embedding_backward_cpu(struct emit_context *e, const struct emit_shard_view *v);
 
 #endif

@@ -17,20 +17,20 @@
 #include "planner/spill/emit/emit_state.h"
 #include "planner/spill/emit/emit_trained.h"
 
-static uint32_t held_out_loss(struct emitter *e, const struct emit_shard_view *v)
+static uint32_t held_out_loss(struct emit_context *e, const struct emit_shard_view *v)
 {
     return emit_buffer(e, v, BUFFER_LOSS, PLAN_NONE, 1, false, sizeof(double));
 }
 
 /* Returns true if the head's table is the embedding's own state, on the same device. */
-static bool table_is_here(const struct emitter *e, const struct emit_shard_view *v)
+static bool table_is_here(const struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[v->job_index];
     return v->resident && p->shard_device[first] == p->shard_device[first + v->shard_count - 1];
 }
 
-static uint32_t activations_way(const struct emitter *e, const struct emit_shard_view *v)
+static uint32_t activations_way(const struct emit_context *e, const struct emit_shard_view *v)
 {
     if (v->last) return e->partition->shards[v->global].inputs_only ? UNIT_INPUTS : 0;
     return v->embedding ? UNIT_KEEP : plan_activations_way(v->activations);
@@ -42,20 +42,20 @@ static enum emit_area table_area(const struct emit_shard_view *v)
 }
 
 /* Adds a loss's use of the head's table: the fetched one unless the embedding's is here. */
-static void use_table(struct emitter *e, const struct emit_shard_view *v, bool here, uint32_t fetched)
+static void use_table(struct emit_context *e, const struct emit_shard_view *v, bool here, uint32_t fetched)
 {
     if (here) emit_use(e, emit_buffer(e, v, BUFFER_STATE, 0, 0, true, 0), ACCESS_READ);
     else emit_use(e, fetched, ACCESS_READ | ACCESS_RELEASE);
 }
 
-static void use_new_boundary(struct emitter *e, const struct emit_shard_view *v, uint32_t kind,
+static void use_new_boundary(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind,
                              uint32_t shard, uint64_t bytes)
 {
     emit_use_new(e, emit_boundary(e, v, kind, shard, true, bytes), 0, EMIT_AREA_EDGE, 0, bytes);
 }
 
 /* Adds the next minibatch's tokens, on the host. */
-static void add_batch_op(struct emitter *e, const struct emit_shard_view *v)
+static void add_batch_op(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint64_t bytes = job_batch_bytes(v->job);
     if (bytes == 0) return;
@@ -64,7 +64,7 @@ static void add_batch_op(struct emitter *e, const struct emit_shard_view *v)
 }
 
 /* Writes a forward pass of the training or of an evaluation. */
-static void write_forward(struct emitter *e, const struct emit_shard_view *v)
+static void write_forward(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool trains = v->pass == PLAN_FORWARD;
@@ -103,7 +103,7 @@ static void write_forward(struct emitter *e, const struct emit_shard_view *v)
                   emit_buffer(e, v, BUFFER_ACTIVATIONS, v->shard, 0, false, kept_bytes), 0, kept_bytes);
 }
 
-static void write_loss(struct emitter *e, const struct emit_shard_view *v)
+static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool first = v->shard == 0; /* a profile in one shard has no boundaries */
@@ -152,7 +152,7 @@ static void write_loss(struct emitter *e, const struct emit_shard_view *v)
 }
 
 /* Writes forward and loss of the last shard on held-out data, with the scratch of a LOSS without gradients. */
-static void write_evaluation(struct emitter *e, const struct emit_shard_view *v)
+static void write_evaluation(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool table = job_has_table(v->job), table_here = table && table_is_here(e, v);
@@ -172,7 +172,7 @@ static void write_evaluation(struct emitter *e, const struct emit_shard_view *v)
 }
 
 /* Copies the values after an evaluation in full precision, also of persistent shards. */
-static void write_keep(struct emitter *e, const struct emit_shard_view *v)
+static void write_keep(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint32_t state = emit_host_state(e, v, v->shard);
     if (v->persistent) emit_send(e, emit_device_state(e, v), 0, state, 0, v->footprint->value_bytes);
@@ -183,7 +183,7 @@ static void write_keep(struct emitter *e, const struct emit_shard_view *v)
     emit_host(e, PLAN_KEEP);
 }
 
-static void write_backward(struct emitter *e, const struct emit_shard_view *v)
+static void write_backward(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool first = v->shard == 0;
@@ -234,7 +234,7 @@ static void write_backward(struct emitter *e, const struct emit_shard_view *v)
         emit_return_state(e, v, 0, state, 0, job_table_bytes(v->job));
 }
 
-static void write_load(struct emitter *e, const struct emit_shard_view *v)
+static void write_load(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint64_t bytes = v->footprint->state_bytes;
     uint32_t from = emit_host_state(e, v, v->shard), flags = 0;
@@ -249,20 +249,20 @@ static void write_load(struct emitter *e, const struct emit_shard_view *v)
     emit_copy(e, STREAM_H2D, from, 0, flags, emit_device_state(e, v), 0, ACCESS_ACQUIRE, bytes);
 }
 
-static void write_store(struct emitter *e, const struct emit_shard_view *v)
+static void write_store(struct emit_context *e, const struct emit_shard_view *v)
 {
     emit_return_state(e, v, v->shard, emit_device_state(e, v), ACCESS_RELEASE,
                       v->footprint->state_bytes);
 }
 
 /* Opens a job in its range of host memory. */
-static void write_open(struct emitter *e, const struct emit_shard_view *v)
+static void write_open(struct emit_context *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, v->shard), ACCESS_WRITE);
     emit_files(e, PLAN_OPEN);
 }
 
-static void write_close(struct emitter *e, const struct emit_shard_view *v)
+static void write_close(struct emit_context *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_state(e, v, v->shard), ACCESS_READ);
     if (v->job->keep_best)
@@ -270,7 +270,7 @@ static void write_close(struct emitter *e, const struct emit_shard_view *v)
     emit_files(e, PLAN_CLOSE);
 }
 
-void emit_pass(struct emitter *e, const struct emit_shard_view *v)
+void emit_pass(struct emit_context *e, const struct emit_shard_view *v)
 {
     switch (v->pass) {
     case PLAN_LOAD: write_load(e, v); break;

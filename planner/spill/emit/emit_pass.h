@@ -5,6 +5,6 @@
 #include "planner/spill/emit/emit_unit.h"
 
 /* Emits the operations of v->pass for its shard. v->origin, v->stays: for passes that train or evaluate. */
-void emit_pass(struct emitter *e, const struct emit_shard_view *v);
+void emit_pass(struct emit_context *e, const struct emit_shard_view *v);
 
 #endif

@@ -13,7 +13,7 @@
 
 #include "planner/spill/cut/partition_storage.h"
 
-uint32_t emit_stage(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
+uint32_t emit_stage(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
                     uint32_t variant, enum emit_area area, uint64_t bytes)
 {
     const struct partition_storage *storage = &e->partition->storage;
@@ -23,12 +23,12 @@ uint32_t emit_stage(struct emitter *e, const struct emit_shard_view *v, uint32_t
     return emit_buffer(e, v, BUFFER_STAGED, shard, variant, false, bytes);
 }
 
-bool emit_is_stored(const struct emitter *e, const struct emit_shard_view *v, uint32_t shard)
+bool emit_is_stored(const struct emit_context *e, const struct emit_shard_view *v, uint32_t shard)
 {
     return storage_has(e->partition, e->partition->job_first_shard[v->job_index] + shard);
 }
 
-uint32_t emit_host_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard)
+uint32_t emit_host_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard)
 {
     const struct partition *p = e->partition;
     const struct plan_shard *s = &p->shards[p->job_first_shard[v->job_index] + shard];
@@ -37,12 +37,12 @@ uint32_t emit_host_state(struct emitter *e, const struct emit_shard_view *v, uin
     return emit_buffer(e, v, kind, shard, 0, false, bytes);
 }
 
-uint32_t emit_device_state(struct emitter *e, const struct emit_shard_view *v)
+uint32_t emit_device_state(struct emit_context *e, const struct emit_shard_view *v)
 {
     return emit_buffer(e, v, BUFFER_STATE, v->shard, 0, true, v->footprint->state_bytes);
 }
 
-void emit_fetch_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
+void emit_fetch_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
                       uint32_t variant, uint64_t offset, uint32_t device, enum emit_area area,
                       uint64_t bytes)
 {
@@ -57,7 +57,7 @@ void emit_fetch_state(struct emitter *e, const struct emit_shard_view *v, uint32
     emit_copy(e, STREAM_H2D, staged, 0, ACCESS_RELEASE, device, 0, ACCESS_ACQUIRE, bytes);
 }
 
-void emit_return_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
+void emit_return_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
                        uint32_t device, uint32_t device_flags, uint64_t bytes)
 {
     uint32_t home = emit_host_state(e, v, shard);
@@ -70,7 +70,7 @@ void emit_return_state(struct emitter *e, const struct emit_shard_view *v, uint3
     emit_copy(e, STREAM_WRITE, staged, 0, ACCESS_RELEASE, home, 0, 0, bytes);
 }
 
-uint32_t emit_fetch_parameters(struct emitter *e, const struct emit_shard_view *v)
+uint32_t emit_fetch_parameters(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint64_t bytes = v->footprint->weight_bytes;
     if (v->persistent) return emit_device_state(e, v);
@@ -79,7 +79,7 @@ uint32_t emit_fetch_parameters(struct emitter *e, const struct emit_shard_view *
     return parameters;
 }
 
-uint32_t emit_fetch_table(struct emitter *e, const struct emit_shard_view *v, enum emit_area area)
+uint32_t emit_fetch_table(struct emit_context *e, const struct emit_shard_view *v, enum emit_area area)
 {
     uint64_t bytes = job_table_bytes(v->job);
     uint64_t slice = e->partition->slice_rows[v->job_index] * job_table_row_bytes(v->job);

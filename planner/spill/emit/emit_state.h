@@ -8,29 +8,29 @@
 enum { EMIT_STAGED_HELD, EMIT_STAGED_TRANSIENT };
 
 /* Returns true when the state of a shard of the unit's job is on storage. */
-bool emit_is_stored(const struct emitter *e, const struct emit_shard_view *v, uint32_t shard);
+bool emit_is_stored(const struct emit_context *e, const struct emit_shard_view *v, uint32_t shard);
 
 /* Return the buffer of the state in its home, and of the unit's shard on the device. */
-uint32_t emit_host_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard);
-uint32_t emit_device_state(struct emitter *e, const struct emit_shard_view *v);
+uint32_t emit_host_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard);
+uint32_t emit_device_state(struct emit_context *e, const struct emit_shard_view *v);
 
 /* Acquires a staged buffer, which takes all of its slot. */
-uint32_t emit_stage(struct emitter *e, const struct emit_shard_view *v, uint32_t shard, uint32_t variant,
+uint32_t emit_stage(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard, uint32_t variant,
                     enum emit_area area, uint64_t bytes);
 
 /* Fetches bytes of a shard's state from its home to a new device buffer. */
-void emit_fetch_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
+void emit_fetch_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
                       uint32_t variant, uint64_t offset, uint32_t device, enum emit_area area,
                       uint64_t bytes);
 
 /* Brings the first bytes of a shard's state back from a device buffer. */
-void emit_return_state(struct emitter *e, const struct emit_shard_view *v, uint32_t shard,
+void emit_return_state(struct emit_context *e, const struct emit_shard_view *v, uint32_t shard,
                        uint32_t device, uint32_t device_flags, uint64_t bytes);
 
 /* Fetches the parameters of a forward pass unless the state is on the device. Returns their buffer. */
-uint32_t emit_fetch_parameters(struct emitter *e, const struct emit_shard_view *v);
+uint32_t emit_fetch_parameters(struct emit_context *e, const struct emit_shard_view *v);
 
 /* Fetches the token table for a head, in pieces where the embedding is moved in slices. Returns its buffer. */
-uint32_t emit_fetch_table(struct emitter *e, const struct emit_shard_view *v, enum emit_area area);
+uint32_t emit_fetch_table(struct emit_context *e, const struct emit_shard_view *v, enum emit_area area);
 
 #endif

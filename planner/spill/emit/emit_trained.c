@@ -14,33 +14,33 @@
 #include "planner/spill/cut/partition_storage.h"
 #include "planner/spill/emit/emit_state.h"
 
-static uint32_t device_gradient(struct emitter *e, const struct emit_shard_view *v)
+static uint32_t device_gradient(struct emit_context *e, const struct emit_shard_view *v)
 {
     return emit_buffer(e, v, BUFFER_GRADIENT, v->shard, 0, true, v->footprint->gradient_bytes);
 }
 
-uint32_t emit_host_gradient(struct emitter *e, const struct emit_shard_view *v)
+uint32_t emit_host_gradient(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint32_t variant = job_clips(v->job) ? v->shard : v->shard % PARTITION_GRADIENT_TURNS;
     return emit_buffer(e, v, BUFFER_GRADIENT, PLAN_NONE, variant, false,
                        v->footprint->gradient_bytes);
 }
 
-static uint32_t norms(struct emitter *e, const struct emit_shard_view *v)
+static uint32_t norms(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct network *network = &v->job->network;
     return emit_buffer(e, v, BUFFER_NORMS, PLAN_NONE, 0, false,
                        memory_tensor_count(network, 0, network->layer_count) * sizeof(double));
 }
 
-void emit_norm(struct emitter *e, const struct emit_shard_view *v)
+void emit_norm(struct emit_context *e, const struct emit_shard_view *v)
 {
     emit_use(e, emit_host_gradient(e, v), ACCESS_READ);
     emit_use(e, norms(e, v), ACCESS_WRITE);
     emit_cpu(e, v, PLAN_NORM, 0);
 }
 
-void emit_update(struct emitter *e, const struct emit_shard_view *v)
+void emit_update(struct emit_context *e, const struct emit_shard_view *v)
 {
     uint32_t home = emit_host_state(e, v, v->shard), updated = home;
     uint64_t bytes = v->footprint->state_bytes;
@@ -53,7 +53,7 @@ void emit_update(struct emitter *e, const struct emit_shard_view *v)
     if (stored) emit_copy(e, STREAM_WRITE, updated, 0, ACCESS_RELEASE, home, 0, 0, bytes);
 }
 
-uint32_t emit_fetch_trained(struct emitter *e, const struct emit_shard_view *v)
+uint32_t emit_fetch_trained(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     uint32_t trained = v->on_cpu
@@ -72,14 +72,14 @@ uint32_t emit_fetch_trained(struct emitter *e, const struct emit_shard_view *v)
     return trained;
 }
 
-void emit_use_trained(struct emitter *e, const struct emit_shard_view *v, uint32_t trained)
+void emit_use_trained(struct emit_context *e, const struct emit_shard_view *v, uint32_t trained)
 {
     emit_use(e, trained, v->on_cpu ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ | ACCESS_WRITE);
     if (v->on_cpu)
         emit_use_new(e, device_gradient(e, v), 0, EMIT_AREA_WEIGHT_BUFFER, 0, v->footprint->gradient_bytes);
 }
 
-void emit_send_trained(struct emitter *e, const struct emit_shard_view *v, uint32_t trained)
+void emit_send_trained(struct emit_context *e, const struct emit_shard_view *v, uint32_t trained)
 {
     const struct footprint *f = v->footprint;
     if (!v->on_cpu) {

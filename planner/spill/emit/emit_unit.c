@@ -5,7 +5,7 @@
 
 #include "planner/plan_work.h"
 
-void emit_slot(struct emitter *e, enum emit_area area, uint64_t offset_bytes, uint64_t bytes)
+void emit_slot(struct emit_context *e, enum emit_area area, uint64_t offset_bytes, uint64_t bytes)
 {
     if (!e->status)
         e->status = array_reserve(&e->acquires, &e->acquire_capacity, e->acquire_count,
@@ -30,14 +30,14 @@ void emit_slot(struct emitter *e, enum emit_area area, uint64_t offset_bytes, ui
     e->current.acquire_count++;
 }
 
-void emit_turn_end(struct emitter *e)
+void emit_turn_end(struct emit_context *e)
 {
     assert(e->weight_buffer_used <= e->partition->weight_buffer_bytes);
     if (e->weight_buffer_used > 0) e->current.weight_buffer_turns++;
     e->weight_buffer_used = 0;
 }
 
-uint32_t emit_buffer(struct emitter *e, const struct emit_shard_view *v, uint32_t kind,
+uint32_t emit_buffer(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind,
                      uint32_t shard, uint32_t variant, bool on_device, uint64_t bytes)
 {
     struct plan_buffer b = {.kind = kind,
@@ -49,20 +49,20 @@ uint32_t emit_buffer(struct emitter *e, const struct emit_shard_view *v, uint32_
     return plan_builder_buffer(e->builder, &b);
 }
 
-void emit_use(struct emitter *e, uint32_t name, uint32_t flags)
+void emit_use(struct emit_context *e, uint32_t name, uint32_t flags)
 {
     assert(e->access_count < EMIT_ACCESSES_MAX);
     e->accesses[e->access_count++] = (struct plan_access){.buffer = name, .flags = flags};
 }
 
-void emit_use_new(struct emitter *e, uint32_t name, uint32_t flags, enum emit_area area,
+void emit_use_new(struct emit_context *e, uint32_t name, uint32_t flags, enum emit_area area,
                   uint64_t offset_bytes, uint64_t bytes)
 {
     emit_slot(e, area, offset_bytes, bytes);
     emit_use(e, name, flags | ACCESS_WRITE | ACCESS_ACQUIRE);
 }
 
-void emit_copy(struct emitter *e, uint8_t stream, uint32_t from, uint64_t from_offset,
+void emit_copy(struct emit_context *e, uint8_t stream, uint32_t from, uint64_t from_offset,
                uint32_t from_flags, uint32_t to, uint64_t to_offset, uint32_t to_flags,
                uint64_t bytes)
 {
@@ -73,28 +73,28 @@ void emit_copy(struct emitter *e, uint8_t stream, uint32_t from, uint64_t from_o
     plan_builder_op(e->builder, &op, accesses, 2, NULL, 0);
 }
 
-void emit_fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32_t device,
+void emit_fetch(struct emit_context *e, uint32_t host, uint64_t host_offset, uint32_t device,
                 enum emit_area area, uint64_t slot_offset, uint64_t bytes)
 {
     emit_slot(e, area, slot_offset, bytes);
     emit_copy(e, STREAM_H2D, host, host_offset, 0, device, 0, ACCESS_ACQUIRE, bytes);
 }
 
-void emit_send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32_t host,
+void emit_send(struct emit_context *e, uint32_t device, uint32_t device_flags, uint32_t host,
                uint64_t host_offset, uint64_t bytes)
 {
     emit_copy(e, STREAM_D2H, device, 0, device_flags, host, host_offset, 0, bytes);
 }
 
 /* Adds a computation with the accesses gathered so far. */
-static void add_op(struct emitter *e, struct plan_op op)
+static void add_op(struct emit_context *e, struct plan_op op)
 {
     op.kind = OP_COMPUTE;
     plan_builder_op(e->builder, &op, e->accesses, e->access_count, NULL, 0);
     e->access_count = 0;
 }
 
-static void add_work(struct emitter *e, const struct emit_shard_view *v, struct plan_op op, uint32_t how)
+static void add_work(struct emit_context *e, const struct emit_shard_view *v, struct plan_op op, uint32_t how)
 {
     struct work_item items[PLAN_WORK_ITEMS_MAX];
     const struct plan_shard *shard = &e->partition->shards[v->global];
@@ -105,7 +105,7 @@ static void add_work(struct emitter *e, const struct emit_shard_view *v, struct 
     add_op(e, op);
 }
 
-void emit_compute(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
+void emit_compute(struct emit_context *e, const struct emit_shard_view *v, enum plan_pass pass,
                   enum unit_pass unit_pass, uint32_t how, uint32_t slice, uint64_t first_row,
                   uint64_t row_count)
 {
@@ -124,7 +124,7 @@ void emit_compute(struct emitter *e, const struct emit_shard_view *v, enum plan_
 }
 
 /* If a job clips, rows of its embedding are gathered on the host stream, and its gradient is left for later. */
-void emit_cpu(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
+void emit_cpu(struct emit_context *e, const struct emit_shard_view *v, enum plan_pass pass,
               uint64_t workspace)
 {
     bool gathers = pass == PLAN_FORWARD || pass == PLAN_EVALUATE, clips = job_clips(v->job);
@@ -136,12 +136,12 @@ void emit_cpu(struct emitter *e, const struct emit_shard_view *v, enum plan_pass
     add_work(e, v, op, clips && pass == PLAN_BACKWARD ? UNIT_GRADIENTS_OUT : 0);
 }
 
-void emit_host(struct emitter *e, enum plan_pass pass)
+void emit_host(struct emit_context *e, enum plan_pass pass)
 {
     add_op(e, (struct plan_op){.stream = STREAM_HOST, .pass = (uint8_t)pass, .work = PLAN_NONE});
 }
 
-void emit_files(struct emitter *e, enum plan_pass pass)
+void emit_files(struct emit_context *e, enum plan_pass pass)
 {
     add_op(e, (struct plan_op){.stream = STREAM_FILE, .pass = (uint8_t)pass, .work = PLAN_NONE});
 }

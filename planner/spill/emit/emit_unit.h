@@ -3,7 +3,7 @@
  *
  * A range is an area and an offset, because the unit's instances use weight buffers, edges and staged states in turn
  * (emit.c). emit_use() gathers accesses until their computation is added; a copy adds its own two. The first error
- * stays in the emitter, and later calls do nothing.
+ * stays in the emit context, and later calls do nothing.
  */
 #ifndef SPILLWAY_PLANNER_SPILL_EMIT_EMIT_UNIT_H
 #define SPILLWAY_PLANNER_SPILL_EMIT_EMIT_UNIT_H
@@ -40,7 +40,7 @@ struct emit_unit_slots {
 
 enum { EMIT_ACCESSES_MAX = 12 };
 
-struct emitter {
+struct emit_context {
     struct plan_builder *builder;
     const struct plan *plan;
     struct footprints *footprints;
@@ -87,37 +87,37 @@ struct emit_shard_view {
 static inline uint64_t emit_padded(uint64_t bytes) { return size_align(bytes, PARTITION_ARENA_ALIGNMENT); }
 
 /* Adds the next slot. Edges and weight buffers are filled in order; offset_bytes is for the other areas. */
-void emit_slot(struct emitter *e, enum emit_area area, uint64_t offset_bytes, uint64_t bytes);
+void emit_slot(struct emit_context *e, enum emit_area area, uint64_t offset_bytes, uint64_t bytes);
 
 /* Ends a slice, or the unit: the next one uses the next weight buffer. */
-void emit_turn_end(struct emitter *e);
+void emit_turn_end(struct emit_context *e);
 
 /* Returns the number of a buffer of the unit's job. */
-uint32_t emit_buffer(struct emitter *e, const struct emit_shard_view *v, uint32_t kind, uint32_t shard,
+uint32_t emit_buffer(struct emit_context *e, const struct emit_shard_view *v, uint32_t kind, uint32_t shard,
                      uint32_t variant, bool on_device, uint64_t bytes);
 
 /* Add an access of the next operation, unless it is a copy; acquire a device buffer with it. */
-void emit_use(struct emitter *e, uint32_t name, uint32_t flags);
-void emit_use_new(struct emitter *e, uint32_t name, uint32_t flags, enum emit_area area,
+void emit_use(struct emit_context *e, uint32_t name, uint32_t flags);
+void emit_use_new(struct emit_context *e, uint32_t name, uint32_t flags, enum emit_area area,
                   uint64_t offset_bytes, uint64_t bytes);
 
 /* Add copies: any; host buffer to a new device buffer; device buffer to the host. */
-void emit_copy(struct emitter *e, uint8_t stream, uint32_t from, uint64_t from_offset,
+void emit_copy(struct emit_context *e, uint8_t stream, uint32_t from, uint64_t from_offset,
                uint32_t from_flags, uint32_t to, uint64_t to_offset, uint32_t to_flags,
                uint64_t bytes);
-void emit_fetch(struct emitter *e, uint32_t host, uint64_t host_offset, uint32_t device,
+void emit_fetch(struct emit_context *e, uint32_t host, uint64_t host_offset, uint32_t device,
                 enum emit_area area, uint64_t slot_offset, uint64_t bytes);
-void emit_send(struct emitter *e, uint32_t device, uint32_t device_flags, uint32_t host,
+void emit_send(struct emit_context *e, uint32_t device, uint32_t device_flags, uint32_t host,
                uint64_t host_offset, uint64_t bytes);
 
 /* Add computations over the gathered accesses: the pass on the device, with its workspace; on the host's processor; of
  * the host stream without a kernel. */
-void emit_compute(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
+void emit_compute(struct emit_context *e, const struct emit_shard_view *v, enum plan_pass pass,
                   enum unit_pass unit_pass, uint32_t how, uint32_t slice, uint64_t first_row,
                   uint64_t row_count);
-void emit_cpu(struct emitter *e, const struct emit_shard_view *v, enum plan_pass pass,
+void emit_cpu(struct emit_context *e, const struct emit_shard_view *v, enum plan_pass pass,
               uint64_t workspace);
-void emit_host(struct emitter *e, enum plan_pass pass);
-void emit_files(struct emitter *e, enum plan_pass pass); /* on the file stream */
+void emit_host(struct emit_context *e, enum plan_pass pass);
+void emit_files(struct emit_context *e, enum plan_pass pass); /* on the file stream */
 
 #endif
