@@ -124,13 +124,13 @@ static enum status find_placement(struct serve_work *w, struct serving_shape sha
 }
 
 static enum status simulate(struct serve_work *w, const struct serving_placement *placement, double *latency_s,
-                            struct server **server, struct serve_result *out, struct error *err)
+                            struct serve_state **server, struct serve_result *out, struct error *err)
 {
     const struct serve_options options = {w->wanted->admit_all, latency_s};
     if (placement_check(&w->cuts, placement, err) ||
-        server_create(&w->arena, &w->cuts, w->in.device_count, server, err))
+        serve_create(&w->arena, &w->cuts, w->in.device_count, server, err))
         return err->status;
-    return server_run(*server, placement, &w->traffic, &options, out, err);
+    return serve_requests(*server, placement, &w->traffic, &options, out, err);
 }
 
 /* Searches with whole models on single devices. */
@@ -138,10 +138,10 @@ static enum status replicate(struct serve_work *w, uint32_t *attained, struct er
 {
     struct placement_found found;
     struct serve_result result;
-    struct server *server = NULL;
+    struct serve_state *server = NULL;
     TRY(find_placement(w, (struct serving_shape){1, 1}, w->wanted->iterations, &found, err));
     if (!simulate(w, &found.placement, NULL, &server, &result, err)) *attained = result.attained;
-    server_destroy(server);
+    serve_destroy(server);
     return err->status;
 }
 
@@ -186,7 +186,7 @@ static enum status answer(struct cli *cli, struct serve_work *w, struct error *e
 {
     const struct request_options *wanted = w->wanted;
     struct serve_result result;
-    struct server *server = NULL;
+    struct serve_state *server = NULL;
     struct serving_report report = {.path = wanted->path, .output = wanted->output, .in = &w->in,
                                     .traffic = &w->traffic, .placement = &w->placement, .result = &result,
                                     .seed = wanted->seed, .admit_all = wanted->admit_all,
@@ -199,7 +199,7 @@ static enum status answer(struct cli *cli, struct serve_work *w, struct error *e
              !simulate(w, &w->placement, report.latency_s, &server, &result, err) && !write_placement(w, err)) {
         if ((cli->json ? serving_report_json : serving_report_text)(cli, &report, err)) {} /* the error is in err */
     }
-    server_destroy(server);
+    serve_destroy(server);
     free(report.latency_s);
     return err->status;
 }

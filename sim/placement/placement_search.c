@@ -22,7 +22,7 @@ struct searcher {
     const struct serving_cuts *cuts;
     const struct traffic *traffic;
     const struct placement_search_options *options;
-    struct server *server;
+    struct serve_state *server;
     struct serve_result result; /* of the last simulation */
     const uint32_t *rooms;
     const struct serving_shape *shapes; /* allowed shapes: all shapes of cuts, or the requested one */
@@ -41,7 +41,7 @@ static enum status judge(struct searcher *s, struct placement_draft *draft)
 {
     const struct serve_options options = {0};
     s->simulations++;
-    if (server_run(s->server, &draft->placement, s->traffic, &options, &s->result, s->err)) return s->err->status;
+    if (serve_requests(s->server, &draft->placement, s->traffic, &options, &s->result, s->err)) return s->err->status;
     draft->attained = s->result.attained;
     draft->strain = s->result.strain;
     return STATUS_OK;
@@ -317,7 +317,7 @@ static enum status run(struct searcher *s, struct arena *arena, struct arena *sc
 {
     uint32_t devices = s->cuts->in->device_count, count = 0;
     struct placement_draft *drafts;
-    if (server_create(scratch, s->cuts, devices, &s->server, s->err) ||
+    if (serve_create(scratch, s->cuts, devices, &s->server, s->err) ||
         placement_draft_rooms(scratch, s->cuts, &s->rooms, s->err) ||
         ARENA_NEW(scratch, devices, s->layout, s->err) ||
         ARENA_NEW(scratch, s->shape_count + MIXED_DRAFTS, drafts, s->err))
@@ -377,7 +377,7 @@ enum status placement_search(struct arena *arena, const struct serving_cuts *cut
     s.shapes = shapes;
     s.shape_count = count;
     if (!status) status = run(&s, arena, &scratch, out);
-    server_destroy(s.server);
+    serve_destroy(s.server);
     arena_release(&scratch);
     return status;
 }

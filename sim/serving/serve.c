@@ -8,11 +8,11 @@
 #include "base/alloc.h"
 #include "base/try.h"
 
-enum status server_create(struct arena *arena, const struct serving_cuts *cuts, uint32_t groups_max,
-                          struct server **out, struct error *err)
+enum status serve_create(struct arena *arena, const struct serving_cuts *cuts, uint32_t groups_max,
+                          struct serve_state **out, struct error *err)
 {
     const struct serving *in = cuts->in;
-    struct server *server;
+    struct serve_state *server;
     TRY(ARENA_NEW(arena, 1, server, err));
     server->cuts = cuts;
     TRY(ARENA_NEW(arena, groups_max, server->groups, err));
@@ -25,7 +25,7 @@ enum status server_create(struct arena *arena, const struct serving_cuts *cuts, 
     return STATUS_OK;
 }
 
-void server_destroy(struct server *server)
+void serve_destroy(struct serve_state *server)
 {
     if (!server) return;
     for (uint32_t g = 0; g < server->groups_max; g++) {
@@ -64,7 +64,7 @@ static uint32_t queue_length(struct serve_queue *queue, double now_s)
 
 /* --- a placement ----------------------------------------------------------------------------- */
 
-static enum status list_hosts(struct server *server, const struct serving_placement *placement, struct error *err)
+static enum status list_hosts(struct serve_state *server, const struct serving_placement *placement, struct error *err)
 {
     uint32_t models = server->cuts->in->model_count, *first = server->host_first;
     size_t total = 0;
@@ -97,7 +97,7 @@ static bool batches(const struct serving *in, const struct serving_group *group)
     return false;
 }
 
-static enum status reserve_lists(struct server *server, struct error *err)
+static enum status reserve_lists(struct serve_state *server, struct error *err)
 {
     size_t count = server->traffic->count;
     if (count <= server->after_capacity) return STATUS_OK;
@@ -108,7 +108,7 @@ static enum status reserve_lists(struct server *server, struct error *err)
     return STATUS_OK;
 }
 
-static enum status begin(struct server *server, const struct serving_placement *placement, struct error *err)
+static enum status begin(struct serve_state *server, const struct serving_placement *placement, struct error *err)
 {
     const struct serving *in = server->cuts->in;
     uint32_t stage = 0;
@@ -137,14 +137,14 @@ static enum status begin(struct server *server, const struct serving_placement *
 
 /* --- requests -------------------------------------------------------------------------------- */
 
-bool server_in_time(const struct server *server, uint32_t request, double end_s)
+bool serve_in_time(const struct serve_state *server, uint32_t request, double end_s)
 {
     const struct traffic_request *one = &server->traffic->requests[request];
     double latency_s = end_s - one->at_s + server->cuts->in->overhead_s;
     return latency_s <= server->cuts->in->models[one->model].objective_s * (1 + SERVING_OBJECTIVE_SLACK);
 }
 
-enum status server_answered(struct server *server, struct serve_group *group, uint32_t request, double end_s,
+enum status serve_answered(struct serve_state *server, struct serve_group *group, uint32_t request, double end_s,
                             struct error *err)
 {
     const struct traffic_request *one = &server->traffic->requests[request];
@@ -153,7 +153,7 @@ enum status server_answered(struct server *server, struct serve_group *group, ui
     double latency_s = end_s - one->at_s + server->cuts->in->overhead_s;
     double strain = latency_s / (model->objective_s < HUGE_VAL ? model->objective_s : 1);
     server->strain += strain * strain;
-    share->attained += server_in_time(server, request, end_s);
+    share->attained += serve_in_time(server, request, end_s);
     share->served++;
     server->loads[group - server->groups].served++;
     if (server->options->latency_s) server->options->latency_s[request] = latency_s;
@@ -161,7 +161,7 @@ enum status server_answered(struct server *server, struct serve_group *group, ui
 }
 
 /* Finds the group with the fewest active or waiting requests; *out NULL: no group has the model. */
-static enum status choose(struct server *server, const struct traffic_request *request, struct serve_group **out,
+static enum status choose(struct serve_state *server, const struct traffic_request *request, struct serve_group **out,
                           struct error *err)
 {
     uint32_t fewest = UINT32_MAX;
@@ -180,20 +180,20 @@ static enum status choose(struct server *server, const struct traffic_request *r
 }
 
 /* Answers a request in a group without batches: earlier requests are settled, so its end is known. */
-static enum status answer(struct server *server, uint32_t request, struct serve_group *group, struct error *err)
+static enum status answer(struct serve_state *server, uint32_t request, struct serve_group *group, struct error *err)
 {
     const struct traffic_request *one = &server->traffic->requests[request];
-    const struct stage_cut *cut = server_cut(server, group, one->model);
+    const struct stage_cut *cut = serve_group_cut(server, group, one->model);
     double ends[SERVING_STAGES_MAX], end_s = one->at_s;
     for (uint32_t s = 0; s < group->shape.pipeline; s++)
         ends[s] = end_s = fmax(end_s, group->free_s[s]) + cut->stage_s[s];
-    if (!server->options->admit_all && !server_in_time(server, request, end_s)) return STATUS_OK;
+    if (!server->options->admit_all && !serve_in_time(server, request, end_s)) return STATUS_OK;
     server->loads[group - server->groups].busy_s += group->shape.tensor * cut->latency_s;
     memcpy(group->free_s, ends, group->shape.pipeline * sizeof *ends);
-    return server_answered(server, group, request, end_s, err);
+    return serve_answered(server, group, request, end_s, err);
 }
 
-static enum status admit(struct server *server, uint32_t request, struct error *err)
+static enum status admit(struct serve_state *server, uint32_t request, struct error *err)
 {
     const struct traffic_request *one = &server->traffic->requests[request];
     struct serve_group *group;
@@ -205,7 +205,7 @@ static enum status admit(struct server *server, uint32_t request, struct error *
                           : answer(server, request, group, err);
 }
 
-enum status server_run(struct server *server, const struct serving_placement *placement,
+enum status serve_requests(struct serve_state *server, const struct serving_placement *placement,
                        const struct traffic *traffic, const struct serve_options *options,
                        struct serve_result *out, struct error *err)
 {

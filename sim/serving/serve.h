@@ -39,17 +39,17 @@ struct serve_result {
 };
 
 /* The workspace of simulations with at most `groups_max` groups. Not thread-safe. It lives as long as `arena`. */
-struct server;
-MUST_CHECK enum status server_create(struct arena *arena, const struct serving_cuts *cuts, uint32_t groups_max,
-                                     struct server **out, struct error *err);
+struct serve_state;
+MUST_CHECK enum status serve_create(struct arena *arena, const struct serving_cuts *cuts, uint32_t groups_max,
+                                     struct serve_state **out, struct error *err);
 
 /* *out points to the server's arrays, valid until its next run. Errors: STATUS_NO_MEMORY when active or waiting
  * requests exceed all earlier numbers. */
-MUST_CHECK enum status server_run(struct server *server, const struct serving_placement *placement,
+MUST_CHECK enum status serve_requests(struct serve_state *server, const struct serving_placement *placement,
                                   const struct traffic *traffic, const struct serve_options *options,
                                   struct serve_result *out, struct error *err);
 
 /* Destroys the server; must be called before the arena ends. */
-void server_destroy(struct server *server);
+void serve_destroy(struct serve_state *server);
 
 #endif

@@ -15,10 +15,10 @@
 
 #include "base/try.h"
 
-static double pass(const struct server *server, const struct serve_group *group, const struct serve_batch *batch,
+static double pass(const struct serve_state *server, const struct serve_group *group, const struct serve_batch *batch,
                    double *free_s)
 {
-    const struct stage_cut *cut = server_cut(server, group, batch->model);
+    const struct stage_cut *cut = serve_group_cut(server, group, batch->model);
     double end_s = server->traffic->requests[batch->first].at_s, growth = cut->growth[batch->count - 1];
     for (uint32_t s = 0; s < group->shape.pipeline; s++)
         free_s[s] = end_s = fmax(end_s, free_s[s]) + cut->stage_s[s] * growth;
@@ -26,14 +26,14 @@ static double pass(const struct server *server, const struct serve_group *group,
 }
 
 /* Checks batch number `from` of the queue and all later ones. */
-static bool all_in_time(const struct server *server, const struct serve_group *group, uint32_t from)
+static bool all_in_time(const struct serve_state *server, const struct serve_group *group, uint32_t from)
 {
     double free_s[SERVING_STAGES_MAX];
     memcpy(free_s, group->free_s, group->shape.pipeline * sizeof *free_s);
     for (uint32_t i = group->line.first; i < group->line.end; i++) {
         const struct serve_batch *batch = &group->line.items[i];
         double end_s = pass(server, group, batch, free_s);
-        if (i >= from && !server_in_time(server, batch->first, end_s)) return false;
+        if (i >= from && !serve_in_time(server, batch->first, end_s)) return false;
     }
     return true;
 }
@@ -47,7 +47,7 @@ static uint32_t last_of(const struct serve_batch_line *line, uint32_t model)
 }
 
 /* Returns the end of a new batch with only this request, after all others. */
-static double end_alone(const struct server *server, const struct serve_group *group, uint32_t request)
+static double end_alone(const struct serve_state *server, const struct serve_group *group, uint32_t request)
 {
     double free_s[SERVING_STAGES_MAX];
     const struct serve_batch alone = {server->traffic->requests[request].model, request, request, 1};
@@ -58,7 +58,7 @@ static double end_alone(const struct server *server, const struct serve_group *g
 }
 
 /* Checks that batch `at`, with one more request, ends by `until_s`, and that it and later ones are in time. */
-static bool keeps(const struct server *server, const struct serve_group *group, uint32_t at, double until_s)
+static bool keeps(const struct serve_state *server, const struct serve_group *group, uint32_t at, double until_s)
 {
     double free_s[SERVING_STAGES_MAX], end_s = 0;
     memcpy(free_s, group->free_s, group->shape.pipeline * sizeof *free_s);
@@ -66,7 +66,7 @@ static bool keeps(const struct server *server, const struct serve_group *group, 
     return end_s <= until_s && all_in_time(server, group, at);
 }
 
-static bool join(struct server *server, struct serve_group *group, uint32_t request)
+static bool join(struct serve_state *server, struct serve_group *group, uint32_t request)
 {
     uint32_t model = server->traffic->requests[request].model, at = last_of(&group->line, model);
     if (at == group->line.end) return false;
@@ -83,7 +83,7 @@ static bool join(struct server *server, struct serve_group *group, uint32_t requ
     return true;
 }
 
-static enum status append(struct server *server, struct serve_group *group, uint32_t request, bool *admitted,
+static enum status append(struct serve_state *server, struct serve_group *group, uint32_t request, bool *admitted,
                           struct error *err)
 {
     struct serve_batch_line *line = &group->line;
@@ -102,25 +102,25 @@ static enum status append(struct server *server, struct serve_group *group, uint
     return STATUS_OK;
 }
 
-enum status serve_batches_begin(struct server *server, struct serve_group *group, double now_s, struct error *err)
+enum status serve_batches_begin(struct serve_state *server, struct serve_group *group, double now_s, struct error *err)
 {
     struct serve_batch_line *line = &group->line;
     for (; line->first < line->end; line->first++) {
         const struct serve_batch *batch = &line->items[line->first];
         if (fmax(server->traffic->requests[batch->first].at_s, group->free_s[0]) > now_s) break;
         double end_s = pass(server, group, batch, group->free_s);
-        const struct stage_cut *cut = server_cut(server, group, batch->model);
+        const struct stage_cut *cut = serve_group_cut(server, group, batch->model);
         server->loads[group - server->groups].busy_s +=
             group->shape.tensor * cut->latency_s * cut->growth[batch->count - 1];
         line->requests -= batch->count;
         for (uint32_t i = 0, request = batch->first; i < batch->count; i++, request = server->after[request])
-            TRY(server_answered(server, group, request, end_s, err));
+            TRY(serve_answered(server, group, request, end_s, err));
     }
     if (line->first == line->end) line->first = line->end = 0;
     return STATUS_OK;
 }
 
-enum status serve_batches_add(struct server *server, struct serve_group *group, uint32_t request, bool *admitted,
+enum status serve_batches_add(struct serve_state *server, struct serve_group *group, uint32_t request, bool *admitted,
                               struct error *err)
 {
     *admitted = join(server, group, request);

@@ -32,7 +32,7 @@ struct serve_group {
     struct serve_batch_line line;
 };
 
-struct server {
+struct serve_state {
     const struct serving_cuts *cuts;
     struct serve_group *groups; /* (groups_max) */
     double *free_s;             /* (device_count): of all groups' stages */
@@ -51,17 +51,17 @@ struct server {
     size_t after_capacity;
 };
 
-static inline const struct stage_cut *server_cut(const struct server *server, const struct serve_group *group,
+static inline const struct stage_cut *serve_group_cut(const struct serve_state *server, const struct serve_group *group,
                                                  uint32_t model)
 {
     return &group->cuts[server->cuts->in->models[model].kind];
 }
 
 /* Returns true if the request ends within its objective. */
-bool server_in_time(const struct server *server, uint32_t request, double end_s);
+bool serve_in_time(const struct serve_state *server, uint32_t request, double end_s);
 
 /* Counts a request that ends at end_s. */
-MUST_CHECK enum status server_answered(struct server *server, struct serve_group *group, uint32_t request,
+MUST_CHECK enum status serve_answered(struct serve_state *server, struct serve_group *group, uint32_t request,
                                        double end_s, struct error *err);
 
 #endif

@@ -77,13 +77,13 @@ uint32_t support_serve(const struct serving_cuts *cuts, const struct serving_pla
 {
     struct arena arena = {0};
     struct error err = {0};
-    struct server *server;
+    struct serve_state *server;
     struct serve_result result;
     *latency_s = calloc(traffic->count + 1, sizeof **latency_s);
     struct serve_options options = {admit_all, *latency_s};
-    assert_int_equal(server_create(&arena, cuts, cuts->in->device_count, &server, &err), STATUS_OK);
-    assert_int_equal(server_run(server, placement, traffic, &options, &result, &err), STATUS_OK);
-    server_destroy(server);
+    assert_int_equal(serve_create(&arena, cuts, cuts->in->device_count, &server, &err), STATUS_OK);
+    assert_int_equal(serve_requests(server, placement, traffic, &options, &result, &err), STATUS_OK);
+    serve_destroy(server);
     arena_release(&arena);
     return result.attained;
 }
