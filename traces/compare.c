@@ -161,7 +161,7 @@ static void sum_classes(const struct compare_side sides[SIDES], struct compare_c
 /* --- the operations that are furthest off --------------------------------------------------- */
 
 /* Keeps `off` if it is among the worst; of equal differences the earlier one comes first. */
-static void keep_worst(struct comparison *out, struct compare_off off)
+static void keep_worst(struct compare_result *out, struct compare_off off)
 {
     double size_s = fabs(off.difference_s);
     uint32_t at = out->worst_count;
@@ -172,7 +172,7 @@ static void keep_worst(struct comparison *out, struct compare_off off)
     out->worst[at] = off;
 }
 
-static void note_difference(const struct compare_side sides[SIDES], struct comparison *out)
+static void note_difference(const struct compare_side sides[SIDES], struct compare_result *out)
 {
     const struct trace_span *p = &sides[0].span, *m = &sides[1].span;
     keep_worst(out, (struct compare_off){.predicted = *p,
@@ -219,7 +219,7 @@ static enum status finish(struct compare_side *side, struct error *err)
  * Reads both traces to their ends. *differ reports the first span that differs. Errors of the predicted trace are
  * reported first, as if it were read before the measured one.
  */
-static enum status read_both(struct compare_side sides[SIDES], struct comparison *out, struct error *differ, struct error *err)
+static enum status read_both(struct compare_side sides[SIDES], struct compare_result *out, struct error *differ, struct error *err)
 {
     struct error second = {0};
     while (sides[0].more || sides[1].more) {
@@ -244,7 +244,7 @@ static enum status prepare(struct compare_side *side, struct trace_reader *reade
     return ARENA_NEW(scratch, side->head->stream_count, side->sums, err);
 }
 
-static enum status compare(struct compare_side sides[SIDES], struct comparison *result, struct error *err)
+static enum status compare(struct compare_side sides[SIDES], struct compare_result *result, struct error *err)
 {
     const struct trace *predicted = sides[0].head, *measured = sides[1].head;
     struct error differ = {0};
@@ -263,10 +263,10 @@ static enum status compare(struct compare_side sides[SIDES], struct comparison *
     return STATUS_OK;
 }
 
-enum status compare_readers(struct trace_reader *predicted, struct trace_reader *measured, struct comparison *out,
+enum status compare_readers(struct trace_reader *predicted, struct trace_reader *measured, struct compare_result *out,
                             struct error *err)
 {
-    struct comparison result = {.predicted_makespan_s = trace_reader_head(predicted)->makespan_s,
+    struct compare_result result = {.predicted_makespan_s = trace_reader_head(predicted)->makespan_s,
                                 .measured_makespan_s = trace_reader_head(measured)->makespan_s};
     struct arena scratch = {0};
     struct compare_side sides[SIDES];
@@ -283,7 +283,7 @@ enum status compare_readers(struct trace_reader *predicted, struct trace_reader 
 }
 
 enum status compare_traces(const struct trace *predicted, const struct trace *measured,
-                           struct comparison *out, struct error *err)
+                           struct compare_result *out, struct error *err)
 {
     struct trace_reader *readers[SIDES] = {NULL};
     enum status status = trace_reader_of(predicted, &readers[0], err);
@@ -293,8 +293,8 @@ enum status compare_traces(const struct trace *predicted, const struct trace *me
     return status;
 }
 
-void comparison_release(struct comparison *comparison)
+void compare_release(struct compare_result *comparison)
 {
     arena_release(&comparison->arena);
-    *comparison = (struct comparison){0};
+    *comparison = (struct compare_result){0};
 }

@@ -44,7 +44,7 @@ struct compare_job {
 
 enum { COMPARE_WORST_MAX = 20 };
 
-struct comparison {
+struct compare_result {
     double predicted_makespan_s, measured_makespan_s;
     double throughput_error; /* predicted / measured - 1, of all tokens over the makespan */
     bool throughput_error_known;
@@ -60,11 +60,11 @@ struct comparison {
  * is not a prediction, the second is not a measurement, or one of them is incomplete or has no
  * spans. *out is untouched then. */
 MUST_CHECK enum status compare_traces(const struct trace *predicted, const struct trace *measured,
-                                      struct comparison *out, struct error *err);
+                                      struct compare_result *out, struct error *err);
 /* Works as compare_traces() on traces that are read from their first span to their end. Memory does not grow with
  * their length. Errors: also the errors of the readers. */
 MUST_CHECK enum status compare_readers(struct trace_reader *predicted, struct trace_reader *measured,
-                                       struct comparison *out, struct error *err);
-void comparison_release(struct comparison *comparison);
+                                       struct compare_result *out, struct error *err);
+void compare_release(struct compare_result *comparison);
 
 #endif

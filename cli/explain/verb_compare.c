@@ -29,7 +29,7 @@ struct compare_request {
 struct pair {
     struct trace_reader *readers[2];
     const struct trace *predicted, *measured; /* heads; borrowed from the readers */
-    struct comparison comparison;
+    struct compare_result comparison;
 };
 
 /* "job-a shard 2 backward, minibatch 7" */
@@ -52,7 +52,7 @@ static void error_cell(struct cli_table *table, bool known, double error)
 
 /* --- text ------------------------------------------------------------------------------------ */
 
-static enum status print_classes(FILE *out, const struct comparison *comparison,
+static enum status print_classes(FILE *out, const struct compare_result *comparison,
                                  struct error *err)
 {
     struct cli_table table;
@@ -126,7 +126,7 @@ static enum status print_text(struct cli *cli, const struct compare_request *req
                               const struct pair *pair, struct error *err)
 {
     FILE *out = cli->out;
-    const struct comparison *comparison = &pair->comparison;
+    const struct compare_result *comparison = &pair->comparison;
     char text[QUANTITY_TEXT_BYTES], other[QUANTITY_TEXT_BYTES], percent[CLI_PERCENT_BYTES];
     uint32_t worst = comparison->worst_count;
     if (worst > request->worst) worst = (uint32_t)request->worst;
@@ -160,7 +160,7 @@ static void error_json(struct json_out *json, const char *key, bool known, doubl
 static enum status print_json(struct cli *cli, const struct compare_request *request,
                               const struct pair *pair, struct error *err)
 {
-    const struct comparison *comparison = &pair->comparison;
+    const struct compare_result *comparison = &pair->comparison;
     struct json_out *json;
     TRY(cli_report_begin(cli, "compare", &json, err));
     json_out_string(json, "predicted_file", request->predicted_path);
@@ -214,7 +214,7 @@ static enum status print_json(struct cli *cli, const struct compare_request *req
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static enum status judge(const struct compare_request *request, const struct comparison *comparison,
+static enum status judge(const struct compare_request *request, const struct compare_result *comparison,
                          struct error *err)
 {
     if (!request->max_error_text) return STATUS_OK;
@@ -284,7 +284,7 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
                            : print_text(cli, &request, &pair, err);
     }
     if (status == STATUS_OK) status = judge(&request, &pair.comparison, err);
-    comparison_release(&pair.comparison);
+    compare_release(&pair.comparison);
     for (size_t i = 0; i < ARRAY_COUNT(pair.readers); i++) trace_reader_close(pair.readers[i]);
     return status;
 }

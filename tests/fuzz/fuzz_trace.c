@@ -19,11 +19,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct trace measured = trace; /* the same arrays under another name */
         trace.source = TRACE_PREDICTED;
         measured.source = TRACE_MEASURED;
-        struct comparison comparison = {0};
+        struct compare_result comparison = {0};
         if (compare_traces(&trace, &measured, &comparison, &err) == STATUS_OK &&
             comparison.throughput_error != 0)
             abort(); /* a trace differs from itself */
-        comparison_release(&comparison);
+        compare_release(&comparison);
     }
     trace_release(&trace);
     return 0;

@@ -61,7 +61,7 @@ static void classes_have_their_closed_form(void **state)
 {
     (void)state;
     struct trace predicted, measured;
-    struct comparison result;
+    struct compare_result result;
     struct error err = {0};
     make_pair(&predicted, &measured);
     assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
@@ -77,7 +77,7 @@ static void classes_have_their_closed_form(void **state)
     expect_class(&result.classes[COMPARE_D2H], 0.5, 0.25, 1, 0.25 / 6);
     /* gpu0 waits 3 .. 3.75, gpu1 1.5 .. 2; measured 3.75 .. 4 and 2 .. 2.5 */
     expect_class(&result.classes[COMPARE_WAITING], 1.25, 0.75, 2.0 / 3, 0.5 / 12);
-    comparison_release(&result);
+    compare_release(&result);
     trace_release(&predicted);
     trace_release(&measured);
 }
@@ -86,7 +86,7 @@ static void jobs_and_the_worst_operations(void **state)
 {
     (void)state;
     struct trace predicted, measured;
-    struct comparison result;
+    struct compare_result result;
     struct error err = {0};
     make_pair(&predicted, &measured);
     assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
@@ -107,7 +107,7 @@ static void jobs_and_the_worst_operations(void **state)
         assert_int_equal(result.worst[i].measured.number, expected[i].index);
         assert_near(result.worst[i].difference_s, expected[i].difference_s, 1e-12);
     }
-    comparison_release(&result);
+    compare_release(&result);
     trace_release(&predicted);
     trace_release(&measured);
 }
@@ -120,7 +120,7 @@ static void only_the_twenty_worst_are_kept(void **state)
     enum { COUNT = 50 };
     struct span_row rows[COUNT];
     struct trace predicted, measured;
-    struct comparison result;
+    struct compare_result result;
     struct error err = {0};
     for (uint32_t i = 0; i < COUNT; i++)
         rows[i] = (struct span_row){GPU1, 1, i, PLAN_FORWARD, 0, 0, 3.0 * i, 3.0 * i + 2, 0};
@@ -133,7 +133,7 @@ static void only_the_twenty_worst_are_kept(void **state)
         assert_near(result.worst[i].difference_s, -0.49 + 0.01 * i, 1e-9);
         assert_int_equal(result.worst[i].predicted.number * 7 % 50, 49 - i);
     }
-    comparison_release(&result);
+    compare_release(&result);
     trace_release(&predicted);
     trace_release(&measured);
 }
@@ -142,19 +142,19 @@ static void nothing_measured_has_no_error(void **state)
 {
     (void)state;
     struct trace predicted, measured;
-    struct comparison result;
+    struct compare_result result;
     struct error err = {0};
     make_pair(&predicted, &measured);
     measured.spans[2].end_s = measured.spans[2].start_s; /* the only D2H copy */
     assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
     assert_false(result.classes[COMPARE_D2H].error_known);
     assert_near(result.classes[COMPARE_D2H].error, 0, 0);
-    comparison_release(&result);
+    compare_release(&result);
     predicted.spans[2].end_s = predicted.spans[2].start_s;
     assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
     assert_true(result.classes[COMPARE_D2H].error_known);
     assert_near(result.classes[COMPARE_D2H].error, 0, 0);
-    comparison_release(&result);
+    compare_release(&result);
     trace_release(&predicted);
     trace_release(&measured);
 }
@@ -188,7 +188,7 @@ static void what_cannot_be_compared_is_refused(void **state)
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct trace predicted, measured;
-        struct comparison result = {.worst_count = 17};
+        struct compare_result result = {.worst_count = 17};
         struct error err = {0};
         make_pair(&predicted, &measured);
         cases[i].change(&predicted, &measured);

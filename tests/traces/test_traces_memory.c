@@ -39,13 +39,13 @@ static enum status nothing(struct trace_reader *const *readers, struct error *er
 /* Each operation was predicted 0.075 s too short; half of them are computations: 0.3 / 0.375 - 1. */
 static enum status compare(struct trace_reader *const *readers, struct error *err)
 {
-    struct comparison result;
+    struct compare_result result;
     enum status status = compare_readers(readers[0], readers[1], &result, err);
     if (status != STATUS_OK) return status;
     const struct compare_class_result *compute = &result.classes[COMPARE_COMPUTE];
     bool right = fabs(compute->measured_s - 0.375 * SPANS / 2) < 1e-6 && fabs(compute->error + 0.2) < 1e-9 &&
                  result.worst_count == COMPARE_WORST_MAX;
-    comparison_release(&result);
+    compare_release(&result);
     return right ? STATUS_OK : error_set(err, STATUS_CHECK, "computations are wrong");
 }
 
