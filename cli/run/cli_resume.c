@@ -125,7 +125,7 @@ static uint32_t movable_shards(const struct plan *plan, uint32_t job)
 {
     const struct job *about = &plan->jobs.jobs[job];
     uint32_t count = plan->job_first_shard[job + 1] - plan->job_first_shard[job];
-    if (job_has_embedding(about) && !job_slices(about)) count--;
+    if (footprint_has_embedding(about) && !footprint_can_slice(about)) count--;
     for (uint32_t u = 0; u < plan->unit_count; u++)
         if (plan->units[u].job == job && plan->units[u].pass == PLAN_LOAD && count > 0) count--;
     return count;

@@ -39,7 +39,7 @@ static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
     uint64_t back = padded(f->workspace_bytes[UNIT_BACKWARD][UNIT_KEEP]) + gradients;
     uint64_t light = padded(f->workspace_bytes[UNIT_FORWARD][0]) + padded(f->output_bytes);
     uint64_t again = padded(f->workspace_bytes[UNIT_BACKWARD][0]) + gradients;
-    bool embedding = l == 0 && job_has_embedding(j->job); /* an embedding keeps nothing */
+    bool embedding = l == 0 && footprint_has_embedding(j->job); /* an embedding keeps nothing */
     if (embedding || kept == 0) return max_u64(forward, back);
     uint64_t recomputed = max_u64(light, again) > kept ? max_u64(light, again) - kept : 0;
     return max_u64(max_u64(forward, back), recomputed);
@@ -47,7 +47,7 @@ static uint64_t passing_bytes(const struct swap_job *j, uint32_t l)
 
 static void measure_memory(struct swap_job *j)
 {
-    uint64_t table = job_has_table(j->job) ? padded(job_table_gradient_bytes(j->job)) : 0;
+    uint64_t table = footprint_has_table(j->job) ? padded(footprint_table_gradient_bytes(j->job)) : 0;
     uint64_t batches = 2 * padded(job_batch_bytes(j->job));
     for (uint32_t l = 0; l < j->layer_count; l++) {
         j->state_bytes += padded(j->layers[l].bytes.state_bytes);

@@ -43,7 +43,7 @@ static void layer_lives(const struct swap_job *job, const struct chain *chain, c
 {
     const struct footprint *f = &job->layers[l].bytes;
     uint32_t choice = s->choices[l];
-    bool last = l + 1 == job->layer_count, embedding = l == 0 && job_has_embedding(job->job);
+    bool last = l + 1 == job->layer_count, embedding = l == 0 && footprint_has_embedding(job->job);
     bool swapped = choice == CHAIN_SWAP;
     uint32_t how = choice != CHAIN_RECOMPUTE || embedding ? UNIT_KEEP : 0;
     int64_t begin = s->forward[l], end = backward_end(chain, s, l);
@@ -71,9 +71,9 @@ static void job_lives(const struct swap_job *job, const struct chain *chain, con
     live(p, 0, SWAP_BATCH, 0, s->makespan, batch);
     live(p, 0, SWAP_BATCH_AGAIN, 0, s->makespan, batch);
     live(p, 0, SWAP_LOSS, 0, s->makespan, batch > 0 ? sizeof(double) : 0);
-    if (job_has_table(job->job))
+    if (footprint_has_table(job->job))
         live(p, 0, SWAP_TABLE_GRADIENT, s->forward[job->layer_count - 1], backward_end(chain, s, 0),
-             job_table_gradient_bytes(job->job));
+             footprint_table_gradient_bytes(job->job));
     for (uint32_t l = 0; l < job->layer_count; l++) layer_lives(job, chain, s, l, p);
 }
 

@@ -38,7 +38,7 @@ static struct swap_unit begin(const struct swap_writing *w, uint32_t shard, enum
                                    .shard = shard,
                                    .global = e->partition->job_first_shard[job->index] + shard,
                                    .shard_count = job->layer_count,
-                                   .embedding = shard == 0 && job_has_embedding(job->job),
+                                   .embedding = shard == 0 && footprint_has_embedding(job->job),
                                    .last = shard + 1 == job->layer_count,
                                    .resident = true,
                                    .persistent = true,
@@ -166,7 +166,7 @@ static void write_loss(const struct swap_writing *w)
 {
     uint32_t s = w->job->layer_count - 1;
     struct swap_unit u = begin(w, s, PLAN_LOSS, s == 0);
-    bool text = batch_bytes(&u) > 0, table = job_has_table(u.v.job);
+    bool text = batch_bytes(&u) > 0, table = footprint_has_table(u.v.job);
     if (s == 0) make_batch(&u);
     fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH_AGAIN));
     use_state(&u, s, ACCESS_READ | ACCESS_WRITE);
@@ -185,12 +185,12 @@ static void write_backward(const struct swap_writing *w, uint32_t s)
 {
     struct swap_unit u = begin(w, s, PLAN_BACKWARD, s == 0);
     const struct footprint *f = u.v.footprint;
-    bool swapped = u.choice == CHAIN_SWAP, table = u.v.embedding && job_has_table(u.v.job);
+    bool swapped = u.choice == CHAIN_SWAP, table = u.v.embedding && footprint_has_table(u.v.job);
     if (swapped && s > 0) fetch(&u, BUFFER_BOUNDARY, s, range_of(&u, s, SWAP_INPUT_AGAIN));
     if (swapped) fetch(&u, BUFFER_ACTIVATIONS, s, range_of(&u, s, SWAP_KEPT_AGAIN));
     if (u.v.embedding) fetch(&u, BUFFER_BATCH, PLAN_NONE, range_of(&u, 0, SWAP_BATCH_AGAIN));
     use_state(&u, s, ACCESS_READ | ACCESS_WRITE);
-    if (table) use(&u, BUFFER_TABLE_GRADIENT, PLAN_NONE, job_table_gradient_bytes(u.v.job), LAST_USE);
+    if (table) use(&u, BUFFER_TABLE_GRADIENT, PLAN_NONE, footprint_table_gradient_bytes(u.v.job), LAST_USE);
     use(&u, BUFFER_ACTIVATIONS, s, kept_bytes(&u), LAST_USE);
     if (u.v.embedding) use(&u, BUFFER_BATCH, PLAN_NONE, batch_bytes(&u), LAST_USE);
     if (s > 0) use(&u, BUFFER_BOUNDARY, s, f->input_bytes, LAST_USE);

@@ -148,12 +148,12 @@ static double layer_bytes(const struct job *job, uint64_t layer, bool whole)
 static double touched_bytes(const struct job *job, bool cpu)
 {
     double bytes = 0;
-    bool updated_here = !cpu || !job_can_use_cpu(job);
+    bool updated_here = !cpu || !footprint_can_use_cpu(job);
     for (uint64_t l = 0; l < job->network.layer_count; l++)
-        if (updated_here || l > 0 || !job_slices(job))
+        if (updated_here || l > 0 || !footprint_can_slice(job))
             bytes += layer_bytes(job, l, updated_here);
-    double table = !updated_here && job_slices(job) && job_has_table(job)
-                       ? (double)job_table_bytes(job) : 0;
+    double table = !updated_here && footprint_can_slice(job) && footprint_has_table(job)
+                       ? (double)footprint_table_bytes(job) : 0;
     return bytes + table;
 }
 
@@ -225,7 +225,7 @@ static uint64_t alike_passes_end(const struct job *job, uint64_t layer)
 /* If a job clips, nothing gathers its embedding's rows. */
 static bool gathers_apart(const struct job *job, uint64_t layer)
 {
-    return layer == 0 && job_clips(job) && job_slices(job);
+    return layer == 0 && job_clips(job) && footprint_can_slice(job);
 }
 
 /* Returns the seconds on all hosts' processors together. */
@@ -274,7 +274,7 @@ static struct bound_parts held_out_parts(const struct hardware *hw, const struct
     for (uint64_t l = 0; l < job->network.layer_count; l++) {
         double seconds = least_pass_s(hw, kinds, job, l, PLAN_EVALUATE);
         if (gathers_apart(job, l)) continue;
-        if (cpu && l == 0 && job_slices(job)) {
+        if (cpu && l == 0 && footprint_can_slice(job)) {
             parts.movable += seconds;
             parts.movable_on_cpu += processors_s(hw, job, l, PLAN_EVALUATE);
         } else {
@@ -299,7 +299,7 @@ static struct bound_parts minibatch_parts(const struct hardware *hw, const struc
     struct bound_parts parts = {0};
     uint64_t layers = job->network.layer_count;
     for (uint64_t l = 0, end; l < layers; l = end) {
-        bool rows = l == 0 && layers > 1 && job_slices(job);
+        bool rows = l == 0 && layers > 1 && footprint_can_slice(job);
         end = alike_passes_end(job, l);
         double times = (double)(end - l), passes = own_passes_s(hw, kinds, job, l);
         double update = least_pass_s(hw, kinds, job, l, PLAN_UPDATE);
@@ -380,7 +380,7 @@ static struct bound_parts least_parts(const struct hardware *hw, const struct ki
     struct bound_parts parts = {0};
     double update_s = 0, host_s = 0;
     for (uint64_t l = 0, end; l < job->network.layer_count; l = end) {
-        bool embedding = l == 0 && job->network.layer_count > 1 && job_slices(job);
+        bool embedding = l == 0 && job->network.layer_count > 1 && footprint_can_slice(job);
         end = alike_passes_end(job, l);
         double times = (double)(end - l);
         update_s += times * least_pass_s(hw, kinds, job, l, PLAN_UPDATE);
@@ -401,7 +401,7 @@ static struct bound_parts least_parts(const struct hardware *hw, const struct ki
 static struct bound_parts least_job_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job,
                                           bool cpu)
 {
-    bool movable = cpu && job_can_use_cpu(job);
+    bool movable = cpu && footprint_can_use_cpu(job);
     double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
     struct bound_parts parts = {0};
     add_parts(&parts, least_parts(hw, kinds, job, movable), (double)job->minibatches);
@@ -415,7 +415,7 @@ static struct bound_parts least_job_parts(const struct hardware *hw, const struc
  * overlap with training. */
 static struct bound_parts chain_parts(const struct hardware *hw, const struct kinds *kinds, const struct job *job, bool cpu)
 {
-    bool movable = cpu && job_can_use_cpu(job);
+    bool movable = cpu && footprint_can_use_cpu(job);
     double held_out = (double)evaluation_count(job) * (double)job->evaluation.minibatches;
     struct bound_parts parts = {0};
     add_parts(&parts, minibatch_parts(hw, kinds, job, movable), (double)job->minibatches);

@@ -39,42 +39,42 @@ struct footprints {
 
 /* --- the embedding --------------------------------------------------------------------------- */
 
-bool job_has_embedding(const struct job *job)
+bool footprint_has_embedding(const struct job *job)
 {
     return network_layer_kind(&job->network, 0) == LAYER_EMBEDDING;
 }
 
-bool job_has_table(const struct job *job)
+bool footprint_has_table(const struct job *job)
 {
-    return job_has_embedding(job) && job->network.tied_head;
+    return footprint_has_embedding(job) && job->network.tied_head;
 }
 
-bool job_slices(const struct job *job)
+bool footprint_can_slice(const struct job *job)
 {
     return network_has_plain_tables(&job->network);
 }
 
-bool job_can_use_cpu(const struct job *job)
+bool footprint_can_use_cpu(const struct job *job)
 {
     return !network_is_listed(&job->network);
 }
 
-uint64_t job_embedding_rows(const struct job *job)
+uint64_t footprint_embedding_rows(const struct job *job)
 {
     return network_table_rows(&job->network);
 }
 
-uint64_t job_table_row_bytes(const struct job *job)
+uint64_t footprint_table_row_bytes(const struct job *job)
 {
     return network_word_width(&job->network) * precision_weight_bytes(job->precision);
 }
 
-uint64_t job_table_bytes(const struct job *job)
+uint64_t footprint_table_bytes(const struct job *job)
 {
-    return job->network.vocabulary * job_table_row_bytes(job);
+    return job->network.vocabulary * footprint_table_row_bytes(job);
 }
 
-uint64_t job_table_gradient_bytes(const struct job *job)
+uint64_t footprint_table_gradient_bytes(const struct job *job)
 {
     return job->network.vocabulary * network_word_width(&job->network) * sizeof(float);
 }
@@ -202,11 +202,11 @@ static void measure_seconds(const struct hardware *hardware, const struct job *j
         out->loss_s[inputs] =
             pass_seconds(hardware, 0, job, first, count, PLAN_LOSS, inputs ? UNIT_INPUTS : 0);
     out->update_s = pass_seconds(hardware, 0, job, first, count, PLAN_UPDATE, 0);
-    if (!hardware_has_cpu(hardware) || !job_can_use_cpu(job)) return;
+    if (!hardware_has_cpu(hardware) || !footprint_can_use_cpu(job)) return;
     uint32_t cpu = hardware_cpu(hardware);
     out->cpu_update_s = pass_seconds(hardware, cpu, job, first, count, PLAN_UPDATE, 0);
     if (job_clips(job)) out->cpu_norm_s = pass_seconds(hardware, cpu, job, first, count, PLAN_NORM, 0);
-    if (first > 0 || count > 1 || !job_slices(job)) return;
+    if (first > 0 || count > 1 || !footprint_can_slice(job)) return;
     out->cpu_forward_s = pass_seconds(hardware, cpu, job, first, count, PLAN_FORWARD, 0);
     out->cpu_backward_s = pass_seconds(hardware, cpu, job, first, count, PLAN_BACKWARD,
                                  job_clips(job) ? UNIT_GRADIENTS_OUT : 0);

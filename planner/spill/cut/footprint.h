@@ -26,7 +26,7 @@ struct footprint {
     /* on the host's processor; 0 where hardware_has_cpu() is false */
     double cpu_update_s;
     double cpu_norm_s; /* of a job that clips, else 0 */
-    double cpu_forward_s, cpu_backward_s; /* of an embedding that job_slices(); with the update, unless it clips */
+    double cpu_forward_s, cpu_backward_s; /* of an embedding that footprint_can_slice(); with the update, unless it clips */
 };
 
 struct footprints; /* opaque */
@@ -50,17 +50,17 @@ uint32_t footprint_twin(const struct footprints *footprints, uint32_t job);
 /* --- the embedding --------------------------------------------------------------------------- */
 
 /* Returns true if the first layer is a shard of its own, updated by rows. */
-bool job_has_embedding(const struct job *job);
+bool footprint_has_embedding(const struct job *job);
 /* Returns true if a tied head reads the token table and hands its gradient to the embedding. */
-bool job_has_table(const struct job *job);
-uint64_t job_embedding_rows(const struct job *job); /* as network_table_rows() */
-uint64_t job_table_row_bytes(const struct job *job); /* C numbers, in the precision of the passes */
-uint64_t job_table_bytes(const struct job *job);    /* V such rows */
-uint64_t job_table_gradient_bytes(const struct job *job); /* V * C * 4 */
+bool footprint_has_table(const struct job *job);
+uint64_t footprint_embedding_rows(const struct job *job); /* as network_table_rows() */
+uint64_t footprint_table_row_bytes(const struct job *job); /* C numbers, in the precision of the passes */
+uint64_t footprint_table_bytes(const struct job *job);    /* V such rows */
+uint64_t footprint_table_gradient_bytes(const struct job *job); /* V * C * 4 */
 /* Returns true if the embedding may be cut into rows: passes only gather and add up rows, which the host's processor
  * does as well. */
-bool job_slices(const struct job *job);
+bool footprint_can_slice(const struct job *job);
 /* False for a profile: its parameters are not known well enough. */
-bool job_can_use_cpu(const struct job *job);
+bool footprint_can_use_cpu(const struct job *job);
 
 #endif

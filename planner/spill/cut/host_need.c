@@ -29,7 +29,7 @@ static void add(struct host_need *need, uint64_t bytes)
 
 static bool is_embedding(const struct job *job, const struct plan_shard *shard)
 {
-    return shard->first_layer == 0 && job_has_embedding(job);
+    return shard->first_layer == 0 && footprint_has_embedding(job);
 }
 
 /* Adds an embedding's scratch on the host's processor. */
@@ -44,7 +44,7 @@ static void add_whole(const struct job *job, struct host_need *need)
 {
     add(need, job_batch_bytes(job));
     add(need, sizeof(double));
-    if (job_has_table(job)) add(need, job_table_gradient_bytes(job));
+    if (footprint_has_table(job)) add(need, footprint_table_gradient_bytes(job));
     if (job->evaluation.every > 0) add(need, sizeof(double));
     if (job_clips(job)) add(need, memory_tensor_count(&job->network, 0, job->network.layer_count) * sizeof(double));
 }

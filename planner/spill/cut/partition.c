@@ -34,7 +34,7 @@ double cutter_host_bytes(const struct job *job)
 {
     uint64_t layers = job->network.layer_count;
     uint64_t bytes = job_state(job, 0, layers).bytes;
-    if (job_has_table(job)) bytes += job_table_gradient_bytes(job);
+    if (footprint_has_table(job)) bytes += footprint_table_gradient_bytes(job);
     if (job->keep_best) bytes += memory_parameter_bytes(&job->network, 0, layers);
     if (job_clips(job)) bytes += memory_parameter_bytes(&job->network, 0, layers); /* all gradients */
     return (double)bytes + 2.0 * (double)layers *
@@ -44,7 +44,7 @@ double cutter_host_bytes(const struct job *job)
 
 uint64_t cutter_table_bytes(const struct job *job)
 {
-    return partition_padded(job_table_bytes(job)) + partition_padded(job_table_gradient_bytes(job));
+    return partition_padded(footprint_table_bytes(job)) + partition_padded(footprint_table_gradient_bytes(job));
 }
 
 void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken)
@@ -52,7 +52,7 @@ void cutter_note_fixed(struct partition_cutter *cutter, uint64_t taken)
     const struct job_set *jobs = cutter->jobs;
     uint32_t job = 0; /* the largest table is most of every cut's need */
     for (uint32_t j = 0; j < jobs->count; j++)
-        if (job_has_table(&jobs->jobs[j]) &&
+        if (footprint_has_table(&jobs->jobs[j]) &&
             cutter_table_bytes(&jobs->jobs[j]) == cutter->table_bytes) {
             job = j;
             break;
@@ -133,7 +133,7 @@ struct partition_cutter cutter_make(const struct hardware *hardware, const struc
         const struct job *job = &jobs->jobs[j];
         if (footprint_twin(footprints, j) == j)
             cutter.edge_bytes = max_u64(cutter.edge_bytes, edge_bytes_of(job));
-        if (job_has_table(job))
+        if (footprint_has_table(job))
             cutter.table_bytes = max_u64(cutter.table_bytes, cutter_table_bytes(job));
         cutter.host_fixed_bytes += cutter_host_bytes(job);
     }

@@ -35,7 +35,7 @@ uint32_t estimate_place(const struct job *job, uint32_t place)
 
 bool estimate_uses_cpu(const struct job *job, uint32_t place)
 {
-    return estimate_place(job, place) != PLANNER_PLACE_DEVICE && job_can_use_cpu(job);
+    return estimate_place(job, place) != PLANNER_PLACE_DEVICE && footprint_can_use_cpu(job);
 }
 
 /* Returns the seconds of an embedding's backward pass and the following work. */
@@ -46,7 +46,7 @@ static double embedding_back_s(const struct job *job, const struct footprint *f)
 
 bool estimate_embedding_on_cpu(const struct job *job, uint32_t place)
 {
-    return estimate_uses_cpu(job, place) && job_slices(job);
+    return estimate_uses_cpu(job, place) && footprint_can_slice(job);
 }
 
 static void add(struct partition_estimate_load *sum, const struct partition_estimate_load *load)
@@ -85,9 +85,9 @@ static struct shard_load load_of(const struct partition_candidate *c, const stru
     /* the host receives the state or, if it updates, the gradient */
     uint64_t in = persistent ? 0 : on_cpu ? f->weight_bytes : f->state_bytes;
     uint64_t out = persistent ? 0 : on_cpu ? f->gradient_bytes : f->state_bytes;
-    bool has_table = last && job_has_table(job);
-    uint64_t table = has_table ? job_table_bytes(job) : 0;
-    uint64_t table_gradient = has_table ? job_table_gradient_bytes(job) : 0;
+    bool has_table = last && footprint_has_table(job);
+    uint64_t table = has_table ? footprint_table_bytes(job) : 0;
+    uint64_t table_gradient = has_table ? footprint_table_gradient_bytes(job) : 0;
     double backward = last ? f->loss_s[c->loss_inputs] : f->backward_s[activations];
     struct shard_load load = {
         .backward = {.compute_s = backward - (on_cpu ? f->update_s : 0),
@@ -106,7 +106,7 @@ struct partition_seconds estimate_shard(const struct partition_cutter *cutter, c
                                         uint32_t job, const struct plan_shard *shard, const struct footprint *f, bool on_cpu)
 {
     const struct job *of = &cutter->jobs->jobs[job];
-    if (on_cpu && shard->first_layer == 0 && job_has_embedding(of))
+    if (on_cpu && shard->first_layer == 0 && footprint_has_embedding(of))
         return (struct partition_seconds){.cpu = f->cpu_forward_s + embedding_back_s(of, f)};
     struct shard_load load = load_of(c, of, shard, f, c->activations, on_cpu, false);
     return (struct partition_seconds){
@@ -182,7 +182,7 @@ static enum status run_minibatch(const struct partition_cutter *cutter, const st
         if (!f) return cutter_out_of_memory(err);
         bool last = s + 1 == cut->count, on_cpu = cut->on_cpu[s] && !cut->persistent[s];
         if (last && !back) continue; /* the loss does both passes at once */
-        if (on_cpu && s == 0 && job_has_embedding(of)) {
+        if (on_cpu && s == 0 && footprint_has_embedding(of)) {
             double seconds = back ? embedding_back_s(of, f) : f->cpu_forward_s;
             lanes->cpu = max_s(lanes->cpu, back ? lanes->d2h : lanes->ready[0]) +
                          (cutter->shares_cpu ? 0 : seconds);
@@ -193,7 +193,7 @@ static enum status run_minibatch(const struct partition_cutter *cutter, const st
         struct shard_load load =
             load_of(c, of, shard, f, activations_of(c, cut, s), on_cpu, cut->persistent[s]);
         leave_here(&load, f, last,
-                   s == 1 && job_has_embedding(of) && cut->on_cpu[0] && !cut->persistent[0]);
+                   s == 1 && footprint_has_embedding(of) && cut->on_cpu[0] && !cut->persistent[0]);
         double state = last ? max_s(lanes->ready[s], lanes->ready[0]) : lanes->ready[s];
         run_unit(cutter, c, lanes, back ? &load.backward : &load.forward, s, state,
                  cut->persistent[s], back, cutter->shares_cpu ? 0 : load.cpu_s);
@@ -233,7 +233,7 @@ enum status estimate_minibatch(const struct partition_cutter *cutter, const stru
             footprint_of(cutter->footprints, job, shard->first_layer, shard->layer_count);
         if (!f) return cutter_out_of_memory(err);
         bool on_cpu = cut->on_cpu[s] && !cut->persistent[s];
-        if (on_cpu && s == 0 && job_has_embedding(of)) {
+        if (on_cpu && s == 0 && footprint_has_embedding(of)) {
             out->cpu += back ? embedding_back_s(of, f) : f->cpu_forward_s;
             continue;
         }

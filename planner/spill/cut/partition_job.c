@@ -37,14 +37,14 @@ uint64_t partition_weight_buffer_need(const struct footprint *f, const struct jo
 
 uint32_t partition_unit_way(const struct partition_candidate *c, const struct job *job, bool last)
 {
-    bool out = estimate_place(job, c->place) == PLANNER_PLACE_CPU && job_can_use_cpu(job);
+    bool out = estimate_place(job, c->place) == PLANNER_PLACE_CPU && footprint_can_use_cpu(job);
     return partition_way(c->activations, c->loss_inputs, last) | (out ? UNIT_GRADIENTS_OUT : 0);
 }
 
 static uint64_t slice_row_bytes(const struct job *job)
 {
     return memory_state_rows(&job->network, 1, job_state_format(job)).bytes +
-           (job_has_table(job) ? job->network.width * sizeof(float) : 0);
+           (footprint_has_table(job) ? job->network.width * sizeof(float) : 0);
 }
 
 /* A slice's state and gradient are both aligned. */
@@ -55,7 +55,7 @@ static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_byt
 {
     if (weight_buffer_bytes <= SLICE_PADDING) return 0;
     uint64_t rows = (weight_buffer_bytes - SLICE_PADDING) / slice_row_bytes(job);
-    uint64_t all = job_embedding_rows(job);
+    uint64_t all = footprint_embedding_rows(job);
     if (rows >= all) return all;
     uint64_t slices = rows ? (all + rows - 1) / rows : 0;
     return slices ? (all + slices - 1) / slices : 0; /* slices of equal size */
@@ -65,13 +65,13 @@ static uint64_t slice_rows_for(const struct job *job, uint64_t weight_buffer_byt
 static uint64_t embedding_bytes(const struct job *job, const struct footprint *f)
 {
     return partition_padded(f->state_bytes) +
-           (job_has_table(job) ? partition_padded(job_table_gradient_bytes(job)) : 0);
+           (footprint_has_table(job) ? partition_padded(footprint_table_gradient_bytes(job)) : 0);
 }
 
 uint64_t partition_embedding_need(const struct footprint *f, const struct job *job, uint32_t place)
 {
     if (estimate_embedding_on_cpu(job, place)) return 0;
-    return job_slices(job) ? partition_padded(SLICE_PADDING + slice_row_bytes(job)) : embedding_bytes(job, f);
+    return footprint_can_slice(job) ? partition_padded(SLICE_PADDING + slice_row_bytes(job)) : embedding_bytes(job, f);
 }
 
 static void append_shard(const struct partition_cutter *cutter, const struct partition_candidate *c, uint32_t j,
@@ -79,7 +79,7 @@ static void append_shard(const struct partition_cutter *cutter, const struct par
                          struct partition_job_cut *cut)
 {
     const struct job *job = &cutter->jobs->jobs[j];
-    bool embedding = first == 0 && job_has_embedding(job);
+    bool embedding = first == 0 && footprint_has_embedding(job);
     bool on_cpu = embedding ? estimate_embedding_on_cpu(job, c->place)
                             : partition_unit_way(c, job, false) & UNIT_GRADIENTS_OUT;
     uint32_t way = embedding ? 0 : partition_unit_way(c, job, partition_is_last(job, first, count));
@@ -100,9 +100,9 @@ static enum status share_updates(const struct partition_cutter *cutter, const st
                                  struct partition_job_cut *cut, struct error *err)
 {
     const struct job *job = &cutter->jobs->jobs[j];
-    if (estimate_place(job, c->place) != PLANNER_PLACE_SPLIT || !job_can_use_cpu(job)) return STATUS_OK;
+    if (estimate_place(job, c->place) != PLANNER_PLACE_SPLIT || !footprint_can_use_cpu(job)) return STATUS_OK;
     struct partition_seconds best = cut->minibatch, sum = cut->minibatch;
-    uint32_t best_first = cut->count, least = job_has_embedding(job) ? 1 : 0;
+    uint32_t best_first = cut->count, least = footprint_has_embedding(job) ? 1 : 0;
     for (uint32_t s = cut->count; s-- > least;) {
         const struct plan_shard *shard = &cut->shards[s];
         const struct footprint *f =
@@ -147,8 +147,8 @@ static uint64_t most_layers(const struct partition_cutter *cutter, const struct 
 {
     uint64_t layers = job->network.layer_count;
     if (cutter->options->shards <= 1) return layers;
-    uint64_t parts = cutter->options->shards - (job_has_embedding(job) ? 1 : 0);
-    uint64_t whole = layers - (job_has_embedding(job) ? 1 : 0);
+    uint64_t parts = cutter->options->shards - (footprint_has_embedding(job) ? 1 : 0);
+    uint64_t whole = layers - (footprint_has_embedding(job) ? 1 : 0);
     return parts ? (whole + parts - 1) / parts : whole;
 }
 
@@ -164,16 +164,16 @@ static enum status begin(const struct partition_cutter *cutter, const struct par
     cut->workspace_bytes = cut->keep_bytes = cut->spilled_bytes = cut->persistent_bytes = 0;
     cut->slice_rows = 0;
     cut->minibatch = (struct partition_seconds){0};
-    if (!job_has_embedding(job)) return STATUS_OK;
+    if (!footprint_has_embedding(job)) return STATUS_OK;
     const struct footprint *f = footprint_of(cutter->footprints, j, 0, 1);
     if (!f) return cutter_out_of_memory(err);
     uint64_t need = embedding_bytes(job, f), workspace = cutter_workspace(f, job, false, UNIT_KEEP);
     if (estimate_embedding_on_cpu(job, c->place)) {
         workspace = 0;
-    } else if (job_slices(job)) {
+    } else if (footprint_can_slice(job)) {
         cut->slice_rows = slice_rows_for(job, c->weight_buffer_bytes);
         *fits = cut->slice_rows > 0 && workspace <= room;
-        if (cut->slice_rows == job_embedding_rows(job) && need <= c->weight_buffer_bytes) cut->slice_rows = 0;
+        if (cut->slice_rows == footprint_embedding_rows(job) && need <= c->weight_buffer_bytes) cut->slice_rows = 0;
     } else {
         *fits = need <= c->weight_buffer_bytes && workspace <= room;
     }
@@ -291,7 +291,7 @@ enum status partition_cut_balanced(const struct partition_cutter *cutter, const 
                                   .candidate = c,
                                   .room = room,
                                   .job = j,
-                                  .skipped = job_has_embedding(job) ? 1 : 0};
+                                  .skipped = footprint_has_embedding(job) ? 1 : 0};
     uint64_t layers = job->network.layer_count - balancing.skipped;
     struct partition_seconds greedy = cut->minibatch;
     uint32_t count = 0;
@@ -335,7 +335,7 @@ enum status partition_weight_buffer_used(const struct partition_cutter *cutter, 
         if (!f) return cutter_out_of_memory(err);
         bool last = partition_is_last(job, shard->first_layer, shard->layer_count);
         uint64_t need = partition_weight_buffer_need(f, job, last, c->activations, c->place);
-        if (s == 0 && job_has_embedding(job))
+        if (s == 0 && footprint_has_embedding(job))
             need = estimate_embedding_on_cpu(job, c->place) ? 0
                    : cut->slice_rows ? cut->slice_rows * slice_row_bytes(job) + 2 * PARTITION_ARENA_ALIGNMENT
                                      : embedding_bytes(job, f);

@@ -18,7 +18,7 @@ bool kept_possible(const struct partition_cutter *cutter, const struct partition
 /* The last shard does both passes at once, so it keeps nothing. */
 static bool may_keep(const struct job *job, const struct partition_job_cut *cut, uint32_t s)
 {
-    return s + 1 < cut->count && !(s == 0 && job_has_embedding(job));
+    return s + 1 < cut->count && !(s == 0 && footprint_has_embedding(job));
 }
 
 /* Returns what keeping saves: computation, or a link's time in each direction. */

@@ -16,7 +16,7 @@ static bool possible(const struct partition_cutter *cutter)
 
 static uint32_t first_shard(const struct partition_cutter *cutter, uint32_t job)
 {
-    return job_has_embedding(&cutter->jobs->jobs[job]) ? 1 : 0;
+    return footprint_has_embedding(&cutter->jobs->jobs[job]) ? 1 : 0;
 }
 
 /* Marks `part` of `whole` shards, evenly spread. */

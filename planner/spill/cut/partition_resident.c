@@ -66,7 +66,7 @@ static enum status cut_stages(const struct stage_problem *p, uint64_t first, uin
     double *best = alloc_zeroed((stages + 1u) * width, sizeof *best);
     uint64_t *from = alloc_zeroed((stages + 1u) * width, sizeof *from);
     enum status status = best && from ? STATUS_OK : cutter_out_of_memory(err);
-    bool embedding = job_has_embedding(&p->cutter->jobs->jobs[p->job]);
+    bool embedding = footprint_has_embedding(&p->cutter->jobs->jobs[p->job]);
     *fits = false;
     for (size_t i = 0; best && i < (stages + 1u) * width; i++) best[i] = HUGE_VAL;
     if (!status) best[0] = 0; /* no stages, no layers */
@@ -112,7 +112,7 @@ static void place_shard(const struct stage_problem *p, const struct footprint *f
 {
     const struct job *job = &p->cutter->jobs->jobs[p->job];
     uint32_t s = out->shard_count++;
-    bool last = end == job->network.layer_count, embedding = start == 0 && job_has_embedding(job);
+    bool last = end == job->network.layer_count, embedding = start == 0 && footprint_has_embedding(job);
     uint32_t way = embedding ? UNIT_KEEP : partition_way(p->activations, p->loss_inputs, last);
     out->shards[s] = (struct plan_shard){.job = p->job, .first_layer = start, .layer_count = end - start,
                                          .inputs_only = way & UNIT_INPUTS};
@@ -171,7 +171,7 @@ static enum status try_seats(struct partition_cutter *cutter, uint32_t seats, ui
                               .room = cutter->capacity - taken};
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         const struct job *job = &cutter->jobs->jobs[j];
-        uint64_t first = job_has_embedding(job) ? 1 : 0;
+        uint64_t first = footprint_has_embedding(job) ? 1 : 0;
         uint64_t layers = job->network.layer_count - first;
         uint32_t stages = cutter->hardware->device_count;
         bool job_fits;

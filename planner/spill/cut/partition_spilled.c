@@ -218,7 +218,7 @@ static void place_what_stays(const struct partition_cutter *cutter, struct parti
         if (!cutter->interleaved) at = state_at = 0;
         for (uint32_t s = out->job_first_shard[j]; s < out->job_first_shard[j + 1]; s++) {
             out->keep_offset[s] = at;
-            bool embedding = job_has_embedding(&cutter->jobs->jobs[j]) &&
+            bool embedding = footprint_has_embedding(&cutter->jobs->jobs[j]) &&
                              s == out->job_first_shard[j];
             bool last = s + 1 == out->job_first_shard[j + 1];
             uint32_t activations = partition_activations(out, s);
@@ -284,14 +284,14 @@ static bool place_possible(const struct partition_cutter *cutter, uint32_t place
     if (place == PLANNER_PLACE_DEVICE) return true;
     if (!hardware_has_cpu(cutter->hardware)) return false;
     for (uint32_t j = 0; j < cutter->jobs->count; j++)
-        if (job_can_use_cpu(&cutter->jobs->jobs[j])) return true;
+        if (footprint_can_use_cpu(&cutter->jobs->jobs[j])) return true;
     return cutter->options->optimizer == place;
 }
 
 static uint64_t layer_weight_buffer(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations,
                                     uint32_t place)
 {
-    if (layer == 0 && job_has_embedding(job)) return partition_embedding_need(f, job, place);
+    if (layer == 0 && footprint_has_embedding(job)) return partition_embedding_need(f, job, place);
     return partition_weight_buffer_need(f, job, partition_is_last(job, layer, 1), activations, place);
 }
 
@@ -316,14 +316,14 @@ static uint64_t layer_workspace(const struct job *job, uint64_t layer, const str
                                 bool loss_inputs, uint32_t place)
 {
     const struct partition_candidate c = {.activations = activations, .loss_inputs = loss_inputs, .place = place};
-    bool last = partition_is_last(job, layer, 1), embedding = layer == 0 && job_has_embedding(job);
+    bool last = partition_is_last(job, layer, 1), embedding = layer == 0 && footprint_has_embedding(job);
     if (embedding && estimate_embedding_on_cpu(job, place)) return 0;
     return cutter_workspace(f, job, last, embedding ? UNIT_KEEP : partition_unit_way(&c, job, last));
 }
 
 static uint64_t layer_keep(const struct job *job, uint64_t layer, const struct footprint *f, uint32_t activations)
 {
-    bool embedding = layer == 0 && job_has_embedding(job);
+    bool embedding = layer == 0 && footprint_has_embedding(job);
     if (embedding || partition_is_last(job, layer, 1) || !plan_activations_stay(activations)) return 0;
     return partition_padded(f->kept_bytes[activations]);
 }
@@ -349,7 +349,7 @@ static enum status least_need(const struct partition_cutter *cutter, uint32_t ac
             if (!f) return cutter_out_of_memory(err);
             uint64_t own = layer_workspace(of, l, f, activations, loss_inputs, place);
             uint64_t sum = own + weight_buffers * layer_weight_buffer(of, l, f, activations, place) +
-                           (partition_is_last(of, l, 1) && job_has_table(of) ? cutter_table_bytes(of) : 0);
+                           (partition_is_last(of, l, 1) && footprint_has_table(of) ? cutter_table_bytes(of) : 0);
             workspace = max_u64(workspace, own);
             kept += layer_keep(of, l, f, activations);
             if (sum <= most) continue;

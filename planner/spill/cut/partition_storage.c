@@ -61,7 +61,7 @@ static const struct footprint *footprint_at(const struct chooser *c, uint32_t sh
 static bool is_embedding(const struct chooser *c, uint32_t shard)
 {
     const struct plan_shard *s = &c->p->shards[shard];
-    return s->first_layer == 0 && job_has_embedding(&c->jobs->jobs[s->job]);
+    return s->first_layer == 0 && footprint_has_embedding(&c->jobs->jobs[s->job]);
 }
 
 static enum status no_memory(struct error *err)
@@ -89,7 +89,7 @@ static double cost_of(const struct chooser *c, uint32_t shard, const struct foot
     bool last = s->first_layer + s->layer_count == job->network.layer_count;
     double read = (double)f->state_bytes + (last ? 0 : (double)f->weight_bytes);
     double written = (double)f->state_bytes, times = (double)job->minibatches;
-    if (is_embedding(c, shard) && job_has_table(job)) read += (double)job_table_bytes(job);
+    if (is_embedding(c, shard) && footprint_has_table(job)) read += (double)footprint_table_bytes(job);
     if (c->p->persistent[shard]) { /* once in and once out */
         read = written;
         times = 1;

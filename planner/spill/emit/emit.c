@@ -45,7 +45,7 @@ static struct emit_shard_view view_of(struct emit_context *e, uint32_t job, uint
                                 .on_cpu = p->on_cpu[first + shard],
                                 .activations = partition_activations(p, first + shard),
                                 .slice_rows = shard == 0 ? p->slice_rows[job] : 0};
-    v.embedding = shard == 0 && job_has_embedding(v.job);
+    v.embedding = shard == 0 && footprint_has_embedding(v.job);
     v.last = shard + 1 == v.shard_count;
     v.footprint = footprint_of(e->footprints, job, p->shards[v.global].first_layer,
                                p->shards[v.global].layer_count);
@@ -195,7 +195,7 @@ static bool on_host(const struct emit_context *e, const struct schedule_unit *un
     const struct partition *p = e->partition;
     uint32_t first = p->job_first_shard[unit->job];
     return schedule_unit_shard(shard_count_of(e, unit->job), unit->position) == 0 && p->on_cpu[first] &&
-           job_has_embedding(&e->plan->jobs.jobs[unit->job]);
+           footprint_has_embedding(&e->plan->jobs.jobs[unit->job]);
 }
 
 /* Returns true if the job's next unit is also the device's next, with its input on the device. */

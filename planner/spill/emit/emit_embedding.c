@@ -17,7 +17,7 @@
 static uint32_t slice_range(const struct emit_shard_view *v, uint32_t k, uint64_t *first,
                             uint64_t *count)
 {
-    uint64_t rows = job_embedding_rows(v->job);
+    uint64_t rows = footprint_embedding_rows(v->job);
     *first = k * v->slice_rows;
     *count = rows - *first < v->slice_rows ? rows - *first : v->slice_rows;
     return (uint32_t)((rows + v->slice_rows - 1) / v->slice_rows);
@@ -25,7 +25,7 @@ static uint32_t slice_range(const struct emit_shard_view *v, uint32_t k, uint64_
 
 void emit_embedding_forward_sliced(struct emit_context *e, const struct emit_shard_view *v)
 {
-    uint64_t row = job_table_row_bytes(v->job), first, count;
+    uint64_t row = footprint_table_row_bytes(v->job), first, count;
     uint32_t out = emit_boundary(e, v, BUFFER_BOUNDARY, 1, true, v->footprint->output_bytes);
     uint32_t tokens = emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, true, job_batch_bytes(v->job));
     uint32_t slices = slice_range(v, 0, &first, &count);
@@ -107,7 +107,7 @@ void emit_embedding_backward_sliced(struct emit_context *e, const struct emit_sh
         s.first = first;
         s.rows = emit_buffer(e, v, BUFFER_STATE, 0, 1 + k, true, s.slice.bytes);
         fetch_slice(e, v, &s);
-        if (job_has_table(v->job) && first < vocabulary) {
+        if (footprint_has_table(v->job) && first < vocabulary) {
             gradient_rows = vocabulary - first < count ? vocabulary - first : count;
             gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 1 + k, true,
                                    gradient_rows * row);
@@ -142,9 +142,9 @@ void emit_embedding_backward_cpu(struct emit_context *e, const struct emit_shard
     bool clips = job_clips(v->job);
     if (clips) emit_use(e, emit_host_gradient(e, v), ACCESS_WRITE);
     else emit_use(e, emit_host_state(e, v, 0), ACCESS_READ | ACCESS_WRITE);
-    if (job_has_table(v->job))
+    if (footprint_has_table(v->job))
         emit_use(e, emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, false,
-                                job_table_gradient_bytes(v->job)),
+                                footprint_table_gradient_bytes(v->job)),
                  ACCESS_READ);
     emit_use(e, emit_boundary(e, v, BUFFER_BATCH, PLAN_NONE, false, job_batch_bytes(v->job)),
              ACCESS_READ);

@@ -107,9 +107,9 @@ static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
     bool first = v->shard == 0; /* a profile in one shard has no boundaries */
-    bool table = job_has_table(v->job), text = job_batch_bytes(v->job) > 0;
+    bool table = footprint_has_table(v->job), text = job_batch_bytes(v->job) > 0;
     bool table_here = table && table_is_here(e, v);
-    uint64_t gradient_bytes = table ? job_table_gradient_bytes(v->job) : 0;
+    uint64_t gradient_bytes = table ? footprint_table_gradient_bytes(v->job) : 0;
     uint32_t table_name = 0, gradient = 0, loss = 0;
     /* The only job has the table's area to itself and can fetch the table while its state waits for a weight buffer;
      * among others the area is the bottleneck, and the table would delay the state. */
@@ -133,7 +133,7 @@ static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
     if (table) {
         use_table(e, v, table_here, table_name);
         gradient = emit_buffer(e, v, BUFFER_TABLE_GRADIENT, PLAN_NONE, 0, true, gradient_bytes);
-        emit_use_new(e, gradient, 0, table_area(v), emit_padded(job_table_bytes(v->job)),
+        emit_use_new(e, gradient, 0, table_area(v), emit_padded(footprint_table_bytes(v->job)),
                      gradient_bytes);
     }
     emit_compute(e, v, PLAN_LOSS, UNIT_LOSS,
@@ -155,7 +155,7 @@ static void write_loss(struct emit_context *e, const struct emit_shard_view *v)
 static void write_evaluation(struct emit_context *e, const struct emit_shard_view *v)
 {
     const struct footprint *f = v->footprint;
-    bool table = job_has_table(v->job), table_here = table && table_is_here(e, v);
+    bool table = footprint_has_table(v->job), table_here = table && table_is_here(e, v);
     uint32_t parameters = emit_fetch_parameters(e, v), table_name = 0;
     if (table && !table_here) table_name = emit_fetch_table(e, v, table_area(v));
     emit_fetch_batch(e, v);
@@ -188,9 +188,9 @@ static void write_backward(struct emit_context *e, const struct emit_shard_view 
     const struct footprint *f = v->footprint;
     bool first = v->shard == 0;
     uint64_t kept_bytes = v->embedding ? 0 : f->kept_bytes[v->activations];
-    bool table = v->embedding && job_has_table(v->job);
+    bool table = v->embedding && footprint_has_table(v->job);
     bool table_here = table && table_is_here(e, v);
-    uint64_t table_bytes = table ? job_table_gradient_bytes(v->job) : 0;
+    uint64_t table_bytes = table ? footprint_table_gradient_bytes(v->job) : 0;
     if (v->embedding && v->on_cpu) {
         emit_embedding_backward_cpu(e, v);
         return;
@@ -231,7 +231,7 @@ static void write_backward(struct emit_context *e, const struct emit_shard_view 
     if (!v->persistent)
         emit_send_trained(e, v, state);
     else if (table && !table_here) /* the head's device fetches the new table */
-        emit_return_state(e, v, 0, state, 0, job_table_bytes(v->job));
+        emit_return_state(e, v, 0, state, 0, footprint_table_bytes(v->job));
 }
 
 static void write_load(struct emit_context *e, const struct emit_shard_view *v)

@@ -81,8 +81,8 @@ uint32_t emit_fetch_parameters(struct emit_context *e, const struct emit_shard_v
 
 uint32_t emit_fetch_table(struct emit_context *e, const struct emit_shard_view *v, enum emit_area area)
 {
-    uint64_t bytes = job_table_bytes(v->job);
-    uint64_t slice = e->partition->slice_rows[v->job_index] * job_table_row_bytes(v->job);
+    uint64_t bytes = footprint_table_bytes(v->job);
+    uint64_t slice = e->partition->slice_rows[v->job_index] * footprint_table_row_bytes(v->job);
     uint32_t device = emit_buffer(e, v, BUFFER_TABLE, PLAN_NONE, 0, true, bytes);
     if (!emit_is_stored(e, v, 0) || slice == 0) {
         emit_fetch_state(e, v, 0, EMIT_STAGED_TRANSIENT, 0, device, area, bytes);

@@ -54,7 +54,7 @@ static struct timed_shard shard_of(const struct cost_table *t, const struct foot
     return (struct timed_shard){
         .t = t, .shard = shard, .job = job, .f = f, .device = device, .index = index, .activations = activations,
         .spilled_bytes = plan_activations_spill(activations) && !last ? f->kept_bytes[activations] : 0,
-        .table = last && job_has_table(job) ? job_table_bytes(job) : 0,
+        .table = last && footprint_has_table(job) ? footprint_table_bytes(job) : 0,
         .last = last, .spilled = !p->persistent[index], .on_cpu = p->on_cpu[index],
     };
 }
@@ -115,7 +115,7 @@ static void backward_copies(const struct timed_shard *s, struct cost_unit *time)
     time->in_s = copied_s(s->t, s->device, COPY_H2D, s->table + in + s->spilled_bytes);
     time->in_apart = s->spilled_bytes > 0;
     time->out_apart = s->on_cpu;
-    time->out_s = copied_s(s->t, s->device, COPY_D2H, (s->table > 0 ? job_table_gradient_bytes(s->job) : 0) + out);
+    time->out_s = copied_s(s->t, s->device, COPY_D2H, (s->table > 0 ? footprint_table_gradient_bytes(s->job) : 0) + out);
 }
 
 /* Times the backward pass, with the loss and the update. */
@@ -159,7 +159,7 @@ static void shard_times(const struct cost_table *t, struct footprints *footprint
     if (!f) return; /* the caller's next allocation fails too; durations stay 0 */
     struct timed_shard s = shard_of(t, f, device, index);
     memset(times, 0, COST_PASSES * sizeof *times);
-    if (s.on_cpu && shard->first_layer == 0 && job_has_embedding(s.job)) {
+    if (s.on_cpu && shard->first_layer == 0 && footprint_has_embedding(s.job)) {
         embedding_times(&s, times);
         return;
     }
