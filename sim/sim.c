@@ -46,7 +46,7 @@
  */
 #include "sim/sim.h"
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "models/cost/cost.h"

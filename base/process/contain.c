@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 enum { CHUNK_BYTES = 65536 };
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 /* --- in the child ---------------------------------------------------------------------------- */
 

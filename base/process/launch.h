@@ -44,7 +44,7 @@ enum status launch_fail(const char *name, int code, struct error *err);
 /* Waits until the child has ended. Errors: STATUS_IO. */
 MUST_CHECK enum status launch_wait(pid_t child, struct launch_end *end, struct error *err);
 
-/* As launch_wait(), but kills the child and its group when the clock (clock_s() of progress.h) passes `until_s`. */
+/* As launch_wait(), but kills the child and its group when the clock (clock_s()) passes `until_s`. */
 MUST_CHECK enum status launch_wait_until(pid_t child, double until_s, struct launch_end *end, struct error *err);
 
 /* Kills the child and its group, and waits. */

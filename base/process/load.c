@@ -6,7 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 static bool read_processors(struct load_mark *mark)
 {

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/process/clock.h"
 #include "base/text/quantity.h"
 
 enum { BAR_CELLS = 24, LINE_MAX_BYTES = 512 };
@@ -23,13 +23,6 @@ static const double silent_s = 1.0;
 static const double redraw_s = 0.1;
 
 static bool disabled;
-
-double clock_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 void progress_disable(void)
 {

@@ -40,7 +40,4 @@ void progress_update(struct progress *progress, double done, const char *note);
 void progress_show(void *context, double done, double total);
 void progress_end(struct progress *progress);
 
-/* Returns the time of the monotonic clock in seconds. */
-double clock_s(void);
-
 #endif

@@ -15,8 +15,8 @@
 
 #include "base/files/folder.h"
 #include "base/files/path.h"
+#include "base/process/clock.h"
 #include "base/process/launch.h"
-#include "base/process/progress.h"
 
 static const char program[] = "spillway-exec";
 

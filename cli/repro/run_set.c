@@ -18,6 +18,7 @@
 #include "base/files/folder.h"
 #include "base/files/path.h"
 #include "base/process/children.h"
+#include "base/process/clock.h"
 #include "base/process/progress.h"
 #include "base/try.h"
 

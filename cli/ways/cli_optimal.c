@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/process/clock.h"
 #include "base/process/progress.h"
 #include "base/size.h"
 #include "base/try.h"

@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "cli/ways/cli_optimal.h"
 #include "cli/ways/cli_proven.h"

@@ -63,7 +63,7 @@
 #include <cuda_runtime_api.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "exec/cuda/kernels_cuda.h"

@@ -40,7 +40,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "exec/device/device_backend.h"
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "exec/device/device_backend.h"
 #include "exec/device/host_memory.h"
 #include "exec/kernels/kernels.h"

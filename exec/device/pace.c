@@ -25,7 +25,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 enum { CHUNK_BYTES = 1 << 20 };
 

@@ -28,7 +28,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 enum { PROBE_SIZE = 512, PROBE_REPEATS = 5 };
 

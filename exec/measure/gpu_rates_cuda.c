@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #include "base/json/json_out.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/size.h"
 #include "exec/cuda/gpu_attention.h"
 #include "exec/device/backend.h"

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "exec/device/host_memory.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "exec/device/host_memory.h"

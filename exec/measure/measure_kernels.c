@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/measure/measure_calls.h"
 #include "exec/measure/measure_sizes.h"

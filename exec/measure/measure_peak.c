@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/clones.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "exec/kernels/kernels.h"
 #include "exec/measure/measure_bench.h"
 

@@ -2,7 +2,7 @@
  * All parts take turns during the whole measurement: another program that runs for seconds costs every figure a few of
  * many samples, which the watch sets aside. Sizes with too few clean samples are visited again at the end.
  */
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/measure/measure_state.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "exec/measure/measure_state.h"
 
 void measure_samples_add(struct measure_samples *samples, double value)

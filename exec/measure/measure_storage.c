@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"

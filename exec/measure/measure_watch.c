@@ -1,7 +1,7 @@
 /* See measure_state.h. */
 #include <assert.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "exec/measure/measure_state.h"
 
 /* /proc/stat counts ticks of 10 ms: on two cores one is 2 % of a window. */

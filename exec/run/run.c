@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "exec/run/run_enqueue.h"
@@ -25,8 +25,8 @@
 #include "exec/run/run_result.h"
 #include "exec/state/run_in_flight.h"
 #include "exec/state/run_loop.h"
-#include "exec/state/run_write_back.h"
 #include "exec/state/run_saver.h"
+#include "exec/state/run_write_back.h"
 #include "models/cost/cost.h"
 #include "planner/plan_files.h"
 

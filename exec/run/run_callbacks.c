@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "exec/device/ranges.h"
 #include "exec/files/weights.h"
 #include "exec/state/run_faults.h"

@@ -24,12 +24,12 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/run/run_enqueue.h"
 #include "exec/state/run_in_flight.h"
-#include "planner/policy/plan_executed.h"
 #include "planner/policy/plan_dispatch.h"
+#include "planner/policy/plan_executed.h"
 #include "planner/policy/policy_process.h"
 
 static const double POLL_S = 0.1;

@@ -20,7 +20,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_saver.h"

@@ -38,7 +38,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/state/run_faults.h"

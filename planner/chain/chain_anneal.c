@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 
 enum { CLOCK_EVERY = 1024 };

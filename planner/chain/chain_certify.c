@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "planner/chain/chain_anneal.h"
 #include "planner/chain/chain_check.h"

@@ -4,7 +4,7 @@
  */
 #include "planner/chain/chain_search.h"
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 
 /* Tries every other choice for `layer` and keeps the first better one. */

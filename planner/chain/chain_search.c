@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 enum { NO_STATE = UINT32_MAX, WIDTH_FIRST = 64, WIDTH_FACTOR = 4, CLOCK_EVERY = 64, BLOCK = 16, BINS = 32,
        PLACE_LAYERS = 12, PLACES_OF_LAYER = 4 };

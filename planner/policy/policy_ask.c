@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 const char *const policy_rule_names[POLICY_RULE_COUNT] = {
     [POLICY_RULE_CHOICES] = "chooses among what is there",

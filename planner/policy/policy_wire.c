@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 bool wire_send(int socket, const void *data, size_t bytes)
 {

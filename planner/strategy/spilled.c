@@ -9,24 +9,24 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "planner/check/plan_check.h"
 #include "planner/plan_hosts.h"
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
 #include "planner/spill/cut/bound.h"
-#include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/cut/host_need.h"
+#include "planner/spill/cut/node_assignment.h"
 #include "planner/spill/cut/partition.h"
 #include "planner/spill/cut/partition_storage.h"
 #include "planner/spill/emit/emit.h"
+#include "planner/spill/order/cost_table.h"
 #include "planner/spill/order/instance_of_cut.h"
 #include "planner/spill/order/order_bound.h"
 #include "planner/spill/order/order_of_instance.h"
 #include "planner/spill/order/order_search.h"
 #include "planner/spill/order/schedule.h"
-#include "planner/spill/order/cost_table.h"
 
 enum { ITERATIONS_DEFAULT = 400 };
 static const double prove_again_s = 5;

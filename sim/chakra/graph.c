@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"

@@ -31,7 +31,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan.h"

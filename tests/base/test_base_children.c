@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/process/children.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 enum { PROGRAMS = 40 };
 

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 #include <math.h>
 
+#include "base/process/clock.h"
 #include "base/process/load.h"
-#include "base/process/progress.h"
 #include "cli/process/cli_load.h"
 
 static void assert_near(double value, double expected)

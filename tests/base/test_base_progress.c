@@ -14,6 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/process/clock.h"
 #include "base/process/progress.h"
 
 enum { COLUMNS = 60 };

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "exec/device/wait_policy.h"
 #include "exec/files/weights.h"
 #include "tests/support/exec/support_gpt2.h"

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/size.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/partition.h"
-#include "planner/spill/order/schedule.h"
 #include "planner/spill/order/cost_table.h"
+#include "planner/spill/order/schedule.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"

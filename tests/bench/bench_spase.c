@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/text/number.h"
 #include "planner/saturn/spase/spase_baseline.h"
 #include "planner/saturn/spase/spase_certify.h"

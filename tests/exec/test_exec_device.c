@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "exec/device/device.h"
 #include "exec/device/host_memory.h"

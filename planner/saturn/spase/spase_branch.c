@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "planner/saturn/spase/spase_bound.h"

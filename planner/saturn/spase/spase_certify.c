@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "planner/saturn/spase/spase_bound.h"
 #include "planner/saturn/spase/spase_branch.h"

@@ -28,7 +28,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX, SPAN_MAX = 1024, SCALE = 1024 };
 enum { KINDS_MAX = 3 }; /* with more classes one kind stands for all with the least of each value, because tables are

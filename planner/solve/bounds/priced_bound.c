@@ -5,7 +5,7 @@
  */
 #include "planner/solve/bounds/priced_bound.h"
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "planner/solve/bounds/lagrangian_bound.h"
 

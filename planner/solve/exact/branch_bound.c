@@ -23,7 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "planner/solve/exact/branch_node.h"
 #include "planner/solve/exact/residual_bound.h"

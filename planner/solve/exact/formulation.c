@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "planner/solve/exact/formulation_state.h"
 #include "planner/solve/instance/timetable_check.h"

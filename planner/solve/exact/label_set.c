@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX, LANES = 4 };

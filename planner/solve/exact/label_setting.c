@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/try.h"
 #include "planner/solve/exact/label_set.h"
 

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 static const double whole_within = 1e-5; /* GLPK's own tolerance */
 

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/process/clock.h"
 #include "base/process/launch.h"
-#include "base/process/progress.h"
 #include "planner/solve/milp/milp_model.h"
 
 const char *const milp_solver_names[] = {"glpk", "cbc", "highs", NULL};

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "planner/solve/instance/bridge_bytes.h"
 #include "planner/solve/instance/setup_table.h"

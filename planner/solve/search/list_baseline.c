@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 
 /* --- longest remaining time first ------------------------------------------------------------ */
 

@@ -20,7 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "planner/solve/instance/bridge_bytes.h"
 #include "planner/solve/search/local_window.h"

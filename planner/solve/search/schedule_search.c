@@ -25,14 +25,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/solve/exact/branch_bound.h"
 #include "planner/solve/exact/label_setting.h"
-#include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/beam_search.h"
+#include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/local_search.h"
 
 /* In mean computations. */

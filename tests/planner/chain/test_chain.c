@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/json/json_out.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/chain/chain_certify.h"

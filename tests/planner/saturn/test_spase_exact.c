@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/saturn/spase/spase_baseline.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
 #include "planner/solve/bounds/assignment.h"
@@ -24,8 +24,8 @@
 #include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
-#include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/beam_search.h"
+#include "planner/solve/search/list_baseline.h"
 #include "planner/solve/search/schedule_search.h"
 #include "tests/support/planner/support_instance.h"
 #include "tests/support/support_seed.h"

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "planner/solve/bounds/lagrangian_bound.h"
 #include "planner/solve/exact/branch_bound.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/files/file.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/size.h"
 #include "planner/solve/milp/milp.h"
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
+#include "base/process/clock.h"
 #include "base/random.h"
 #include "planner/solve/certify/search_portfolio.h"
 #include "planner/solve/instance/instance_random.h"
