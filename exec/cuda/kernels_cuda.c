@@ -57,9 +57,9 @@ static void check(struct cuda_context *context, const char *what, cudaError_t st
 /* Launches in a range named like the launcher. */
 #define RUN(launcher, ...)                                                             \
     do {                                                                               \
-        profiler_range_push(#launcher);                                                         \
+        ranges_push(#launcher);                                                         \
         check(context, #launcher, launcher(context->stream, __VA_ARGS__));             \
-        profiler_range_pop();                                                                   \
+        ranges_pop();                                                                   \
     } while (0)
 
 /* --- linear layers ----------------------------------------------------------------------------------- */
@@ -67,9 +67,9 @@ static void check(struct cuda_context *context, const char *what, cudaError_t st
 static void multiply(struct cuda_context *context, const char *what,
                      const struct cuda_product *product)
 {
-    profiler_range_push(what);
+    ranges_push(what);
     const char *const failed = cuda_products_multiply(context->products, product);
-    profiler_range_pop();
+    ranges_pop();
     if (failed) keep_failure(context, what, failed);
 }
 
@@ -275,9 +275,9 @@ static void attention_forward(const struct kernels *kernels, const struct kernel
     struct cuda_context *const context = context_of(kernels);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
-        profiler_range_push("cudnn_attention_forward");
+        ranges_push("cudnn_attention_forward");
         const char *const failed = attention_cudnn_forward(context->cudnn, attention);
-        profiler_range_pop();
+        ranges_pop();
         if (failed) keep_failure(context, "attention by cuDNN", failed);
         return;
     }
@@ -290,9 +290,9 @@ static void attention_backward(const struct kernels *kernels, const struct kerne
     struct cuda_context *const context = context_of(kernels);
 #ifdef SPILLWAY_CUDNN
     if (by_cudnn(context, attention)) {
-        profiler_range_push("cudnn_attention_backward");
+        ranges_push("cudnn_attention_backward");
         const char *const failed = attention_cudnn_backward(context->cudnn, attention);
-        profiler_range_pop();
+        ranges_pop();
         if (failed) keep_failure(context, "attention by cuDNN", failed);
         return;
     }

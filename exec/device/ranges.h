@@ -9,24 +9,24 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-static inline void profiler_range_push(const char *text)
+static inline void ranges_push(const char *text)
 {
     nvtxRangePushA(text);
 }
 
-static inline void profiler_range_pop(void)
+static inline void ranges_pop(void)
 {
     nvtxRangePop();
 }
 
 #else
 
-static inline void profiler_range_push(const char *text)
+static inline void ranges_push(const char *text)
 {
     (void)text;
 }
 
-static inline void profiler_range_pop(void) {}
+static inline void ranges_pop(void) {}
 
 #endif
 

@@ -124,7 +124,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     const struct compute_call *const call = argument;
     const uint32_t job = call->unit->job;
     char what[PLAN_TEXT_BYTES];
-    profiler_range_push(plan_op_text(call->run->plan, call->unit, call->op, what));
+    ranges_push(plan_op_text(call->run->plan, call->unit, call->op, what));
     if (begin_minibatch(call->run, job, call->minibatch)) {
         const double *const norms = call->op->pass == PLAN_UPDATE ? call->arguments.norms : NULL;
         const bool skips = norms && skips_step(call->run, job, call->minibatch, norms);
@@ -135,7 +135,7 @@ static void call_compute(const struct kernels *kernels, void *argument)
     } else {
         *call->omitted = true;
     }
-    profiler_range_pop();
+    ranges_pop();
 }
 
 /* Computes on the host stream, which has no kernels of its own. */
