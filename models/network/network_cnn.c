@@ -69,7 +69,7 @@ static void classify(struct graph_builder *b, uint64_t classes)
 
 /* --- residual networks ------------------------------------------------------------------------ */
 
-static void residual_block(struct graph_builder *b, const struct resnet_shape *shape, uint64_t width, uint64_t in_width,
+static void residual_block(struct graph_builder *b, const struct cnn_resnet *shape, uint64_t width, uint64_t in_width,
                            uint32_t stride)
 {
     uint32_t in = graph_newest(b), at = in, shortcut = in;
@@ -87,7 +87,7 @@ static void residual_block(struct graph_builder *b, const struct resnet_shape *s
     apply(b, GRAPH_RELU, apply_two(b, GRAPH_ADD, at, shortcut));
 }
 
-void cnn_build_resnet(struct graph_builder *b, const struct resnet_shape *shape)
+void cnn_build_resnet(struct graph_builder *b, const struct cnn_resnet *shape)
 {
     uint64_t width = shape->embedding;
     graph_layer(b, "stem");
@@ -105,7 +105,7 @@ void cnn_build_resnet(struct graph_builder *b, const struct resnet_shape *shape)
 /* shape: depths of four stages; a bottleneck? */
 static void build_imagenet(struct graph_builder *b, const uint32_t *shape)
 {
-    struct resnet_shape resnet = {.stages = 4, .embedding = 64, .bottleneck = shape[4], .classes = 1000};
+    struct cnn_resnet resnet = {.stages = 4, .embedding = 64, .bottleneck = shape[4], .classes = 1000};
     for (uint32_t s = 0; s < 4; s++) {
         resnet.depths[s] = shape[s];
         resnet.widths[s] = (UINT64_C(64) << s) * (shape[4] ? 4 : 1);

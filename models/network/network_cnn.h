@@ -25,15 +25,15 @@ MUST_CHECK enum status cnn_preset_make(const struct cnn_preset *preset, uint64_t
                                        struct network *out, struct error *err);
 
 /* It has the fields of transformers' ResNetConfig. */
-enum { RESNET_STAGES_MAX = 16 };
-struct resnet_shape {
+enum { CNN_RESNET_STAGES_MAX = 16 };
+struct cnn_resnet {
     uint32_t stages;
-    uint64_t embedding, widths[RESNET_STAGES_MAX], depths[RESNET_STAGES_MAX];
+    uint64_t embedding, widths[CNN_RESNET_STAGES_MAX], depths[CNN_RESNET_STAGES_MAX];
     bool bottleneck;       /* 1x1, 3x3, 1x1 with a quarter of the channels; else 3x3 twice */
     bool halve_first;      /* of the first stage too */
     bool halve_in_1x1;     /* a bottleneck's stride is in its first convolution */
     uint64_t classes;
 };
-void cnn_build_resnet(struct graph_builder *b, const struct resnet_shape *shape);
+void cnn_build_resnet(struct graph_builder *b, const struct cnn_resnet *shape);
 
 #endif

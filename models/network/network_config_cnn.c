@@ -171,21 +171,21 @@ void config_write_cnn(const struct network *n, struct json_out *out)
 
 /* Reads an array; *count is untouched if the key is absent. */
 static enum status read_stages(struct json_object *o, const char *key, uint64_t max, uint32_t *count,
-                               uint64_t out[RESNET_STAGES_MAX], struct error *err)
+                               uint64_t out[CNN_RESNET_STAGES_MAX], struct error *err)
 {
     const json_t *array = NULL;
     TRY(json_take_array(o, key, JSON_OPTIONAL, &array, err));
     if (!array) return STATUS_OK;
     size_t size = json_array_size(array);
-    if (size == 0 || size > RESNET_STAGES_MAX)
+    if (size == 0 || size > CNN_RESNET_STAGES_MAX)
         return json_fail_key(o->input, o->value, key, err, "'%s' has %zu entries (expected 1 to %d)", key, size,
-                             RESNET_STAGES_MAX);
+                             CNN_RESNET_STAGES_MAX);
     *count = (uint32_t)size;
     for (size_t i = 0; i < size; i++) TRY(json_item_u64(o->input, array, i, 1, max, &out[i], err));
     return STATUS_OK;
 }
 
-static enum status read_shape(struct json_object *o, struct resnet_shape *shape, struct error *err)
+static enum status read_shape(struct json_object *o, struct cnn_resnet *shape, struct error *err)
 {
     static const char *const types[] = {"basic", "bottleneck"}, *const relu[] = {"relu"};
     uint32_t depths = shape->stages;
@@ -212,7 +212,7 @@ static enum status read_shape(struct json_object *o, struct resnet_shape *shape,
 enum status config_parse_resnet(struct json_object *o, struct arena *arena, struct network *n, struct error *err)
 {
     static const char *const architectures[] = {"ResNetForImageClassification", "ResNetModel"};
-    struct resnet_shape shape = {.stages = 4, .embedding = 64, .widths = {256, 512, 1024, 2048},
+    struct cnn_resnet shape = {.stages = 4, .embedding = 64, .widths = {256, 512, 1024, 2048},
                                  .depths = {3, 4, 6, 3}, .classes = 2};
     uint64_t channels = 3, image = IMAGE_DEFAULT;
     size_t architecture;
