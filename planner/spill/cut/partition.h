@@ -73,6 +73,11 @@ struct partition {
     double objective_s;          /* estimated, all minibatches on one device; resident: see partition_resident.c */
 };
 
+static inline uint32_t partition_job_shards(const struct partition *p, uint32_t job)
+{
+    return p->job_first_shard[job + 1] - p->job_first_shard[job];
+}
+
 /* Returns the slowdown of copies, by the host's bandwidth, when `busy_devices` copy at once. */
 double partition_contention(const struct hardware *hardware, uint32_t busy_devices);
 

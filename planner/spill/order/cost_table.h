@@ -52,11 +52,6 @@ static inline const struct cost_unit *cost_table_shard(const struct cost_table *
     return &t->of[(type * t->partition->shard_count + shard) * COST_PASSES];
 }
 
-static inline uint32_t partition_job_shards(const struct partition *p, uint32_t job)
-{
-    return p->job_first_shard[job + 1] - p->job_first_shard[job];
-}
-
 static inline const struct cost_unit *cost_table_at(const struct cost_table *t, uint32_t device,
                                                     uint32_t job, uint32_t position)
 {
