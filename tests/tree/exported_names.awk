@@ -20,8 +20,8 @@ function open_brace(    words)
         forget()
         return
     }
-    depth++
-    is_enum[depth] = since ~ /(^| )enum( [A-Za-z_0-9]+)?$/
+    if (++depth == 1) in_function = declaration ~ /\(/
+    is_enum[depth] = !in_function && since ~ /(^| )enum( [A-Za-z_0-9]+)?$/
     expected = is_enum[depth]
     if (depth > 1) return
     split(declaration, words, " ")
@@ -40,11 +40,19 @@ function close_brace()
     }
 }
 
+# The variable before a comma or semicolon, or a function that is declared by the name of its type.
+function put_variable()
+{
+    if (declaration ~ /^(extern|static) / || declaration ~ /^[A-Za-z_0-9]+ [^(]*$/ && declaration !~ /^(struct|union|enum|typedef|template) /)
+        put(variable != "" ? variable : previous)
+    variable = ""
+}
+
 function end_declaration()
 {
     if (declaration ~ /^typedef/) put(pointer_name != "" ? pointer_name : function_name != "" ? function_name : previous)
     else if (function_name != "" && function_name != "static_assert") put(function_name)
-    else if (declaration ~ /^(extern|static) /) put(variable != "" ? variable : previous)
+    else put_variable()
     forget()
 }
 
@@ -62,9 +70,10 @@ function see_enumerator(word)
 function see_word(word)
 {
     if (word == "(") {
-        if (parentheses++ == 0 && function_name == "" && previous ~ /^[A-Za-z_]/) function_name = previous
+        if (parentheses++ == 0 && function_name == "" && previous ~ /^[A-Za-z]/) function_name = previous
     } else if (word == ")") parentheses--
     else if ((word == "[" || word == "=") && variable == "" && parentheses == 0) variable = previous
+    else if (word == "," && parentheses == 0 && function_name == "") put_variable()
     else if (word == "*" && previous == "(") pointer_name = "*"
     else if (word ~ /^[A-Za-z_]/ && pointer_name == "*") pointer_name = word
     if (word ~ /^[A-Za-z_(]/) declaration = declaration (declaration == "" ? "" : " ") word
