@@ -138,7 +138,7 @@ enum {
     PLAN_ITEMS_MAX = 1 << 26,
     PLAN_ACCESSES_MAX = 1 << 28, /* of all operations; also their orderings; also layout entries */
     PLAN_INSTANCES_MAX = 1 << 28,
-    PLAN_SLOTS_MAX = 1 << 16,
+    PLAN_SLOTS_MAX = 1 << 20,
     PLAN_SEGMENTS_MAX = 1 << 24,
     PLAN_GANG_DEVICES_MAX = 1 << 24, /* of all gangs together; likewise of all reservations */
     PLAN_RESERVATIONS_MAX = JOB_COUNT_MAX       /* each has a job */

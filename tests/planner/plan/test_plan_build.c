@@ -422,7 +422,7 @@ static void test_limit(void **state)
     plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
     assert_int_equal(plan_builder_unit_end(builder), 0);
     assert_int_equal(plan_builder_finish(builder, &plan, &err), STATUS_LIMIT);
-    assert_string_equal(err.text, "too many slots (limit is 65536)");
+    assert_string_equal(err.text, "too many slots (limit is 1048576)");
     assert_int_equal(plan.slot_count, 0);
     plan_builder_destroy(builder);
 }
