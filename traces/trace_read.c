@@ -64,12 +64,18 @@ static enum status judged(const struct trace_reader *s, enum status status, stru
     return status == STATUS_CHECK ? error_add(err, "%s", name_of(s)) : status;
 }
 
+static void choose_part(struct trace_reader *s, const struct trace_part *part)
+{
+    s->part = part ? *part : (struct trace_part){0};
+    s->windowed = s->part.from_s > 0 || s->part.to_s > 0 || s->part.minibatches > 0;
+    s->skips = s->windowed && s->file.indexed;
+}
+
 static enum status create(const struct trace_part *part, struct trace_reader **out, struct error *err)
 {
     struct trace_reader *s = alloc_zeroed(1, sizeof *s);
     if (!s) return error_memory(err, "a trace", sizeof *s);
-    if (part) s->part = *part;
-    s->windowed = s->part.from_s > 0 || s->part.to_s > 0 || s->part.minibatches > 0;
+    choose_part(s, part);
     *out = s;
     return STATUS_OK;
 }
@@ -149,6 +155,12 @@ enum status trace_reader_rewind(struct trace_reader *s, struct error *err)
     for (uint32_t p = 0; p < s->file.head.place_count; p++) s->held[p] = (struct trace_held){0};
     trace_judge_restart(&s->judge);
     return s->skips ? STATUS_OK : json_stream_begin(s->file.json, TRACE_SPANS, err);
+}
+
+enum status trace_reader_part(struct trace_reader *reader, const struct trace_part *part, struct error *err)
+{
+    choose_part(reader, part);
+    return trace_reader_rewind(reader, err);
 }
 
 void trace_reader_close(struct trace_reader *reader)
@@ -321,6 +333,7 @@ static enum status next_span(struct trace_reader *s, struct trace_span *out, boo
 
 static enum status span_of_memory(struct trace_reader *s, struct trace_span *out, bool *more)
 {
+    while (s->windowed && s->at < s->memory->span_count && !span_wanted(&s->part, &s->memory->spans[s->at])) s->at++;
     *more = s->at < s->memory->span_count;
     if (*more) {
         *out = s->memory->spans[s->at++];

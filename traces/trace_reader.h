@@ -55,6 +55,9 @@ void trace_reader_take_head(struct trace_reader *reader, struct trace *out);
 /* Goes back to the first span. */
 MUST_CHECK enum status trace_reader_rewind(struct trace_reader *reader, struct error *err);
 
+/* Goes back to the first span of another part (NULL: all); of a trace in memory all levels belong to a part. */
+MUST_CHECK enum status trace_reader_part(struct trace_reader *reader, const struct trace_part *part, struct error *err);
+
 void trace_reader_close(struct trace_reader *reader); /* NULL does nothing */
 
 /* Reads everything that is left, to check it. *span_count is the number of all spans that were read. */

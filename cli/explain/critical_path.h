@@ -27,9 +27,28 @@ struct explain_path {
     struct explain_share *streams; /* by stream of the plan */
     struct explain_share *jobs;
     struct explain_handover *handovers; /* the longest awaited first */
-    uint32_t stream_count, job_count, handover_count;
+    uint32_t stream_count, job_count;
+    size_t handover_count, handover_capacity;
     uint64_t operations;
+    struct arena *arena; /* of the arrays */
 };
+
+/* An operation of the path. */
+struct explain_step {
+    uint32_t stream, job;
+    double seconds, alone_s, gap_s;
+    bool waited;             /* for an operation; false: for the start of the run */
+    uint32_t awaited_stream; /* of that operation */
+    double awaited_s;
+};
+
+/* Begins an empty path of operations of `trace`. Arrays live as long as `arena`, and grow in it. */
+MUST_CHECK enum status explain_path_begin(const struct trace *trace, double makespan_s, struct arena *arena,
+                                          struct explain_path *out, struct error *err);
+/* Adds the operation before the last one that was added, the last operation of the run first. */
+MUST_CHECK enum status explain_path_step(struct explain_path *path, const struct explain_step *step, struct error *err);
+/* Sorts the handovers. */
+void explain_path_end(struct explain_path *path);
 
 /* Finds the path. `trace` gives stream and job of operations. Arrays live as long as `arena`. */
 MUST_CHECK enum status explain_path_find(const struct trace *trace, const struct explain_times *times,

@@ -14,7 +14,7 @@
 #include "cli/document/cli_document.h"
 #include "cli/explain/cli_explain_history.h"
 #include "cli/explain/cli_explain_report.h"
-#include "cli/explain/trace_times.h"
+#include "cli/explain/trace_path.h"
 #include "cli/ways/cli_predict.h"
 #include "planner/check/plan_io.h"
 #include "traces/exchange/chrome_read.h"
@@ -100,23 +100,6 @@ static enum status explain(struct cli *cli, const struct explain_request *reques
 /* The limit of pipes. */
 static const size_t text_bytes_max = (size_t)1 << 30;
 
-static enum status report_trace(struct cli *cli, const char *path, const struct trace *trace, bool foreign, struct error *err)
-{
-    struct arena arena = {0};
-    struct explain_times times;
-    struct explain_schedule schedule;
-    struct explain_path found;
-    struct cli_explain_report report = {.trace_path = path, .trace = trace, .path = &found, .foreign = foreign};
-    enum status status = explain_trace_times(trace, &arena, &times, &schedule, err);
-    if (status != STATUS_OK) error_add(err, "%s", path);
-    if (status == STATUS_OK) status = explain_path_find(trace, &times, &schedule, &arena, &found, err);
-    bool measured = trace->source == TRACE_MEASURED;
-    if (status == STATUS_OK && !foreign) cli_document_traces(cli, measured ? NULL : trace, measured ? trace : NULL);
-    if (status == STATUS_OK) status = (cli->json ? cli_explain_json : cli_explain_text)(cli, &report, err);
-    arena_release(&arena);
-    return status;
-}
-
 enum explain_kind { EXPLAIN_OTHER, EXPLAIN_OURS, EXPLAIN_FOREIGN };
 
 /* Finds the kind of a file that was opened; reads as far as it takes. */
@@ -138,46 +121,74 @@ static enum status find_kind(struct file_in *file, enum explain_kind *out, struc
     return STATUS_OK;
 }
 
-/* Reads a trace from a pipe, whose text is held in memory. */
-static enum status read_pipe(struct file_in *pipe, const char *path, enum explain_kind *kind, struct trace *out,
-                             struct error *err)
+/* A trace that is being explained, zeroed before it is opened. */
+struct explain_source {
+    enum explain_kind kind;
+    char *text;         /* of a pipe; NULL: of a file */
+    struct trace trace; /* of another program */
+    struct trace_reader *reader;
+};
+
+/* Opens a trace from a pipe, whose text is held in memory. */
+static enum status open_pipe(struct file_in *pipe, const char *path, struct explain_source *out, struct error *err)
 {
-    char *text;
     size_t length;
     struct file_in *file;
-    TRY(file_in_rest(pipe, text_bytes_max, &text, &length, err));
-    enum status status = file_in_of_text(path, text, length, &file, err);
-    if (status == STATUS_OK) {
-        status = find_kind(file, kind, err);
-        file_in_close(file);
-    }
-    if (status == STATUS_OK && *kind == EXPLAIN_OURS) status = trace_parse(path, text, length, out, err);
-    if (status == STATUS_OK && *kind == EXPLAIN_FOREIGN) status = chrome_parse(path, text, length, out, err);
-    free(text);
+    TRY(file_in_rest(pipe, text_bytes_max, &out->text, &length, err));
+    TRY(file_in_of_text(path, out->text, length, &file, err));
+    enum status status = find_kind(file, &out->kind, err);
+    file_in_close(file);
+    if (status == STATUS_OK && out->kind == EXPLAIN_OURS)
+        status = trace_reader_of_text(path, out->text, length, NULL, &out->reader, err);
+    if (status == STATUS_OK && out->kind == EXPLAIN_FOREIGN) status = chrome_parse(path, out->text, length, &out->trace, err);
     return status;
 }
 
-/* Reads the file if it is a trace. */
-static enum status read_any(const char *path, enum explain_kind *kind, struct trace *out, struct error *err)
+/* Opens the file if it is a trace. The caller calls close_source() also after an error. */
+static enum status open_source(const char *path, struct explain_source *out, struct error *err)
 {
     struct file_in *file;
     TRY(file_in_open(path, &file, err));
     bool seeks = file_in_seeks(file);
-    enum status status = seeks ? find_kind(file, kind, err) : read_pipe(file, path, kind, out, err);
+    enum status status = seeks ? find_kind(file, &out->kind, err) : open_pipe(file, path, out, err);
     file_in_close(file);
-    if (status != STATUS_OK || !seeks || *kind == EXPLAIN_OTHER) return status;
-    return *kind == EXPLAIN_OURS ? trace_read(path, out, err) : chrome_read(path, out, err);
+    if (status == STATUS_OK && seeks && out->kind == EXPLAIN_OURS) status = trace_reader_open(path, NULL, &out->reader, err);
+    if (status == STATUS_OK && seeks && out->kind == EXPLAIN_FOREIGN) status = chrome_read(path, &out->trace, err);
+    if (status == STATUS_OK && out->kind == EXPLAIN_FOREIGN) status = trace_reader_of(&out->trace, &out->reader, err);
+    return status;
+}
+
+static void close_source(struct explain_source *source)
+{
+    trace_reader_close(source->reader);
+    trace_release(&source->trace);
+    free(source->text);
+}
+
+static enum status report_trace(struct cli *cli, const char *path, struct explain_source *source, struct error *err)
+{
+    struct arena arena = {0};
+    struct explain_path found;
+    struct trace_reader *reader = source->reader;
+    const struct trace *trace = trace_reader_head(reader);
+    bool foreign = source->kind == EXPLAIN_FOREIGN, measured = trace->source == TRACE_MEASURED;
+    struct cli_explain_report report = {.trace_path = path, .trace = trace, .path = &found, .foreign = foreign};
+    enum status status = explain_trace_path(reader, path, EXPLAIN_WINDOW_SPANS, &arena, &found, err);
+    if (status == STATUS_OK) status = trace_reader_part(reader, NULL, err);
+    if (status == STATUS_OK && !foreign) cli_document_readers(cli, measured ? NULL : reader, measured ? reader : NULL);
+    if (status == STATUS_OK) status = (cli->json ? cli_explain_json : cli_explain_text)(cli, &report, err);
+    arena_release(&arena);
+    return status;
 }
 
 /* Explains the file if it is a trace; *some says so. */
 static enum status explain_trace(struct cli *cli, const char *path, bool *some, struct error *err)
 {
-    struct trace trace = {0};
-    enum explain_kind kind = EXPLAIN_OTHER;
-    enum status status = read_any(path, &kind, &trace, err);
-    *some = kind != EXPLAIN_OTHER;
-    if (status == STATUS_OK && *some) status = report_trace(cli, path, &trace, kind == EXPLAIN_FOREIGN, err);
-    trace_release(&trace);
+    struct explain_source source = {.kind = EXPLAIN_OTHER};
+    enum status status = open_source(path, &source, err);
+    *some = source.kind != EXPLAIN_OTHER;
+    if (status == STATUS_OK && *some) status = report_trace(cli, path, &source, err);
+    close_source(&source);
     return status;
 }
 

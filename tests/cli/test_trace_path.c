@@ -1,6 +1,7 @@
 /*
- * cli/explain/trace_times.h and traces/exchange/chrome_read.h: the path of a trace without its plan against a path
- * found by comparing all pairs, its parts against the makespan; other programs' traces and their faults.
+ * cli/explain/trace_path.h and traces/exchange/chrome_read.h: the path of a trace without its plan against a path
+ * found by comparing all pairs, from memory and from files, in windows of several sizes; the memory that a long trace
+ * takes; other programs' traces and their faults.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,15 +13,17 @@
 
 #include "base/files/file_in.h"
 #include "base/random.h"
-#include "cli/explain/critical_path.h"
-#include "cli/explain/trace_times.h"
+#include "base/size.h"
+#include "cli/explain/trace_path.h"
 #include "planner/plan.h"
+#include "tests/support/sim/support_traces.h"
+#include "tests/support/sim/support_traces_long.h"
 #include "tests/support/support_seed.h"
 #include "traces/exchange/chrome_read.h"
 
 /* --- paths ------------------------------------------------------------------------------------- */
 
-enum { STREAMS = 5, SPANS = 120 };
+enum { STREAMS = 5, SPANS = 700, JOBS = 2 };
 
 /* Spans of a stream follow each other; numbers are their places. A tenth take no time. */
 static void draw(uint64_t seed, struct trace *trace, struct trace_stream *streams, struct trace_span *spans,
@@ -40,55 +43,107 @@ static void draw(uint64_t seed, struct trace *trace, struct trace_stream *stream
                             .span_count = SPANS};
 }
 
-/* Returns the latest end by which the operation could begin, by all pairs. */
-static double awaited_end_s(const struct trace *trace, uint64_t i, double begin_s)
+static uint32_t closeness(const struct trace *trace, const struct trace_span *a, const struct trace_span *b)
 {
-    double latest_s = begin_s;
-    for (uint64_t k = 0; k < trace->span_count; k++) {
-        const struct trace_span *other = &trace->spans[k];
-        if (other->end_s > other->start_s && other->end_s <= trace->spans[i].start_s) latest_s = fmax(latest_s, other->end_s);
-    }
-    return latest_s;
+    bool device = trace->streams[a->stream].device == trace->streams[b->stream].device;
+    return (a->stream == b->stream ? 4u : 0u) + (device ? 2u : 0u) + (a->job == b->job ? 1u : 0u);
 }
 
-static void check_path(const struct trace *trace, struct arena *arena)
+static bool ends_later(const struct trace_span *a, const struct trace_span *b)
 {
-    struct explain_times times;
-    struct explain_schedule schedule;
-    struct explain_path path;
-    struct error err = {0};
-    double begin_s = INFINITY, end_s = 0, seconds = 0;
-    assert_int_equal(explain_trace_times(trace, arena, &times, &schedule, &err), STATUS_OK);
+    return a->end_s > b->end_s || (!(a->end_s < b->end_s) && a->number > b->number);
+}
+
+/* Returns the operation that `span` waited for, by all pairs; NULL: none had ended. */
+static const struct trace_span *awaited_by(const struct trace *trace, const struct trace_span *span)
+{
+    const struct trace_span *latest = NULL, *best = NULL;
+    for (uint64_t k = 0; k < trace->span_count; k++) {
+        const struct trace_span *other = &trace->spans[k];
+        if (!(other->end_s > other->start_s) || other->end_s > span->start_s) continue;
+        if (!latest || ends_later(other, latest)) latest = other;
+    }
+    for (uint64_t k = 0; latest && k < trace->span_count; k++) {
+        const struct trace_span *other = &trace->spans[k];
+        if (!(other->end_s > other->start_s) || other->end_s > span->start_s || other->end_s < latest->end_s - 1e-6) continue;
+        uint32_t close = closeness(trace, other, span), closest = best ? closeness(trace, best, span) : 0;
+        if (!best || close > closest || (close == closest && ends_later(other, best))) best = other;
+    }
+    return best;
+}
+
+struct expected {
+    double begin_s, end_s, gap_s, stream_s[STREAMS], awaited_s[STREAMS][STREAMS];
+    uint64_t operations, job_operations[JOBS];
+};
+
+static void expect(const struct trace *trace, struct expected *out)
+{
+    const struct trace_span *at = NULL;
+    *out = (struct expected){.begin_s = INFINITY};
     for (uint64_t i = 0; i < trace->span_count; i++) {
-        if (!(trace->spans[i].end_s > trace->spans[i].start_s)) continue;
-        begin_s = fmin(begin_s, trace->spans[i].start_s);
-        end_s = fmax(end_s, trace->spans[i].end_s);
+        const struct trace_span *span = &trace->spans[i];
+        if (!(span->end_s > span->start_s)) continue;
+        out->begin_s = fmin(out->begin_s, span->start_s);
+        if (!at || ends_later(span, at)) at = span;
     }
-    assert_true(fabs(schedule.makespan_s - (end_s - begin_s)) < 1e-9);
-    for (uint64_t at = schedule.last; at != EXPLAIN_NOBODY; at = schedule.decisive[at]) {
-        double awaited_s = awaited_end_s(trace, at, begin_s);
-        assert_true(fabs(trace->spans[at].start_s - times.gap_s[at] - awaited_s) < 1e-5);
-        uint64_t before = schedule.decisive[at];
-        if (before != EXPLAIN_NOBODY) assert_true(fabs(trace->spans[before].end_s - awaited_s) < 1e-5);
+    for (out->end_s = at->end_s; at;) {
+        const struct trace_span *before = awaited_by(trace, at);
+        out->operations++;
+        out->job_operations[at->job]++;
+        out->stream_s[at->stream] += at->end_s - at->start_s;
+        out->gap_s += at->start_s - (before ? before->end_s : out->begin_s);
+        if (before && before->stream != at->stream) out->awaited_s[at->stream][before->stream] += before->end_s - before->start_s;
+        at = before;
     }
-    assert_int_equal(explain_path_find(trace, &times, &schedule, arena, &path, &err), STATUS_OK);
-    for (uint32_t s = 0; s < path.stream_count; s++) seconds += path.streams[s].seconds;
+}
+
+/* Times are whole seconds, so sums are exact. */
+static void check_path(struct trace_reader *reader, const struct expected *expected, uint64_t window_spans)
+{
+    struct explain_path path;
+    struct arena arena = {0};
+    struct error err = {0};
+    double seconds = 0, awaited_s = 0;
+    if (explain_trace_path(reader, "t", window_spans, &arena, &path, &err)) fail_msg("%s", err.text);
+    assert_true(path.makespan_s == expected->end_s - expected->begin_s);
+    assert_int_equal(path.operations, expected->operations);
+    assert_true(path.gap_s == expected->gap_s);
+    for (uint32_t s = 0; s < STREAMS; s++) {
+        seconds += path.streams[s].seconds;
+        assert_true(path.streams[s].seconds == expected->stream_s[s]);
+        for (uint32_t k = 0; k < STREAMS; k++) awaited_s += expected->awaited_s[s][k];
+    }
+    for (uint32_t j = 0; j < JOBS; j++) assert_int_equal(path.jobs[j].operations, expected->job_operations[j]);
+    for (size_t i = 0; i < path.handover_count; i++) {
+        const struct explain_handover *handover = &path.handovers[i];
+        assert_true(handover->awaited_s == expected->awaited_s[handover->waiter][handover->awaited]);
+        awaited_s -= handover->awaited_s;
+    }
+    assert_true(awaited_s == 0);
     assert_true(fabs(seconds + path.gap_s - path.makespan_s) < 1e-6);
+    arena_release(&arena);
 }
 
 static void paths_are_those_of_all_pairs(void **state)
 {
     (void)state;
     uint64_t seed = support_seed("paths");
-    for (uint64_t n = 0; n < 200; n++) {
+    for (uint64_t n = 0; n < 60; n++) {
         struct trace trace;
         struct trace_stream streams[STREAMS];
         struct trace_span spans[SPANS];
-        struct trace_job jobs[2];
-        struct arena arena = {0};
+        struct trace_job jobs[JOBS];
+        struct trace_reader *reader;
+        struct expected expected;
+        struct error err = {0};
         draw(random_u64(seed, n), &trace, streams, spans, jobs);
-        check_path(&trace, &arena);
-        arena_release(&arena);
+        expect(&trace, &expected);
+        if (trace_reader_of(&trace, &reader, &err)) fail_msg("%s", err.text);
+        check_path(reader, &expected, SPANS);
+        check_path(reader, &expected, EXPLAIN_ALIKE_MOST);
+        check_path(reader, &expected, EXPLAIN_ALIKE_MOST + random_below(seed, n, SPANS));
+        trace_reader_close(reader);
     }
 }
 
@@ -99,12 +154,64 @@ static void a_trace_of_nothing_is_refused(void **state)
     struct trace_span span = {.start_s = 2, .end_s = 2};
     const struct trace trace = {.streams = &stream, .stream_count = 1, .spans = &span, .span_count = 1};
     struct arena arena = {0};
-    struct explain_times times;
-    struct explain_schedule schedule;
+    struct trace_reader *reader;
+    struct explain_path path;
     struct error err = {0};
-    assert_int_equal(explain_trace_times(&trace, &arena, &times, &schedule, &err), STATUS_BAD_INPUT);
-    assert_string_equal(err.text, "the trace has no operations that last");
+    assert_int_equal(trace_reader_of(&trace, &reader, &err), STATUS_OK);
+    assert_int_equal(explain_trace_path(reader, "t", EXPLAIN_WINDOW_SPANS, &arena, &path, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "t: the trace has no operations that last");
+    trace_reader_close(reader);
     arena_release(&arena);
+}
+
+/* --- long traces ---------------------------------------------------------------------------------- */
+
+enum { LONG_SPANS = 300000 };
+
+/* Span k is on stream k % 2 and begins 0.125 s after the end of span k - 1, so all spans are on the path. */
+static int explain(const void *context)
+{
+    struct trace_reader *reader;
+    struct explain_path path;
+    struct arena arena = {0};
+    struct error err = {0};
+    if (!context) return 0;
+    if (trace_reader_open(context, NULL, &reader, &err)) return 1;
+    bool right = explain_trace_path(reader, context, EXPLAIN_ALIKE_MOST, &arena, &path, &err) == STATUS_OK &&
+                 path.operations == LONG_SPANS && path.handover_count == 2 &&
+                 path.handovers[0].count + path.handovers[1].count == LONG_SPANS - 1 &&
+                 fabs(path.streams[1].seconds - 0.375 * LONG_SPANS / 2) < 1e-6 && fabs(path.gap_s - 0.125 * (LONG_SPANS - 1)) < 1e-6;
+    trace_reader_close(reader);
+    arena_release(&arena);
+    return !right;
+}
+
+/* Spans that were kept, with times and waits, would take 39 MiB. */
+static void memory_does_not_grow(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* sanitizers keep freed memory */
+#endif
+    static const char *const names[] = {"long.json", "long.json.gz"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        const char *path = support_path(names[i]);
+        support_write_long(path, &(struct support_long){.span_count = LONG_SPANS, .version = TRACE_VERSION});
+        long least = support_peak_kib(explain, NULL), most = support_peak_kib(explain, path);
+        print_message("%s: %ld KiB more than %ld\n", names[i], most - least, least);
+        assert_true(most - least < 4096);
+    }
+    support_clean();
+}
+
+/* A trace without an index is one window. */
+static void old_traces_have_paths(void **state)
+{
+    (void)state;
+    const char *path = support_path("old.json");
+    support_write_long(path, &(struct support_long){.span_count = LONG_SPANS, .version = 1});
+    assert_int_equal(explain(path), 0);
+    support_clean();
 }
 
 /* --- other programs' traces ---------------------------------------------------------------------- */
@@ -222,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_are_those_of_all_pairs),  cmocka_unit_test(a_trace_of_nothing_is_refused),
+        cmocka_unit_test(memory_does_not_grow),          cmocka_unit_test(old_traces_have_paths),
         cmocka_unit_test(a_profiler_s_trace_is_read),    cmocka_unit_test(what_is_nested_does_not_count_twice),
         cmocka_unit_test(long_names_end_with_a_character), cmocka_unit_test(what_is_wrong_is_told),
     };
