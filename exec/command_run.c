@@ -27,7 +27,7 @@ static const char *const dispatch_choices[] = {"plan", "live", NULL};
 
 struct run_request {
     size_t dispatch; /* 1: live */
-    const char *policy, *carried;
+    const char *policy, *executed_order;
     uint64_t seed;
     const char *trace, *log, *result, *checkpoint, *checkpoint_every, *storage;
     uint64_t keep;
@@ -111,14 +111,14 @@ static enum status parse_every(const char *text, struct run_checkpoints *out, st
 static enum status write_executed(const struct run_request *command, const struct plan *plan,
                                   const struct run_result *result, const struct trace *trace, struct error *err)
 {
-    struct plan_executed carried;
-    if (!command->carried || !trace->complete) return STATUS_OK;
-    TRY(plan_executed_make(plan, result->order, (uint32_t)result->order_count, &carried, err));
-    carried.plan.policy = trace->policy;
-    carried.plan.seed = command->seed;
-    carried.plan.estimated_makespan_s = result->makespan_s;
-    enum status status = plan_write(&carried.plan, command->carried, err);
-    plan_executed_release(&carried);
+    struct plan_executed executed;
+    if (!command->executed_order || !trace->complete) return STATUS_OK;
+    TRY(plan_executed_make(plan, result->order, (uint32_t)result->order_count, &executed, err));
+    executed.plan.policy = trace->policy;
+    executed.plan.seed = command->seed;
+    executed.plan.estimated_makespan_s = result->makespan_s;
+    enum status status = plan_write(&executed.plan, command->executed_order, err);
+    plan_executed_release(&executed);
     return status;
 }
 
@@ -133,7 +133,7 @@ static void write_traces(const struct run_request *command, struct run_result *r
     }
     if (write_executed(command, report->plan, result, report->trace, &unwritten[1]) != STATUS_OK) {
         run_result_unwritten(result, &unwritten[1]);
-        report->carried_path = NULL;
+        report->executed_order_path = NULL;
     }
 }
 
@@ -157,7 +157,7 @@ static enum status hand_over(const struct run_request *command, const struct pla
 {
     struct run_report report = {.plan = plan, .result = result, .trace = trace, .live = command->dispatch != 0,
                                 .trace_path = command->trace, .log_path = result->log_failed ? NULL : command->log,
-                                .carried_path = command->carried};
+                                .executed_order_path = command->executed_order};
     if (command->result && run_report_write(&report, command->result, err) != STATUS_OK) return err->status;
     write_traces(command, result, *writer, &report);
     *writer = NULL;
@@ -190,7 +190,7 @@ static enum status carry_out(const struct run_request *command, const struct pla
     const struct run_options options = {
         .live = policy,
         .live_seed = command->seed,
-        .record_order = command->carried != NULL,
+        .record_order = command->executed_order != NULL,
         .log_path = command->log,
         .log_goes_on = command->log_goes_on,
         .save_weights = !command->no_weights,
@@ -231,7 +231,7 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         OPTION_STRING("policy", 'p', "NAME", &command.policy,
                       "policy to ask live: a name or ./mine.so (default: the plan's)"),
         OPTION_U64("seed", 0, "N", 0, INT64_MAX, &command.seed, "random seed of the live policy"),
-        OPTION_OUTPUT("carried", 0, "FILE", FILE_KIND_PLAN, &command.carried,
+        OPTION_OUTPUT("executed-order", 0, "FILE", FILE_KIND_PLAN, &command.executed_order,
                       "plan to write, with the order that a live run took"),
         OPTION_OUTPUT("result", 0, "FILE", FILE_KIND_RESULT, &command.result,
                       "result to write as JSON, errors included"),
@@ -272,9 +272,9 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         options_print_help(&options, stdout);
         return STATUS_OK;
     }
-    if (!command.dispatch && (command.policy || command.seed || command.carried))
+    if (!command.dispatch && (command.policy || command.seed || command.executed_order))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
-                         command.policy ? "policy" : command.seed ? "seed" : "carried");
+                         command.policy ? "policy" : command.seed ? "seed" : "executed-order");
     if (command.json && command.log && strcmp(command.log, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT,
                          "'--log -' and '--json' cannot both have standard output");

@@ -151,15 +151,25 @@ static const struct option_spec *find_name(const struct options *options, const 
     return NULL;
 }
 
-/* Finds an option by its long name. A synonym may stand for several of our names; the one in this table is used. */
-static const struct option_spec *find_long(const struct options *options, const char *name,
-                                           size_t length)
+/* Finds an option by a synonym, which may stand for several of our names: the one in this table is used. */
+static const struct option_spec *find_synonym(const struct options *options, const struct option_synonym *synonym,
+                                              const char *name, size_t length, const struct option_synonym **found)
+{
+    const struct option_spec *spec = NULL;
+    for (; !spec && synonym && synonym->theirs; synonym++) {
+        if (!is_word(synonym->theirs, name, length)) continue;
+        spec = find_name(options, synonym->ours, strlen(synonym->ours));
+        if (spec && found) *found = synonym;
+    }
+    return spec;
+}
+
+/* Finds an option by its long name. */
+static const struct option_spec *find_long(struct options *options, const char *name, size_t length)
 {
     const struct option_spec *spec = find_name(options, name, length);
-    const struct option_synonym *synonym = options->synonyms;
-    for (; !spec && synonym && synonym->theirs; synonym++)
-        if (is_word(synonym->theirs, name, length))
-            spec = find_name(options, synonym->ours, strlen(synonym->ours));
+    if (!spec) spec = find_synonym(options, options->synonyms, name, length, NULL);
+    if (!spec) spec = find_synonym(options, options->former_names, name, length, &options->former);
     return spec;
 }
 
@@ -229,7 +239,7 @@ static enum status next_value(const struct options *options, const struct option
     return read_value(options, spec, text, cursor, err);
 }
 
-static enum status parse_long(const struct options *options, struct options_cursor *cursor,
+static enum status parse_long(struct options *options, struct options_cursor *cursor,
                               struct error *err)
 {
     const char *name = cursor->argv[cursor->at] + 2;

@@ -57,7 +57,7 @@ struct option_spec {
 /* Every table with outputs contains it. */
 #define OPTION_FORCE(o) OPTION_FLAG("force", 0, o, "overwrite input files and files of another kind")
 
-/* Another program's name of an option. */
+/* Another program's name of an option, or our own of the last release. */
 struct option_synonym {
     const char *theirs, *ours; /* without the dashes */
 };
@@ -77,11 +77,12 @@ struct options {
     const struct option_group *groups; /* in the order of the help, ends with a NULL heading; NULL: one list */
     const struct option_spec *specs;
     size_t spec_count;
-    const struct option_synonym *synonyms; /* ends with a NULL name; may be NULL */
+    const struct option_synonym *synonyms, *former_names; /* end with a NULL name; may be NULL */
     const char *(*spelled)(const char *text); /* translates another word for a choice, or returns NULL; may be NULL */
     size_t argument_min, argument_max;
     const char *operands[64]; /* out: borrowed from argv */
     size_t operand_count;     /* out */
+    const struct option_synonym *former; /* out: the last former name on the command line; NULL: none */
     bool help;                /* out: -h or --help was given; nothing else was checked */
 };
 

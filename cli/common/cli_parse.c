@@ -43,6 +43,7 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
     options->arguments = cli->verb->arguments;
     options->summary = cli->verb->summary;
     options->synonyms = cli_synonyms;
+    options->former_names = cli_former_names;
     options->groups = cli_option_groups;
     options->spelled = precision_spelled;
     *go_on = false;
@@ -57,6 +58,8 @@ enum status cli_parse(struct cli *cli, struct options *options, int argc, char *
     }
     if (cli->quiet) progress_disable();
     say_machines(cli, options);
+    if (options->former)
+        cli_warn(cli, "option '--%s' will be gone in the next release; type: --%s", options->former->theirs, options->former->ours);
     if (cli->advice) cli_warn(cli, "%s", cli->advice);
     if (cli->history_path) setenv("SPILLWAY_HISTORY", cli->history_path, 1);
     if (cli->report_path && cli->begin_document(cli, err) != STATUS_OK) return err->status;

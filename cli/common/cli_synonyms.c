@@ -26,3 +26,9 @@ const struct option_synonym cli_synonyms[] = {
     {"history", "file"}, /* only of `history` */
     {NULL, NULL},
 };
+
+const struct option_synonym cli_former_names[] = {
+    {"regions", "weight-buffers"},
+    {"carried", "executed-order"},
+    {NULL, NULL},
+};

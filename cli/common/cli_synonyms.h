@@ -12,4 +12,7 @@
 /* Ends with a NULL name. */
 extern const struct option_synonym cli_synonyms[];
 
+/* Our names of the last release, accepted likewise, with a warning. */
+extern const struct option_synonym cli_former_names[];
+
 #endif

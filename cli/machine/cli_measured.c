@@ -91,7 +91,7 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
         read_load(&object, &out->load, err) != STATUS_OK ||
         json_take_string(&object, "trace", JSON_OPTIONAL, &out->trace_path, err) != STATUS_OK ||
         json_take_string(&object, "log", JSON_OPTIONAL, &out->log_path, err) != STATUS_OK ||
-        json_take_string(&object, "carried", JSON_OPTIONAL, &out->carried_path, err) != STATUS_OK ||
+        json_take_string(&object, "executed_order", JSON_OPTIONAL, &out->executed_order_path, err) != STATUS_OK ||
         json_take_string(&object, "unwritten", JSON_OPTIONAL, &out->unwritten, err) != STATUS_OK ||
         read_streams(&object, plan_stream_count(plan), out, err) != STATUS_OK ||
         json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK)

@@ -21,7 +21,7 @@ struct cli_measured_job {
 struct cli_measured {
     struct json_input *in; /* owns the strings */
     bool stopped;
-    const char *trace_path, *log_path, *carried_path; /* may be NULL */
+    const char *trace_path, *log_path, *executed_order_path; /* may be NULL */
     const char *unwritten; /* files that could not be written; may be NULL */
     uint32_t failed;       /* jobs, or their checkpoints */
     double makespan_s, setup_s, tokens_per_s;

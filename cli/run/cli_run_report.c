@@ -233,7 +233,7 @@ static enum status put_results(const struct cli_run_report *report, FILE *out, s
 
 /* NULL: not written. */
 struct written {
-    const char *trace, *log, *carried;
+    const char *trace, *log, *executed;
 };
 
 static struct written what_was_written(const struct cli_run_report *report)
@@ -242,21 +242,21 @@ static struct written what_was_written(const struct cli_run_report *report)
     const struct cli_measured *measured = report->measured;
     return (struct written){.trace = measured->trace_path ? request->trace_path : NULL,
                             .log = measured->log_path ? request->log_path : NULL,
-                            .carried = measured->carried_path && cli_run_is_complete(report) ? request->carried : NULL};
+                            .executed = measured->executed_order_path && cli_run_is_complete(report) ? request->executed_order : NULL};
 }
 
 static void print_next(struct cli *cli, const struct cli_run_report *report)
 {
     const struct written written = what_was_written(report);
     const char *plan = report->request->plan_path, *trace = written.trace;
-    const char *folder = report->request->checkpoint, *carried = written.carried;
+    const char *folder = report->request->checkpoint, *executed = written.executed;
     const char *live = report->request->dispatch ? "--dispatch" : NULL, *when = live ? "live" : NULL;
-    if (live && trace && carried)
-        cli_next(cli, (const char *const[]){"simulate", carried, "--trace", "predicted.json.gz", "&&", "spillway",
+    if (live && trace && executed)
+        cli_next(cli, (const char *const[]){"simulate", executed, "--trace", "predicted.json.gz", "&&", "spillway",
                                             "compare", "predicted.json.gz", trace, NULL});
     else if (live && !(folder && (report->measured->stopped || report->measured->failed > 0)))
-        cli_next(cli, (const char *const[]){"run", plan, live, when, "--trace", "measured.json.gz", "--carried",
-                                            "carried.json", NULL});
+        cli_next(cli, (const char *const[]){"run", plan, live, when, "--trace", "measured.json.gz", "--executed-order",
+                                            "executed.json", NULL});
     else if (folder && (report->measured->stopped || report->measured->failed > 0))
         cli_next(cli, (const char *const[]){"run", plan, "--checkpoint", folder, "--resume", live, when, NULL});
     else if (report->measured->stopped)
@@ -287,9 +287,9 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
     fputc('\n', out);
     TRY(put_results(report, out, NULL, err));
     const struct written written = what_was_written(report);
-    if (written.trace || written.carried || written.log) fputc('\n', out);
+    if (written.trace || written.executed || written.log) fputc('\n', out);
     if (written.trace) fprintf(out, "trace written to %s\n", written.trace);
-    if (written.carried) fprintf(out, "plan with the order of this run written to %s\n", written.carried);
+    if (written.executed) fprintf(out, "plan with the order of this run written to %s\n", written.executed);
     if (written.log) fprintf(out, "log written to %s\n", written.log);
     print_next(cli, report);
     return STATUS_OK;
@@ -374,7 +374,7 @@ static enum status report_json(struct cli *cli, const struct cli_run_report *rep
     cli_fingerprint(json, plan_fingerprint(report->plan));
     json_out_string(json, "policy", report->prediction->trace.policy);
     if (request->dispatch) json_out_string(json, "dispatch", cli_dispatches[request->dispatch]);
-    if (written.carried) json_out_string(json, "carried_file", written.carried);
+    if (written.executed) json_out_string(json, "executed_order_file", written.executed);
     json_out_string(json, "libraries", measured->libraries);
     json_out_bool(json, "completed", cli_run_is_complete(report));
     if (measured->unwritten) json_out_string(json, "unwritten", measured->unwritten);

@@ -14,7 +14,7 @@ struct cli_run_request {
     const char *checkpoint, *checkpoint_every; /* folder and interval; may be NULL */
     const char *storage;                       /* folder; may be NULL */
     const char *output;                        /* for weights; NULL: the plan's */
-    const char *policy, *carried;              /* --dispatch live; may be NULL */
+    const char *policy, *executed_order;              /* --dispatch live; may be NULL */
     uint64_t seed;
     size_t dispatch;                           /* index into cli_dispatches */
     uint64_t keep; /* 0: not given */

@@ -131,7 +131,7 @@ static enum status start(const struct cli *cli, const struct cli_run_request *re
         add_option(&words, "--seed", seed);
     }
     add_option(&words, "--policy", request->policy);
-    add_option(&words, "--carried", request->carried);
+    add_option(&words, "--executed-order", request->executed_order);
     if (cli->force) add(&words, "--force");
     if (request->keep_going) add(&words, "--keep-going");
     if (request->no_weights) add(&words, "--no-weights");
@@ -370,7 +370,7 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
         OPTION_STRING("policy", 'p', "NAME", &request.policy,
                       "policy to ask live: a name or ./mine.so (default: the plan's)"),
         OPTION_U64("seed", 0, "N", 0, INT64_MAX, &request.seed, "random seed of the live policy"),
-        OPTION_OUTPUT("carried", 0, "FILE", FILE_KIND_PLAN, &request.carried,
+        OPTION_OUTPUT("executed-order", 0, "FILE", FILE_KIND_PLAN, &request.executed_order,
                       "plan to write, with the order that a live run took"),
         OPTION_FLAG("tf32", 0, &request.tf32,
                     "round operands of matrix products on GPUs to tf32, which is faster"),
@@ -423,10 +423,10 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     if (refuse_dash("trace", request.trace_path, err) != STATUS_OK ||
         refuse_dash("log", request.log_path, err) != STATUS_OK)
         return err->status;
-    TRY(refuse_dash("carried", request.carried, err));
-    if (!request.dispatch && (request.policy || request.seed > 0 || request.carried))
+    TRY(refuse_dash("executed-order", request.executed_order, err));
+    if (!request.dispatch && (request.policy || request.seed > 0 || request.executed_order))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
-                         request.policy ? "policy" : request.seed > 0 ? "seed" : "carried");
+                         request.policy ? "policy" : request.seed > 0 ? "seed" : "executed-order");
     if (!request.checkpoint && (request.resume || request.checkpoint_every || request.keep > 0))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--checkpoint DIR'",
                          request.resume ? "resume"

@@ -44,8 +44,8 @@ struct run_live {
     struct run_loop *loop;
     struct plan_dispatch *dispatch;
     struct run_live_unit *units;   /* per job */
-    struct plan_instance *carried; /* in the order of pushing; may be NULL */
-    uint64_t carried_count, carried_limit;
+    struct plan_instance *executed; /* in the order of pushing; may be NULL */
+    uint64_t executed_count, executed_limit;
     bool without_policy;
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -95,9 +95,9 @@ static enum status enqueue_unit(struct run_live *live, const struct plan_dispatc
     struct run_live_unit *const own = &live->units[unit->job];
     uint32_t last[STREAM_KIND_COUNT];
     struct plan_walk_op op;
-    if (live->carried) {
-        assert(live->carried_count < live->carried_limit);
-        live->carried[live->carried_count++] = *next->instance;
+    if (live->executed) {
+        assert(live->executed_count < live->executed_limit);
+        live->executed[live->executed_count++] = *next->instance;
     }
     if (next->decided) atomic_store(&own->left, find_last_ops(loop->plan, unit, last));
     plan_walk_push(loop->walk, next->instance);
@@ -213,11 +213,11 @@ static enum status make_room_for_order(struct run_live *live, struct error *err)
 {
     const struct plan *const plan = live->loop->plan;
     for (uint32_t s = 0; s < plan->segment_count; s++)
-        live->carried_limit += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
-    if (live->carried_limit > PLAN_INSTANCES_MAX)
+        live->executed_limit += (uint64_t)plan->segments[s].instance_count * plan->segments[s].repeat_count;
+    if (live->executed_limit > PLAN_INSTANCES_MAX)
         return error_set(err, STATUS_LIMIT, "too many units for a trace or a plan of live dispatch "
                          "(limit is %d)", PLAN_INSTANCES_MAX);
-    return ARENA_NEW(&live->loop->run->result->arena, live->carried_limit, live->carried, err);
+    return ARENA_NEW(&live->loop->run->result->arena, live->executed_limit, live->executed, err);
 }
 
 enum status run_live_create(struct run_loop *loop, struct run_live **out, struct error *err)
@@ -270,16 +270,16 @@ enum status run_live_sum_up(struct run_live *live, struct trace *trace, struct e
 {
     const struct run *const run = live->loop->run;
     struct run_result *const result = run->result;
-    struct plan_executed carried;
+    struct plan_executed executed;
     TRY(arena_string(&trace->arena, policy_process_dispatch(run->options->live, 0).policy->name,
                                       &trace->policy, err));
     result->decisions = plan_dispatch_decisions(live->dispatch);
-    if (!live->carried) return STATUS_OK;
-    result->order = live->carried;
-    result->order_count = live->carried_count;
+    if (!live->executed) return STATUS_OK;
+    result->order = live->executed;
+    result->order_count = live->executed_count;
     if (!trace->complete) return STATUS_OK;
-    TRY(plan_executed_make(run->plan, live->carried, (uint32_t)live->carried_count, &carried, err));
-    trace->plan_fingerprint = plan_fingerprint(&carried.plan);
-    plan_executed_release(&carried);
+    TRY(plan_executed_make(run->plan, live->executed, (uint32_t)live->executed_count, &executed, err));
+    trace->plan_fingerprint = plan_fingerprint(&executed.plan);
+    plan_executed_release(&executed);
     return STATUS_OK;
 }

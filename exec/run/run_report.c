@@ -151,7 +151,7 @@ static void put_result(struct json_out *json, const struct run_report *report)
     if (report->live) {
         json_out_string(json, "dispatch", "live");
         json_out_u64(json, "decisions", result->decisions);
-        if (report->carried_path) json_out_string(json, "carried", report->carried_path);
+        if (report->executed_order_path) json_out_string(json, "executed_order", report->executed_order_path);
     }
     json_out_string(json, "hardware", report->plan->hardware.name);
     json_out_string(json, "libraries", result->libraries);

@@ -10,7 +10,7 @@ struct run_report {
     const struct run_result *result;
     const struct trace *trace;
     bool live;                                       /* a policy was asked during the run */
-    const char *trace_path, *log_path, *carried_path; /* written files; may be NULL */
+    const char *trace_path, *log_path, *executed_order_path; /* written files; may be NULL */
 };
 
 /* Writes JSON to a file or ("-") standard output. Errors: STATUS_IO. */

@@ -511,6 +511,16 @@ static enum status read_bound(struct plan_reader *r, struct json_object *root)
     return json_object_close(&object, r->err);
 }
 
+/* Plans of version 0.1 have "regions" for weight buffers. */
+static enum status read_order_kind(struct plan_reader *r, struct json_object *object, size_t *kind)
+{
+    const char *word = json_string_value(json_object_get(object->value, "kind"));
+    if (!word || strcmp(word, "regions") != 0)
+        return json_take_choice(object, "kind", JSON_REQUIRED, plan_order_names, PLAN_ORDER_COUNT, kind, r->err);
+    *kind = PLAN_ORDER_WEIGHT_BUFFERS;
+    return json_take_string(object, "kind", JSON_REQUIRED, &word, r->err);
+}
+
 static enum status read_order(struct plan_reader *r, struct json_object *root)
 {
     const json_t *value;
@@ -520,8 +530,7 @@ static enum status read_order(struct plan_reader *r, struct json_object *root)
     TRY(json_take_object(root, "order", JSON_OPTIONAL, &value, r->err));
     if (!value) return STATUS_OK;
     TRY(json_object_open(&object, r->in, value, "the order's bound", r->err));
-    TRY(json_take_choice(&object, "kind", JSON_REQUIRED, plan_order_names, PLAN_ORDER_COUNT, &kind,
-                         r->err));
+    TRY(read_order_kind(r, &object, &kind));
     order->kind = (uint32_t)kind;
     TRY(json_take_double(&object, "bound_s", JSON_REQUIRED, 0, 1e300, &order->bound_s, r->err));
     TRY(json_take_u64(&object, "tried", JSON_REQUIRED, 0, INT64_MAX, &order->tried, r->err));

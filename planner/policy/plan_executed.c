@@ -31,9 +31,9 @@ enum status plan_executed_make(const struct plan *plan, const struct plan_instan
     return STATUS_OK;
 }
 
-void plan_executed_release(struct plan_executed *carried)
+void plan_executed_release(struct plan_executed *executed)
 {
-    free(carried->instances);
-    free(carried->segments);
-    *carried = (struct plan_executed){.instances = NULL};
+    free(executed->instances);
+    free(executed->segments);
+    *executed = (struct plan_executed){.instances = NULL};
 }

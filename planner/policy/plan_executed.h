@@ -17,6 +17,6 @@ struct plan_executed {
  */
 MUST_CHECK enum status plan_executed_make(const struct plan *plan, const struct plan_instance *order,
                                           uint32_t count, struct plan_executed *out, struct error *err);
-void plan_executed_release(struct plan_executed *carried); /* zeroed is allowed */
+void plan_executed_release(struct plan_executed *executed); /* zeroed is allowed */
 
 #endif

@@ -66,7 +66,7 @@ def main():
             _, busy = plan(spillway, folder, options.hardware, rate, [])
             rate *= busy["h2d"] / busy["compute"]
         print(f"link paced to {rate / 1e9:.3f} GB/s each way")
-        for double, extra in ((True, ["--regions", "3"]), (True, ["--regions", "2"]),
+        for double, extra in ((True, ["--weight-buffers", "3"]), (True, ["--weight-buffers", "2"]),
                               (False, ["--no-double-buffer"])):
             print(f"{' '.join(extra)}:")
             makespan, busy = plan(spillway, folder, options.hardware, rate, extra)

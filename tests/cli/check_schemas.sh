@@ -123,7 +123,7 @@ answer sweep plan jobs.json "${machine[@]}" --vary devices=1,2 -o points.csv -f 
 answer run plan.json --trace measured.json.gz --log run.jsonl --checkpoint kept
 answer run plan.json --checkpoint kept --resume
 answer run evaluated-plan.json --log evaluated.jsonl
-answer run live.json --dispatch live --policy srtf --carried carried.json
+answer run live.json --dispatch live --policy srtf --executed-order executed.json
 answer history --verb run --error-by policy
 answer compare predicted.json.gz measured.json.gz --max-error 0.001%
 answer explain plan.json measured.json.gz

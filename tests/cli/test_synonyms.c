@@ -36,6 +36,7 @@ static void an_option_goes_by_other_names(void **state)
     assert_int_equal(options_parse(&options, ARRAY_COUNT(words), words, &err), STATUS_OK);
     assert_string_equal(output, "a.json");
     assert_int_equal(sequence, 2048);
+    assert_null(options.former);
 
     /* if the verb lacks the option, the other name is unknown, too; a bad value is reported with our name */
     char type[] = "--dtype=bf16", none[] = "--seq=0";
@@ -45,6 +46,25 @@ static void an_option_goes_by_other_names(void **state)
     err = (struct error){0};
     assert_int_equal(options_parse(&options, 2, bad, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "option '--sequence' is '0' (expected a whole number from 1 to 4096)");
+}
+
+/* A name of the last release works and is told apart from other tools' names. */
+static void a_former_name_is_noted(void **state)
+{
+    (void)state;
+    uint64_t buffers = 0;
+    const struct option_spec specs[] = {OPTION_U64("weight-buffers", 0, "N", 1, 8, &buffers, "weight buffers")};
+    struct options options = {.command = "spillway plan", .arguments = "", .summary = "none", .specs = specs,
+                              .spec_count = ARRAY_COUNT(specs), .synonyms = cli_synonyms,
+                              .former_names = cli_former_names};
+    struct error err = {0};
+    char verb[] = "plan", now[] = "--weight-buffers=3", before[] = "--regions=2";
+    char *current[] = {verb, now}, *former[] = {verb, before};
+    assert_int_equal(options_parse(&options, 2, current, &err), STATUS_OK);
+    assert_null(options.former);
+    assert_int_equal(options_parse(&options, 2, former, &err), STATUS_OK);
+    assert_int_equal(buffers, 2);
+    assert_string_equal(options.former->ours, "weight-buffers");
 }
 
 struct found {
@@ -222,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_option_goes_by_other_names),
+        cmocka_unit_test(a_former_name_is_noted),
         cmocka_unit_test(synonyms_mean_something),
         cmocka_unit_test(keys_go_by_other_names),
         cmocka_unit_test(mistakes_have_their_place),

@@ -99,16 +99,16 @@ struct outcome {
 static void check_order(const struct plan *plan, const struct run_result *result, const struct trace *trace,
                         struct outcome *out)
 {
-    struct plan_executed carried;
+    struct plan_executed executed;
     struct error err = {0};
-    assert_int_equal(plan_executed_make(plan, result->order, (uint32_t)result->order_count, &carried, &err),
+    assert_int_equal(plan_executed_make(plan, result->order, (uint32_t)result->order_count, &executed, &err),
                      STATUS_OK);
-    if (plan_check(&carried.plan, &err) != STATUS_OK) fail_msg("%s", err.text);
-    assert_int_equal(plan_operations(&carried.plan), plan_operations(plan));
+    if (plan_check(&executed.plan, &err) != STATUS_OK) fail_msg("%s", err.text);
+    assert_int_equal(plan_operations(&executed.plan), plan_operations(plan));
     assert_int_equal(trace->span_count, plan_operations(plan));
-    out->order_fingerprint = plan_fingerprint(&carried.plan);
+    out->order_fingerprint = plan_fingerprint(&executed.plan);
     assert_int_equal(trace->plan_fingerprint, out->order_fingerprint);
-    plan_executed_release(&carried);
+    plan_executed_release(&executed);
 }
 
 /* `policy` NULL: the plan's order. Returns how the run ended, with its message in `text`. */

@@ -2,13 +2,13 @@
  * Lower bounds on the makespan, by the planner's clock (schedule_builder.h), of any order of one partition's units: the
  * possible gain of reordering.
  *
- *     compute    all computation, recomputation included, evenly over the devices; before its first unit a
- *                device waits for a copy in
- *     in, out    all copies to (from) the devices, evenly over their lanes
- *     regions    each unit of spilled state has a weight buffer while it is copied in, computes and is copied out
- *     processor  all work of the host's processor
- *     chain      one job, as if all lanes were free for it: its units follow each other, and a shard's next
- *                minibatch waits for its state, updated
+ *     compute         all computation, recomputation included, evenly over the devices; before its first unit a
+ *                     device waits for a copy in
+ *     in, out         all copies to (from) the devices, evenly over their streams
+ *     weight buffers  each unit of spilled state has a weight buffer while it is copied in, computes and is copied out
+ *     processor       all work of the host's processor
+ *     chain           one job, as if all streams were free for it: its units follow each other, and a shard's next
+ *                     minibatch waits for its state, updated
  *
  * If states stay, the sums are over each device's own shards.
  */

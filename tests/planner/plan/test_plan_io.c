@@ -287,6 +287,26 @@ static void test_faults(void **state)
     plan_release(&plan);
 }
 
+/* Words of version 0.1 are read. */
+static void test_words_of_before(void **state)
+{
+    (void)state;
+    const struct draft_shape shape = {.devices = 1, .jobs = 1, .middle = 1, .minibatches = 1};
+    const struct fault word = {"\"order\"", "\"weight buffers\"", "\"regions\"", NULL};
+    struct plan plan, read = {0};
+    struct error err = {0};
+    support_plan(&shape, &plan);
+    plan.order = (struct plan_order){.kind = PLAN_ORDER_WEIGHT_BUFFERS, .bound_s = 1, .tried = 2};
+    char *text = text_of(&plan), *before = changed(text, &word);
+    if (plan_parse("plan.json", before, strlen(before), &read, &err)) fail_msg("%s", err.text);
+    assert_int_equal(read.order.kind, PLAN_ORDER_WEIGHT_BUFFERS);
+    assert_int_equal(read.order.tried, 2);
+    free(before);
+    free(text);
+    plan_release(&read);
+    plan_release(&plan);
+}
+
 /* Faults of a plan with copies between two devices. */
 static void test_faults_of_direct_copies(void **state)
 {
@@ -454,6 +474,7 @@ int main(void)
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_planner_round_trips),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_words_of_before),
         cmocka_unit_test(test_faults_of_direct_copies),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_moved),

@@ -128,11 +128,11 @@ static void test_any_order_is_a_plan(void **state)
         assert_int_equal(shared, 0);
         assert_int_equal(plan_dispatch_decisions(dispatch), total);
         plan_dispatch_destroy(dispatch);
-        struct plan_executed carried;
-        assert_int_equal(plan_executed_make(&plan, order, (uint32_t)count, &carried, &err), STATUS_OK);
-        if (plan_check(&carried.plan, &err) != STATUS_OK) fail_msg("%s", err.text);
-        fingerprints[round] = plan_fingerprint(&carried.plan);
-        plan_executed_release(&carried);
+        struct plan_executed executed;
+        assert_int_equal(plan_executed_make(&plan, order, (uint32_t)count, &executed, &err), STATUS_OK);
+        if (plan_check(&executed.plan, &err) != STATUS_OK) fail_msg("%s", err.text);
+        fingerprints[round] = plan_fingerprint(&executed.plan);
+        plan_executed_release(&executed);
     }
     assert_true(fingerprints[0] != fingerprints[3] && fingerprints[0] != fingerprints[1]);
     free(order);
