@@ -34,7 +34,7 @@
  * latency and a flow per part (sim/network/collective_flow.h).
  *
  * A copy that costs less than the latency is all latency. A computation takes models/cost/cost.h's seconds, slowed by
- * sim/network/interference.h on machines with figures for it. Reading a batch costs nothing.
+ * sim/network/interference.h on machines with values for it. Reading a batch costs nothing.
  *
  *     h2d      [in 1][in 2]      [in 3]            three slots of memory: in 3 waits for out 1
  *     compute        [ 1  ][ 2  ]      [ 3  ]

@@ -64,11 +64,11 @@ static void bytes_cell(struct cli_table *table, uint64_t bytes)
     cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
 }
 
-static void print_figure(FILE *out, const char *what, const struct sourced_value *figure)
+static void print_sourced(FILE *out, const char *what, const struct sourced_value *sourced)
 {
     char text[QUANTITY_TEXT_BYTES];
-    fprintf(out, "%s (%s: %s)", quantity_text(figure->value, DIMENSION_BYTES, text), source_kind_names[figure->kind],
-            figure->source ? figure->source : what);
+    fprintf(out, "%s (%s: %s)", quantity_text(sourced->value, DIMENSION_BYTES, text), source_kind_names[sourced->kind],
+            sourced->source ? sourced->source : what);
 }
 
 /* Returns the largest tensor of embedding, block and head. */
@@ -108,13 +108,13 @@ static void print_head(FILE *out, const struct cli_mem *mem)
     if (type->usable_bytes.source)
         fprintf(out, " (%s: %s)", source_kind_names[type->usable_bytes.kind], type->usable_bytes.source);
     fputs("\nhost      ", out);
-    print_figure(out, "host", &mem->hardware->host_bytes);
+    print_sourced(out, "host", &mem->hardware->host_bytes);
     if (hosts > 1)
         fprintf(out, " of %" PRIu32 " nodes, %s each; what follows is of the fullest", hosts,
                 quantity_text((double)hardware_host_bytes(mem->hardware), DIMENSION_BYTES, bytes));
     if (hardware_has_storage(mem->hardware)) {
         fputs("\nstorage   ", out);
-        print_figure(out, "storage", &mem->hardware->storage.capacity_bytes);
+        print_sourced(out, "storage", &mem->hardware->storage.capacity_bytes);
     }
     if (largest.elements > 0)
         fprintf(out, "\nlargest   tensor '%s', %s in fp32", largest.name,

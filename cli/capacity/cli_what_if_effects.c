@@ -21,9 +21,9 @@ static const double low_share = 0.05, high_share = 0.95;
 static void note_spread(void *context, const struct machine_place *place)
 {
     struct what_if_answer *a = context;
-    bool link = place->figure == MACHINE_LINK || place->figure == MACHINE_LINK_LATENCY;
+    bool link = place->what == MACHINE_LINK || place->what == MACHINE_LINK_LATENCY;
     if (link && a->hardware.links[place->index].paced) return;
-    struct what_if_effect *effect = &a->effects[place->figure];
+    struct what_if_effect *effect = &a->effects[place->what];
     if (!(place->spread > effect->spread)) return;
     effect->spread = place->spread;
     effect->kind = place->kind;
@@ -38,14 +38,14 @@ void what_if_effects_begin(struct what_if_answer *a)
 /* --- simulations -------------------------------------------------------------------------------- */
 
 struct what_if_effects_change {
-    uint32_t figure; /* enum machine_value; MACHINE_VALUES: no change */
+    uint32_t what; /* enum machine_value; MACHINE_VALUES: no change */
     double share;    /* quantile of its error */
 };
 
 static double factor_of(void *context, const struct machine_place *place)
 {
     const struct what_if_effects_change *change = context;
-    return place->figure == change->figure ? machine_draw_factor(place->spread, change->share) : 1;
+    return place->what == change->what ? machine_draw_factor(place->spread, change->share) : 1;
 }
 
 static enum status simulate(const struct plan *plan, struct what_if_effects_change change, double *seconds, struct error *err)
@@ -54,8 +54,8 @@ static enum status simulate(const struct plan *plan, struct what_if_effects_chan
     struct sim_result result = {0};
     struct trace trace = {0};
     enum status status = STATUS_OK;
-    if (change.figure < MACHINE_VALUES) status = machine_values_move(&plan->hardware, factor_of, &change, &moved, err);
-    const struct sim_options options = {.hardware = change.figure < MACHINE_VALUES ? &moved : NULL};
+    if (change.what < MACHINE_VALUES) status = machine_values_move(&plan->hardware, factor_of, &change, &moved, err);
+    const struct sim_options options = {.hardware = change.what < MACHINE_VALUES ? &moved : NULL};
     if (!status) status = sim_run(plan, &options, &result, &trace, err);
     *seconds = result.makespan_s;
     sim_result_release(&result);
@@ -67,7 +67,7 @@ static enum status simulate(const struct plan *plan, struct what_if_effects_chan
 enum status what_if_effects_add(const struct plan *plan, double run_s, struct what_if_answer *a, struct error *err)
 {
     double before_s;
-    TRY(simulate(plan, (struct what_if_effects_change){.figure = MACHINE_VALUES}, &before_s, err));
+    TRY(simulate(plan, (struct what_if_effects_change){.what = MACHINE_VALUES}, &before_s, err));
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         struct what_if_effect *effect = &a->effects[f];
         bool cost = machine_value_is_cost(f);

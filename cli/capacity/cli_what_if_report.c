@@ -503,7 +503,7 @@ static void effects_json(struct json_out *json, const struct what_if_answer *a)
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         if (!(a->effects[f].spread > 0)) continue;
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "figure", machine_value_names[f]);
+        json_out_string(json, "name", machine_value_names[f]);
         json_out_string(json, "kind", source_kind_names[a->effects[f].kind]);
         json_out_double(json, "spread", a->effects[f].spread);
         json_out_double(json, "better", a->effects[f].better_s / a->run_s - 1);

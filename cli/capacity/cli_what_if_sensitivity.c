@@ -20,9 +20,9 @@ static const double price_spread = 0.1;
 static const char *const group_names[WHAT_IF_GROUPS] = {[WHAT_IF_BANDWIDTH] = "bw", [WHAT_IF_MFU] = "mfu"};
 static const char all_name[] = "all", price_name[] = "price";
 
-static bool is_bandwidth(uint32_t figure)
+static bool is_bandwidth(uint32_t what)
 {
-    switch (figure) {
+    switch (what) {
     case MACHINE_MEMORY_BANDWIDTH:
     case MACHINE_MEMORY_EFFICIENCY:
     case MACHINE_H2D:
@@ -38,9 +38,9 @@ static bool is_bandwidth(uint32_t figure)
     }
 }
 
-static bool is_compute(uint32_t figure)
+static bool is_compute(uint32_t what)
 {
-    switch (figure) {
+    switch (what) {
     case MACHINE_PEAK_FP32:
     case MACHINE_PEAK_TF32:
     case MACHINE_PEAK_BF16:
@@ -54,9 +54,9 @@ static bool is_compute(uint32_t figure)
     }
 }
 
-static bool in_group(uint32_t group, uint32_t figure)
+static bool in_group(uint32_t group, uint32_t what)
 {
-    return group == WHAT_IF_BANDWIDTH ? is_bandwidth(figure) : is_compute(figure);
+    return group == WHAT_IF_BANDWIDTH ? is_bandwidth(what) : is_compute(what);
 }
 
 /* --- the option ------------------------------------------------------------------------------------ */
@@ -83,7 +83,7 @@ static enum status parse_name(const char *name, struct what_if_wanted *out, stru
     for (uint32_t g = 0; g < WHAT_IF_GROUPS; g++)
         if (strcmp(name, group_names[g]) == 0) found = &out->groups[g];
     for (uint32_t f = 0; f < MACHINE_VALUES; f++)
-        if (strcmp(name, machine_value_names[f]) == 0) found = &out->figures[f];
+        if (strcmp(name, machine_value_names[f]) == 0) found = &out->values[f];
     if (!found) return unknown(name, err);
     *found = true;
     return STATUS_OK;
@@ -105,19 +105,19 @@ enum status what_if_wanted_read(const char *list, struct what_if_wanted *out, st
 /* --- bars ----------------------------------------------------------------------------------------- */
 
 /* Returns 0 without a spread or if the effect is negative. */
-static double gain_of(const struct what_if_answer *a, uint32_t figure)
+static double gain_of(const struct what_if_answer *a, uint32_t what)
 {
-    const struct what_if_effect *effect = &a->effects[figure];
+    const struct what_if_effect *effect = &a->effects[what];
     return effect->spread > 0 ? fmin(0, log(effect->better_s / a->run_s)) : 0;
 }
 
-static double loss_of(const struct what_if_answer *a, uint32_t figure)
+static double loss_of(const struct what_if_answer *a, uint32_t what)
 {
-    const struct what_if_effect *effect = &a->effects[figure];
+    const struct what_if_effect *effect = &a->effects[what];
     return effect->spread > 0 ? fmax(0, log(effect->worse_s / a->run_s)) : 0;
 }
 
-static struct what_if_bar figure_bar(const struct what_if_answer *a, uint32_t f)
+static struct what_if_bar value_bar(const struct what_if_answer *a, uint32_t f)
 {
     const struct what_if_effect *effect = &a->effects[f];
     return (struct what_if_bar){.name = machine_value_names[f], .kind = source_kind_names[effect->kind],
@@ -173,8 +173,8 @@ uint32_t what_if_bars(const struct what_if_wanted *wanted, const struct what_if_
     uint32_t count = 0;
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
         if (!(a->effects[f].spread > 0)) continue;
-        out[count] = figure_bar(a, f);
-        if (wanted->figures[f] || (wanted->all && matters(&out[count]))) count++;
+        out[count] = value_bar(a, f);
+        if (wanted->values[f] || (wanted->all && matters(&out[count]))) count++;
     }
     for (uint32_t g = 0; g < WHAT_IF_GROUPS; g++) {
         out[count] = group_bar(a, g);
@@ -214,7 +214,7 @@ static void add_row(struct cli_table *table, const struct what_if_report *report
 static void print_missing(FILE *out, const struct what_if_wanted *wanted, const struct what_if_answer *a)
 {
     for (uint32_t f = 0; f < MACHINE_VALUES; f++)
-        if (wanted->figures[f] && !(a->effects[f].spread > 0))
+        if (wanted->values[f] && !(a->effects[f].spread > 0))
             fprintf(out, "%s of %s: no spread is known\n", machine_value_names[f], a->name);
     for (uint32_t g = 0; g < WHAT_IF_GROUPS; g++)
         if (wanted->groups[g] && !(group_bar(a, g).spread > 0))
@@ -257,7 +257,7 @@ void what_if_bars_json(struct json_out *json, const struct what_if_wanted *wante
     json_out_array_begin(json, "sensitivity", false);
     for (uint32_t b = 0; b < count; b++) {
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "figure", bars[b].name);
+        json_out_string(json, "name", bars[b].name);
         json_out_string(json, "kind", bars[b].kind);
         json_out_double(json, "spread", bars[b].spread);
         if (!bars[b].cost_only) {

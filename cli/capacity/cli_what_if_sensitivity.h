@@ -19,7 +19,7 @@ struct what_if_wanted {
     bool all;                    /* all values with an effect, and the price */
     bool price;
     bool groups[WHAT_IF_GROUPS];
-    bool figures[MACHINE_VALUES];
+    bool values[MACHINE_VALUES];
 };
 
 /* Reads "all" or names separated by commas. Errors: STATUS_BAD_INPUT with a suggestion. */

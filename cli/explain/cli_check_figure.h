@@ -1,4 +1,4 @@
-/* `check` of a paper's figure, apart because hardware has figures too. */
+/* `check` of a paper's figure. */
 #ifndef SPILLWAY_CLI_EXPLAIN_CLI_CHECK_FIGURE_H
 #define SPILLWAY_CLI_EXPLAIN_CLI_CHECK_FIGURE_H
 

@@ -129,7 +129,7 @@ static void say_purchases(FILE *out, const struct cli_explain_report *report)
                     cli_signed_percent(purchase->gain, gain));
     }
     if (named == 0)
-        fprintf(out, "%.4g %% more of any one figure brings less than 0.5 %%: change the plan instead", percent);
+        fprintf(out, "%.4g %% more of any one value brings less than 0.5 %%: change the plan instead", percent);
     else if (named < report->purchase_count && report->purchases[named].gain < worth_naming)
         fputs("; nothing else brings 0.5 %", out);
     fputs(".\n", out);
@@ -238,7 +238,7 @@ static enum status print_purchases(FILE *out, const struct cli_explain_report *r
         const struct explain_purchase *purchase = &report->purchases[i];
         cli_table_cell(&table, "%s", purchase->name);
         cli_table_cell(&table, "%s", explain_resource_names[purchase->resource]);
-        cli_table_cell(&table, "%s", purchase->figure > 0 ? quantity_text(purchase->figure, purchase->dimension, text) : "-");
+        cli_table_cell(&table, "%s", purchase->value > 0 ? quantity_text(purchase->value, purchase->dimension, text) : "-");
         cli_table_cell(&table, "%s", quantity_text(purchase->after_s, DIMENSION_SECONDS, text));
         cli_table_cell(&table, "%+.2f %%", 100 * purchase->gain);
         cli_table_cell(&table, "%.2f", fabs(purchase->derivative) < 0.005 ? 0.0 : purchase->derivative);
@@ -295,7 +295,7 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
         if (!report->foreign) cli_next(cli, (const char *const[]){"trace", "show", report->trace_path, NULL});
         return STATUS_OK;
     }
-    fputs("simulated   the same plan, with one figure changed at a time\n", out);
+    fputs("simulated   the same plan, with one value changed at a time\n", out);
     if (report->memory_known) fputs("memory      the jobs planned again, compared with a new plan without more memory\n", out);
     if (report->causes)
         fputs("not known   other programs on the machine; causes come from the overlap of operations\n", out);
@@ -357,7 +357,7 @@ static void purchases_json(struct json_out *json, const struct cli_explain_repor
         json_out_object_begin(json, NULL, true);
         json_out_string(json, "resource", explain_resource_names[purchase->resource]);
         json_out_string(json, "name", purchase->name);
-        json_out_double(json, "figure", purchase->figure);
+        json_out_double(json, "value", purchase->value);
         json_out_double(json, "before_s", purchase->before_s);
         json_out_double(json, "after_s", purchase->after_s);
         json_out_double(json, "gain", purchase->gain);

@@ -72,7 +72,7 @@ struct better {
 
 static double better_link(const struct better *better, const struct machine_place *place)
 {
-    switch (place->figure) {
+    switch (place->what) {
     case MACHINE_LINK: return in_group(better->group, place->index) ? better->factor : 1;
     case MACHINE_H2D:
     case MACHINE_D2H: return better->copies[place->index] ? 1 / better->factor : 1;
@@ -85,9 +85,9 @@ static double better_by(void *context, const struct machine_place *place)
 {
     const struct better *better = context;
     if (better->resource == EXPLAIN_LINK) return better_link(better, place);
-    bool storage = place->figure == MACHINE_STORAGE_READ || place->figure == MACHINE_STORAGE_WRITE ||
-                   place->figure == MACHINE_STORAGE_BOTH;
-    bool moves = better->resource == EXPLAIN_HOST_RATE ? place->figure == MACHINE_HOST_BANDWIDTH : storage;
+    bool storage = place->what == MACHINE_STORAGE_READ || place->what == MACHINE_STORAGE_WRITE ||
+                   place->what == MACHINE_STORAGE_BOTH;
+    bool moves = better->resource == EXPLAIN_HOST_RATE ? place->what == MACHINE_HOST_BANDWIDTH : storage;
     return moves ? better->factor : 1;
 }
 
@@ -189,7 +189,7 @@ static enum status list_links(const struct hardware *hardware, struct arena *are
         }
         if (first < l) continue; /* listed with the first of its kind */
         struct explain_purchase purchase = {.resource = EXPLAIN_LINK, .first = l, .name = hardware->links[l].name,
-                                            .figure = hardware->links[l].bandwidth.value, .dimension = DIMENSION_BYTES_PER_S};
+                                            .value = hardware->links[l].bandwidth.value, .dimension = DIMENSION_BYTES_PER_S};
         char name[200];
         snprintf(name, sizeof name, "%s and %" PRIu32 " like it", hardware->links[l].name, members - 1);
         if (members > 1) TRY(arena_string(arena, name, &purchase.name, err));
@@ -214,7 +214,7 @@ static enum status list_all(const struct plan *plan, struct arena *arena, struct
         while (d < hardware->device_count && hardware->devices[d].type != t) d++;
         if (d < hardware->device_count)
             list(out, count, (struct explain_purchase){.resource = EXPLAIN_COMPUTE, .first = t, .name = hardware->types[t].name,
-                                                       .figure = plan_peak_flops_per_s(plan, &hardware->types[t]) *
+                                                       .value = plan_peak_flops_per_s(plan, &hardware->types[t]) *
                                                                  cost_host_share(hardware, d),
                                                        .dimension = DIMENSION_FLOP_PER_S});
     }
@@ -222,11 +222,11 @@ static enum status list_all(const struct plan *plan, struct arena *arena, struct
     /* host devices have their own profiles */
     if (hardware->host_bandwidth.value > 0 && strcmp(hardware->backend, "host") != 0 && uses_stream(plan, STREAM_CPU))
         list(out, count, (struct explain_purchase){.resource = EXPLAIN_HOST_RATE, .name = "host memory",
-                                                   .figure = hardware->host_bandwidth.value,
+                                                   .value = hardware->host_bandwidth.value,
                                                    .dimension = DIMENSION_BYTES_PER_S});
     if (hardware_has_storage(hardware))
         list(out, count, (struct explain_purchase){.resource = EXPLAIN_STORAGE, .name = "storage",
-                                                   .figure = hardware->storage.read_rate.value,
+                                                   .value = hardware->storage.read_rate.value,
                                                    .dimension = DIMENSION_BYTES_PER_S});
     return STATUS_OK;
 }

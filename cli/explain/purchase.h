@@ -24,7 +24,7 @@ enum { EXPLAIN_LINKS_MAX = 16, EXPLAIN_PURCHASES_MAX = 64 };
 struct explain_purchase {
     uint32_t resource;        /* enum explain_resource */
     const char *name;         /* "pcie0", "pcie# (64 of them)", "rtx-3090-24gb"; in the arena */
-    double figure;            /* FLOP/s, bytes/s or bytes; 0: unknown */
+    double value;             /* FLOP/s, bytes/s or bytes; 0: unknown */
     enum dimension dimension;
     uint32_t first;           /* device type or first link */
     double before_s, after_s; /* makespans */
@@ -35,7 +35,7 @@ struct explain_purchase {
 
 /*
  * Increases each value by `more` (0.1: a tenth), the largest gain first. Compute is a device type's kernels. At most
- * EXPLAIN_PURCHASES_MAX; names live as long as `arena`. Cost: one simulation per figure. Errors: as sim_run().
+ * EXPLAIN_PURCHASES_MAX; names live as long as `arena`. Cost: one simulation per value. Errors: as sim_run().
  */
 MUST_CHECK enum status explain_purchases(const struct plan *plan, double more, struct arena *arena,
                                          struct explain_purchase *out, uint32_t *count, struct error *err);

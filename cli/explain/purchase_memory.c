@@ -65,7 +65,7 @@ enum status explain_memory_purchase(const char *path, double more, struct explai
     enum status status = plan_read(path, &plan, err);
     if (status == STATUS_OK && can_plan(&plan)) {
         *out = (struct explain_purchase){.resource = EXPLAIN_MEMORY, .name = "device memory", .dimension = DIMENSION_BYTES,
-                                         .figure = (double)plan.hardware.devices[0].memory_bytes};
+                                         .value = (double)plan.hardware.devices[0].memory_bytes};
         status = plan_again(path, 1, &out->before_s, &why);
         if (status == STATUS_OK) status = plan_again(path, 1 + more, &out->after_s, &why);
         *known = status == STATUS_OK;

@@ -246,7 +246,7 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
                                           "spillway explain trace.json.gz", "spillway explain history:last", NULL},
         .details = "The critical path is the operation that ends last, the operation it waited for, and so on: their "
                    "times add up to the makespan. A derivative is the relative change of throughput by the relative "
-                   "change of a figure of the machine. TRACE is the trace of 'spillway run --trace' of this plan; "
+                   "change of a value of the machine. TRACE is the trace of 'spillway run --trace' of this plan; "
                    "the report then says why the run was slower, by cause. Without a plan, a trace (ours, or a "
                    "Chrome trace such as PyTorch's profiler writes) gets a path by its times. history:ROW is a run "
                    "that 'spillway history' lists, history:last the latest, FILE.db:ROW a run in another history.",

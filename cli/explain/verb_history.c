@@ -105,7 +105,7 @@ static void text_json(struct json_out *json, const char *key, const char *text)
     if (text) json_out_string(json, key, text);
 }
 
-static void figure_json(struct json_out *json, const char *key, double value)
+static void number_json(struct json_out *json, const char *key, double value)
 {
     if (value > 0) json_out_double(json, key, value);
 }
@@ -127,11 +127,11 @@ static void record_json(struct json_out *json, const struct history_record *reco
     text_json(json, "measured_on", record->measured_on);
     json_out_u64(json, "jobs", (uint64_t)record->jobs);
     json_out_u64(json, "devices", (uint64_t)record->devices);
-    figure_json(json, "predicted_s", record->predicted_s);
-    figure_json(json, "lower_bound_s", record->lower_bound_s);
-    figure_json(json, "predicted_tokens_per_s", record->predicted_tokens_per_s);
-    figure_json(json, "measured_s", record->measured_s);
-    figure_json(json, "measured_tokens_per_s", record->measured_tokens_per_s);
+    number_json(json, "predicted_s", record->predicted_s);
+    number_json(json, "lower_bound_s", record->lower_bound_s);
+    number_json(json, "predicted_tokens_per_s", record->predicted_tokens_per_s);
+    number_json(json, "measured_s", record->measured_s);
+    number_json(json, "measured_tokens_per_s", record->measured_tokens_per_s);
     if (record->measured_s > 0) json_out_bool(json, "complete", record->complete != 0);
     if (history_error_of(record, &error)) json_out_double(json, "error", error);
     json_out_object_end(json);

@@ -35,7 +35,7 @@ const char *const calibration_value_names[CALIBRATION_VALUES] = {
     [CALIBRATION_NIC_BANDWIDTH] = "nic bandwidth",
     [CALIBRATION_NIC_LATENCY] = "nic latency",
 };
-static_assert(ARRAY_COUNT(calibration_value_names) == CALIBRATION_VALUES, "a name per figure");
+static_assert(ARRAY_COUNT(calibration_value_names) == CALIBRATION_VALUES, "a name per value");
 
 const enum dimension calibration_value_dimensions[CALIBRATION_VALUES] = {
     [CALIBRATION_MATMUL_EFFICIENCY] = DIMENSION_COUNT_OF,
@@ -83,7 +83,7 @@ static struct sourced_value *link_sourced(struct hardware_link *link, uint32_t w
     return which == CALIBRATION_NIC_BANDWIDTH || which == CALIBRATION_NVLINK_BANDWIDTH ? &link->bandwidth : &link->latency;
 }
 
-static void read_figures(struct hardware *hardware, double out[CALIBRATION_VALUES])
+static void read_values(struct hardware *hardware, double out[CALIBRATION_VALUES])
 {
     for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         const struct sourced_value *sourced = type_sourced(&hardware->types[0], f);
@@ -173,7 +173,7 @@ enum status calibration_start(const char *name, const struct measured_runs *sets
         for (uint32_t i = 0; i < sets[s].count; i++)
             if (sets[s].runs[i].of[RUN_DEVICES] > most) most = sets[s].runs[i].of[RUN_DEVICES];
     enum status status = calibration_machine(name, most, &hardware, err);
-    if (status == STATUS_OK) read_figures(&hardware, out);
+    if (status == STATUS_OK) read_values(&hardware, out);
     hardware_release(&hardware);
     return status;
 }

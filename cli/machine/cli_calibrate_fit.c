@@ -2,7 +2,7 @@
  * Figures are fitted as logarithms, or with an upper limit as log(value / (limit - value)).
  *
  * Machines are built once per number of nodes, jobs once per run. GSL computes all residuals once per step, and once
- * more per figure.
+ * more per value.
  */
 #include "cli/machine/cli_calibrate_fit.h"
 
@@ -101,9 +101,9 @@ static void release(struct fit *fit)
 
 /* --- residuals ---------------------------------------------------------------------------------- */
 
-static double value_of(const struct fit *fit, uint32_t figure, double moved)
+static double value_of(const struct fit *fit, uint32_t value, double moved)
 {
-    double start = fit->start[figure], most = fit->most[figure];
+    double start = fit->start[value], most = fit->most[value];
     if (most <= 0) return start * exp(moved);
     if (most <= start) return start; /* already at its limit */
     return most / (1 + (most - start) / start * exp(-moved));

@@ -25,7 +25,7 @@ static void error_cells(struct cli_table *table, const struct calibration_error 
     cli_table_cell(table, "%s", cli_percent(error->largest, text));
 }
 
-static enum status figures_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err)
+static enum status values_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err)
 {
     struct cli_table table;
     char text[QUANTITY_TEXT_BYTES];
@@ -62,7 +62,7 @@ static enum status folds_text(struct cli *cli, const struct calibration_outcome 
 enum status calibration_report_text(struct cli *cli, const struct calibration_outcome *outcome, struct error *err)
 {
     struct cli_table table;
-    if (is_fit(outcome)) TRY(figures_text(cli, outcome, err));
+    if (is_fit(outcome)) TRY(values_text(cli, outcome, err));
     if (outcome->folds.count > 0) TRY(folds_text(cli, outcome, err));
     cli_table_begin(&table, (const char *const[]){"RUNS", ">FITTED", ">ERROR", ">BIAS", ">MOST", ">HELD OUT", ">ERROR",
                                                   ">BIAS", ">MOST", NULL});
@@ -139,11 +139,11 @@ enum status calibration_report_json(struct cli *cli, const struct calibration_ou
     struct json_out *json;
     TRY(cli_report_begin(cli, "calibrate", &json, err));
     json_out_string(json, "machine", outcome->machine);
-    json_out_array_begin(json, "figures", false);
+    json_out_array_begin(json, "values", false);
     for (uint32_t f = 0; f < CALIBRATION_VALUES; f++) {
         if (outcome->start[f] <= 0) continue;
         json_out_object_begin(json, NULL, true);
-        json_out_string(json, "figure", calibration_value_names[f]);
+        json_out_string(json, "name", calibration_value_names[f]);
         json_out_double(json, "start", outcome->start[f]);
         json_out_double(json, "end", outcome->end[f]);
         json_out_object_end(json);

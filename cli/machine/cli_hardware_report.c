@@ -210,7 +210,7 @@ static void value_json(struct json_out *json, const char *owner, const struct va
     if (!sourced->source) return;
     json_out_object_begin(json, NULL, true);
     json_out_string(json, "of", owner);
-    json_out_string(json, "figure", row->what);
+    json_out_string(json, "name", row->what);
     json_out_double(json, "value", sourced->value);
     json_out_string(json, "unit", unit_names[row->dimension]);
     json_out_double(json, "spread", sourced->spread);
@@ -227,7 +227,7 @@ enum status cli_hardware_json(struct cli *cli, const char *report, const struct 
     struct json_out *json;
     TRY(cli_report_begin(cli, report, &json, err));
     json_out_string(json, "name", hardware->name);
-    json_out_array_begin(json, "figures", false);
+    json_out_array_begin(json, "values", false);
     value_json(json, "host",
                &(struct value_row){"memory", &hardware->host_bytes, DIMENSION_BYTES});
     for (uint32_t t = 0; t < hardware->type_count; t++) {

@@ -88,7 +88,7 @@ static enum status ask(const char *path, struct facts **out, struct error *err)
     return error_set(err, STATUS_BAD_INPUT, "%s: no topology that hwloc can load (expected XML of 'lstopo --of xml')", path);
 }
 
-static struct sourced_value figure_of(double value, double spread, enum source_kind kind, const char *source, const char *as_of)
+static struct sourced_value sourced_of(double value, double spread, enum source_kind kind, const char *source, const char *as_of)
 {
     return (struct sourced_value){.value = value, .spread = spread, .kind = kind, .source = source, .as_of = as_of};
 }
@@ -98,7 +98,7 @@ static void set_host(const struct facts *facts, const char *as_of, struct hardwa
     char text[QUANTITY_TEXT_BYTES];
     double bytes = facts->memory_bytes;
     if (bytes > 0 && bytes <= host_bytes_max) {
-        machine->host_bytes = figure_of(bytes, 0, SOURCE_MEASURED, "hwloc, memory of all NUMA nodes", as_of);
+        machine->host_bytes = sourced_of(bytes, 0, SOURCE_MEASURED, "hwloc, memory of all NUMA nodes", as_of);
         say(report, "host memory", quantity_text(bytes, DIMENSION_BYTES, text));
     }
     if (facts->cores > 0 && facts->cores <= HARDWARE_HOST_CORES_MAX) machine->host_cores = (uint32_t)facts->cores;
@@ -114,7 +114,7 @@ static void set_links(const struct facts *facts, const char *as_of, struct hardw
         double rate = facts->link_speed[d] * 1e9 * reached;
         if (!(rate >= 1 && rate <= link_rate_max)) continue;
         machine->links[device->path[device->path_count - 1]].bandwidth =
-            figure_of(rate, reached_spread, SOURCE_DERIVED, "0.8 of the PCIe link's speed by hwloc", as_of);
+            sourced_of(rate, reached_spread, SOURCE_DERIVED, "0.8 of the PCIe link's speed by hwloc", as_of);
         char what[64], text[QUANTITY_TEXT_BYTES];
         snprintf(what, sizeof what, "PCIe link of device %" PRIu32, d);
         say(report, what, quantity_text(rate, DIMENSION_BYTES_PER_S, text));

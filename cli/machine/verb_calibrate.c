@@ -24,24 +24,24 @@ struct calibrate_request {
 /* --- the command line --------------------------------------------------------------------------- */
 
 /* Keeps "FIGURE", fixes "FIGURE=VALUE"; spaces or dashes separate words. */
-static enum status keep_figure(const char *text, struct calibration_outcome *outcome, struct calibration_problem *problem,
+static enum status keep_value(const char *text, struct calibration_outcome *outcome, struct calibration_problem *problem,
                                struct error *err)
 {
     char name[64];
     const char *sign = strchr(text, '=');
-    uint32_t figure = 0;
+    uint32_t value = 0;
     snprintf(name, sizeof name, "%.*s", sign ? (int)(sign - text) : (int)strlen(text), text);
     for (char *c = name; *c; c++)
         if (*c == '-' || *c == '_') *c = ' ';
-    while (figure < CALIBRATION_VALUES && strcmp(name, calibration_value_names[figure]) != 0) figure++;
-    if (figure == CALIBRATION_VALUES || outcome->start[figure] <= 0)
+    while (value < CALIBRATION_VALUES && strcmp(name, calibration_value_names[value]) != 0) value++;
+    if (value == CALIBRATION_VALUES || outcome->start[value] <= 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a property of %s, such as '%s')", text,
                          outcome->machine, calibration_value_names[CALIBRATION_MATMUL_EFFICIENCY]);
-    problem->keep[figure] = true;
+    problem->keep[value] = true;
     if (!sign) return STATUS_OK;
-    if (quantity_parse(sign + 1, calibration_value_dimensions[figure], &outcome->start[figure], err) != STATUS_OK)
+    if (quantity_parse(sign + 1, calibration_value_dimensions[value], &outcome->start[value], err) != STATUS_OK)
         return error_add(err, "option '--keep', %s", name);
-    if (outcome->start[figure] > 0) return STATUS_OK;
+    if (outcome->start[value] > 0) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "option '--keep' is '%s' (expected a value above 0)", text);
 }
 
@@ -83,7 +83,7 @@ static enum status parse_options(const struct calibrate_request *request, struct
     if (request->folds)
         TRY(calibration_folds_parse(request->folds, outcome->sets, outcome->set_count, &outcome->folds, err));
     for (size_t i = 0; i < request->weights.count; i++) TRY(parse_weight(request->weights.items[i], outcome, weights, err));
-    for (size_t i = 0; i < request->keep.count; i++) TRY(keep_figure(request->keep.items[i], outcome, problem, err));
+    for (size_t i = 0; i < request->keep.count; i++) TRY(keep_value(request->keep.items[i], outcome, problem, err));
     if (request->folds && (request->half || request->held.count > 0))
         return error_set(err, STATUS_BAD_INPUT, "options '--folds' and '--%s' exclude each other: both hold out runs",
                          request->half ? "half" : "hold-out");
@@ -179,7 +179,7 @@ static enum status calibrate(const struct calibration_problem *problem, struct c
 }
 
 /* Returns 0 for kept values, which keep their kind. */
-static enum status fitted_figures(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
+static enum status fitted_values(const struct calibration_problem *problem, const struct calibration_outcome *outcome,
                                   double out[CALIBRATION_VALUES], struct error *err)
 {
     double own[CALIBRATION_VALUES];
@@ -202,7 +202,7 @@ static enum status write_machine(const struct calibration_problem *problem, cons
         error += outcome->of[s].fitted.mean_absolute * outcome->of[s].fitted.runs;
         runs += outcome->of[s].fitted.runs;
     }
-    enum status status = fitted_figures(problem, outcome, values, err);
+    enum status status = fitted_values(problem, outcome, values, err);
     if (status == STATUS_OK) status = hardware_find(outcome->machine, &hardware, err);
     if (status == STATUS_OK) {
         calibration_put(&hardware, values, runs > 0 ? error / runs : 0, "spillway calibrate, measured runs");

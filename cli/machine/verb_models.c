@@ -95,7 +95,7 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
     return status;
 }
 
-/* --- show: the figures ----------------------------------------------------------------------- */
+/* --- show: the numbers ----------------------------------------------------------------------- */
 
 struct models_request {
     const char *name; /* as typed */
@@ -104,7 +104,7 @@ struct models_request {
     bool each_layer;
 };
 
-struct layer_figures {
+struct layer_counts {
     uint64_t parameter_count;
     double forward_flops, backward_flops;
     uint64_t parameter_bytes, gradient_bytes, optimizer_bytes, activation_bytes, boundary_bytes;
@@ -126,16 +126,16 @@ static double pass_flops(const struct network *network, uint64_t layer, enum net
     return work_flops(items, count);
 }
 
-/* Computes figures for a job of this precision (models/kernel/precision.h). */
-static void layer_figures(const struct network *network, uint64_t layer,
-                          const struct models_request *request, struct layer_figures *out)
+/* Computes counts for a job of this precision (models/kernel/precision.h). */
+static void layer_counts(const struct network *network, uint64_t layer,
+                          const struct models_request *request, struct layer_counts *out)
 {
     struct tensor_spec specs[LAYER_TENSORS_MAX];
     uint32_t count = network_layer_tensors(network, layer, specs);
     uint64_t parameters = network_layer_parameters(network, layer), rounded = 0;
     for (uint32_t i = 0; i < count; i++)
         if (precision_halves_weight((uint32_t)request->dtype, specs[i].matrix)) rounded += specs[i].elements;
-    *out = (struct layer_figures){
+    *out = (struct layer_counts){
         .parameter_count = parameters,
         .forward_flops = pass_flops(network, layer, PASS_FORWARD, request),
         .backward_flops = pass_flops(network, layer, PASS_BACKWARD, request),
@@ -149,7 +149,7 @@ static void layer_figures(const struct network *network, uint64_t layer,
     };
 }
 
-static void add_figures(struct layer_figures *sum, const struct layer_figures *layer)
+static void add_counts(struct layer_counts *sum, const struct layer_counts *layer)
 {
     sum->parameter_count += layer->parameter_count;
     sum->forward_flops += layer->forward_flops;
@@ -174,25 +174,25 @@ static void flops_cell(struct cli_table *table, double flops)
     cli_table_cell(table, "%.4g", flops / 1e9);
 }
 
-static void figures_cells(struct cli_table *table, const struct layer_figures *figures)
+static void counts_cells(struct cli_table *table, const struct layer_counts *counts)
 {
     char count[QUANTITY_TEXT_BYTES];
-    cli_table_cell(table, "%s", quantity_text((double)figures->parameter_count,
+    cli_table_cell(table, "%s", quantity_text((double)counts->parameter_count,
                                               DIMENSION_COUNT_OF, count));
-    flops_cell(table, figures->forward_flops);
-    flops_cell(table, figures->backward_flops);
-    bytes_cell(table, figures->parameter_bytes);
-    bytes_cell(table, figures->gradient_bytes);
-    bytes_cell(table, figures->optimizer_bytes);
-    bytes_cell(table, figures->activation_bytes);
-    bytes_cell(table, figures->boundary_bytes);
+    flops_cell(table, counts->forward_flops);
+    flops_cell(table, counts->backward_flops);
+    bytes_cell(table, counts->parameter_bytes);
+    bytes_cell(table, counts->gradient_bytes);
+    bytes_cell(table, counts->optimizer_bytes);
+    bytes_cell(table, counts->activation_bytes);
+    bytes_cell(table, counts->boundary_bytes);
 }
 
 static bool same_shape(const struct network *network, uint64_t a, uint64_t b,
-                       const struct layer_figures *figures)
+                       const struct layer_counts *counts)
 {
     return network_layer_kind(network, a) == network_layer_kind(network, b) &&
-           memcmp(&figures[a], &figures[b], sizeof *figures) == 0;
+           memcmp(&counts[a], &counts[b], sizeof *counts) == 0;
 }
 
 /* Describes the decoder's sequence, if there is a decoder. */
@@ -205,10 +205,10 @@ static const char *decoder_text(const struct network *network, const struct mode
 }
 
 static enum status show_text(struct cli *cli, const struct network *network,
-                             const struct models_request *request, const struct layer_figures *figures,
+                             const struct models_request *request, const struct layer_counts *counts,
                              struct error *err)
 {
-    struct layer_figures sum = {0};
+    struct layer_counts sum = {0};
     struct cli_table table;
     cli_table_begin(&table, (const char *const[]){">LAYER", "KIND", ">PARAMETERS", ">FWD GFLOP",
                                                   ">BWD GFLOP", ">PARAMS", ">GRADS", ">OPTIM.",
@@ -216,9 +216,9 @@ static enum status show_text(struct cli *cli, const struct network *network,
     for (uint64_t first = 0, next; first < network->layer_count; first = next) {
         next = first + 1;
         while (!request->each_layer && next < network->layer_count &&
-               same_shape(network, first, next, figures))
+               same_shape(network, first, next, counts))
             next++;
-        for (uint64_t layer = first; layer < next; layer++) add_figures(&sum, &figures[layer]);
+        for (uint64_t layer = first; layer < next; layer++) add_counts(&sum, &counts[layer]);
         const char *kind = layer_name(network, first);
         if (next == first + 1) {
             cli_table_cell(&table, "%" PRIu64, first);
@@ -227,11 +227,11 @@ static enum status show_text(struct cli *cli, const struct network *network,
             cli_table_cell(&table, "%" PRIu64 "-%" PRIu64, first, next - 1);
             cli_table_cell(&table, "%s", kind);
         }
-        figures_cells(&table, &figures[first]);
+        counts_cells(&table, &counts[first]);
     }
     cli_table_cell(&table, "all");
     cli_table_cell(&table, "%s", "");
-    figures_cells(&table, &sum);
+    counts_cells(&table, &sum);
 
     char decoder[64], parameters[QUANTITY_TEXT_BYTES], state[QUANTITY_TEXT_BYTES], kept[QUANTITY_TEXT_BYTES];
     fprintf(cli->out,
@@ -255,33 +255,33 @@ static enum status show_text(struct cli *cli, const struct network *network,
     if (network->tied_head)
         fputs("The head multiplies by the embedding's token table and has no table of its own.\n",
               cli->out);
-    fputs("A row of equal layers shows the figures of one layer. FLOPs count products, a multiply\n"
+    fputs("A row of equal layers shows the numbers of one layer. FLOPs count products, a multiply\n"
           "and an add as two. The boundary is the output of a layer; the last row has its largest\n"
           "value.\n", cli->out);
     cli_next_plan(cli, &(struct cli_next_jobs){.network = request->name});
     return STATUS_OK;
 }
 
-static void figures_json(struct json_out *json, const struct layer_figures *figures)
+static void counts_json(struct json_out *json, const struct layer_counts *counts)
 {
-    json_out_double(json, "forward_flops", figures->forward_flops);
-    json_out_double(json, "backward_flops", figures->backward_flops);
-    json_out_u64(json, "parameter_bytes", figures->parameter_bytes);
-    json_out_u64(json, "gradient_bytes", figures->gradient_bytes);
-    json_out_u64(json, "optimizer_bytes", figures->optimizer_bytes);
-    json_out_u64(json, "activation_bytes", figures->activation_bytes);
-    json_out_u64(json, "boundary_bytes", figures->boundary_bytes);
+    json_out_double(json, "forward_flops", counts->forward_flops);
+    json_out_double(json, "backward_flops", counts->backward_flops);
+    json_out_u64(json, "parameter_bytes", counts->parameter_bytes);
+    json_out_u64(json, "gradient_bytes", counts->gradient_bytes);
+    json_out_u64(json, "optimizer_bytes", counts->optimizer_bytes);
+    json_out_u64(json, "activation_bytes", counts->activation_bytes);
+    json_out_u64(json, "boundary_bytes", counts->boundary_bytes);
 }
 
 static enum status show_json(struct cli *cli, const struct network *network,
-                             const struct models_request *request, const struct layer_figures *figures,
+                             const struct models_request *request, const struct layer_counts *counts,
                              struct error *err)
 {
     struct json_out *json;
     TRY(cli_report_begin(cli, "models-show", &json, err));
-    struct layer_figures sum = {0};
+    struct layer_counts sum = {0};
     for (uint64_t layer = 0; layer < network->layer_count; layer++)
-        add_figures(&sum, &figures[layer]);
+        add_counts(&sum, &counts[layer]);
     json_out_string(json, "name", network->name);
     json_out_string(json, "model_type", network_family_names[network->family]);
     json_out_u64(json, "parameter_count", sum.parameter_count);
@@ -295,15 +295,15 @@ static enum status show_json(struct cli *cli, const struct network *network,
     json_out_string(json, "dtype", precision_names[request->dtype]);
     json_out_string(json, "optimizer", optimizer_names[request->optimizer]);
     json_out_bool(json, "tied_head", network->tied_head);
-    figures_json(json, &sum);
+    counts_json(json, &sum);
     json_out_array_begin(json, "layers", false);
     for (uint64_t layer = 0; layer < network->layer_count; layer++) {
         json_out_object_begin(json, NULL, true);
         json_out_u64(json, "layer", layer);
         json_out_string(json, "kind", kind_names[network_layer_kind(network, layer)]);
         if (network->graph || network->encoder_blocks > 0) json_out_string(json, "name", layer_name(network, layer));
-        json_out_u64(json, "parameter_count", figures[layer].parameter_count);
-        figures_json(json, &figures[layer]);
+        json_out_u64(json, "parameter_count", counts[layer].parameter_count);
+        counts_json(json, &counts[layer]);
         json_out_object_end(json);
     }
     json_out_array_end(json);
@@ -327,14 +327,14 @@ static enum status show(struct cli *cli, const char *name, struct models_request
     if (request->decoder_sequence > 0 &&
         network_set_decoder(&network, request->sequence, request->decoder_sequence, err))
         return err->status;
-    struct layer_figures *figures;
-    if (ARENA_NEW(arena, network.layer_count, figures, err) !=
+    struct layer_counts *counts;
+    if (ARENA_NEW(arena, network.layer_count, counts, err) !=
         STATUS_OK)
         return err->status;
     for (uint64_t layer = 0; layer < network.layer_count; layer++)
-        layer_figures(&network, layer, request, &figures[layer]);
-    return cli->json ? show_json(cli, &network, request, figures, err)
-                     : show_text(cli, &network, request, figures, err);
+        layer_counts(&network, layer, request, &counts[layer]);
+    return cli->json ? show_json(cli, &network, request, counts, err)
+                     : show_text(cli, &network, request, counts, err);
 }
 
 enum status verb_models_show(struct cli *cli, int argc, char **argv, struct error *err)

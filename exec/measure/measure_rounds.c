@@ -1,5 +1,5 @@
 /*
- * All parts take turns during the whole measurement: another program that runs for seconds costs every figure a few of
+ * All parts take turns during the whole measurement: another program that runs for seconds costs every value a few of
  * many samples, which the watch sets aside. Sizes with too few clean samples are visited again at the end.
  */
 #include "base/process/clock.h"

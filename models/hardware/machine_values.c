@@ -47,10 +47,10 @@ const char *const machine_value_names[MACHINE_VALUES] = {
     [MACHINE_COMPUTE_BY_COLLECTIVE] = "compute_by_collective",
 };
 
-bool machine_value_is_cost(enum machine_value figure)
+bool machine_value_is_cost(enum machine_value what)
 {
-    return (figure >= MACHINE_LAUNCH_LATENCY && figure <= MACHINE_RING) || figure == MACHINE_LINK_LATENCY ||
-           figure == MACHINE_STORAGE_LATENCY || figure == MACHINE_COMPUTE_BY_COLLECTIVE;
+    return (what >= MACHINE_LAUNCH_LATENCY && what <= MACHINE_RING) || what == MACHINE_LINK_LATENCY ||
+           what == MACHINE_STORAGE_LATENCY || what == MACHINE_COMPUTE_BY_COLLECTIVE;
 }
 
 struct machine_values_walk {
@@ -70,19 +70,19 @@ static void meet(const struct machine_values_walk *w, const struct machine_place
 }
 
 static void meet_sourced(const struct machine_values_walk *w, enum machine_value name, uint32_t index,
-                         struct sourced_value *figure)
+                         struct sourced_value *sourced)
 {
-    const struct machine_place place = {.figure = name, .index = index, .value = figure->value, .spread = figure->spread,
-                                        .kind = figure->kind, .source = figure->source};
+    const struct machine_place place = {.what = name, .index = index, .value = sourced->value, .spread = sourced->spread,
+                                        .kind = sourced->kind, .source = sourced->source};
     bool share = name >= MACHINE_MATMUL_EFFICIENCY && name <= MACHINE_MISALIGNED_RATE;
-    meet(w, &place, &figure->value);
-    if (share && !w->visit && figure->value > 1) figure->value = 1;
+    meet(w, &place, &sourced->value);
+    if (share && !w->visit && sourced->value > 1) sourced->value = 1;
 }
 
 static void meet_seconds(const struct machine_values_walk *w, enum machine_value name, uint32_t index, uint32_t kernel,
                          double spread, double *seconds)
 {
-    const struct machine_place place = {.figure = name, .index = index, .kernel = kernel, .value = *seconds,
+    const struct machine_place place = {.what = name, .index = index, .kernel = kernel, .value = *seconds,
                                         .spread = spread, .kind = SOURCE_MEASURED};
     meet(w, &place, seconds);
 }
@@ -148,7 +148,7 @@ static enum status meet_type(const struct machine_values_walk *w, uint32_t index
     static const struct {
         enum machine_value name;
         size_t offset;
-    } figures[] = {
+    } sourced_values[] = {
         {MACHINE_PEAK_FP32, offsetof(struct device_type, peak_fp32)},
         {MACHINE_PEAK_TF32, offsetof(struct device_type, peak_tf32)},
         {MACHINE_PEAK_BF16, offsetof(struct device_type, peak_bf16)},
@@ -168,8 +168,8 @@ static enum status meet_type(const struct machine_values_walk *w, uint32_t index
         {MACHINE_KERNEL_GAP, offsetof(struct device_type, kernel_model.kernel_gap)},
         {MACHINE_DISPATCH_LATENCY, offsetof(struct device_type, kernel_model.dispatch_latency)},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(figures); i++)
-        meet_sourced(w, figures[i].name, index, (struct sourced_value *)(void *)((char *)type + figures[i].offset));
+    for (size_t i = 0; i < ARRAY_COUNT(sourced_values); i++)
+        meet_sourced(w, sourced_values[i].name, index, (struct sourced_value *)(void *)((char *)type + sourced_values[i].offset));
     TRY(meet_profiles(w, index, type, err));
     TRY(meet_copies(w, MACHINE_H2D, index, &type->h2d, type->h2d_count, err));
     TRY(meet_copies(w, MACHINE_D2H, index, &type->d2h, type->d2h_count, err));

@@ -51,10 +51,10 @@ enum machine_value {
 extern const char *const machine_value_names[MACHINE_VALUES]; /* "matmul_efficiency", "link", ... */
 
 /* Returns true if a smaller value makes the machine faster. */
-bool machine_value_is_cost(enum machine_value figure);
+bool machine_value_is_cost(enum machine_value what);
 
 struct machine_place {
-    uint32_t figure;    /* enum machine_value */
+    uint32_t what;      /* enum machine_value */
     uint32_t index;     /* of the device type or link; 0 for the machine */
     uint32_t kernel;    /* enum kernel for MACHINE_KERNELS; else 0 */
     double value, spread; /* points: in seconds */

@@ -94,10 +94,10 @@ uint64_t network_table_rows(const struct network *network)
     return network->vocabulary + (table ? network->positions + traits->more_positions : 0);
 }
 
-uint64_t network_profile_share(const struct network *network, uint64_t figure, uint64_t microbatch)
+uint64_t network_profile_share(const struct network *network, uint64_t number, uint64_t microbatch)
 {
-    if (network->profile_samples == 0 || network->profile_samples == microbatch) return figure;
-    return (uint64_t)llround((double)figure * (double)microbatch / (double)network->profile_samples);
+    if (network->profile_samples == 0 || network->profile_samples == microbatch) return number;
+    return (uint64_t)llround((double)number * (double)microbatch / (double)network->profile_samples);
 }
 
 double rope_frequency(const struct network_rope *rope, uint64_t pair, uint64_t head_width)

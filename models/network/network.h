@@ -242,7 +242,7 @@ static inline bool network_is_listed(const struct network *network)
 }
 
 /* Scales a profile's value to `microbatch` samples. */
-uint64_t network_profile_share(const struct network *network, uint64_t figure, uint64_t microbatch);
+uint64_t network_profile_share(const struct network *network, uint64_t number, uint64_t microbatch);
 
 /* The layer must exist. Cost: O(1), as below. */
 enum layer_kind network_layer_kind(const struct network *network, uint64_t layer);

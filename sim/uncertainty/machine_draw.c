@@ -28,16 +28,16 @@ static uint64_t identity_of(const char *name, const char *source, double value)
 /* Returns true for measured seconds of kernels and of copies. */
 static bool measured_seconds(const struct machine_place *place)
 {
-    return place->figure == MACHINE_KERNELS || (place->figure >= MACHINE_H2D && place->figure <= MACHINE_RING);
+    return place->what == MACHINE_KERNELS || (place->what >= MACHINE_H2D && place->what <= MACHINE_RING);
 }
 
 /* Returns a key that equal values share. Figures with one source and one value are one value in all places; so are
  * all points of a kernel class of a device type, and all copies of a direction. */
 static uint64_t identity(const struct machine_draw_drawing *drawing, const struct machine_place *place)
 {
-    if (!measured_seconds(place)) return identity_of(machine_value_names[place->figure], place->source, place->value);
+    if (!measured_seconds(place)) return identity_of(machine_value_names[place->what], place->source, place->value);
     uint64_t type = identity_of(drawing->hardware->types[place->index].name, NULL, 0);
-    return type + 1 + (place->figure == MACHINE_KERNELS ? place->kernel : KERNEL_COUNT + place->figure);
+    return type + 1 + (place->what == MACHINE_KERNELS ? place->kernel : KERNEL_COUNT + place->what);
 }
 
 /* Returns a random number above 0 and below 1. */
@@ -49,7 +49,7 @@ static double share_of(const struct machine_draw_drawing *drawing, uint64_t of)
 /* Returns false for values that the executor controls. */
 static bool moves(const struct hardware *hardware, const struct machine_place *place)
 {
-    bool link = place->figure == MACHINE_LINK || place->figure == MACHINE_LINK_LATENCY;
+    bool link = place->what == MACHINE_LINK || place->what == MACHINE_LINK_LATENCY;
     return place->spread > 0 && !(link && hardware->links[place->index].paced);
 }
 

@@ -1,4 +1,4 @@
-/* Quantiles of a figure from random draws. */
+/* Quantiles of a number from random draws. */
 #ifndef SPILLWAY_SIM_UNCERTAINTY_QUANTILES_H
 #define SPILLWAY_SIM_UNCERTAINTY_QUANTILES_H
 

@@ -1,5 +1,5 @@
 /*
- * What `--json` promises: each verb prints one object with its keys, and the figures in it fit
+ * What `--json` promises: each verb prints one object with its keys, and the numbers in it fit
  * together. Verbs are called in this process, on jobs small enough to plan in milliseconds.
  */
 #include <setjmp.h>
@@ -149,8 +149,8 @@ static void errors_are_json_too(void **state)
     free(text);
 }
 
-/* An answer that is "no" keeps its figures, and says so. */
-static void no_keeps_its_figures(void **state)
+/* An answer that is "no" keeps its numbers, and says so. */
+static void no_keeps_its_numbers(void **state)
 {
     (void)state;
     json_t *root = run_json_error("mem gpt2-xl --hw v100-sxm2-16gb --device-memory 64MiB --way dp=1 --json", STATUS_INFEASIBLE);
@@ -235,7 +235,7 @@ static void hardware_show_is_a_hardware_file(void **state)
     (void)state;
     json_decref(run_json("hardware list --json"));
     json_t *root = run_json("hardware show rtx-3090-24gb --json");
-    assert_true(json_array_size(array(root, "figures")) > 5);
+    assert_true(json_array_size(array(root, "values")) > 5);
     const json_t *hardware = json_object_get(root, "hardware");
     assert_int_equal(json_dump_file(hardware, "hw.json", 0), 0);
     json_decref(root);
@@ -376,7 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_are_json_too),
-        cmocka_unit_test(no_keeps_its_figures),
+        cmocka_unit_test(no_keeps_its_numbers),
         cmocka_unit_test(the_version_is_json_too),
         cmocka_unit_test(models_list_counts_parameters),
         cmocka_unit_test(models_show_adds_up),

@@ -53,7 +53,7 @@ static double simulated_s(const struct plan *plan, const struct hardware *hardwa
     return seconds;
 }
 
-/* Times do not follow figures evenly: ends agree within a part of the interval's half. Over 60 seeds the worst of
+/* Times do not follow values evenly: ends agree within a part of the interval's half. Over 60 seeds the worst of
  * the four ends (the lower one of 4x a100) is off by 0.257 of it on average, and 1000 draws scatter that by 0.030:
  * 0.4 is 4.7 of those away, where a third was 2.5 and is passed by one seed in some 160. */
 static void intervals_are_those_of_draws(void **state)
@@ -91,12 +91,12 @@ static void silence(struct hardware *hardware)
 {
     for (uint32_t t = 0; t < hardware->type_count; t++) {
         struct device_type *type = &hardware->types[t];
-        struct sourced_value *figures[] = {&type->peak_fp32, &type->peak_tf32, &type->peak_bf16, &type->memory_bandwidth,
+        struct sourced_value *values[] = {&type->peak_fp32, &type->peak_tf32, &type->peak_bf16, &type->memory_bandwidth,
                                            &type->matmul_efficiency, &type->memory_efficiency, &type->launch_latency,
                                            &type->collective_latency, &type->kernel_model.matmul_depth,
                                            &type->kernel_model.score_bytes_forward, &type->kernel_model.score_bytes_backward,
                                            &type->kernel_model.loss_passes, &type->kernel_model.dispatch_latency};
-        for (size_t f = 0; f < sizeof figures / sizeof *figures; f++) figures[f]->spread = 0;
+        for (size_t f = 0; f < sizeof values / sizeof *values; f++) values[f]->spread = 0;
     }
     for (uint32_t l = 0; l < hardware->link_count; l++) hardware->links[l].bandwidth.spread = hardware->links[l].latency.spread = 0;
     hardware->host_bandwidth.spread = 0;
@@ -121,7 +121,7 @@ static void without_spreads_it_is_sure(void **state)
 /* With a single uncertain value the interval ends at the ends of the value: a spread of 0.07 is a factor of e^(0.07
  * / 0.6745 * 1.6449) = 1.186 at 95 %, and kernels that are all products at the peak rate, without launches, take
  * exactly that much longer at 5 %. */
-static void a_figure_alone_makes_the_interval(void **state)
+static void a_value_alone_makes_the_interval(void **state)
 {
     (void)state;
     struct what_if_answer answer;
@@ -146,7 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(intervals_are_those_of_draws),
         cmocka_unit_test(without_spreads_it_is_sure),
-        cmocka_unit_test(a_figure_alone_makes_the_interval),
+        cmocka_unit_test(a_value_alone_makes_the_interval),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void compute_is_named_by_the_jobs(void **state)
     plan.hardware.types[0].peak_tf32.value = 0;
     plan.hardware.types[0].peak_bf16.value = 125e12;
     uint32_t count = buy(&plan, 0.1, &arena, purchases);
-    SIM_ASSERT_CLOSE(find(purchases, count, EXPLAIN_COMPUTE, 0)->figure, 15.7e12);
+    SIM_ASSERT_CLOSE(find(purchases, count, EXPLAIN_COMPUTE, 0)->value, 15.7e12);
     arena_release(&arena);
     plan_release(&plan);
 }
@@ -360,7 +360,7 @@ static void memory(void **state)
     struct plan plan;
     test_parallel_or_spilled(2385, false, &plan);
     struct explain_purchase purchase = twice_the_memory(&plan);
-    SIM_ASSERT_CLOSE(purchase.figure, 500000);
+    SIM_ASSERT_CLOSE(purchase.value, 500000);
     assert_true(purchase.before_s > 0 && purchase.after_s > 0);
     SIM_ASSERT_CLOSE(1 + purchase.gain, purchase.before_s / purchase.after_s);
     SIM_ASSERT_CLOSE(purchase.derivative, log(purchase.before_s / purchase.after_s) / log(2));

@@ -39,14 +39,14 @@ static struct list list_of(const struct hardware *hardware)
 }
 
 struct change {
-    uint32_t figure;
+    uint32_t what;
     double factor;
 };
 
 static double factor_of(void *context, const struct machine_place *place)
 {
     const struct change *change = context;
-    return place->figure == change->figure ? change->factor : 1;
+    return place->what == change->what ? change->factor : 1;
 }
 
 static void check_moved(const struct hardware *hardware, const struct list *before, struct change change)
@@ -59,10 +59,10 @@ static void check_moved(const struct hardware *hardware, const struct list *befo
     for (uint32_t i = 0; i < after.count; i++) {
         const struct machine_place *was = &before->places[i], *is = &after.places[i];
         assert_true(still.places[i].value == was->value);
-        assert_int_equal(is->figure, was->figure);
+        assert_int_equal(is->what, was->what);
         assert_int_equal(is->index, was->index);
-        bool share = was->figure >= MACHINE_MATMUL_EFFICIENCY && was->figure <= MACHINE_MISALIGNED_RATE;
-        double expected = was->figure == change.figure ? was->value * change.factor : was->value;
+        bool share = was->what >= MACHINE_MATMUL_EFFICIENCY && was->what <= MACHINE_MISALIGNED_RATE;
+        double expected = was->what == change.what ? was->value * change.factor : was->value;
         assert_true(is->value == (share && expected > 1 ? 1 : expected));
     }
     free(after.places);
@@ -70,7 +70,7 @@ static void check_moved(const struct hardware *hardware, const struct list *befo
     hardware_release(&moved);
 }
 
-static void one_figure_moves_alone(void **state)
+static void one_value_moves_alone(void **state)
 {
     (void)state;
     static const char *const machines[] = {"2x a100-sxm4-80gb", "g5.12xlarge", "dgx-2", "2x rtx-3090-24gb"};
@@ -103,10 +103,10 @@ static const char measured[] =
     " \"links\": [{\"name\": \"l\", \"bandwidth\": {\"value\": 5, \"unit\": \"GB/s\", \"kind\": \"measured\", \"source\": \"s\", \"as_of\": \"2026\"}, \"duplex\": true}],"
     " \"devices\": [{\"type\": \"t\", \"path\": [\"l\"]}]}";
 
-static uint32_t count_of(const struct list *list, enum machine_value figure)
+static uint32_t count_of(const struct list *list, enum machine_value what)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < list->count; i++) count += list->places[i].figure == figure;
+    for (uint32_t i = 0; i < list->count; i++) count += list->places[i].what == what;
     return count;
 }
 
@@ -128,7 +128,7 @@ static void points_are_places(void **state)
     hardware_release(&hardware);
 }
 
-static void every_figure_has_a_name(void **state)
+static void every_value_has_a_name(void **state)
 {
     (void)state;
     for (uint32_t f = 0; f < MACHINE_VALUES; f++) {
@@ -146,9 +146,9 @@ static void every_figure_has_a_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_figure_moves_alone),
+        cmocka_unit_test(one_value_moves_alone),
         cmocka_unit_test(points_are_places),
-        cmocka_unit_test(every_figure_has_a_name),
+        cmocka_unit_test(every_value_has_a_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
