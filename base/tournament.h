@@ -1,7 +1,8 @@
 /*
  * A tournament tree: keeps the minimum of numbers that change.
  *
- * Cost: O(log count) to change a number, O(1) for the minimum, O(log count) for the first number up to a limit.
+ * Cost: O(log count) to change a number, less where minima stay the same; O(1) for the minimum, O(log count) for the
+ * first number up to a limit.
  *
  * Source: Knuth, The Art of Computer Programming, vol. 3, sec. 5.4.1.
  */
@@ -40,7 +41,9 @@ static inline void tournament_set(struct tournament *t, uint32_t index, double k
     t->keys[at] = key;
     while (at > 1) {
         at /= 2;
-        t->keys[at] = min_s(t->keys[2 * at], t->keys[2 * at + 1]);
+        double least = min_s(t->keys[2 * at], t->keys[2 * at + 1]);
+        if (!(least < t->keys[at] || least > t->keys[at])) return;
+        t->keys[at] = least;
     }
 }
 

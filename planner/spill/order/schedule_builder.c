@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "base/random.h"
 #include "models/cost/cost.h"
 #include "models/job/evaluation.h"
 #include "models/job/memory.h"
@@ -47,23 +48,39 @@ static double opened_s(const struct schedule_builder *p, uint32_t job, double fr
     return max_s(p->hosts[node_of(p, job)].file_free_s, free_s) + p->times->partition->host.open_s[job];
 }
 
+/* Answers of host_ranges_find(), for jobs that need equally much. */
+struct schedule_builder_found {
+    uint64_t need; /* 0: none */
+    double ready_s;
+    uint32_t node;
+    bool found;
+};
+enum { FOUND_COUNT = 64 };
+
+/* Returns when the job could have a range, from the table if an equal job was asked for. */
+static const struct schedule_builder_found *find_range(const struct schedule_builder *p, uint32_t job,
+                                                       struct schedule_builder_found *table)
+{
+    uint64_t need = p->times->partition->host.need[job];
+    uint32_t node = node_of(p, job);
+    struct schedule_builder_found *entry = &table[random_u64(need, node) % FOUND_COUNT];
+    if (need > 0 && entry->need == need && entry->node == node) return entry;
+    *entry = (struct schedule_builder_found){.need = need, .node = node};
+    entry->found = host_ranges_find(&p->ranges, node, need, &entry->ready_s);
+    return entry;
+}
+
 /* Finds the jobs without a range that could have one now. Resident ones get theirs in order (admit()). */
 static void look_for_ranges(struct schedule_builder *p)
 {
-    const struct partition *cut = p->times->partition;
-    uint64_t known = 0; /* equal jobs are common */
-    uint32_t known_node = PLAN_NONE;
-    bool found = false;
-    double ready = 0;
-    for (uint32_t j = 0; takes_turns(p) && !cut->resident && j < p->times->jobs->count; j++) {
+    struct schedule_builder_found table[FOUND_COUNT] = {{.need = 0}};
+    if (!takes_turns(p) || p->times->partition->resident) return;
+    for (uint32_t j = 0; j < p->times->jobs->count; j++) {
         struct schedule_builder_view *view = &p->view_jobs[j];
         if (p->jobs[j].has_range || view->last_device != PLAN_NONE) continue;
-        if (cut->host.need[j] != known || node_of(p, j) != known_node)
-            found = host_ranges_find(&p->ranges, node_of(p, j), cut->host.need[j], &ready);
-        known = cut->host.need[j];
-        known_node = node_of(p, j);
-        view->admitted = found;
-        view->ready_s = found ? opened_s(p, j, ready) : 0;
+        const struct schedule_builder_found *range = find_range(p, j, table);
+        view->admitted = range->found;
+        view->ready_s = range->found ? opened_s(p, j, range->ready_s) : 0;
     }
 }
 

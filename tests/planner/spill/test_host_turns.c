@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,21 @@
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
+
+#include "planner/spill/order/host_ranges.h"
+
+/* Counts how often the library looks for a range. */
+static uint64_t looked;
+
+static bool count_and_find(const struct host_ranges *ranges, uint32_t host, uint64_t bytes, double *ready_s)
+{
+    looked++;
+    return host_ranges_find(ranges, host, bytes, ready_s);
+}
+
+#define host_ranges_find count_and_find
+#include "planner/spill/order/schedule_builder.c"
+#undef host_ranges_find
 
 enum { WIDTH = 64, VOCABULARY = 1021, CASES = 120 };
 
@@ -280,6 +296,28 @@ static void test_seconds(void **state)
     hardware_release(&hardware);
 }
 
+/*
+ * At the begin and end of each job a range is sought once for all jobs that need equally much, here in four kinds by
+ * optimizer and microbatch. It was once a job.
+ */
+static void test_equal_jobs_look_once(void **state)
+{
+    (void)state;
+    enum { JOBS = 300, KINDS = 4 };
+    struct plan plan;
+    struct error err = {0};
+    struct draw d = {.seed = 9, .devices = 1, .jobs = JOBS, .policy = "sharded-lrtf"};
+    if (make(&d, &plan, &err)) fail_msg("%s", err.text);
+    d.host_bytes = plan_host_bytes(&plan) / JOBS * 4;
+    plan_release(&plan);
+    looked = 0;
+    if (make(&d, &plan, &err)) fail_msg("%s", err.text);
+    print_message("%d jobs: looked %" PRIu64 " times\n", JOBS, looked);
+    assert_non_null(plan.host_ranges);
+    assert_true(looked >= JOBS && looked < JOBS * 3 * KINDS * 4);
+    plan_release(&plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_broken_plans),
         cmocka_unit_test(test_refusal),
         cmocka_unit_test(test_seconds),
+        cmocka_unit_test(test_equal_jobs_look_once),
     };
     return cmocka_run_group_tests_name("host turns", tests, NULL, NULL);
 }
