@@ -1,12 +1,12 @@
 /*
  * Only the first 4096 bytes are read, inflated if the file is gzip data, so that a user's file of a gigabyte is
- * recognised as quickly as a small one. A table has the key or signature of each kind.
+ * recognised as quickly as a small one. One table has the key or signature of each kind.
  */
 #include "base/files/file_kind.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 #include "base/size.h"
 
-enum { START_BYTES = 4096, KEY_BYTES = 32, KEYS_MAX = 4, GZIP_WINDOW = 15 + 16 };
+enum { START_BYTES = 4096, KEY_BYTES = 40, GZIP_WINDOW = 15 + 16 };
 
 struct start {
     char text[START_BYTES + 1]; /* a NUL follows */
@@ -141,40 +141,80 @@ static bool is_process_groups(const struct start *start)
     return c[0] == '"' && isdigit((unsigned char)c[1]);
 }
 
+static bool is_config(const struct start *start)
+{
+    return is_json(start) && has(start, "\"model_type\"");
+}
+
+/* Of a folder, which has no beginning. */
+static bool is_nothing(const struct start *start)
+{
+    (void)start;
+    return false;
+}
+
 static bool is_manifest(const struct start *start)
 {
     return is_json(start) && has(start, "\"spillway-repro-manifest-");
 }
 
-static const struct kind {
-    const char *noun;
-    const char *keys[KEYS_MAX];                   /* any of our keys; NULL after the last */
-    bool (*recognised)(const struct start *start); /* NULL: by keys only */
-    bool in_place;
-} kinds[FILE_KIND_COUNT] = {
-    [FILE_KIND_NONE] = {.noun = "a file"},
-    [FILE_KIND_JOBS] = {.noun = "a jobs file", .keys = {"jobs"}},
-    [FILE_KIND_PLAN] = {.noun = "a plan", .keys = {"plan"}},
-    [FILE_KIND_TRACE] = {.noun = "a trace", .keys = {"trace"}},
-    [FILE_KIND_HARDWARE] = {.noun = "a hardware file", .keys = {"hardware"}},
-    [FILE_KIND_INSTANCE] = {.noun = "an instance", .keys = {"instance", "spase"}},
-    [FILE_KIND_SCHEDULE] = {.noun = "a schedule", .keys = {"timetable", "chain_schedule", "spase_schedule"}},
-    [FILE_KIND_PLACEMENT] = {.noun = "a placement", .keys = {"placement"}},
-    [FILE_KIND_NETWORK] = {.noun = "a network", .recognised = is_network},
-    [FILE_KIND_LOG] = {.noun = "a log", .keys = {"log"}, .in_place = true},
-    [FILE_KIND_RESULT] = {.noun = "a result", .keys = {"run", "check", "checkpoints"}, .recognised = is_json},
-    [FILE_KIND_TIMELINE] = {.noun = "a timeline", .recognised = is_timeline},
-    [FILE_KIND_PICTURE] = {.noun = "a picture that spillway drew", .recognised = is_own_picture},
-    [FILE_KIND_PAGE] = {.noun = "a page that spillway wrote", .recognised = is_page},
-    [FILE_KIND_TABLE] = {.noun = "a table that spillway wrote", .recognised = is_table},
-    [FILE_KIND_POINTS] = {.noun = "a table or database that spillway wrote", .recognised = is_points},
-    [FILE_KIND_DATABASE] = {.noun = "a database", .recognised = is_database, .in_place = true},
-    [FILE_KIND_WEIGHTS] = {.noun = "a safetensors file", .recognised = is_weights},
-    [FILE_KIND_MANIFEST] = {.noun = "a manifest", .recognised = is_manifest},
-    [FILE_KIND_EXECUTION_TRACE] = {.noun = "an execution trace", .recognised = is_execution_trace},
-    [FILE_KIND_PROCESS_GROUPS] = {.noun = "a file of process groups", .recognised = is_process_groups},
-    [FILE_KIND_FOLDER] = {.noun = "a folder"},
-    [FILE_KIND_PROGRAM] = {.noun = "an integer program", .recognised = is_program},
+/* --- the table -------------------------------------------------------------------------------- */
+
+#define REPLACED_BY(kind) ((uint32_t)1 << FILE_KIND_##kind)
+
+/*
+ * A form is what a file is found to be. A file is of the first form whose key it has, or else of the first that is
+ * recognised. Keyed forms come first, and among them last the keys that two kinds of files have. Where several forms may be
+ * replaced by one kind of output, the first names that kind.
+ */
+static const struct form {
+    struct file_reading reading;
+    bool (*recognised)(const struct start *start); /* NULL: by its key only */
+    uint32_t replaced_by;                          /* a sum of 1 << enum file_kind */
+} forms[] = {
+    {{"spillway_jobs", "a jobs file", "spillway plan %s -o plan.json", NULL}, NULL, REPLACED_BY(JOBS)},
+    {{"spillway_hardware", "a hardware file", "spillway hardware check %s", NULL}, NULL, REPLACED_BY(HARDWARE)},
+    {{"spillway_plan", "a plan", "spillway run %s", NULL}, NULL, REPLACED_BY(PLAN)},
+    {{"spillway_trace", "a trace", "spillway trace show %s", NULL}, NULL, REPLACED_BY(TRACE)},
+    {{"spillway_figure", "a figure of a paper", "spillway repro run %s", NULL}, NULL, 0},
+    {{"spillway_instance", "an instance", "spillway solve %s", NULL}, NULL, REPLACED_BY(INSTANCE)},
+    {{"spillway_spase", "a SPASE problem", "spillway solve %s", NULL}, NULL, REPLACED_BY(INSTANCE)},
+    {{"spillway_chain", "a chain of layers", "spillway solve %s", NULL}, NULL, 0},
+    {{"spillway_timetable", "a schedule of 'spillway solve'", NULL, NULL}, NULL, REPLACED_BY(SCHEDULE)},
+    {{"spillway_chain_schedule", "a chain's schedule of 'spillway solve'", NULL, NULL}, NULL, REPLACED_BY(SCHEDULE)},
+    {{"spillway_spase_schedule", "a SPASE schedule of 'spillway solve'", NULL, NULL}, NULL, REPLACED_BY(SCHEDULE)},
+    {{"spillway_placement", "a placement", "spillway serve serving.json --placement %s", NULL}, NULL, REPLACED_BY(PLACEMENT)},
+    {{"spillway_swarm", "a swarm", "spillway swarm %s", NULL}, NULL, 0},
+    {{"spillway_serving", "a serving file", "spillway serve %s", NULL}, NULL, 0},
+    {{"spillway_failures", "a file of failures", "spillway simulate plan.json --failures %s", NULL}, NULL, 0},
+    {{"spillway_log", "a log", NULL, NULL}, NULL, REPLACED_BY(LOG)},
+    {{"spillway_run", "a result", NULL, NULL}, NULL, REPLACED_BY(RESULT)},
+    {{"spillway_check", "a result of a check", NULL, NULL}, NULL, REPLACED_BY(RESULT)},
+    {{"spillway_checkpoints", "a list of checkpoints", NULL, NULL}, NULL, REPLACED_BY(RESULT)},
+    {{"traceEvents", "a timeline", "spillway explain %s", NULL}, is_timeline, REPLACED_BY(TIMELINE)},
+    {{"model_type", "a network's config.json", "spillway models show %s", NULL}, is_config, 0},
+
+    {{NULL, "other JSON", NULL, NULL}, is_json, REPLACED_BY(RESULT)},
+    {{NULL, "a SQLite database", "spillway history --file %s", NULL}, is_database, REPLACED_BY(DATABASE)},
+    {{NULL, "a safetensors file", NULL, ", which jobs name under 'weights_in'"}, is_weights, REPLACED_BY(WEIGHTS)},
+    {{NULL, "a ZIP archive", NULL, NULL}, is_archive, 0},
+    {{NULL, "a compiled program or library", NULL, NULL}, is_compiled, 0},
+    {{NULL, "a picture", NULL, NULL}, is_picture, 0},
+    {{NULL, "a web page", NULL, NULL}, is_web_page, 0},
+    {{NULL, "damaged gzip data", NULL, NULL}, is_damaged, 0},
+    {{NULL, "a text", NULL, NULL}, is_text, 0},
+
+    /* special cases of forms above, which only outputs tell apart */
+    {{NULL, "a network", NULL, NULL}, is_network, REPLACED_BY(NETWORK)},
+    {{NULL, "a picture that spillway drew", NULL, NULL}, is_own_picture, REPLACED_BY(PICTURE)},
+    {{NULL, "a page that spillway wrote", NULL, NULL}, is_page, REPLACED_BY(PAGE)},
+    {{NULL, "a table that spillway wrote", NULL, NULL}, is_table, REPLACED_BY(TABLE)},
+    {{NULL, "a table or database that spillway wrote", NULL, NULL}, is_points, REPLACED_BY(POINTS)},
+    {{NULL, "an integer program", NULL, NULL}, is_program, REPLACED_BY(PROGRAM)},
+    {{NULL, "a manifest", NULL, NULL}, is_manifest, REPLACED_BY(MANIFEST)},
+    {{NULL, "an execution trace", NULL, NULL}, is_execution_trace, REPLACED_BY(EXECUTION_TRACE)},
+    {{NULL, "a file of process groups", NULL, NULL}, is_process_groups, REPLACED_BY(PROCESS_GROUPS)},
+    {{NULL, "a folder", NULL, NULL}, is_nothing, REPLACED_BY(FOLDER)},
 };
 
 /* --- reading the beginning -------------------------------------------------------------------- */
@@ -213,52 +253,57 @@ static bool read_start(const char *path, struct start *start)
     return true;
 }
 
-/* Writes the KIND of the first key "spillway_KIND"; "" when there is none. */
+/* Writes the first key "spillway_KIND"; "" when there is none. */
 static void find_key(const struct start *start, char key[KEY_BYTES])
 {
-    static const char mark[] = "\"spillway_";
     key[0] = '\0';
     if (!is_json(start)) return;
-    const char *const at = strstr(start->text, mark);
+    const char *const at = strstr(start->text, "\"spillway_");
     if (!at) return;
-    const char *const name = at + strlen(mark);
+    const char *const name = at + 1;
     const size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz_");
     if (length == 0 || length >= KEY_BYTES || name[length] != '"') return;
     memcpy(key, name, length);
     key[length] = '\0';
 }
 
-/* --- public ----------------------------------------------------------------------------------- */
+/* Returns the form with this key; NULL when there is none. */
+static const struct form *form_of_key(const char *key)
+{
+    for (size_t f = 0; f < ARRAY_COUNT(forms) && forms[f].reading.key; f++)
+        if (strcmp(forms[f].reading.key, key) == 0) return &forms[f];
+    return NULL;
+}
+
+/* Returns the form of a file without a key of ours; NULL when none is recognised. */
+static const struct form *form_of_start(const struct start *start)
+{
+    for (size_t f = 0; f < ARRAY_COUNT(forms); f++)
+        if (forms[f].recognised && forms[f].recognised(start)) return &forms[f];
+    return NULL;
+}
+
+/* --- files that outputs replace ---------------------------------------------------------------- */
 
 const char *file_kind_noun(enum file_kind kind)
 {
-    return kinds[kind].noun;
+    for (size_t f = 0; f < ARRAY_COUNT(forms); f++)
+        if (forms[f].replaced_by >> kind & 1) return forms[f].reading.noun;
+    return "a file";
 }
 
 bool file_kind_in_place(enum file_kind kind)
 {
-    return kinds[kind].in_place;
+    return kind == FILE_KIND_LOG || kind == FILE_KIND_DATABASE;
 }
 
-static void describe(const struct start *start, const char *key, char found[FILE_KIND_FOUND_BYTES])
+static void describe(const struct start *start, char found[FILE_KIND_FOUND_BYTES])
 {
-    static const struct {
-        bool (*recognised)(const struct start *start);
-        const char *noun;
-    } formats[] = {{is_archive, "a ZIP archive"}, {is_compiled, "a compiled program or library"},
-                   {is_timeline, "a timeline"}, {is_json, "other JSON"}, {is_picture, "a picture"},
-                   {is_web_page, "a web page"}, {is_database, "a database"}, {is_weights, "a safetensors file"},
-                   {is_damaged, "damaged gzip data"}, {is_text, "a text"}};
-    if (key[0]) {
-        snprintf(found, FILE_KIND_FOUND_BYTES, "%s %s file", strchr("aeiou", key[0]) ? "an" : "a", key);
-        return;
-    }
-    for (size_t f = 0; f < ARRAY_COUNT(formats); f++) {
-        if (!formats[f].recognised(start)) continue;
-        snprintf(found, FILE_KIND_FOUND_BYTES, "%s", formats[f].noun);
-        return;
-    }
-    snprintf(found, FILE_KIND_FOUND_BYTES, "a file of another kind");
+    char key[KEY_BYTES];
+    find_key(start, key);
+    const struct form *const form = key[0] ? form_of_key(key) : form_of_start(start);
+    if (!form && key[0]) snprintf(found, FILE_KIND_FOUND_BYTES, "a file with the key '%s'", key);
+    else snprintf(found, FILE_KIND_FOUND_BYTES, "%s", form ? form->reading.noun : "a file of another kind");
 }
 
 bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KIND_FOUND_BYTES])
@@ -267,58 +312,38 @@ bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KI
     char key[KEY_BYTES];
     if (kind == FILE_KIND_NONE || !read_start(path, &start)) return true;
     find_key(&start, key);
-    const struct kind *const expected = &kinds[kind];
-    if (!key[0] && expected->recognised && expected->recognised(&start)) return true;
-    for (size_t k = 0; k < KEYS_MAX && expected->keys[k]; k++)
-        if (strcmp(expected->keys[k], key) == 0) return true;
-    describe(&start, key, found);
+    for (size_t f = 0; f < ARRAY_COUNT(forms); f++) {
+        if (!(forms[f].replaced_by >> kind & 1)) continue;
+        if (key[0] ? forms[f].reading.key && strcmp(forms[f].reading.key, key) == 0
+                   : forms[f].recognised && forms[f].recognised(&start))
+            return true;
+    }
+    describe(&start, found);
     return false;
 }
 
 bool file_kind_look(const char *path, struct file_look *out)
 {
     struct start start = {.length = 0};
-    char key[KEY_BYTES];
     if (!read_start(path, &start)) return false;
-    find_key(&start, key);
     *out = (struct file_look){.json = is_json(&start), .database = is_database(&start),
                               .gzip = start.gzip && !start.damaged, .compiled = is_compiled(&start)};
     out->text = is_text(&start) && !start.damaged && !out->json && !is_archive(&start) && !is_picture(&start) && !is_web_page(&start);
-    describe(&start, key, out->found);
+    describe(&start, out->found);
     return true;
 }
 
 /* --- files that commands read ------------------------------------------------------------------ */
 
-/* Keys that two kinds of files have come last. */
-static const struct file_reading readings[] = {
-    {"spillway_jobs", "a jobs file", "spillway plan %s -o plan.json"},
-    {"spillway_hardware", "a hardware file", "spillway hardware check %s"},
-    {"spillway_plan", "a plan", "spillway run %s"},
-    {"spillway_trace", "a trace", "spillway trace show %s"},
-    {"spillway_figure", "a figure of a paper", "spillway repro run %s"},
-    {"spillway_instance", "an instance", "spillway solve %s"},
-    {"spillway_spase", "a SPASE problem", "spillway solve %s"},
-    {"spillway_chain", "a chain of layers", "spillway solve %s"},
-    {"spillway_timetable", "a schedule of 'spillway solve'", NULL},
-    {"spillway_placement", "a placement", "spillway serve serving.json --placement %s"},
-    {"spillway_swarm", "a swarm", "spillway swarm %s"},
-    {"spillway_serving", "a serving file", "spillway serve %s"},
-    {"spillway_failures", "a file of failures", "spillway simulate plan.json --failures %s"},
-    {"traceEvents", "a timeline", "spillway explain %s"},
-    {"model_type", "a network's config.json", "spillway models show %s"},
-};
-
 const struct file_reading *file_reading_at(size_t index)
 {
-    return index < ARRAY_COUNT(readings) ? &readings[index] : NULL;
+    return index < ARRAY_COUNT(forms) && forms[index].reading.key ? &forms[index].reading : NULL;
 }
 
 const struct file_reading *file_reading_of_key(const char *key)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(readings); i++)
-        if (strcmp(readings[i].key, key) == 0) return &readings[i];
-    return NULL;
+    const struct form *const form = form_of_key(key);
+    return form ? &form->reading : NULL;
 }
 
 /* Returns true for a text that cannot be JSON: it begins with a letter. */
@@ -329,29 +354,17 @@ static bool is_prose(const struct start *start)
 
 const struct file_reading *file_reading_of_data(const char *data, size_t length)
 {
-    static const struct {
-        bool (*recognised)(const struct start *start);
-        struct file_reading reading;
-    } formats[] = {
-        {is_database, {NULL, "a SQLite database", "spillway history --file %s"}},
-        {is_weights, {NULL, "a safetensors file, which jobs name under 'weights_in'", NULL}},
-        {is_picture, {NULL, "a picture", NULL}},
-        {is_web_page, {NULL, "a web page", NULL}},
-        {is_archive, {NULL, "a ZIP archive", NULL}},
-        {is_compiled, {NULL, "a compiled program or library", NULL}},
-        {is_prose, {NULL, "a text", NULL}},
-    };
     struct start start = {.length = length < START_BYTES ? length : START_BYTES};
     memcpy(start.text, data, start.length);
-    for (size_t f = 0; f < ARRAY_COUNT(formats); f++)
-        if (formats[f].recognised(&start)) return &formats[f].reading;
-    return NULL;
+    const struct form *const form = form_of_start(&start);
+    if (!form || is_json(&start)) return NULL;
+    return form->recognised != is_text || is_prose(&start) ? &form->reading : NULL;
 }
 
 const char *file_reading_refusal(const struct file_reading *found, const char *name, const char *expected,
                                  char text[FILE_READING_BYTES])
 {
-    int used = snprintf(text, FILE_READING_BYTES, "%s (expected %s)", found->noun, expected);
+    int used = snprintf(text, FILE_READING_BYTES, "%s%s (expected %s)", found->noun, found->remark ? found->remark : "", expected);
     const bool begins_work = strstr(expected, "jobs") || strcmp(expected, "a plan") == 0; /* which needs a jobs file */
     const bool network = found->key && strcmp(found->key, "model_type") == 0;
     const char *const command = network && begins_work ? "spillway jobs new %s -o jobs.json" : found->command;
@@ -360,18 +373,6 @@ const char *file_reading_refusal(const struct file_reading *found, const char *n
         snprintf(text + used, FILE_READING_BYTES - (size_t)used, ": try '%.*s%.200s%s'", (int)(gap - command),
                  command, name, gap + strlen("%s"));
     return text;
-}
-
-/* Finds the kind of a file; NULL for a text and for unknown formats. */
-static const struct file_reading *reading_of_start(const struct start *start)
-{
-    char key[KEY_BYTES], full[KEY_BYTES + sizeof "spillway_"];
-    find_key(start, key);
-    snprintf(full, sizeof full, "spillway_%s", key);
-    if (key[0]) return file_reading_of_key(full);
-    if (is_timeline(start)) return file_reading_of_key("traceEvents");
-    if (is_json(start)) return has(start, "\"model_type\"") ? file_reading_of_key("model_type") : NULL;
-    return start->damaged ? NULL : file_reading_of_data(start->text, start->length);
 }
 
 bool file_kind_is_network_folder(const char *path)
@@ -384,18 +385,19 @@ bool file_kind_is_network_folder(const char *path)
 
 bool file_reading_refusal_at(const char *path, const char *expected, char text[FILE_READING_BYTES])
 {
-    static const struct file_reading network = {"model_type", "a folder with a network's config.json", "spillway models show %s"},
-                                     folder = {NULL, "a folder without a config.json", NULL};
+    static const struct file_reading network = {"model_type", "a folder with a network's config.json", "spillway models show %s", NULL},
+                                     folder = {NULL, "a folder without a config.json", NULL, NULL};
     struct start start = {.length = 0};
     struct stat info;
-    char found[FILE_KIND_FOUND_BYTES];
+    char key[KEY_BYTES], found[FILE_KIND_FOUND_BYTES];
     if (stat(path, &info) == 0 && S_ISDIR(info.st_mode)) {
         file_reading_refusal(file_kind_is_network_folder(path) ? &network : &folder, path, expected, text);
         return true;
     }
     if (!read_start(path, &start)) return false;
-    const struct file_reading *const reading = reading_of_start(&start);
-    if (!reading) describe(&start, "", found);
-    file_reading_refusal(reading ? reading : &(struct file_reading){NULL, found, NULL}, path, expected, text);
+    find_key(&start, key);
+    const struct form *const form = key[0] ? form_of_key(key) : form_of_start(&start);
+    if (!form) describe(&start, found);
+    file_reading_refusal(form ? &form->reading : &(struct file_reading){NULL, found, NULL, NULL}, path, expected, text);
     return true;
 }

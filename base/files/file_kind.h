@@ -57,7 +57,7 @@ bool file_kind_matches(const char *path, enum file_kind kind, char found[FILE_KI
 struct file_look {
     bool json, database, gzip, compiled;
     bool text; /* neither JSON nor a format with a signature */
-    char found[FILE_KIND_FOUND_BYTES]; /* "a jobs file", "a text" */
+    char found[FILE_KIND_FOUND_BYTES]; /* "a plan", "a text" */
 };
 
 /* Returns false when the file is empty, cannot be read or is not a regular file. */
@@ -68,6 +68,7 @@ struct file_reading {
     const char *key;     /* key of the top-level object; NULL: the format is not JSON */
     const char *noun;    /* "a jobs file" */
     const char *command; /* with %s for the file name; NULL: no command reads the file by itself */
+    const char *remark;  /* follows the noun in refusals; may be NULL */
 };
 
 /* Returns entry `index` of the kinds of JSON files; NULL after the last entry. */

@@ -193,10 +193,14 @@ static void kinds_are_known_by_their_beginning(void **state)
         enum file_kind kind;
         const char *found; /* when a trace is expected */
     } files[] = {
-        {"{\"spillway_plan\": 1}", 0, FILE_KIND_PLAN, "a plan file"},
+        {"{\"spillway_plan\": 1}", 0, FILE_KIND_PLAN, "a plan"},
         {" {\"_comment\": \"mine\",\n \"spillway_hardware\": 1}", 0, FILE_KIND_HARDWARE, "a hardware file"},
-        {"{\"spillway_instance\": 1}", 0, FILE_KIND_INSTANCE, "an instance file"},
-        {"{\"spillway_log\":1}\n{\"job\":\"a\"}\n", 0, FILE_KIND_LOG, "a log file"},
+        {"{\"spillway_instance\": 1}", 0, FILE_KIND_INSTANCE, "an instance"},
+        {"{\"spillway_log\":1}\n{\"job\":\"a\"}\n", 0, FILE_KIND_LOG, "a log"},
+        {"{\"spillway_chain_schedule\": 1}", 0, FILE_KIND_SCHEDULE, "a chain's schedule of 'spillway solve'"},
+        {"{\"spillway_checkpoints\": 1}", 0, FILE_KIND_RESULT, "a list of checkpoints"},
+        {"{\"layers\": []}", 0, FILE_KIND_NETWORK, "other JSON"},
+        {"{\"spillway_unknown\": 1}", 0, FILE_KIND_NONE, "a file with the key 'spillway_unknown'"},
         {"{\"traceEvents\": []}", 0, FILE_KIND_TIMELINE, "a timeline"},
         {"<?xml version=\"1.0\"?>\n<svg width=\"7\"><desc>Produced by GNUPLOT", 0, FILE_KIND_PICTURE, "a picture"},
         {"\x89PNG\r\n", 0, FILE_KIND_PICTURE, "a picture"},
@@ -208,8 +212,8 @@ static void kinds_are_known_by_their_beginning(void **state)
         {"tp,link [B/s],outcome,makespan_s,reason\r\n", 0, FILE_KIND_POINTS, "a text"},
         {"\7\n\5" "1.0.0d", 9, FILE_KIND_EXECUTION_TRACE, "a text"},
         {"{\n  \"1\": [0, 1]\n}", 0, FILE_KIND_PROCESS_GROUPS, "other JSON"},
-        {database, sizeof database, FILE_KIND_POINTS, "a database"},
-        {database, sizeof database, FILE_KIND_DATABASE, "a database"},
+        {database, sizeof database, FILE_KIND_POINTS, "a SQLite database"},
+        {database, sizeof database, FILE_KIND_DATABASE, "a SQLite database"},
         {weights, sizeof weights, FILE_KIND_WEIGHTS, "a safetensors file"},
         {"\\* Problem: x *\\\n", 0, FILE_KIND_PROGRAM, "a text"},
         {"\1\2\0\3", 4, FILE_KIND_NONE, "a file of another kind"},
@@ -228,6 +232,8 @@ static void kinds_are_known_by_their_beginning(void **state)
         assert_false(file_kind_matches("b", FILE_KIND_TRACE, found));
         assert_string_equal(found, files[i].found);
     }
+    for (int kind = FILE_KIND_NONE + 1; kind < FILE_KIND_COUNT; kind++)
+        assert_string_not_equal(file_kind_noun((enum file_kind)kind), "a file");
     put("b", "");
     assert_true(file_kind_matches("b", FILE_KIND_TRACE, found));
     assert_true(file_kind_matches("nothing", FILE_KIND_TRACE, found));
@@ -264,7 +270,7 @@ static void compressed_files_are_looked_into(void **state)
     assert_int_equal(gzclose(file), Z_OK);
     assert_true(file_kind_matches("b", FILE_KIND_TRACE, found));
     assert_false(file_kind_matches("b", FILE_KIND_PLAN, found));
-    assert_string_equal(found, "a trace file");
+    assert_string_equal(found, "a trace");
 }
 
 static void a_file_of_another_kind_is_kept(void **state)
