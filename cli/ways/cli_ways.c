@@ -251,6 +251,7 @@ static enum status try_fit_ways(struct ways *w, struct error *err)
 /* Every cut with n orders; if that is too much, every cut with shortened jobs, then the best with n orders, or by
  * sharded-lrtf if n is 0. */
 struct extent {
+    bool none;           /* there are too many jobs to search */
     uint32_t iterations; /* 0: as `--policy optimal` */
     double shortened;    /* 0: not shortened */
     uint32_t at_last;    /* of the best cut of shortened jobs */
@@ -274,11 +275,12 @@ static bool too_many(const struct ways *w)
     return shortest * (double)steps_of_order(w) * CUTS * (POLICIES + ORDERS_LEAST) > SHORT_SLACK * (double)placed_most;
 }
 
-static struct extent extent_of(const struct ways *w, const struct planner_options *options)
+static struct extent extent_of(const struct ways *w)
 {
-    struct extent extent = {.iterations = options->iterations};
+    struct extent extent = {.iterations = w->fixed.iterations};
     uint64_t steps = steps_of_order(w), orders = steps > 0 ? placed_most / steps : CUTS * (POLICIES + ORDERS_LEAST);
-    if (w->how->thorough || options->iterations > 0 || options->time_limit_s > 0) return extent;
+    if (w->how->thorough || w->fixed.iterations > 0 || w->until_s > 0) return extent; /* the caller's limits */
+    extent.none = too_many(w);
     if (orders >= CUTS * (POLICIES + ORDERS)) return extent;
     extent.iterations = ORDERS_LEAST;
     if (orders >= CUTS * (POLICIES + ORDERS_LEAST)) {
@@ -314,13 +316,13 @@ static enum status search_short(struct ways *w, const struct extent *extent, con
     return status;
 }
 
-static enum status search_in(struct ways *w, struct planner_options *options, struct cli_field *searched, struct error *err)
+static enum status search_in(struct ways *w, const struct extent *extent, struct planner_options *options,
+                             struct cli_field *searched, struct error *err)
 {
-    const struct extent extent = extent_of(w, options);
     struct planner_options best;
-    options->iterations = extent.iterations;
+    options->iterations = extent->iterations;
     if (w->how->every_policy) return cli_optimal(w->source, options, searched, err);
-    if (extent.shortened > 0) return search_short(w, &extent, options, searched, err);
+    if (extent->shortened > 0) return search_short(w, extent, options, searched, err);
     return cli_optimal_cuts(w->source, options, searched, &best, err);
 }
 
@@ -334,11 +336,11 @@ static enum status try_search(struct ways *w, struct error *err)
     options.policy = label;
     if (w->until_s > 0) options.time_limit_s = w->until_s > clock_s() ? w->until_s - clock_s() : 1e-9;
     searched->runnable_first = w->field->runnable_first;
-    bool limited = !w->how->thorough && w->fixed.iterations == 0 && w->until_s == 0;
-    if (limited && too_many(w)) {
+    const struct extent extent = extent_of(w);
+    if (extent.none) {
         cli_field_note(w->field, label, STATUS_OK, "there are too many jobs to search by default ('--policy optimal')");
     } else if (may_try(w, label, 0)) {
-        enum status status = search_in(w, &options, searched, &why);
+        enum status status = search_in(w, &extent, &options, searched, &why);
         bool one_row = w->how->every_policy || !searched->any;
         if (status == STATUS_OK) cli_field_adopt(w->field, searched, one_row ? label : searched->outcomes[searched->best].policy);
         else (void)!cli_field_fail(w->field, label, &why, err);
