@@ -7,7 +7,7 @@
  *     remove files that are too old
  *
  * The sync before the rename writes the bytes before the name; the sync after the rename shows that older checkpoints
- * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint.c does so.
+ * may be removed. A disk may reorder everything between two syncs; tests/exec/test_exec_checkpoint_faults.c does so.
  */
 #include "base/alloc.h"
 #include "base/try.h"

@@ -1,6 +1,6 @@
 /*
- * Checks come first (run_checks.h). Then memory is mapped and touched, devices are opened, weights are made or read,
- * one shard per thread, and the log begins.
+ * Checks come first (run_checks.h). Then memory is mapped and touched, devices are opened, weights are made or read
+ * (run_fill.c), and the log begins.
  *
  * Host buffers are in one block, at multiples of 4 KiB: states of shards, batches, boundary activations; then the
  * arena of staged states. Host state outlives the run: weights_init() fills it, the plan's copies update it,
@@ -10,10 +10,8 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/size.h"
@@ -22,19 +20,16 @@
 #include "exec/device/device_p2p.h"
 #include "exec/device/host_memory.h"
 #include "exec/files/weights.h"
-#include "exec/run/run_attention.h"
 #include "exec/run/run_checks.h"
-#include "exec/run/run_result.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
 #include "models/cost/cost.h"
 #include "models/job/evaluation.h"
-#include "models/jobs/job_files.h"
 #include "planner/policy/policy_process.h"
 
-enum { BUFFER_ALIGNMENT = 4096, SETUP_THREADS_MAX = 16 };
+enum { BUFFER_ALIGNMENT = 4096 };
 
 /* --- host buffers ----------------------------------------------------------------------------- */
 
@@ -123,155 +118,7 @@ static enum status make_tables(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
-/* --- weights, several shards at a time --------------------------------------------------------- */
-
-/* A job read from a file is one item, else each shard is. */
-struct weight_item {
-    uint32_t job, first_shard, shard_count;
-    struct checkpoint_found found; /* of a job that continues */
-    struct error error;
-};
-
-struct weight_work {
-    struct run *run;
-    struct weight_item *items;
-    uint32_t count;
-    atomic_uint next;
-};
-
-static struct disk *checkpoint_disk(const struct run *run)
-{
-    struct disk *const disk = run->options->checkpoints->disk;
-    return disk ? disk : &disk_real;
-}
-
-/* Fills the best evaluation's parameters so far, if the job keeps them. */
-static enum status fill_best(struct run *run, const struct weight_item *item, struct error *err)
-{
-    const struct job *const job = &run->plan->jobs.jobs[item->job];
-    struct checkpoint_subject subject =
-        run_checkpoint_subject(run, item->job, &run->kept[item->first_shard]);
-    if (!job->keep_best || item->found.best_step == 0) return STATUS_OK;
-    subject.tables = &run->value_tables[item->first_shard];
-    if (checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
-                        item->found.best_step, NULL, NULL, err) != STATUS_OK)
-        return error_add(err, "the weights of the best evaluation of job '%s' (without \"keep\": "
-                         "\"best\" it goes on)", job->name);
-    run->jobs[item->job].kept = true;
-    return STATUS_OK;
-}
-
-/* `states`: per shard of the item. */
-static enum status fill_states(struct run *run, struct weight_item *item, float *const *states,
-                               struct error *err)
-{
-    const struct plan *const plan = run->plan;
-    const struct job *const job = &plan->jobs.jobs[item->job];
-    const uint32_t s = item->first_shard;
-    if (job->first_minibatch > 0) {
-        const struct checkpoint_subject subject = run_checkpoint_subject(run, item->job, states);
-        struct run_job_result *const result = &run->result->jobs[item->job];
-        struct checkpoint_history history = {.losses = result->losses,
-                                             .evaluations = result->evaluations,
-                                             .evaluation_count = job->first_minibatch};
-        if (job->evaluation.every == 0) history.evaluations = NULL;
-        TRY(checkpoint_read(checkpoint_disk(run), run->options->checkpoints->folder, &subject,
-                            job->first_minibatch, &history, &item->found, err));
-        result->evaluation_count = item->found.evaluation_count;
-        result->best_evaluation = evaluation_best(result->evaluations, result->evaluation_count);
-        return fill_best(run, item, err);
-    }
-    if (job->weights_in)
-        return weights_read(job, &run->state_tables[s], item->shard_count, states, err);
-    weights_init(job, &run->state_tables[s], states[0]);
-    return STATUS_OK;
-}
-
-static enum status fill_weights(struct run *run, struct weight_item *item, struct error *err)
-{
-    struct run_states lent;
-    enum status status = run_states_borrow(run, item->first_shard, item->shard_count,
-                                           RUN_STATES_FILL, &lent, err);
-    if (status == STATUS_OK) status = fill_states(run, item, lent.states, err);
-    const enum status saved = run_states_give_back(run, &lent, status == STATUS_OK, err);
-    return status != STATUS_OK ? status : saved;
-}
-
-/* Notes the checkpoint of a job, and whether software or hardware have changed since. */
-static void note_resumed(struct run *run, uint32_t job, const struct checkpoint_found *found)
-{
-    const struct plan *const plan = run->plan;
-    const char *const libraries = run->result->libraries;
-    const size_t length = strcspn(libraries, ",");
-    run->result->jobs[job].checkpoint = found->step;
-    if (strcmp(found->backend, plan->hardware.backend) == 0 && found->threads == run->threads &&
-        strlen(found->libraries) == length && strncmp(found->libraries, libraries, length) == 0)
-        return;
-    run_note(run, "job '%s' was computed by %s (%s, %" PRIu64 " threads) and goes on with %.*s (%s, %"
-             PRIu32 " threads): the same bits are not promised", plan->jobs.jobs[job].name,
-             found->libraries, found->backend, found->threads, (int)length, libraries,
-             plan->hardware.backend, run->threads);
-}
-
-enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count, struct error *err)
-{
-    struct weight_item item = {.job = job, .first_shard = first_shard, .shard_count = shard_count};
-    const enum status status = fill_weights(run, &item, err);
-    if (status == STATUS_OK && item.found.step > 0) note_resumed(run, job, &item.found);
-    return status;
-}
-
-static void *fill_some_weights(void *pointer)
-{
-    struct weight_work *const work = pointer;
-    for (;;) {
-        const uint32_t i = atomic_fetch_add(&work->next, 1);
-        if (i >= work->count) return NULL;
-        struct weight_item *const item = &work->items[i];
-        item->error.status = fill_weights(work->run, item, &item->error);
-    }
-}
-
-static enum status fill_all_weights(struct run *run, struct error *err)
-{
-    const struct plan *const plan = run->plan;
-    struct arena scratch = {0};
-    struct weight_work work = {.run = run};
-    enum status status = ARENA_NEW(&scratch, plan->shard_count, work.items, err);
-    if (status != STATUS_OK) return status;
-    for (uint32_t j = 0; j < plan->jobs.count; j++) {
-        const uint32_t first = plan->job_first_shard[j], end = plan->job_first_shard[j + 1];
-        const struct job *const job = &plan->jobs.jobs[j];
-        const uint32_t step = job->weights_in || job->first_minibatch > 0 ? end - first : 1;
-        if (run_job_failed(run, j) && job->first_minibatch == 0) continue;
-        if (plan_has_range(plan, j)) continue; /* at its OPEN */
-        for (uint32_t s = first; s < end; s += step)
-            work.items[work.count++] =
-                (struct weight_item){.job = j, .first_shard = s, .shard_count = step};
-    }
-
-    /* This thread works too, without helpers that cannot be started. */
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    pthread_t helpers[SETUP_THREADS_MAX];
-    uint32_t helper_count = 0;
-    while (helper_count + 1 < cores && helper_count + 1 < work.count &&
-           helper_count < SETUP_THREADS_MAX &&
-           pthread_create(&helpers[helper_count], NULL, fill_some_weights, &work) == 0)
-        helper_count++;
-    fill_some_weights(&work);
-    for (uint32_t i = 0; i < helper_count; i++) pthread_join(helpers[i], NULL);
-
-    for (uint32_t i = 0; i < work.count && status == STATUS_OK; i++) {
-        struct weight_item *const item = &work.items[i];
-        if (item->error.status != STATUS_OK &&
-            run_fail_early(run, item->job, &item->error) != STATUS_OK)
-            status = error_set(err, item->error.status, "%s", item->error.text);
-        else if (item->found.step > 0)
-            note_resumed(run, item->job, &item->found);
-    }
-    arena_release(&scratch);
-    return status;
-}
+/* --- pinned memory ------------------------------------------------------------------------------ */
 
 /* A copy by the processor is added without overlap. Assumed, not measured. */
 static const double PAGEABLE_FACTOR = 3;
@@ -529,7 +376,7 @@ static enum status check_no_checkpoints(struct run *run, struct error *err)
         const struct job *const job = &run->plan->jobs.jobs[j];
         uint64_t last = 0;
         if (job->first_minibatch > 0) continue;
-        enum status status = checkpoint_last_name(checkpoint_disk(run), folder, job, &last, err);
+        enum status status = checkpoint_last_name(run_checkpoint_disk(run), folder, job, &last, err);
         if (status == STATUS_OK && last > 0)
             status = error_set(err, STATUS_BAD_INPUT,
                                "job '%s' has checkpoints in '%s', the last after minibatch %" PRIu64
@@ -605,128 +452,9 @@ enum status run_setup(struct run *run, struct error *err)
     if (status == STATUS_OK) status = run_files_start(run, err);
     if (status == STATUS_OK)
         status = note_libraries(run, err);
-    if (status == STATUS_OK) status = fill_all_weights(run, err);
+    if (status == STATUS_OK) status = run_fill_all(run, err);
     if (status == STATUS_OK) status = open_log(run, err);
     return status;
-}
-
-/* Writes to `path`, or to its partial path if the job ended early; *out is the path used. */
-static enum status keep_values(struct run *run, uint32_t j, const struct state_tables *tables, float *const *values,
-                               const char *path, const char **out, struct error *err)
-{
-    const struct job *const job = &run->plan->jobs.jobs[j];
-    const uint32_t first = run->plan->job_first_shard[j], count = run->plan->job_first_shard[j + 1] - first;
-    const bool complete = run->result->jobs[j].minibatches == job->first_minibatch + job->minibatches &&
-                          !run->jobs[j].diverged;
-    char partial[JOB_PATH_BYTES];
-    const char *const target = complete ? path : job_partial_path(path, partial);
-    TRY(weights_write(job, tables, count, values, target, err));
-    if (complete) job_partial_remove(path);
-    pthread_mutex_lock(&run->lock); /* the arena is used by one thread at a time */
-    const enum status status = arena_string(&run->result->arena, target, out, err);
-    pthread_mutex_unlock(&run->lock);
-    return status;
-}
-
-/* Writes the best evaluation's weights, if the job keeps them. */
-static enum status keep_best(struct run *run, uint32_t j, struct error *err)
-{
-    const struct plan *const plan = run->plan;
-    const struct job *const job = &plan->jobs.jobs[j];
-    struct run_job_result *const result = &run->result->jobs[j];
-    const uint32_t first = plan->job_first_shard[j];
-    const uint32_t count = plan->job_first_shard[j + 1] - first;
-    if (!run->jobs[j].kept) return STATUS_OK;
-    result->kept_fingerprint = weights_fingerprint(job, &run->value_tables[first], count,
-                                                   &run->kept[first]);
-    if (!run->options->save_weights || !job->weights_best) return STATUS_OK;
-    return keep_values(run, j, &run->value_tables[first], &run->kept[first], job->weights_best, &result->kept_path, err);
-}
-
-/* Fails a job whose weights are not finite: they must not replace a file's. */
-static void fail_not_finite(struct run *run, uint32_t j)
-{
-    struct error *const failure = &run->jobs[j].failure;
-    if (failure->status == STATUS_OK) error_set(failure, STATUS_CHECK, "the last step left weights that are not finite");
-    const size_t used = strlen(failure->text);
-    snprintf(failure->text + used, sizeof failure->text - used, "; no weights are written: %s",
-             run->result->jobs[j].checkpoint > 0 ? "the last checkpoint has earlier ones" : "they are not finite");
-}
-
-/* Reports the results of a job that ended because a value was not finite, while its weights are finite. */
-static void say_what_is_left(struct run *run, uint32_t j)
-{
-    struct error *const failure = &run->jobs[j].failure;
-    const uint64_t last = run->result->jobs[j].minibatches;
-    const bool whole = job_clips(&run->plan->jobs.jobs[j]) || atomic_load(&run->jobs[j].guard.state) == UNIT_GUARD_LOSS;
-    const size_t used = strlen(failure->text), room = sizeof failure->text - used;
-    if (whole && last > 1)
-        snprintf(failure->text + used, room, "; it keeps its weights after minibatch %" PRIu64, last - 1);
-    else if (whole)
-        snprintf(failure->text + used, room, "; it keeps its initial weights");
-    else
-        snprintf(failure->text + used, room, "; its weights are finite, in some layers after minibatch %" PRIu64, last);
-}
-
-/* Keeps a job's results, unless its state is damaged. */
-static enum status keep_job(struct run *run, uint32_t j, struct error *err)
-{
-    const struct plan *const plan = run->plan;
-    const struct job *const job = &plan->jobs.jobs[j];
-    struct run_job_result *const result = &run->result->jobs[j];
-    const uint32_t first = plan->job_first_shard[j];
-    const uint32_t count = plan->job_first_shard[j + 1] - first;
-    const bool wanted = run->options->save_weights && job->weights_out && result->minibatches > 0;
-    struct run_states lent;
-    struct error ignored = {0};
-    if (run->jobs[j].damaged) return STATUS_OK;
-    enum status status =
-        run_states_borrow(run, first, count, RUN_STATES_PARAMETERS, &lent, err);
-    if (status == STATUS_OK)
-        result->weights_fingerprint =
-            weights_fingerprint(job, &run->state_tables[first], count, lent.states);
-    const bool finite = status == STATUS_OK && (run->options->on_nan == RUN_NAN_CONTINUE ||
-                                                weights_are_finite(job, &run->state_tables[first], count, lent.states));
-    if (status == STATUS_OK && !finite) fail_not_finite(run, j);
-    const bool write = wanted && finite;
-    if (status == STATUS_OK && write)
-        status = keep_values(run, j, &run->state_tables[first], lent.states, job->weights_out, &result->weights_path, err);
-    if (status == STATUS_OK && finite && run->jobs[j].diverged) say_what_is_left(run, j);
-    const enum status given_back = run_states_give_back(run, &lent, false, &ignored);
-    if (status == STATUS_OK && given_back != STATUS_OK)
-        status = error_set(err, given_back, "%s", ignored.text);
-    return status;
-}
-
-static void note_unwritten(struct run *run, const struct error *why)
-{
-    pthread_mutex_lock(&run->lock);
-    run_result_unwritten(run->result, why);
-    pthread_mutex_unlock(&run->lock);
-}
-
-void run_count_minibatches(struct run *run, uint32_t job)
-{
-    pthread_mutex_lock(&run->lock);
-    run->result->jobs[job].minibatches = run->plan->jobs.jobs[job].first_minibatch + run->jobs[job].losses;
-    pthread_mutex_unlock(&run->lock);
-}
-
-void run_keep_job(struct run *run, uint32_t job)
-{
-    struct error unwritten[2] = {{0}, {0}};
-    if (keep_job(run, job, &unwritten[0]) != STATUS_OK) note_unwritten(run, &unwritten[0]);
-    if (!run->jobs[job].damaged && keep_best(run, job, &unwritten[1]) != STATUS_OK) note_unwritten(run, &unwritten[1]);
-}
-
-void run_keep_weights(struct run *run)
-{
-    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
-        const struct run_job_result *const result = &run->result->jobs[j];
-        if (run_job_is_open(run, j)) run_keep_job(run, j);
-        if (run->result->stopped)
-            run_log_kept(run->log, j, result->minibatches, result->weights_path);
-    }
 }
 
 void run_teardown(struct run *run)

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/files/disk.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/device/backend.h"
 #include "exec/device/device.h"
@@ -100,6 +101,13 @@ static inline char *run_host_buffer(const struct run *run, uint32_t buffer)
 void run_bring_state(struct run *run, uint32_t device, uint32_t buffer,
                      const struct run_device_state *state, char *to, struct device_guard guard);
 
+/* Returns the disk with the run's checkpoints. */
+static inline struct disk *run_checkpoint_disk(const struct run *run)
+{
+    struct disk *const disk = run->options->checkpoints->disk;
+    return disk ? disk : &disk_real;
+}
+
 /* Takes the job's state from the host or from `states`, per shard of the job. */
 struct checkpoint_subject run_checkpoint_subject(const struct run *run, uint32_t job,
                                                  float *const *states);
@@ -116,6 +124,10 @@ MUST_CHECK enum status run_setup(struct run *run, struct error *err);
  * a file is filled as a whole. One thread at a time per job. */
 MUST_CHECK enum status run_fill_shards(struct run *run, uint32_t job, uint32_t first_shard, uint32_t shard_count,
                                        struct error *err);
+
+/* Fills the states of all jobs that continue or start with the run, several shards at a time. A job that cannot be filled
+ * fails early, or the run does. */
+MUST_CHECK enum status run_fill_all(struct run *run, struct error *err);
 
 void run_count_minibatches(struct run *run, uint32_t job);
 

@@ -18,8 +18,8 @@ planner/parallel/pipeline pipeline pipeline(_buckets)?
 sim interpreter sim(_create)?
 sim/serving server serve(_batches)?
 sim/swarm swarm swarm_(run|peers)
-exec/run setup run_(setup|checks|result)
-exec/state saver run_(files|in_flight|write_back|saver)
+exec/run setup run_(setup|checks|result|fill|keep)
+exec/state saver run_(files|in_flight|write_back|saver(_cut)?)
 cli verbs (cli|verb_help|(cli|verb)_completion.*)
 '
 
