@@ -1,6 +1,7 @@
 #include "cli/ways/cli_candidate.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -175,20 +176,30 @@ enum status cli_field_fail(struct cli_field *field, const char *label, const str
     return STATUS_OK;
 }
 
-enum status cli_field_try(struct cli_field *field, const struct cli_source *source,
-                          const struct planner_options *options, const char *label,
-                          struct error *err)
+enum status cli_field_try_within(struct cli_field *field, const struct cli_source *source,
+                                 const struct planner_options *options, double limit_s, const char *label,
+                                 struct error *err)
 {
     if (field->count == CLI_POLICIES_MAX) return STATUS_OK;
     struct cli_candidate candidate = {0};
     struct error why = {0};
     struct planner_options own = *options;
     own.search = &field->search;
-    enum status status = cli_candidate_make(source, &own, &candidate, &why);
-    if (status == STATUS_OK) cli_field_add(field, &candidate, label);
+    enum status status = cli_candidate_plan(source, &own, &candidate, &why);
+    bool slow = status == STATUS_OK && candidate.plan.estimated_makespan_s > limit_s;
+    if (status == STATUS_OK && !slow) status = cli_predict(&candidate.plan, NULL, NULL, &candidate.prediction, &why);
+    if (slow) cli_field_note(field, label, STATUS_OK, "too slow by the planner's clock to be simulated");
+    else if (status == STATUS_OK) cli_field_add(field, &candidate, label);
     else (void)!cli_field_fail(field, label, &why, err);
     cli_candidate_release(&candidate);
     return err->status;
+}
+
+enum status cli_field_try(struct cli_field *field, const struct cli_source *source,
+                          const struct planner_options *options, const char *label,
+                          struct error *err)
+{
+    return cli_field_try_within(field, source, options, HUGE_VAL, label, err);
 }
 
 static bool is_better(const struct cli_field *field, const struct cli_policy_outcome *outcome)

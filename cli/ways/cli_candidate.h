@@ -60,6 +60,12 @@ MUST_CHECK enum status cli_field_try(struct cli_field *field, const struct cli_s
                                      const struct planner_options *options, const char *label,
                                      struct error *err);
 
+/* As cli_field_try(), but simulates only plans that end by limit_s by the planner's own clock; others become outcomes
+ * that were not tried. */
+MUST_CHECK enum status cli_field_try_within(struct cli_field *field, const struct cli_source *source,
+                                            const struct planner_options *options, double limit_s, const char *label,
+                                            struct error *err);
+
 /* Adds a made candidate; takes it over. */
 void cli_field_add(struct cli_field *field, struct cli_candidate *candidate, const char *label);
 

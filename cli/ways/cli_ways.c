@@ -5,6 +5,7 @@
 #include "cli/ways/cli_ways.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,10 +31,14 @@
  */
 enum { SATURN_JOBS_MOST = 64, SATURN_DEVICES_MOST = 16, PARALLEL_DEVICES_MOST = 64 };
 static const uint64_t operations_most = 800000, placed_most = 1000000;
+/* Plans that end later than CLOCK_SLACK times the best, by the planner's clock, are not simulated. */
+enum { CLOCK_SLACK = 2 };
+
 enum { REPEATS_COUNTED = 64 }; /* repetitions of a segment that are planned, checked and simulated one by one */
 
-/* In eighths of the spilled plan's cost: repetitions of resident jobs and of gangs are simulated once. */
-enum { COST_SPILLED = 8, COST_RESIDENT = 4, COST_PARALLEL = 1, COST_WHOLE = 8 };
+/* In eighths of the spilled plan's cost: repetitions of resident jobs and of gangs are simulated once. COST_PLANNED: a
+ * spilled plan that is seldom simulated. */
+enum { COST_SPILLED = 8, COST_RESIDENT = 4, COST_PLANNED = 2, COST_PARALLEL = 1, COST_WHOLE = 8 };
 
 struct ways {
     const struct cli_source *source;
@@ -205,16 +210,20 @@ static enum status try_saturns(struct ways *w, struct error *err)
 
 /* --- the ways of `mem` ------------------------------------------------------------------------ */
 
-/* Returns true for recomputation, if the last outcome is a plan of that way without. */
+/* Returns true for recomputation, if the way without fits. */
 static bool keeps_needlessly_little(const struct cli_field *field, const struct feasibility_way *way)
 {
-    const struct cli_policy_outcome *last = &field->outcomes[field->count - 1];
-    size_t length = strlen(last->policy);
-    return field->count > 0 && last->kind == CLI_OUTCOME_PLAN && strncmp(way->name, last->policy, length) == 0 &&
-           strcmp(way->name + length, "+recompute") == 0;
+    const char *plus = strstr(way->name, "+recompute");
+    for (size_t i = 0; plus && i < field->count; i++) {
+        const struct cli_policy_outcome *outcome = &field->outcomes[i];
+        size_t length = (size_t)(plus - way->name);
+        bool same = strlen(outcome->policy) == length && strncmp(outcome->policy, way->name, length) == 0;
+        if (same && outcome->kind == CLI_OUTCOME_PLAN) return true;
+    }
+    return false;
 }
 
-static enum status try_parallel(struct ways *w, const struct feasibility_way *way, struct error *err)
+static enum status try_parallel(struct ways *w, const struct feasibility_way *way, double limit_s, struct error *err)
 {
     struct cli_source source = *w->source;
     struct planner_options options = {.seed = w->fixed.seed, .activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO};
@@ -224,7 +233,8 @@ static enum status try_parallel(struct ways *w, const struct feasibility_way *wa
         cli_field_note(w->field, way->name, STATUS_OK, "there are too many devices to try it by default ('--parallel')");
         return STATUS_OK;
     }
-    return may_try(w, way->name, cost_of(w, COST_PARALLEL)) ? cli_field_try(w->field, &source, &options, way->name, err) : STATUS_OK;
+    if (!may_try(w, way->name, cost_of(w, COST_PARALLEL))) return STATUS_OK;
+    return cli_field_try_within(w->field, &source, &options, limit_s, way->name, err);
 }
 
 static enum status try_alone(struct ways *w, const struct feasibility_way *way, struct error *err)
@@ -240,8 +250,34 @@ static enum status try_fit_ways(struct ways *w, struct error *err)
     if (!ways) return error_memory(err, "ways", FEASIBILITY_WAYS_MAX * sizeof *ways);
     uint32_t count = feasibility_ways(&w->hardware, &w->jobs.jobs[0], ways);
     for (uint32_t i = 0; i < count && !err->status; i++)
-        if (parallel_is_set(&ways[i].parallel)) (void)!try_parallel(w, &ways[i], err);
+        if (parallel_is_set(&ways[i].parallel)) (void)!try_parallel(w, &ways[i], HUGE_VAL, err);
         else if (w->jobs.count == 1) (void)!try_alone(w, &ways[i], err); /* policies and the search have them */
+    free(ways);
+    return err->status;
+}
+
+/* Returns the longest time by the planner's clock of plans that may be the best. */
+static double may_win_s(const struct ways *w)
+{
+    return w->field->any ? CLOCK_SLACK * w->field->kept.prediction.result.makespan_s : HUGE_VAL;
+}
+
+static enum status try_variants_of(struct ways *w, const struct feasibility_way *way, struct error *err)
+{
+    struct feasibility_way variants[FEASIBILITY_VARIANTS_MAX];
+    uint32_t count = feasibility_variants(&w->jobs.jobs[0], way, variants);
+    for (uint32_t i = 0; i < count; i++) TRY(try_parallel(w, &variants[i], may_win_s(w), err));
+    return STATUS_OK;
+}
+
+/* Tries other schedules of pipelines and tensor groups without sequence parallelism; the best is known by then. */
+static enum status try_variants(struct ways *w, struct error *err)
+{
+    struct feasibility_way *ways = alloc_zeroed(FEASIBILITY_WAYS_MAX, sizeof *ways);
+    if (!ways) return error_memory(err, "ways", FEASIBILITY_WAYS_MAX * sizeof *ways);
+    uint32_t count = feasibility_ways(&w->hardware, &w->jobs.jobs[0], ways);
+    for (uint32_t i = 0; i < count && !err->status; i++)
+        if (parallel_is_set(&ways[i].parallel)) (void)!try_variants_of(w, &ways[i], err);
     free(ways);
     return err->status;
 }
@@ -350,6 +386,60 @@ static enum status try_search(struct ways *w, struct error *err)
     return err->status;
 }
 
+/* --- activations -------------------------------------------------------------------------------- */
+
+static const char other_activations[] = "other activations";
+
+/* Tries a policy with all ways of keeping activations. */
+static enum status try_activations_of(struct ways *w, const struct policy *policy, struct cli_field *tried, struct error *err)
+{
+    bool stays = policy->resident || policy->one_device;
+    for (uint32_t how = 0; how < ACTIVATIONS_COUNT; how++) {
+        struct planner_options options = w->fixed;
+        char label[CLI_OUTCOME_NAME_BYTES];
+        options.policy = policy->name;
+        options.activations = how;
+        cli_optimal_label(&w->fixed, &options, label);
+        if (stays && !plan_activations_stay(how)) continue;
+        if (!may_try(w, other_activations, cost_of(w, COST_PLANNED))) return STATUS_OK;
+        double limit_s = w->field->any ? w->field->kept.prediction.result.makespan_s : HUGE_VAL;
+        TRY(cli_field_try_within(tried, w->source, &options, limit_s, label, err));
+    }
+    return STATUS_OK;
+}
+
+static enum status try_every_activation(struct ways *w, bool resident, struct cli_field *tried, struct error *err)
+{
+    for (uint32_t i = 0; policy_at(i); i++) {
+        bool suits = resident || !(policy_at(i)->resident || policy_at(i)->one_device);
+        if (suits && schedule_policy_repeats(policy_at(i))) TRY(try_activations_of(w, policy_at(i), tried, err));
+    }
+    return STATUS_OK;
+}
+
+/*
+ * Tries each policy with each way of keeping activations, where the planner otherwise chooses for each job. Those that
+ * are faster than the best by the planner's clock are simulated. The best of them is an outcome. `resident`: also resident
+ * policies.
+ */
+static enum status try_activations(struct ways *w, bool resident, struct error *err)
+{
+    if (w->fixed.activations != PLANNER_AUTO || w->fixed.mixed) return STATUS_OK;
+    struct cli_field *tried = alloc_zeroed(1, sizeof *tried);
+    if (!tried) return error_memory(err, "plans", sizeof *tried);
+    tried->runnable_first = w->field->runnable_first;
+    enum status status = try_every_activation(w, resident, tried, err);
+    if (!status && tried->any) {
+        const char *label = tried->outcomes[tried->best].policy;
+        if (cli_field_lacks(w->field, label)) cli_field_adopt(w->field, tried, label);
+    } else if (!status && cli_field_lacks(w->field, other_activations)) {
+        cli_field_note(w->field, other_activations, STATUS_OK, "no policy is faster with them, by the planner's clock");
+    }
+    cli_field_release(tried);
+    free(tried);
+    return status;
+}
+
 /* --- all ways ----------------------------------------------------------------------------------- */
 
 static enum status try_all(struct ways *w, struct error *err)
@@ -365,7 +455,9 @@ static enum status try_all(struct ways *w, struct error *err)
     if (all || w->how->every_policy) TRY(try_policies(w, true, err));
     if (all) TRY(try_fit_ways(w, err));
     TRY(try_search(w, err));
-    return try_policies(w, false, err);
+    TRY(try_policies(w, false, err));
+    if (all) TRY(try_variants(w, err));
+    return try_activations(w, all || w->how->every_policy, err);
 }
 
 /* Returns spilling's reason if no way is possible. */

@@ -74,17 +74,25 @@ static bool is_possible(const struct job *job, const struct parallel *parallel)
     return parallel_check(&own, &ignored) == STATUS_OK;
 }
 
+static void name_parallel(struct feasibility_way *way)
+{
+    const struct parallel *p = &way->parallel;
+    bool other = p->pipeline > 1 && p->schedule != PIPELINE_1F1B;
+    char text[PARALLEL_TEXT_BYTES];
+    snprintf(way->name, sizeof way->name, "%.160s%s%.16s%s", parallel_text(p, text), other ? " " : "",
+             other ? pipeline_schedule_names[p->schedule] : "", p->recompute == RECOMPUTE_FULL ? "+recompute" : "");
+}
+
 /* Adds the way with activations kept, and with activations recomputed. */
 static void add_parallel(struct feasibility_ways_list *list, struct parallel parallel)
 {
     const uint32_t kept[] = {RECOMPUTE_NONE, RECOMPUTE_FULL};
-    char text[PARALLEL_TEXT_BYTES];
     for (uint32_t i = 0; i < 2 && list->count < FEASIBILITY_WAYS_MAX; i++) {
         struct feasibility_way *way = &list->ways[list->count];
         parallel.recompute = kept[i];
         if (!is_possible(list->job, &parallel)) return;
         *way = (struct feasibility_way){.devices = (uint32_t)parallel_devices(&parallel), .parallel = parallel};
-        snprintf(way->name, sizeof way->name, "%s%s", parallel_text(&parallel, text), i > 0 ? "+recompute" : "");
+        name_parallel(way);
         list->count++;
     }
 }
@@ -142,6 +150,37 @@ uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job
     for (uint32_t tensor = 1; tensor <= TENSOR_MOST && tensor <= devices; tensor++)
         if (devices % tensor == 0) add_stages(&list, tensor, devices / tensor);
     return list.count;
+}
+
+/* --- variants --------------------------------------------------------------------------------- */
+
+/* Adds the way to `out` if it is possible. Returns the new number. */
+static uint32_t add_variant(const struct job *job, struct parallel parallel, uint32_t count, struct feasibility_way *out)
+{
+    if (!is_possible(job, &parallel)) return count;
+    out[count] = (struct feasibility_way){.devices = (uint32_t)parallel_devices(&parallel), .parallel = parallel};
+    name_parallel(&out[count]);
+    return count + 1;
+}
+
+uint32_t feasibility_variants(const struct job *job, const struct feasibility_way *way,
+                              struct feasibility_way out[FEASIBILITY_VARIANTS_MAX])
+{
+    struct parallel p = way->parallel;
+    uint32_t count = 0;
+    for (uint32_t without = 0; without <= (uint32_t)way->parallel.sequence; without++) {
+        p.sequence = way->parallel.sequence && without == 0;
+        p.schedule = PIPELINE_1F1B;
+        p.chunks = way->parallel.chunks;
+        if (without > 0) count = add_variant(job, p, count, out);
+        if (p.pipeline == 1) continue;
+        p.schedule = PIPELINE_ZB_H1;
+        count = add_variant(job, p, count, out);
+        p.schedule = PIPELINE_INTERLEAVED;
+        p.chunks = 2;
+        count = add_variant(job, p, count, out);
+    }
+    return count;
 }
 
 /* --- by degrees ------------------------------------------------------------------------------- */

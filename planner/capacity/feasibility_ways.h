@@ -18,6 +18,9 @@
  *     ...,offload=weights      weights too; ",storage": all that on storage
  *     tp=t,pp=p,dp=d           the largest tensor groups that divide heads and devices, and stages; replicas of the
  *                              rest
+ *
+ * Stages have schedule 1f1b, and tensor groups sequence parallelism where it is possible. `plan` also tries the
+ * variants: "pp=p zb-h1", "pp=p,v=2 interleaved" and "tp=t" without "sp".
  */
 #ifndef SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_WAYS_H
 #define SPILLWAY_PLANNER_CAPACITY_FEASIBILITY_WAYS_H
@@ -27,7 +30,7 @@
 struct hardware;
 struct job;
 
-enum { FEASIBILITY_WAYS_MAX = 64, FEASIBILITY_NAME_BYTES = PARALLEL_TEXT_BYTES + 16 };
+enum { FEASIBILITY_WAYS_MAX = 64, FEASIBILITY_VARIANTS_MAX = 5, FEASIBILITY_NAME_BYTES = PARALLEL_TEXT_BYTES + 16 };
 
 struct feasibility_way {
     char name[FEASIBILITY_NAME_BYTES];
@@ -50,6 +53,11 @@ static inline bool feasibility_way_stays(const struct feasibility_way *way)
  * their number, below FEASIBILITY_WAYS_MAX. */
 uint32_t feasibility_ways(const struct hardware *hardware, const struct job *job,
                           struct feasibility_way out[FEASIBILITY_WAYS_MAX]);
+
+/* Lists the possible variants of a listed parallel way, without the way itself. Returns their number, at most
+ * FEASIBILITY_VARIANTS_MAX. */
+uint32_t feasibility_variants(const struct job *job, const struct feasibility_way *way,
+                              struct feasibility_way out[FEASIBILITY_VARIANTS_MAX]);
 
 /*
  * Parses a way, listed or not: "tp=2,dp=8,zero=1", as in parallel_parse_text(), with "+recompute", "+stage" or

@@ -1,6 +1,6 @@
 /*
  * cli/ways/cli_ways.h, with random jobs on random machines, against the same ways one by one: the default plan ends no
- * later than the plan of any policy and any way; the row of `--policy all` is the plan of `--policy optimal`; a plan is
+ * later than the plan of any policy, any way and any schedule of pipelines, and hardly later with other activations; the row of `--policy all` is the plan of `--policy optimal`; a plan is
  * called optimal only if none is faster; long jobs are tried in all ways; `mem` and `plan` agree.
  */
 #include <setjmp.h>
@@ -29,6 +29,10 @@ enum { ROUNDS = 24, ITERATIONS = 25, TEXT_BYTES = 4096 };
 
 static const double rounding = 1e-9;
 
+/* Policies with other activations are simulated only if they are faster by the planner's clock, and `optimal` searches
+ * anew for each. */
+static const double other_activations = 0.03;
+
 struct random_case {
     struct json_input *jobs;
     struct cli_source source;
@@ -36,7 +40,7 @@ struct random_case {
 };
 
 struct counts {
-    uint32_t plans, compared, without_plan, not_run, proven, parallel, runnable_machines;
+    uint32_t plans, compared, without_plan, not_run, proven, parallel, runnable_machines, schedules, activations;
 };
 
 static uint64_t below(uint64_t seed, uint32_t index, uint64_t limit) { return random_below(seed, index, limit); }
@@ -105,9 +109,9 @@ static void release(struct cli_field *field)
 
 /* --- one way ---------------------------------------------------------------------------------- */
 
-/* Takes the candidate over. `kept`: the default plan. */
-static void compare(const struct random_case *c, const struct cli_field *kept, bool runs_here, enum status status,
-                    struct cli_candidate *candidate, const char *name, struct counts *n)
+/* Takes the candidate over. `kept`: the default plan. `faster`: the part of its time by which the other may be faster. */
+static void compare_within(double faster, const struct random_case *c, const struct cli_field *kept, bool runs_here,
+                           enum status status, struct cli_candidate *candidate, const char *name, struct counts *n)
 {
     struct error why = {0};
     double best_s = kept->kept.prediction.result.makespan_s, own_s = candidate->prediction.result.makespan_s;
@@ -115,7 +119,7 @@ static void compare(const struct random_case *c, const struct cli_field *kept, b
         n->not_run++;
     } else if (status == STATUS_OK) {
         n->compared++;
-        if (own_s < best_s * (1 - rounding))
+        if (own_s < best_s * (1 - faster))
             fail_msg("%s ends after %.9g s, and %s, which was taken, after %.9g s, of %s on %u x %s", name, own_s,
                      kept->outcomes[kept->best].policy, best_s, c->text, (unsigned)c->source.machine.devices,
                      c->source.machine.name);
@@ -123,6 +127,12 @@ static void compare(const struct random_case *c, const struct cli_field *kept, b
         n->without_plan++;
     }
     cli_candidate_release(candidate);
+}
+
+static void compare(const struct random_case *c, const struct cli_field *kept, bool runs_here, enum status status,
+                    struct cli_candidate *candidate, const char *name, struct counts *n)
+{
+    compare_within(rounding, c, kept, runs_here, status, candidate, name, n);
 }
 
 static void compare_policies(const struct random_case *c, const struct cli_field *kept, bool runs_here,
@@ -192,6 +202,59 @@ static void compare_parallel(const struct random_case *c, const struct cli_field
     hardware_release(&hardware);
 }
 
+/* As --parallel and --schedule have it: other schedules of pipelines, tensor groups without sequence parallelism. */
+static void compare_schedules(const struct random_case *c, const struct cli_field *kept, bool runs_here,
+                              const struct planner_options *asked, struct counts *n)
+{
+    static const uint32_t schedules[] = {PIPELINE_1F1B, PIPELINE_ZB_H1, PIPELINE_INTERLEAVED};
+    struct feasibility_way ways[FEASIBILITY_WAYS_MAX];
+    struct hardware hardware = {0};
+    struct job_set jobs = {0};
+    struct error err = {0};
+    assert_int_equal(cli_source_jobs(&c->source, &jobs, &err), STATUS_OK);
+    assert_int_equal(cli_machine_read(&c->source.machine, &hardware, &err), STATUS_OK);
+    uint32_t count = feasibility_ways(&hardware, &jobs.jobs[0], ways);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t s = 0; s < sizeof schedules / sizeof schedules[0] && parallel_is_set(&ways[i].parallel); s++) {
+            struct parallel parallel = ways[i].parallel;
+            struct cli_source source = c->source;
+            struct cli_candidate candidate = {0};
+            char degrees[PARALLEL_TEXT_BYTES];
+            if (parallel.pipeline == 1 && schedules[s] != PIPELINE_1F1B) continue;
+            parallel.sequence = false;
+            parallel.schedule = schedules[s];
+            if (schedules[s] == PIPELINE_INTERLEAVED) parallel.chunks = 2;
+            source.way = &parallel;
+            struct error why = {0};
+            enum status status = cli_candidate_make(&source, asked, &candidate, &why);
+            n->schedules += status == STATUS_OK;
+            compare(c, kept, runs_here, status, &candidate, parallel_text(&parallel, degrees), n);
+        }
+    }
+    job_set_release(&jobs);
+    hardware_release(&hardware);
+}
+
+/* As --policy and --activations have it. */
+static void compare_activations(const struct random_case *c, const struct cli_field *kept, bool runs_here,
+                                const struct planner_options *asked, struct counts *n)
+{
+    for (uint32_t i = 0; policy_name_at(i); i++) {
+        for (uint32_t how = 0; how < ACTIVATIONS_COUNT; how++) {
+            struct planner_options options = *asked;
+            struct cli_candidate candidate = {0};
+            struct error err = {0};
+            char name[CLI_OUTCOME_NAME_BYTES];
+            options.policy = policy_name_at(i);
+            options.activations = how;
+            enum status status = cli_candidate_make(&c->source, &options, &candidate, &err);
+            snprintf(name, sizeof name, "%s, %s", options.policy, plan_activations_names[how]);
+            n->activations += status == STATUS_OK;
+            compare_within(other_activations, c, kept, runs_here, status, &candidate, name, n);
+        }
+    }
+}
+
 /* --- the properties --------------------------------------------------------------------------- */
 
 static void nothing_is_faster(void **state)
@@ -217,6 +280,8 @@ static void nothing_is_faster(void **state)
             compare_policies(&c, kept, runs_here, &options, &n);
             compare_saturn(&c, kept, runs_here, &options, &n);
             compare_parallel(&c, kept, runs_here, &options, &n);
+            compare_schedules(&c, kept, runs_here, &options, &n);
+            compare_activations(&c, kept, runs_here, &options, &n);
             for (size_t i = 1; i < kept->count; i++) /* ranked */
                 assert_true(kept->outcomes[i].kind > kept->outcomes[i - 1].kind ||
                             kept->outcomes[i].makespan_s >= kept->outcomes[i - 1].makespan_s ||
@@ -240,10 +305,12 @@ static void nothing_is_faster(void **state)
         end(&c);
     }
     print_message("%u plans of %u cases, %u on machines that they are run on, %u parallel, %u optimal; %u plans of other ways "
-                  "compared, %u that cannot be run, %u without a plan\n",
-                  n.plans, ROUNDS, n.runnable_machines, n.parallel, n.proven, n.compared, n.not_run, n.without_plan);
-    assert_true(n.plans > ROUNDS / 3);
+                  "compared, %u of other schedules, %u of other activations; %u that cannot be run, %u without a plan\n",
+                  n.plans, ROUNDS, n.runnable_machines, n.parallel, n.proven, n.compared, n.schedules, n.activations, n.not_run,
+                  n.without_plan);
+    assert_true(n.plans > ROUNDS / 6);
     assert_true(n.compared > 5 * n.plans);
+    assert_true(n.activations > n.plans);
 }
 
 /* One job and two of 100 000 minibatches: all ways are tried but policies whose orders do not repeat, and the best is as

@@ -262,6 +262,29 @@ static void ways_are_those_that_are_possible(void **state)
     hardware_release(&machine);
 }
 
+/* Variants of one listed way, by name. */
+static void variants_are_schedules_and_plain_groups(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"tp=2,pp=2,sp zb-h1", "tp=2,pp=2,v=2,sp interleaved", "tp=2,pp=2",
+                                           "tp=2,pp=2 zb-h1", "tp=2,pp=2,v=2 interleaved"};
+    struct job_set jobs = {0};
+    struct error err = {0};
+    struct feasibility_way variants[FEASIBILITY_VARIANTS_MAX];
+    struct feasibility_way way = {.parallel = {.tensor = 2, .pipeline = 2, .data = 1, .chunks = 1, .prefetch = 1,
+                                               .schedule = PIPELINE_1F1B, .sequence = true}};
+    if (support_jobs(GPT(""), ".", &jobs, &err)) fail_msg("%s", err.text);
+    assert_int_equal(feasibility_variants(&jobs.jobs[0], &way, variants), 5);
+    for (uint32_t i = 0; i < 5; i++) assert_string_equal(variants[i].name, expected[i]);
+    way.parallel.sequence = false;
+    way.parallel.recompute = RECOMPUTE_FULL;
+    assert_int_equal(feasibility_variants(&jobs.jobs[0], &way, variants), 2);
+    assert_string_equal(variants[0].name, "tp=2,pp=2 zb-h1+recompute");
+    way.parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 4, .chunks = 12, .prefetch = 1, .schedule = PIPELINE_1F1B};
+    assert_int_equal(feasibility_variants(&jobs.jobs[0], &way, variants), 0);
+    job_set_release(&jobs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +293,7 @@ int main(void)
         cmocka_unit_test(shares_are_shares),
         cmocka_unit_test(what_is_stored_is_not_on_the_host),
         cmocka_unit_test(ways_are_those_that_are_possible),
+        cmocka_unit_test(variants_are_schedules_and_plain_groups),
     };
     return cmocka_run_group_tests_name("fit", tests, NULL, NULL);
 }
