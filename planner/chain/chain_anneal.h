@@ -18,7 +18,7 @@ struct chain_anneal_options {
     uint32_t moves;
     double hot, cold;  /* first and last temperature: ticks, above 0 */
     int64_t enough;    /* stop at this makespan, because none is below it */
-    double until_s;    /* on the clock of base/process/progress.h */
+    double until_s;    /* on the clock of base/process/clock.h */
 };
 
 /*

@@ -16,7 +16,7 @@
 struct chain_search_options {
     uint32_t width_min;    /* states kept per layer in the first search; 0: 64 */
     uint32_t width_max;    /* states kept per layer in the last search; 0: limited by memory_bytes only */
-    double until_s;        /* on the clock of base/process/progress.h */
+    double until_s;        /* on the clock of base/process/clock.h */
     size_t memory_bytes;   /* for states; 0: 256 MiB */
     struct chain_place *places; /* out, (places_max): some states of the last search; or NULL */
     uint32_t places_max;

@@ -36,7 +36,7 @@ struct spase_bounds {
 
 /*
  * `known`: the makespan of a schedule; larger values are not refuted. At `until_s` on the clock of
- * base/process/progress.h "scaled" stops; HUGE_VAL: never, with the same result everywhere.
+ * base/process/clock.h "scaled" stops; HUGE_VAL: never, with the same result everywhere.
  */
 MUST_CHECK enum status spase_bounds_make(const struct spase *in, int64_t known, double until_s,
                                          struct spase_bounds *out, struct error *err);

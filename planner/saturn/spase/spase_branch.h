@@ -17,7 +17,7 @@ enum { SPASE_BRANCH_JOBS_MAX = 64, SPASE_BRANCH_DEVICES_MAX = 64 };
 
 struct spase_branch_options {
     uint64_t nodes_max;  /* 0: no limit */
-    double until_s;      /* on the clock of base/process/progress.h; HUGE_VAL: none */
+    double until_s;      /* on the clock of base/process/clock.h; HUGE_VAL: none */
     size_t memory_bytes; /* for states to compare with; 0: 256 MiB. When full the search is slower */
 };
 

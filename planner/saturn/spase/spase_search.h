@@ -12,7 +12,7 @@
 struct spase_search_options {
     uint64_t seed;
     uint64_t iterations;    /* lists that annealing examines; 0: only the rules */
-    double until_s;         /* on the clock of base/process/progress.h; HUGE_VAL: none */
+    double until_s;         /* on the clock of base/process/clock.h; HUGE_VAL: none */
     int64_t bound;          /* lower bound: the search stops there */
     const int64_t *free_at; /* (device_count): times at which devices become free; NULL: the start */
 };

@@ -14,7 +14,7 @@ bool priced_bound_takes(const struct instance *in);
 
 /*
  * `value`: of a known schedule. *out is at most `value` and at least the best of `bounds`. Deterministic unless
- * `until_s` (base/process/progress.h) ends it.
+ * `until_s` (base/process/clock.h) ends it.
  */
 MUST_CHECK enum status priced_bound(const struct instance *in, const struct instance_bounds *bounds, int64_t value,
                                     double until_s, int64_t *out, struct error *err);

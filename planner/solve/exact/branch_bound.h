@@ -22,7 +22,7 @@ enum {
 struct branch_bound_options {
     uint32_t fixed;        /* keep steps[0 .. fixed); "optimal" then means among schedules with this beginning */
     uint64_t nodes_max;    /* 0: no limit */
-    double until_s;        /* on the clock of base/process/progress.h */
+    double until_s;        /* on the clock of base/process/clock.h */
     size_t memory_bytes;   /* for partial schedules to compare with; 0: 256 MiB. When it is full the search goes on,
                               slower */
 };

@@ -15,7 +15,7 @@
 
 struct label_setting_options {
     uint64_t nodes_max;  /* partial schedules to look at; 0: no limit */
-    double until_s;      /* on the clock of base/process/progress.h */
+    double until_s;      /* on the clock of base/process/clock.h */
     size_t memory_bytes; /* for label sets; 0: 768 MiB. Label sets that do not fit are cut, and then nothing is
                             proven */
     uint32_t width_max;  /* of label sets; 0: no limit */

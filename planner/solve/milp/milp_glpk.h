@@ -17,7 +17,7 @@ struct milp_glpk_listing {
     glp_prob *lp;
     const struct milp_options *options;
     int pipe;       /* for the settings */
-    double until_s; /* on the clock of base/process/progress.h */
+    double until_s; /* on the clock of base/process/clock.h */
     uint64_t nodes; /* out */
 };
 

@@ -43,7 +43,7 @@ void beam_search_destroy(struct beam_search *search); /* NULL is fine */
 
 /*
  * Completes the order steps[0 .. fixed) in steps[] (in->task_count entries), for values below `below` (INT64_MAX: any).
- * Stops when the clock reads `until_s` (base/process/progress.h), but a pass of width 1 with `below` INT64_MAX always
+ * Stops when the clock reads `until_s` (base/process/clock.h), but a pass of width 1 with `below` INT64_MAX always
  * ends. Returns true with a schedule; *value is its objective. Deterministic unless `until_s` ends it.
  */
 bool beam_search_run(struct beam_search *search, const struct beam_rule *rule, uint32_t fixed,

@@ -29,7 +29,7 @@ void local_search_destroy(struct local_search *search); /* NULL is fine */
 /* Starts from this complete order (in->task_count steps). */
 void local_search_begin(struct local_search *search, const struct dispatch_step *steps);
 
-/* Runs one pass. From the time `until_s` (base/process/progress.h) on, the pass changes nothing. Returns the makespan
+/* Runs one pass. From the time `until_s` (base/process/clock.h) on, the pass changes nothing. Returns the makespan
  * of the current order. */
 int64_t local_search_run(struct local_search *search, const struct local_rule *rule, double until_s);
 

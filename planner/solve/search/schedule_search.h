@@ -18,7 +18,7 @@ struct schedule_search_options {
     uint64_t seed;
     uint32_t made;       /* iterations made before; steps and *value are their result */
     uint32_t iterations; /* iterations in all; 0: the baselines only */
-    double until_s;      /* on the clock of base/process/progress.h; HUGE_VAL: none */
+    double until_s;      /* on the clock of base/process/clock.h; HUGE_VAL: none */
     const atomic_bool *stop; /* set by another thread to end the search as at the time limit; NULL: never */
 };
 

@@ -21,7 +21,7 @@
 struct order_search_options {
     uint64_t seed;
     uint32_t iterations; /* schedules to make, besides the policies' schedules; below 40 without the instance */
-    double until_s;      /* on clock_s() of base/process/progress.h; HUGE_VAL: none */
+    double until_s;      /* on clock_s() of base/process/clock.h; HUGE_VAL: none */
     double bound_s;      /* lower bound: the search stops there */
     void (*on_progress)(void *context); /* called between iterations; may be NULL */
     void *context;
