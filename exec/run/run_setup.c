@@ -20,6 +20,7 @@
 #include "exec/device/device_p2p.h"
 #include "exec/device/host_memory.h"
 #include "exec/files/weights.h"
+#include "exec/run/run_attention.h"
 #include "exec/run/run_checks.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
