@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 #include "base/random.h"
 
 enum { CLOCK_EVERY = 1024 };
@@ -165,9 +165,9 @@ static void anneal(struct annealing *a, const struct chain_anneal_options *optio
 {
     int64_t makespan;
     double cooling = pow(options->cold / options->hot, 1.0 / options->moves), temperature = options->hot;
-    if (!play_from(a, &a->now, 0, INT64_MAX, &makespan)) return;
-    for (uint32_t m = 0; m < options->moves && *best_makespan > options->enough; m++, temperature *= cooling) {
-        if (m % CLOCK_EVERY == 0 && clock_s() >= options->until_s) return;
+    struct anytime limits = {.until_s = options->until_s, .steps_max = options->moves, .clock_every = CLOCK_EVERY};
+    if (options->moves == 0 || !play_from(a, &a->now, 0, INT64_MAX, &makespan)) return;
+    for (; *best_makespan > options->enough && anytime_step(&limits); temperature *= cooling) {
         if (!move(a, temperature, &makespan) || makespan >= *best_makespan) continue;
         *best_makespan = makespan;
         memcpy(best, a->choices, a->chain->layer_count);

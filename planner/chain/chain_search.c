@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 
 enum { NO_STATE = UINT32_MAX, WIDTH_FIRST = 64, WIDTH_FACTOR = 4, CLOCK_EVERY = 64, BLOCK = 16, BINS = 32,
        PLACE_LAYERS = 12, PLACES_OF_LAYER = 4 };
@@ -70,12 +70,12 @@ struct chain_search {
     uint32_t *order;      /* of candidates */
     struct copy *copies[2], *others[2]; /* (layer_count) scratch, youngest first */
     uint32_t pool_count, pool_capacity, candidate_count, width;
-    double until_s, dropped; /* least bound of a state left out */
+    struct anytime limits;
+    double dropped; /* least bound of a state left out */
     int64_t best;
     uint64_t states;
     uint32_t best_state;  /* of the last layer; NO_STATE: nothing better was found */
     uint32_t place_count;
-    bool late;
 };
 
 /* --- copies on their way ---------------------------------------------------------------------- */
@@ -355,10 +355,7 @@ static void select_states(struct chain_search *s)
             if (candidate->bound < s->dropped) s->dropped = candidate->bound;
             return;
         }
-        if (i % CLOCK_EVERY == 0 && clock_s() >= s->until_s) {
-            s->late = true;
-            return;
-        }
+        if (!anytime_step(&s->limits)) return;
         if (is_dominated(s, candidate)) continue;
         shelve(&s->shelf, s->pool_count, candidate);
         s->pool[s->pool_count++] = *candidate;
@@ -394,7 +391,7 @@ static void search_layers(struct chain_search *s)
     s->dropped = HUGE_VAL;
     s->best_state = NO_STATE;
     s->place_count = 0;
-    for (uint32_t layer = 0; layer < s->chain->layer_count && !s->late; layer++) {
+    for (uint32_t layer = 0; layer < s->chain->layer_count && !s->limits.over; layer++) {
         uint32_t end = s->pool_count;
         s->candidate_count = 0;
         for (uint32_t id = first; id < end; id++) expand(s, id, layer);
@@ -402,7 +399,7 @@ static void search_layers(struct chain_search *s)
         select_states(s);
         tell_places(s, first, layer + 1);
     }
-    if (s->late || first == s->pool_count) return;
+    if (s->limits.over || first == s->pool_count) return;
     s->best_state = first; /* the least bound: its makespan */
 }
 
@@ -438,17 +435,17 @@ enum status chain_search(const struct chain *chain, const struct chain_bound *bo
                          const struct chain_search_options *options, uint8_t *choices,
                          int64_t *makespan, struct chain_search_result *result, struct error *err)
 {
-    struct chain_search s = {.chain = chain, .prices = bound, .options = options, .until_s = options->until_s};
+    struct chain_search s = {.chain = chain, .prices = bound, .options = options, .limits = {.until_s = options->until_s, .clock_every = CLOCK_EVERY}};
     struct chain_search_result made = {.bound = chain_bound_ticks(chain, bound)};
     size_t bytes = options->memory_bytes ? options->memory_bytes : (size_t)256 << 20;
     if (allocate(&s, options->width_max, bytes, err)) goto out;
     uint32_t widest = s.width;
     uint64_t width = options->width_min ? options->width_min : WIDTH_FIRST;
-    for (; !made.proven && !s.late; width *= WIDTH_FACTOR) {
+    for (; !made.proven && !s.limits.over; width *= WIDTH_FACTOR) {
         s.best = *makespan;
         s.width = width < widest ? (uint32_t)width : widest;
         search_layers(&s);
-        if (s.late) break;
+        if (s.limits.over) break;
         bool better = s.best_state != NO_STATE;
         if (better) trace_back(&s, choices, makespan);
         made.width = s.width;

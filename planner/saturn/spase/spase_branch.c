@@ -28,7 +28,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 #include "base/random.h"
 #include "base/try.h"
 #include "planner/saturn/spase/spase_bound.h"
@@ -70,8 +70,9 @@ struct spase_branch_search {
     int32_t *shortest;        /* (class_count): of all modes */
     uint32_t widest;
     struct spase_step *path;
-    uint64_t *nodes, last_node;
-    bool stopped, found;
+    uint64_t *nodes;
+    struct anytime limits; /* a step is a node */
+    bool found;
     /* remembered: a set of ranks and device_count times each, chained by hash of the set */
     uint32_t *heads;
     uint64_t *record_jobs;
@@ -187,10 +188,7 @@ static void branch_clean(struct spase_branch_search *s, uint32_t depth, uint32_t
 static bool count_node(struct spase_branch_search *s)
 {
     (*s->nodes)++;
-    uint64_t made = *s->nodes - s->last_node;
-    if (s->options->nodes_max > 0 && made > s->options->nodes_max) s->stopped = true;
-    if (made % CLOCK_EVERY == 0 && clock_s() >= s->options->until_s) s->stopped = true;
-    return !s->stopped && !s->found;
+    return anytime_step(&s->limits) && !s->found;
 }
 
 /* Returns true when some remaining job fits into `devices` for `ticks`. */
@@ -268,7 +266,7 @@ static void branch_open(struct spase_branch_search *s, uint32_t depth, uint32_t 
             memcpy(s->gaps + (size_t)(depth + 1) * in->node_count, gaps, in->node_count * sizeof *gaps);
             s->path[started] = (struct spase_step){s->job[rank], option->mode, node};
             branch_open(s, depth + 1, started + 1, others, cost, node, time, set & (set - 1));
-            if (s->stopped || s->found) return;
+            if (s->limits.over || s->found) return;
         }
     }
     leave_idle(s, depth, started, left, spent, node, free_count);
@@ -284,7 +282,7 @@ static void branch_clean(struct spase_branch_search *s, uint32_t depth, uint32_t
         if (free_at[in->nodes[n].first_device] < free_at[in->nodes[first].first_device]) first = n;
     int32_t time = free_at[in->nodes[first].first_device];
     if (time < s->limit) branch_open(s, depth, started, left, spent, first, time, left);
-    if (!s->stopped && !s->found) remember(s, free_at, left);
+    if (!s->limits.over && !s->found) remember(s, free_at, left);
 }
 
 /* --- the whole ------------------------------------------------------------------------------- */
@@ -404,7 +402,9 @@ enum status spase_branch(const struct spase *in, int64_t limit, const struct spa
                          enum spase_answer *answer, struct spase_step *steps, uint64_t *nodes,
                          struct error *err)
 {
-    struct spase_branch_search s = {.in = in, .options = options, .limit = (int32_t)limit, .nodes = nodes, .last_node = *nodes};
+    struct spase_branch_search s = {.in = in, .options = options, .limit = (int32_t)limit, .nodes = nodes,
+                                    .limits = {.until_s = options->until_s, .steps_max = options->nodes_max,
+                                               .clock_every = CLOCK_EVERY}};
     if (!spase_branch_takes(in, limit))
         return error_set(err, STATUS_LIMIT,
                          "branch and bound takes at most %d jobs, %d devices and %lld ticks, and no gang that spans nodes",
@@ -419,7 +419,7 @@ enum status spase_branch(const struct spase *in, int64_t limit, const struct spa
     if (s.found) {
         memcpy(steps, s.path, in->job_count * sizeof *steps);
         *answer = SPASE_YES;
-    } else if (!s.stopped) {
+    } else if (!s.limits.over) {
         *answer = SPASE_NO;
     }
 out:

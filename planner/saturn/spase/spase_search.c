@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/process/anytime.h"
 #include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
@@ -48,8 +49,8 @@ struct spase_search {
     double guess;               /* of the makespan, for rules */
     int64_t *value;             /* of best */
     double worth;               /* of current */
-    uint64_t draws, made;       /* random numbers, lists */
-    bool stopped;
+    uint64_t draws;             /* random numbers */
+    struct anytime limits;      /* a step is a list that annealing examines */
 };
 
 static uint32_t draw_below(struct spase_search *s, uint32_t bound)
@@ -111,7 +112,7 @@ static void keep_if_best(struct spase_search *s, const struct spase_step *steps,
     if (end >= *s->value) return;
     *s->value = end;
     memcpy(s->best, steps, s->in->job_count * sizeof *steps);
-    if (end <= s->options->bound) s->stopped = true;
+    if (end <= s->options->bound) s->limits.over = true;
 }
 
 /* Lists s->current again from place `first` on, and keeps it if it is the best. */
@@ -193,9 +194,9 @@ static void try_rules(struct spase_search *s)
 {
     static const double shares[] = {0.5, 1, 0.15, 0.2, 0.25, 0.3, 0.34, 0.4, 0.45, 0.6, 0.7, 0.8, 0.9, 1.2, 2, 1e9};
     for (uint32_t rule = 0; rule < RULES; rule++)
-        for (uint32_t i = 0; i < ARRAY_COUNT(shares) && !s->stopped; i++) {
+        for (uint32_t i = 0; i < ARRAY_COUNT(shares) && !s->limits.over; i++) {
             by_rule(s, shares[i], rule);
-            if (rule + i > 0 && clock_s() >= s->options->until_s) s->stopped = true;
+            if (rule + i > 0 && clock_s() >= s->options->until_s) s->limits.over = true;
         }
 }
 
@@ -242,8 +243,7 @@ static void anneal(struct spase_search *s, uint64_t length)
 {
     uint32_t n = s->in->job_count;
     double temperature = hot * (double)*s->value / pow(n, 1.5), cooling = pow(cooling_all, 1.0 / (double)length);
-    for (uint64_t i = 0; i < length && !s->stopped; i++, temperature *= cooling) {
-        if (s->made++ % CLOCK_EVERY == 0 && clock_s() >= s->options->until_s) s->stopped = true;
+    for (uint64_t i = 0; i < length && anytime_step(&s->limits); i++, temperature *= cooling) {
         memcpy(s->trial, s->current, n * sizeof *s->trial);
         uint32_t first = change(s);
         double most = s->worth - temperature * log(1 - draw_unit(s));
@@ -267,7 +267,8 @@ static uint64_t longest_round(uint32_t jobs)
 enum status spase_search(const struct spase *in, const struct spase_search_options *options, bool known,
                          struct spase_step *steps, int64_t *value, uint64_t *iterations, struct error *err)
 {
-    struct spase_search s = {.in = in, .options = options, .best = steps, .value = value};
+    struct spase_search s = {.in = in, .options = options, .best = steps, .value = value,
+                             .limits = {.until_s = options->until_s, .clock_every = CLOCK_EVERY}};
     size_t n = in->job_count, states = (n + 1) * in->device_count;
     if (!known) *value = INT64_MAX;
     TRY(spase_list_init(&s.list, in, err));
@@ -283,19 +284,19 @@ enum status spase_search(const struct spase *in, const struct spase_search_optio
     spase_list_clear(&s.list, options->free_at);
     memcpy(s.saved, s.list.slots, in->device_count * sizeof *s.saved);
     s.ends[0] = latest_free(&s);
-    if (known && *value <= options->bound) s.stopped = true;
+    if (known && *value <= options->bound) s.limits.over = true;
     s.guess = (double)options->bound;
     if (s.guess < (double)least_makespan(in)) s.guess = (double)least_makespan(in);
-    if (!s.stopped) try_rules(&s);
+    if (!s.limits.over) try_rules(&s);
     uint64_t longest = longest_round(in->job_count);
-    for (uint64_t length = longest < FIRST_ROUND ? longest : FIRST_ROUND, round = 0; !s.stopped && s.made < options->iterations; round++) {
-        uint64_t left = options->iterations - s.made;
+    for (uint64_t length = longest < FIRST_ROUND ? longest : FIRST_ROUND, round = 0; !s.limits.over && s.limits.steps < options->iterations; round++) {
+        uint64_t left = options->iterations - s.limits.steps;
         if (round % 2 == 0) begin_with(&s, steps);
         else by_rule(&s, 0.15 + draw_unit(&s), draw_below(&s, RULES));
         anneal(&s, length < left ? length : left);
         if (length < longest) length *= 2;
     }
-    *iterations = s.made;
+    *iterations = s.limits.steps;
 out:
     spase_list_release(&s.list);
     free(s.saved);

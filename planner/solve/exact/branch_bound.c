@@ -23,7 +23,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 #include "base/random.h"
 #include "planner/solve/exact/branch_node.h"
 #include "planner/solve/exact/residual_bound.h"
@@ -55,7 +55,7 @@ struct branch_search {
     struct dispatch_step *path, *best; /* (task_count) */
     int64_t *value;
     struct branch_bound_result *result;
-    bool stopped;
+    struct anytime limits; /* a step is a node */
     /* the memo: consecutive records of fixed size, chained by hash */
     size_t key_bytes, record_bytes, record_count, record_max;
     uint32_t time_count;
@@ -377,10 +377,8 @@ static void keep_best(struct branch_search *s, const struct branch_node *node)
 
 static bool out_of_time(struct branch_search *s)
 {
-    uint64_t nodes = ++s->result->nodes;
-    if (s->options->nodes_max > 0 && nodes > s->options->nodes_max) s->stopped = true;
-    if (nodes % 256 == 1 && clock_s() >= s->options->until_s) s->stopped = true;
-    return s->stopped;
+    s->result->nodes++;
+    return !anytime_step(&s->limits);
 }
 
 static void branch(struct branch_search *s, uint32_t depth)
@@ -395,7 +393,7 @@ static void branch(struct branch_search *s, uint32_t depth)
     if (s->rest && residual_bound_breaks(s->rest, node, depth, depth > s->options->fixed, s->limit)) return;
     struct branch_choice *choices = s->choices + (size_t)depth * in->job_count * in->device_count;
     uint32_t count = list_choices(s, node, choices);
-    for (uint32_t c = 0; c < count && !s->stopped; c++) {
+    for (uint32_t c = 0; c < count && !s->limits.over; c++) {
         if (choices[c].slack > s->budget) continue; /* the limit has fallen meanwhile */
         s->path[depth] = (struct dispatch_step){choices[c].job, choices[c].device};
         open_child(s, node, &choices[c], &s->nodes[depth + 1]);
@@ -472,7 +470,8 @@ enum status branch_bound_run(const struct instance *in, const struct instance_bo
                              int64_t *value, struct branch_bound_result *result, struct error *err)
 {
     struct branch_search s = {.in = in, .bounds = bounds, .options = options, .best = steps, .value = value,
-                              .result = result};
+                              .result = result, .limits = {.until_s = options->until_s, .steps_max = options->nodes_max,
+                                                           .clock_every = 256}};
     *result = (struct branch_bound_result){0};
     if (!branch_bound_takes(in))
         return error_set(err, STATUS_LIMIT,
@@ -482,7 +481,7 @@ enum status branch_bound_run(const struct instance *in, const struct instance_bo
     if (!make_tables(&s, err)) {
         set_limit(&s, *value);
         branch(&s, open_fixed(&s, steps));
-        result->proven = !s.stopped;
+        result->proven = !s.limits.over;
     }
     residual_bound_destroy(s.rest);
     free(s.remaining);

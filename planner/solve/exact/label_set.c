@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 #include "base/random.h"
 
 enum { TASKS_MAX = TASK_NET_TASKS_MAX, LANES = 4 };
@@ -203,9 +203,9 @@ void label_set_bound(struct label_set *l, const struct lagrangian_bound *prices,
 {
     struct lagrangian_state state;
     uint32_t kept = 0;
-    bool stopped = false;
+    struct anytime time = {.until_s = until_s, .clock_every = 1024};
     for (uint32_t r = 0; r < l->count; r++) {
-        if (r % 1024 == 0) stopped = stopped || clock_s() >= until_s;
+        const bool stopped = !anytime_step(&time);
         label_set_state(l, r, &state);
         int64_t slack = stopped ? packed_at(l, r)->label.slack : lagrangian_bound_slack(prices, &state);
         if (slack < 0) continue;
@@ -303,7 +303,7 @@ void label_set_reduce(struct label_set *l, int64_t limit, double until_s)
     uint32_t kept = 0, group = 0; /* ranked[group .. kept): the same finished tasks */
     quad limits[TASK_NET_JOBS_MAX / LANES + 1];
     uint16_t done[TASK_NET_JOBS_MAX]; /* finished tasks of the group: each job's next task */
-    bool stopped = false;
+    struct anytime time = {.until_s = until_s, .clock_every = 256};
     rank_labels(l);
     for (uint32_t r = 0; r < l->count; r++) {
         struct label_set_ranked own = l->ranked[r];
@@ -311,7 +311,7 @@ void label_set_reduce(struct label_set *l, int64_t limit, double until_s)
         const uint16_t *next = tasks_of(l, p) + net->device_count;
         if (kept > group && memcmp(next, done, tasks_bytes) != 0) group = kept;
         if (kept == group) memcpy(done, next, tasks_bytes);
-        if (r % 256 == 0) stopped = stopped || clock_s() >= until_s;
+        const bool stopped = !anytime_step(&time);
         bool superfluous = false;
         ready_limits(l, p, (int32_t *)limits);
         const quad *times = l->times;

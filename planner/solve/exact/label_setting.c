@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 #include "base/try.h"
 #include "planner/solve/exact/label_set.h"
 
@@ -49,7 +49,8 @@ struct label_search {
     struct label_set *sets[2];
     struct label_step *history; /* of kept labels */
     uint32_t label_max, history_count, history_max;
-    bool cut, stopped;
+    bool cut;
+    struct anytime limits;
 };
 
 bool label_setting_takes(const struct instance *in)
@@ -61,9 +62,8 @@ bool label_setting_takes(const struct instance *in)
 
 static bool out_of_time(struct label_search *s)
 {
-    s->stopped = s->stopped || clock_s() >= s->options->until_s ||
-                 (s->options->nodes_max > 0 && s->result->nodes >= s->options->nodes_max);
-    return s->stopped;
+    if (s->options->nodes_max > 0 && s->result->nodes >= s->options->nodes_max) s->limits.over = true;
+    return !anytime_step(&s->limits);
 }
 
 /* Starts the next task of job i on device g. Returns false if it cannot end in time. */
@@ -271,7 +271,7 @@ static enum status search(struct label_search *s, struct label_side *sides, uint
         tried = 0;
         width = width < UINT32_MAX / WIDTH_FACTOR ? width * WIDTH_FACTOR : UINT32_MAX;
     }
-    s->result->proven = !s->stopped;
+    s->result->proven = !s->limits.over;
     return STATUS_OK;
 }
 
@@ -312,7 +312,8 @@ enum status label_setting_run(const struct instance *in, const struct instance_b
                               const struct label_setting_options *options, struct dispatch_step *steps,
                               int64_t *value, struct label_setting_result *result, struct error *err)
 {
-    struct label_search s = {.in = in, .bounds = bounds, .options = options, .result = result, .limit = *value - 1};
+    struct label_search s = {.in = in, .bounds = bounds, .options = options, .result = result, .limit = *value - 1,
+                             .limits = {.until_s = options->until_s, .clock_every = 1}};
     struct label_side sides[2] = {{0}};
     bool alike = in->class_count == 1, mirrored = alike && options->sides == 2;
     uint32_t side_count = alike && options->sides % 3 == 0 ? 2 : 1;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 #include "base/random.h"
 #include "planner/solve/instance/bridge_bytes.h"
 #include "planner/solve/instance/setup_table.h"
@@ -554,10 +554,11 @@ bool beam_search_run(struct beam_search *s, const struct beam_rule *rule, uint32
     struct beam_run r = {.rule = rule, .below = below, .bound = instance_bounds_best(s->bounds), .s = s};
     uint32_t width = rule->width < s->width_max ? rule->width : s->width_max, alive = 1;
     bool must = width == 1 && below == INT64_MAX;
+    struct anytime limits = {.until_s = until_s, .clock_every = 64};
     s->guide = guide_of(s, rule->softness);
     prepare(&r, fixed, steps);
     for (uint32_t t = fixed; t < s->in->task_count; t++) {
-        if (!must && t % 64 == 0 && clock_s() >= until_s) return false;
+        if (!must && !anytime_step(&limits)) return false;
         r.count = 0;
         for (uint32_t w = 0; w < alive; w++) expand(&r, w);
         if (width == 1) alive = advance_single(&r, t);

@@ -20,7 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
-#include "base/process/clock.h"
+#include "base/process/anytime.h"
 #include "base/random.h"
 #include "planner/solve/instance/bridge_bytes.h"
 #include "planner/solve/search/local_window.h"
@@ -358,12 +358,11 @@ int64_t local_search_run(struct local_search *s, const struct local_rule *rule, 
     uint32_t n = s->split.in->task_count, reach = rule->reach < LOCAL_REACH_MAX ? rule->reach : LOCAL_REACH_MAX;
     struct local_pass w = {.rule = rule, .draws = random_mix(rule->seed),
                            .patience = (int64_t)(PATIENCE * rule->sharpness)};
-    bool over = false;
+    struct anytime limits = {.until_s = until_s, .clock_every = 64};
     begin_pass(s, rule->sharpness);
     while (s->at < n) {
-        if (s->at % 64 == 0) over = clock_s() >= until_s;
         w.end = s->at + reach < n ? s->at + reach : n;
-        if (!over) try_changes(s, &w);
+        if (anytime_step(&limits)) try_changes(s, &w);
         advance(s);
     }
     int64_t *ends = alloca(s->split.in->job_count * sizeof *ends); /* at most 512 KiB */

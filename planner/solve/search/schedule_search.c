@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/process/anytime.h"
 #include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
@@ -81,6 +82,7 @@ struct schedule_search {
     const struct instance *in;
     const struct instance_bounds *bounds;
     const struct schedule_search_options *options;
+    struct anytime limits;
     struct beam_search *beam;
     struct dispatch_step *steps, *trial; /* the best; the current one */
     int64_t value, bound;
@@ -102,11 +104,9 @@ struct schedule_search {
     uint32_t iteration;
 };
 
-static bool finished(const struct schedule_search *s)
+static bool finished(struct schedule_search *s)
 {
-    const atomic_bool *stop = s->options->stop;
-    return s->value <= s->bound || clock_s() >= s->options->until_s ||
-           (stop && atomic_load_explicit(stop, memory_order_relaxed));
+    return s->value <= s->bound || !anytime_step(&s->limits);
 }
 
 /* --- orders ---------------------------------------------------------------------------------- */
@@ -451,7 +451,8 @@ enum status schedule_search(const struct instance *in, const struct instance_bou
                             int64_t *value, uint32_t *iterations, struct error *err)
 {
     struct schedule_search s = {.in = in, .bounds = bounds, .options = options, .steps = steps, .started_s = clock_s(),
-                                .bound = instance_bounds_best(bounds), .width_max = widest(in)};
+                                .bound = instance_bounds_best(bounds), .width_max = widest(in),
+                                .limits = {.until_s = options->until_s, .clock_every = 1, .stop = options->stop}};
     s.trial = alloc_zeroed(in->task_count, sizeof *s.trial);
     s.weights = alloc_zeroed(in->job_count, sizeof *s.weights);
     s.best_weights = alloc_zeroed(in->job_count, sizeof *s.best_weights);

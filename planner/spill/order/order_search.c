@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "base/process/anytime.h"
 #include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
@@ -44,6 +45,7 @@ struct job_measure {
 struct order_search {
     const struct cost_table *times;
     const struct order_search_options *options;
+    struct anytime limits;
     struct schedule_builder *now;
     struct schedule_builder *snapshots[SNAPSHOTS]; /* of the best order, every `stride` units */
     uint32_t stride;
@@ -59,10 +61,10 @@ struct order_search {
     bool cut_short;     /* the time limit stopped the start from an instance */
 };
 
-static bool finished(const struct order_search *s)
+static bool finished(struct order_search *s)
 {
     if (s->options->on_progress) s->options->on_progress(s->options->context);
-    return s->best->makespan_s <= s->options->bound_s || clock_s() >= s->options->until_s;
+    return s->best->makespan_s <= s->options->bound_s || !anytime_step(&s->limits);
 }
 
 /* --- judging --------------------------------------------------------------------------------- */
@@ -254,7 +256,7 @@ static void try_move(struct order_search *s, uint64_t draw)
 
 /* --- the search ------------------------------------------------------------------------------ */
 
-static bool more(const struct order_search *s)
+static bool more(struct order_search *s)
 {
     return s->iterations < s->options->iterations && !finished(s);
 }
@@ -389,7 +391,8 @@ static bool was_cut_short(const struct order_search *s)
 enum status order_search(const struct cost_table *times, const struct order_search_options *options,
                          struct schedule *out, struct planner_search *effort, struct error *err)
 {
-    struct order_search s = {.times = times, .options = options, .best = out};
+    struct order_search s = {.times = times, .options = options, .best = out,
+                             .limits = {.until_s = options->until_s, .clock_every = 1}};
     assert(!times->partition->resident);
     *effort = (struct planner_search){0};
     *out = (struct schedule){0};
