@@ -16,6 +16,12 @@ void plan_charges_add(const struct hardware *hardware, uint32_t device, uint64_t
     for (uint32_t i = 0; i < d->path_count; i++) link_bytes[d->path[i]] += (double)bytes;
 }
 
+void plan_charges_clear(const struct hardware *hardware, uint32_t device, double *link_bytes)
+{
+    const struct hardware_device *d = &hardware->devices[device];
+    for (uint32_t i = 0; i < d->path_count; i++) link_bytes[d->path[i]] = 0;
+}
+
 double plan_charges_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction, uint64_t bytes,
                  const double *link_bytes)
 {

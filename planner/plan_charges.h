@@ -26,6 +26,9 @@ uint64_t plan_charges_bytes(const struct job *job, uint32_t stage);
 /* Adds the device's copy to the links of its path. link_bytes: one entry for each link. */
 void plan_charges_add(const struct hardware *hardware, uint32_t device, uint64_t bytes, double *link_bytes);
 
+/* Sets the bytes of these links to 0. */
+void plan_charges_clear(const struct hardware *hardware, uint32_t device, double *link_bytes);
+
 /* Returns the seconds of the device's copy while all copies in `link_bytes` go in the same direction; 0 for 0 bytes. */
 double plan_charges_s(const struct hardware *hardware, uint32_t device, enum copy_direction direction, uint64_t bytes,
                  const double *link_bytes);

@@ -178,39 +178,64 @@ static double charge_of(const struct sim_durations *d, const struct plan_instanc
     return seconds;
 }
 
-static void add_charge(const struct sim_durations *d, const struct plan_instance *instance, double *link_bytes)
+/* Adds the bytes that an instance loads to its links, or with `clears` sets their bytes to 0. */
+static void add_charge(const struct sim_durations *d, const struct plan_instance *instance, bool clears, double *link_bytes)
 {
     const struct plan_unit *unit = &d->plan->units[instance->unit];
     const struct plan_gang *gang = &d->plan->gangs[instance->gang];
     const struct job *job = &d->plan->jobs.jobs[unit->job];
     uint64_t bytes = plan_charges_bytes(job, parallel_place(&job->parallel, unit->shard).stage);
-    for (uint32_t i = 0; i < plan_gang_size(gang); i++)
-        plan_charges_add(d->hardware, d->plan->gang_devices[gang->first + i], bytes, link_bytes);
+    for (uint32_t i = 0; unit->pass == PLAN_LOAD && i < plan_gang_size(gang); i++) {
+        uint32_t device = d->plan->gang_devices[gang->first + i];
+        if (clears) plan_charges_clear(d->hardware, device, link_bytes);
+        else plan_charges_add(d->hardware, device, bytes, link_bytes);
+    }
 }
 
-/* A job's devices copy at the same time: link_bytes has an entry per job and link. */
+/* The charged instances by job, in plan order: instances[first[j] .. first[j + 1]) are of job j. */
+struct charged {
+    uint32_t *first, *instances;
+};
+
+static enum status find_charged(const struct plan *plan, struct arena *arena, struct charged *out, struct error *err)
+{
+    const uint32_t jobs = plan->jobs.count;
+    uint32_t count = 0;
+    TRY(ARENA_NEW(arena, jobs + 2u, out->first, err));
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        if (!is_charged(plan, &plan->instances[i])) continue;
+        out->first[plan->units[plan->instances[i].unit].job + 2]++;
+        count++;
+    }
+    TRY(ARENA_NEW(arena, count, out->instances, err));
+    for (uint32_t j = 0; j < jobs; j++) out->first[j + 2] += out->first[j + 1];
+    for (uint32_t i = 0; i < plan->instance_count; i++) /* first[j + 1] moves from the begin of job j to its end */
+        if (is_charged(plan, &plan->instances[i]))
+            out->instances[out->first[plan->units[plan->instances[i].unit].job + 1]++] = i;
+    return STATUS_OK;
+}
+
+/* A job's devices copy at the same time: link_bytes has an entry per link, for one job after the other. */
 static enum status note_charges(struct sim_durations *d, struct error *err)
 {
     const struct plan *plan = d->plan;
-    uint32_t links = d->hardware->link_count;
     struct arena scratch = {0};
+    struct charged charged;
     if (plan->gang_count == 0) return STATUS_OK;
     double *link_bytes;
     bool *followed;
-    enum status status = ARENA_NEW(&scratch, (size_t)plan->jobs.count * links, link_bytes, err);
+    enum status status = ARENA_NEW(&scratch, d->hardware->link_count, link_bytes, err);
     if (!status) status = ARENA_NEW(&scratch, plan->reservation_count + 1u, followed, err);
+    if (!status) status = find_charged(plan, &scratch, &charged, err);
     if (!status) find_followed(plan, followed);
-    for (uint32_t i = 0; !status && i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        const struct plan_unit *unit = &plan->units[instance->unit];
-        if (unit->pass == PLAN_LOAD && is_charged(plan, instance))
-            add_charge(d, instance, link_bytes + (size_t)unit->job * links);
-    }
-    for (uint32_t i = 0; !status && i < plan->instance_count; i++) {
-        const struct plan_instance *instance = &plan->instances[i];
-        const struct plan_unit *unit = &plan->units[instance->unit];
-        if (is_charged(plan, instance))
-            set_op(d, unit, charge_of(d, instance, link_bytes + (size_t)unit->job * links, followed));
+    for (uint32_t j = 0; !status && j < plan->jobs.count; j++) {
+        const uint32_t from = charged.first[j], to = charged.first[j + 1];
+        for (uint32_t i = from; i < to; i++) add_charge(d, &plan->instances[charged.instances[i]], false, link_bytes);
+        for (uint32_t i = from; i < to; i++) {
+            const struct plan_instance *instance = &plan->instances[charged.instances[i]];
+            set_op(d, &plan->units[instance->unit], charge_of(d, instance, link_bytes, followed));
+        }
+        for (uint32_t i = from; i < to; i++) add_charge(d, &plan->instances[charged.instances[i]], true, link_bytes);
     }
     arena_release(&scratch);
     return status;
