@@ -375,6 +375,13 @@ const char *file_reading_refusal(const struct file_reading *found, const char *n
     return text;
 }
 
+bool file_kind_is_stream(const char *path)
+{
+    struct stat info;
+    if (strcmp(path, "-") == 0) return true;
+    return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 bool file_kind_is_network_folder(const char *path)
 {
     char inside[4096];

@@ -89,6 +89,9 @@ const char *file_reading_refusal(const struct file_reading *found, const char *n
  * be read. */
 bool file_reading_refusal_at(const char *path, const char *expected, char text[FILE_READING_BYTES]);
 
+/* Returns true for "-" and for pipes, terminals and the like, which can be read only once. */
+bool file_kind_is_stream(const char *path);
+
 /* Returns true for a folder with a config.json. */
 bool file_kind_is_network_folder(const char *path);
 

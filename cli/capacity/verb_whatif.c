@@ -12,6 +12,7 @@
 #include "base/size.h"
 #include "base/text/number.h"
 #include "base/try.h"
+#include "base/files/file_kind.h"
 #include "cli/capacity/cli_what_if_sensitivity.h"
 #include "cli/common/cli_machine.h"
 #include "cli/machine/cli_shipped_prices.h"
@@ -224,7 +225,7 @@ static enum status run(struct cli *cli, const struct whatif_request *request, st
     struct what_if_answer *answers = alloc_zeroed(CATALOGUE_MAX, sizeof *answers);
     struct json_input *piped = NULL;
     enum status status = answers ? STATUS_OK : error_memory(err, "answers", CATALOGUE_MAX * sizeof *answers);
-    if (!status && strcmp(request->jobs_path, "-") == 0) status = json_input_read("-", &piped, err);
+    if (!status && file_kind_is_stream(request->jobs_path)) status = json_input_read(request->jobs_path, &piped, err);
     const struct cli_source source = {.jobs_path = request->jobs_path, .jobs = piped, .machine = CLI_MACHINE_NONE,
                                       .parallel = CLI_PARALLEL_NONE};
     if (!status) status = cli_source_jobs(&source, &jobs, err);

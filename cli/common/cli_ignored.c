@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/common/cli_table.h"
+#include "models/hardware/hardware.h"
 
 /* Returns true if an earlier job has the same keys and values. */
 static bool was_told(const struct job_set *jobs, uint32_t j)
@@ -25,5 +26,16 @@ void cli_warn_ignored(struct cli *cli, const struct job_set *jobs)
         if (!*network_ignored_text(n, text) || was_told(jobs, j)) continue;
         cli_warn(cli, "network '%s' is trained without %s", cli_network_label(n->name), text);
         told++;
+    }
+}
+
+void cli_warn_tf32(struct cli *cli, const struct hardware *hardware, const struct job_set *jobs)
+{
+    for (uint32_t d = 0; d < hardware->device_count; d++)
+        if (hardware->types[hardware->devices[d].type].peak_tf32.value > 0) return;
+    for (uint32_t j = 0; j < jobs->count; j++) {
+        if (!jobs->jobs[j].tf32) continue;
+        cli_warn(cli, "job '%s' has precision 'tf32', which these devices do not have: its products are fp32", jobs->jobs[j].name);
+        return;
     }
 }

@@ -297,6 +297,8 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
     const struct kind *kind;
     if (strcmp(path, "-") == 0) /* read twice */
         return error_set(err, STATUS_BAD_INPUT, "standard input cannot be checked (expected a file's name)");
+    if (file_kind_is_stream(path))
+        return error_set(err, STATUS_BAD_INPUT, "'%s' is a pipe or a device, which cannot be checked (expected a file)", path);
     if (find_kind(path, &kind, err) != STATUS_OK || kind->check(path, holds, sizeof holds, err) != STATUS_OK)
         return err->status;
     if (!cli->json) {

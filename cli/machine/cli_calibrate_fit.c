@@ -14,6 +14,7 @@
 
 #include "base/process/progress.h"
 #include "base/try.h"
+#include "cli/common/cli.h"
 #include "planner/capacity/what_if_floor.h"
 
 static const double soft_scale = 0.005, pull = 0.02, ratio_most = 0.98;
@@ -255,8 +256,9 @@ enum status calibration_fit(const struct calibration_problem *problem, const str
     prepare(&fit, values);
     enum status status = add_runs(&fit, split, err);
     if (status == STATUS_OK && (fit.free_count == 0 || fit.run_count < 2 * fit.free_count))
-        status = error_set(err, STATUS_BAD_INPUT, "%" PRIu32 " measured runs are too few for %" PRIu32 " values", fit.run_count,
-                           fit.free_count);
+        status = error_set(err, STATUS_BAD_INPUT, "%s %s too few for %s",
+                           CLI_COUNT(fit.run_count, "measured run"), fit.run_count == 1 ? "is" : "are",
+                           CLI_COUNT(fit.free_count, "value"));
     if (status == STATUS_OK) {
         gsl_error_handler_t *handler = gsl_set_error_handler_off();
         progress_begin(&fit.progress, "fitting", 0);

@@ -12,6 +12,7 @@
 #include "base/json/json_in.h"
 #include "base/size.h"
 #include "base/try.h"
+#include "base/files/file_kind.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_ignored.h"
 #include "cli/document/cli_document.h"
@@ -271,6 +272,7 @@ static enum status report(struct cli *cli, const struct plan_request *request,
     TRY(job_set_files_declare(&candidate->plan.jobs, false, err));
     cli_load_warn_profile(cli, &candidate->plan.hardware);
     cli_warn_ignored(cli, &candidate->plan.jobs);
+    cli_warn_tf32(cli, &candidate->plan.hardware, &candidate->plan.jobs);
     if (request->output && plan_write(&candidate->plan, request->output, err) != STATUS_OK)
         return err->status;
     TRY(cli_refusal_ask(cli, &candidate->plan, request->output, &refusal, err));
@@ -442,7 +444,7 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
     TRY(check_policy(request.policy, err));
     struct json_input *piped = NULL;
-    if (strcmp(request.source.jobs_path, "-") == 0 && json_input_read("-", &piped, err) != STATUS_OK) return err->status;
+    if (file_kind_is_stream(request.source.jobs_path)) TRY(json_input_read(request.source.jobs_path, &piped, err));
     request.source.jobs = piped;
     enum status status = plan_as_asked(cli, &request, err);
     json_input_destroy(piped);

@@ -101,8 +101,7 @@ static enum status find_target(struct cli_sweep_command *command, const struct s
     return option->flag ? check_flag_values(axis, err) : STATUS_OK;
 }
 
-/* Returns the first word that is no option and no value. */
-static const char *first_operand(const struct cli_sweep_command *command)
+const char *cli_sweep_operand(const struct cli_sweep_command *command)
 {
     for (size_t w = 0; w < command->word_count; w++) {
         bool has_value;
@@ -118,7 +117,7 @@ static enum status find_targets(struct cli_sweep_command *command, const struct 
     for (uint32_t a = 0; a < grid->axis_count; a++) {
         TRY(find_target(command, &grid->axes[a], a, err));
         if (command->targets[a].kind != SWEEP_JOBS) continue;
-        command->jobs_path = first_operand(command);
+        command->jobs_path = cli_sweep_operand(command);
         if (!command->jobs_path)
             return error_set(err, STATUS_BAD_INPUT, "option '--vary': '%s' needs a jobs file on the command line",
                              grid->axes[a].name);

@@ -36,6 +36,9 @@ struct cli_sweep_command {
 MUST_CHECK enum status cli_sweep_command(char **words, size_t count, const struct sweep_grid *grid, struct arena *arena,
                                          struct cli_sweep_command *out, struct error *err);
 
+/* Returns the first word that is no option and no value; NULL: none. */
+const char *cli_sweep_operand(const struct cli_sweep_command *command);
+
 struct cli_sweep_words {
     struct arena arena;
     const char *const *argv;    /* NULL at the end */

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/files/file.h"
+#include "base/files/file_kind.h"
 #include "base/hash.h"
 #include "base/process/children.h"
 #include "base/process/progress.h"
@@ -18,6 +19,9 @@
 #include "cli/sweep/cli_sweep_report.h"
 #include "cli/sweep/cli_sweep_run.h"
 #include "cli/sweep/report_figure.h"
+#include "cli/ways/cli_predict.h"
+#include "models/jobs/jobs_file.h"
+#include "planner/check/plan_io.h"
 
 struct sweep_request {
     struct option_list vary, figures, outputs;
@@ -35,7 +39,9 @@ struct sweeping {
     uint64_t found; /* of an earlier sweep */
 };
 
-static const char *const default_figures[] = {"makespan_s", "tokens_per_s", "compute_utilisation"};
+static const char *const default_figures[] = {"makespan_s", "tokens_per_s", "compute_utilisation"},
+                        *const figures_of_samples[] = {"makespan_s", "samples_per_s", "compute_utilisation"};
+static_assert(ARRAY_COUNT(default_figures) == ARRAY_COUNT(figures_of_samples), "one number of default figures");
 
 /* --- words ----------------------------------------------------------------------------------- */
 
@@ -85,6 +91,21 @@ static enum status check_outputs(const struct option_list *outputs, struct error
     return STATUS_OK;
 }
 
+/* Returns true for a jobs file or a plan whose speed is counted in samples. */
+static bool counts_samples(const char *path)
+{
+    struct job_set jobs = {0};
+    struct plan plan = {0};
+    struct error ignored = {0};
+    bool samples = false;
+    if (!path || file_kind_is_stream(path)) return false;
+    if (job_set_read(path, &jobs, &ignored) == STATUS_OK) samples = cli_unit_of(&jobs) != CLI_TOKENS;
+    else if (plan_read(path, &plan, &ignored) == STATUS_OK) samples = cli_unit_of(&plan.jobs) != CLI_TOKENS;
+    plan_release(&plan);
+    job_set_release(&jobs);
+    return samples;
+}
+
 static enum status read_figures(const struct sweep_request *request, struct sweeping *sweeping, struct error *err)
 {
     const char *const *figures = request->figures.items;
@@ -99,7 +120,7 @@ static enum status read_figures(const struct sweep_request *request, struct swee
     for (size_t f = 0; f < count; f++)
         TRY(sweep_figure_check(figures[f], err));
     if (count == 0) {
-        figures = default_figures;
+        figures = counts_samples(cli_sweep_operand(&sweeping->command)) ? figures_of_samples : default_figures;
         count = ARRAY_COUNT(default_figures);
     }
     return sweep_results_create(&sweeping->grid, figures, (uint32_t)count, &sweeping->arena, &sweeping->results, err);

@@ -139,6 +139,7 @@ struct job {
     uint64_t minibatches; /* optimizer steps */
     uint64_t first_minibatch; /* batches and steps count from it */
     uint32_t precision;   /* enum precision of the training */
+    bool tf32;            /* the file spells its precision tf32, which is fp32; plans do not have it */
     uint32_t gradients;   /* enum precision; of weights, in a parallel job */
     struct job_optimizer optimizer;
     uint64_t seed;

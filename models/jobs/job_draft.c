@@ -172,6 +172,8 @@ enum status job_draft_read(struct json_object *o, struct job_draft *draft, struc
                       err));
     TRY(json_take_u64(o, "first_minibatch", JSON_OPTIONAL, 0, JOB_MINIBATCHES_MAX,
                       &job->first_minibatch, err));
+    const char *precision = json_string_value(json_object_get(o->value, "precision"));
+    if (precision) job->tf32 = precision_is_tf32(precision);
     TRY(precision_read(o, "precision", PRECISION_COUNT, &job->precision, err));
     TRY(precision_read(o, "gradients", PRECISION_NUMBERS, &job->gradients, err));
     TRY(read_optimizer(o, &job->optimizer, err));

@@ -31,6 +31,11 @@ bool precision_is_fp16(const char *text)
     return strcasecmp(word, "fp16") == 0 || strcasecmp(word, "float16") == 0 || strcasecmp(word, "half") == 0;
 }
 
+bool precision_is_tf32(const char *text)
+{
+    return strcasecmp(without_library(text), "tf32") == 0;
+}
+
 const char *precision_spelled(const char *text)
 {
     text = without_library(text);

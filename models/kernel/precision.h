@@ -54,6 +54,9 @@ const char *precision_spelled(const char *text);
  * neither carried out nor modelled. */
 bool precision_is_fp16(const char *text);
 
+/* Returns true for "tf32", which precision_read() takes as fp32. */
+bool precision_is_tf32(const char *text);
+
 /* Takes one of the first `count` precisions; if absent, *out is untouched. */
 MUST_CHECK enum status precision_read(struct json_object *object, const char *key, uint32_t count, uint32_t *out,
                                       struct error *err);

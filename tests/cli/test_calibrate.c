@@ -261,6 +261,10 @@ static void too_few_runs_are_refused(void **state)
     const struct calibration_split all = half("all");
     assert_int_equal(calibration_fit(&problem, &all, values, &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "4 measured runs are too few for 14 values");
+    err = (struct error){0};
+    set.count = 1;
+    assert_int_equal(calibration_fit(&problem, &all, values, &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "1 measured run is too few for 14 values");
 }
 
 int main(void)
