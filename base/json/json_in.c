@@ -221,6 +221,12 @@ enum status json_input_parse_cut(const char *name, char *text, size_t length, co
             status = fail_syntax(input, &error, err);
         goto fail;
     }
+    /* jansson skips these after a number, where places would be sought beyond the text */
+    const char *nul = memchr(text, '\0', length);
+    if (nul) {
+        status = fail_offset(input, nul, "a NUL byte", err);
+        goto fail;
+    }
     *out = input;
     return STATUS_OK;
 fail:

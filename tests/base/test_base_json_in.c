@@ -97,6 +97,10 @@ static void nul_bytes_are_refused(void **state)
     static const char text[] = "{\"a\": \0 1}";
     assert_int_equal(json_input_parse("t.json", text, sizeof text - 1, &input, &err),
                      STATUS_BAD_INPUT);
+    static const char behind_number[] = "[1,\n [0\0,3], \"x\"]"; /* which jansson reads as [1, [0, 3], "x"] */
+    err = (struct error){0};
+    assert_refused(json_input_parse("t.json", behind_number, sizeof behind_number - 1, &input, &err), &err,
+                   "t.json:2:4: a NUL byte");
 }
 
 static void nesting_stops_at_64(void **state)
