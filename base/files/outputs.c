@@ -19,7 +19,7 @@
 #include "base/hash.h"
 #include "base/try.h"
 
-enum { HARDWARE_LINKS_MAX = 40 };
+enum { LINKS_MAX = 40, HELD_MAX = 32 };
 
 struct identity {
     uint64_t hash; /* of the path, with links and ".." resolved */
@@ -44,6 +44,7 @@ static struct {
     pthread_mutex_t lock;
     bool active, force;
     struct outputs_entry *inputs, *outputs, *folders;
+    int held[HELD_MAX], held_count; /* open files; what exceeds the room is closed at the process's end only */
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* --- identities ------------------------------------------------------------------------------- */
@@ -62,7 +63,7 @@ static void set_path(char out[PATH_MAX], const char *folder, size_t folder_lengt
 static void follow_links(const char *path, char out[PATH_MAX])
 {
     set_path(out, "", 0, path);
-    for (int i = 0; i < HARDWARE_LINKS_MAX; i++) {
+    for (int i = 0; i < LINKS_MAX; i++) {
         char target[PATH_MAX], link[PATH_MAX];
         const ssize_t length = readlink(out, target, sizeof target - 1);
         if (length < 0) return;
@@ -222,7 +223,16 @@ void outputs_end(void)
     drop(&known.inputs);
     drop(&known.outputs);
     drop(&known.folders);
+    while (known.held_count > 0) close(known.held[--known.held_count]);
     known.active = known.force = false;
+    pthread_mutex_unlock(&known.lock);
+}
+
+void outputs_hold(int file)
+{
+    pthread_mutex_lock(&known.lock);
+    if (!known.active) close(file);
+    else if (known.held_count < HELD_MAX) known.held[known.held_count++] = file;
     pthread_mutex_unlock(&known.lock);
 }
 

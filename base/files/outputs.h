@@ -39,9 +39,13 @@ MUST_CHECK enum status outputs_declare(const char *path, enum file_kind kind, co
  * the folder. Errors: as outputs_declare(); STATUS_BAD_INPUT when the path is not a folder. */
 MUST_CHECK enum status outputs_declare_folder(const char *path, const char *what, struct error *err);
 
-/* Checks that a file of that kind can be written at `path`. An existing file is untouched. Also works outside of
- * outputs_begin() and outputs_end(). Errors: STATUS_IO; STATUS_BAD_INPUT for weights that would go into a pipe. */
+/* Checks that a file of that kind can be written at `path`. An existing file is untouched. A named pipe is opened, and
+ * stays open until outputs_end(). Also works outside of outputs_begin() and outputs_end(). Errors: STATUS_IO;
+ * STATUS_BAD_INPUT for weights that would go into a pipe, and for a pipe without a reader. */
 MUST_CHECK enum status outputs_probe(const char *path, enum file_kind kind, const char *what, struct error *err);
+
+/* Keeps a file open until outputs_end(). Outside of outputs_begin() and outputs_end() it is closed at once. */
+void outputs_hold(int file);
 
 /* Reports that the command reads the file at `path`. Paths that are not regular files are ignored. Errors:
  * STATUS_BAD_INPUT when the file is a declared output that has not been replaced yet. */

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,9 +299,28 @@ static void what_cannot_be_written_is_told(void **state)
     assert_int_equal(outputs_probe("pipe", FILE_KIND_WEIGHTS, "x", &err), STATUS_BAD_INPUT);
     assert_string_equal(err.text, "x cannot go into 'pipe', which is a pipe (expected a file)");
     err = (struct error){0};
-    assert_int_equal(outputs_probe("pipe", FILE_KIND_TRACE, "x", &err), STATUS_OK);
+    assert_int_equal(outputs_probe("pipe", FILE_KIND_TRACE, "x", &err), STATUS_BAD_INPUT);
+    assert_string_equal(err.text, "x is 'pipe', a pipe that no process reads (expected a reader, or a file)");
+    err = (struct error){0};
     assert_int_equal(outputs_probe("new", FILE_KIND_TRACE, "x", &err), STATUS_OK);
     assert_int_not_equal(access("new", F_OK), 0);
+}
+
+/* A pipe that somebody reads is an output, and its reader sees no end before the command is over. */
+static void a_pipe_stays_open_after_its_probe(void **state)
+{
+    (void)state;
+    struct error err = {0};
+    char byte;
+    int reader = open("pipe", O_RDONLY | O_NONBLOCK);
+    assert_true(reader >= 0);
+    outputs_begin();
+    assert_int_equal(outputs_probe("pipe", FILE_KIND_TRACE, "x", &err), STATUS_OK);
+    assert_int_equal(read(reader, &byte, 1), -1); /* 0 would be the end */
+    assert_int_equal(errno, EAGAIN);
+    outputs_end();
+    assert_int_equal(read(reader, &byte, 1), 0);
+    close(reader);
 }
 
 /* A pipe without a reader does not block the program. */
@@ -374,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_of_another_kind_is_kept, begin, end),
         cmocka_unit_test_setup_teardown(folders_are_for_one_output, begin, end),
         cmocka_unit_test(what_cannot_be_written_is_told),
+        cmocka_unit_test(a_pipe_stays_open_after_its_probe),
         cmocka_unit_test(a_pipe_without_a_reader_is_an_error),
         cmocka_unit_test_setup_teardown(no_memory_is_told_at_every_allocation, begin, end),
     };
