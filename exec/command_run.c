@@ -71,10 +71,9 @@ static enum status tell_failures(const struct plan *plan, const struct run_resul
     size_t used = 0;
     for (uint32_t j = 0; j < plan->jobs.count && used < sizeof text - 1; j++) {
         const struct run_job_result *const job = &result->jobs[j];
-        if (!job->failure && !job->checkpoint_failure) continue;
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s'%s': %s%s", used > 0 ? "; " : "",
-                                 plan->jobs.jobs[j].name, job->failure ? "" : "no checkpoints: ",
-                                 job->failure ? job->failure : job->checkpoint_failure);
+        if (!job->failure) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s'%s': %s", used > 0 ? "; " : "",
+                                 plan->jobs.jobs[j].name, job->failure);
         if (used > sizeof text - 1) used = sizeof text - 1;
     }
     return error_set(err, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed: %s", result->failed,

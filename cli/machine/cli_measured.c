@@ -106,7 +106,7 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
         if (read_job(out->in, jobs, j, &out->jobs[j], err) != STATUS_OK)
             return err->status;
         else
-            out->failed += out->jobs[j].failure || out->jobs[j].checkpoint_failure;
+            out->failed += out->jobs[j].failure != NULL;
     return STATUS_OK;
 }
 

@@ -23,7 +23,7 @@ struct cli_measured {
     bool stopped;
     const char *trace_path, *log_path, *executed_order_path; /* may be NULL */
     const char *unwritten; /* files that could not be written; may be NULL */
-    uint32_t failed;       /* jobs, or their checkpoints */
+    uint32_t failed;       /* jobs that ended early */
     double makespan_s, setup_s, tokens_per_s;
     struct load load;      /* during the run */
     double *busy_s;        /* per stream; in `arena` */

@@ -164,13 +164,12 @@ static enum status judge(const struct cli_run_report *report, const struct cli_c
     enum status ended = cli_child_status(end, "run", &failed);
     for (uint32_t j = 0; ended != STATUS_INTERRUPTED && j < report->plan->jobs.count; j++) {
         const struct cli_measured_job *job = &measured->jobs[j];
-        const char *why = job->failure ? job->failure : job->checkpoint_failure;
-        if (!why) continue;
+        if (!job->failure) continue;
         failed = (struct error){.status = STATUS_OK};
-        ended = error_set(&failed, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed%s '%s'%s: %s",
+        ended = error_set(&failed, STATUS_CHECK, "%" PRIu32 " of %" PRIu32 " jobs failed%s '%s': %s",
                           measured->failed, report->plan->jobs.count,
                           measured->failed == 1 ? ":" : ", the first of them",
-                          report->plan->jobs.jobs[j].name, job->failure ? "" : ", its checkpoints", why);
+                          report->plan->jobs.jobs[j].name, job->failure);
         break;
     }
     if (!measured->unwritten) return ended == STATUS_OK ? ended : error_set(err, ended, "%s", failed.text);

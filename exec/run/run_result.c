@@ -1,6 +1,7 @@
 #include "exec/run/run_result.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,26 @@ static enum status sum_up_failures(struct run *run, uint32_t job, struct error *
     enum status status = STATUS_OK;
     if (failure->status != STATUS_OK)
         status = arena_string(&run->result->arena, failure->text, &result->failure, err);
-    if (result->failure || result->checkpoint_failure) run->result->failed++;
+    if (result->failure) run->result->failed++;
     return status;
+}
+
+/* Names the first job that lacks its last checkpoint, and counts the others. */
+static void sum_up_checkpoints(struct run *run)
+{
+    struct run_result *const result = run->result;
+    struct error unwritten = {0};
+    uint32_t first = PLAN_NONE, lacking = 0;
+    for (uint32_t j = 0; j < run->plan->jobs.count; j++) {
+        if (!result->jobs[j].checkpoint_failure) continue;
+        if (first == PLAN_NONE) first = j;
+        lacking++;
+    }
+    if (lacking == 0) return;
+    (void)!error_set(&unwritten, STATUS_IO, "no last checkpoint of %" PRIu32 " of %" PRIu32 " jobs%s '%s': %s",
+                     lacking, run->plan->jobs.count, lacking == 1 ? ":" : ", the first of them",
+                     run->plan->jobs.jobs[first].name, result->jobs[first].checkpoint_failure);
+    run_result_unwritten(result, &unwritten);
 }
 
 static enum status sum_up_streams(const struct run_loop *loop, struct error *err)
@@ -92,6 +111,7 @@ enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error 
     if (status == STATUS_OK) run_keep_weights(run);
     for (uint32_t j = 0; j < loop->plan->jobs.count && status == STATUS_OK; j++)
         status = sum_up_failures(run, j, err);
+    sum_up_checkpoints(run);
     run_tell_notes(run);
     if (status == STATUS_OK && run->fatal.status != STATUS_OK)
         status = error_set(err, run->fatal.status, "%s", run->fatal.text);

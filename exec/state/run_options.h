@@ -104,8 +104,8 @@ struct run_result {
     uint64_t order_count;
     bool stopped;
     bool log_failed;       /* incomplete */
-    char unwritten[768];   /* weights and logs that could not be written, with reasons; or "" */
-    uint32_t failed;       /* jobs with a failure or a checkpoint_failure */
+    char unwritten[768];   /* weights, checkpoints and logs that could not be written, with reasons; or "" */
+    uint32_t failed;       /* jobs with a failure */
     uint32_t threads;      /* of each device */
     const char *libraries; /* what computed */
 };
