@@ -47,6 +47,7 @@ struct causes_finder {
     const struct plan *plan;
     const struct trace *measured;
     struct arena arena;
+    struct arena overlaps;   /* of the next five arrays */
     uint64_t **by_stream;    /* of each stream */
     uint64_t *stream_counts;
     double *beside_compute_s, *beside_copy_s, *shared_s; /* by operation */
@@ -59,9 +60,9 @@ static enum status sort_streams(struct causes_finder *f, struct error *err)
 {
     const struct trace *trace = f->measured;
     enum status status = STATUS_OK;
-    f->by_stream = sim_allocate(&f->arena, trace->stream_count, sizeof *f->by_stream, &status, err);
-    f->stream_counts = sim_allocate(&f->arena, trace->stream_count, sizeof *f->stream_counts, &status, err);
-    uint64_t *all = sim_allocate(&f->arena, trace->span_count, sizeof *all, &status, err);
+    f->by_stream = sim_allocate(&f->overlaps, trace->stream_count, sizeof *f->by_stream, &status, err);
+    f->stream_counts = sim_allocate(&f->overlaps, trace->stream_count, sizeof *f->stream_counts, &status, err);
+    uint64_t *all = sim_allocate(&f->overlaps, trace->span_count, sizeof *all, &status, err);
     if (status != STATUS_OK) return status;
     for (uint64_t n = 0; n < trace->span_count; n++) f->stream_counts[trace->spans[n].stream]++;
     for (uint32_t s = 0; s < trace->stream_count; s++) {
@@ -161,9 +162,9 @@ static enum status find_causes(struct causes_finder *f, const struct explain_tim
 {
     const struct trace *trace = f->measured;
     enum status status = STATUS_OK;
-    f->beside_compute_s = sim_allocate(&f->arena, trace->span_count, sizeof(double), &status, err);
-    f->beside_copy_s = sim_allocate(&f->arena, trace->span_count, sizeof(double), &status, err);
-    f->shared_s = sim_allocate(&f->arena, trace->span_count, sizeof(double), &status, err);
+    f->beside_compute_s = sim_allocate(&f->overlaps, trace->span_count, sizeof(double), &status, err);
+    f->beside_copy_s = sim_allocate(&f->overlaps, trace->span_count, sizeof(double), &status, err);
+    f->shared_s = sim_allocate(&f->overlaps, trace->span_count, sizeof(double), &status, err);
     f->cause = sim_allocate(&f->arena, trace->span_count, 1, &status, err);
     if (status != STATUS_OK) return status;
     TRY(sort_streams(f, err));
@@ -177,6 +178,7 @@ static enum status find_causes(struct causes_finder *f, const struct explain_tim
         out->parts[EXPLAIN_GAPS].operations += measured->gap_s[n] > 0;
         out->parts[EXPLAIN_GAPS].measured_s += measured->gap_s[n];
     }
+    arena_release(&f->overlaps);
     return STATUS_OK;
 }
 
@@ -218,16 +220,16 @@ static enum status split(struct causes_finder *f, const struct explain_times *pr
     return STATUS_OK;
 }
 
-enum status explain_causes_find(const struct plan *plan, const struct trace *predicted, const struct trace *measured,
-                                struct explain_causes *out, struct error *err)
+enum status explain_causes_find(const struct plan *plan, const struct explain_times *promised, double predicted_s,
+                                const struct trace *measured, struct explain_causes *out, struct error *err)
 {
     struct causes_finder f = {.plan = plan, .measured = measured};
-    struct explain_times promised, times;
-    *out = (struct explain_causes){.predicted_s = predicted->makespan_s, .measured_s = measured->makespan_s};
-    enum status status = explain_times_read(plan, predicted, &f.arena, &promised, err);
-    if (status == STATUS_OK) status = explain_times_read(plan, measured, &f.arena, &times, err);
-    if (status == STATUS_OK) status = find_causes(&f, &promised, &times, out, err);
-    if (status == STATUS_OK) status = split(&f, &promised, &times, out, err);
+    struct explain_times times;
+    *out = (struct explain_causes){.predicted_s = predicted_s, .measured_s = measured->makespan_s};
+    enum status status = explain_times_read(plan, measured, &f.arena, &times, err);
+    if (status == STATUS_OK) status = find_causes(&f, promised, &times, out, err);
+    if (status == STATUS_OK) status = split(&f, promised, &times, out, err);
+    arena_release(&f.overlaps);
     arena_release(&f.arena);
     return status;
 }

@@ -42,8 +42,11 @@ struct explain_causes {
     double rest_s;                   /* operations that began too early by the trace's clocks */
 };
 
-/* Splits the difference. Both traces are of `plan`, complete and with spans. Errors: STATUS_BAD_INPUT if not. */
-MUST_CHECK enum status explain_causes_find(const struct plan *plan, const struct trace *predicted, const struct trace *measured,
-                                           struct explain_causes *out, struct error *err);
+/*
+ * Splits the difference. `promised` are the times of the predicted trace, which ends at predicted_s; `measured` is of
+ * `plan`, complete and with spans. Errors: STATUS_BAD_INPUT if it is not.
+ */
+MUST_CHECK enum status explain_causes_find(const struct plan *plan, const struct explain_times *promised, double predicted_s,
+                                           const struct trace *measured, struct explain_causes *out, struct error *err);
 
 #endif

@@ -46,33 +46,50 @@ static enum status buy(struct cli *cli, const struct explain_request *request, c
     return STATUS_OK;
 }
 
-/* Errors: as trace_read(); STATUS_BAD_INPUT for a prediction. */
-static enum status read_measured(const char *path, struct trace *out, struct error *err)
+/* Refuses a prediction before anything is simulated. Errors: as trace_reader_open(); STATUS_BAD_INPUT. */
+static enum status check_measured(const char *path, struct error *err)
 {
-    TRY(trace_read(path, out, err));
-    if (out->source == TRACE_MEASURED) return STATUS_OK;
+    struct trace_reader *reader;
+    TRY(trace_reader_open(path, NULL, &reader, err));
+    bool measured = trace_reader_head(reader)->source == TRACE_MEASURED;
+    trace_reader_close(reader);
+    if (measured) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "%s: this trace is a prediction (expected a measurement; the prediction is made from "
                      "the plan)", path);
 }
 
+/* What is explained. */
+struct explain_case {
+    struct plan plan;
+    struct cli_prediction prediction; /* released early if there is a measured trace and no page with both */
+    struct trace measured;            /* without spans: there is none */
+    struct explain_times promised;    /* times of the prediction, if there is a measured trace */
+    double predicted_s;
+    struct arena arena;               /* of these times */
+};
+
 static enum status find_path(const struct plan *plan, const struct trace *trace, struct arena *arena, struct explain_path *out,
                              struct error *err)
 {
+    struct arena scratch = {0};
     struct explain_times times;
     struct explain_schedule schedule;
-    if (explain_times_read(plan, trace, arena, &times, err) != STATUS_OK ||
-        explain_schedule_run(plan, &times, arena, &schedule, err) != STATUS_OK)
-        return err->status;
-    return explain_path_find(trace, &times, &schedule, arena, out, err);
+    enum status status = explain_times_read(plan, trace, &scratch, &times, err);
+    if (status == STATUS_OK) status = explain_schedule_run(plan, &times, &scratch, &schedule, err);
+    if (status == STATUS_OK) status = explain_path_find(trace, &times, &schedule, arena, out, err);
+    arena_release(&scratch);
+    return status;
 }
 
-static enum status explain(struct cli *cli, const struct explain_request *request, const struct plan *plan, const struct trace *predicted,
-                           const struct trace *measured, struct error *err)
+static enum status explain(struct cli *cli, const struct explain_request *request, const struct explain_case *of,
+                           struct error *err)
 {
     struct arena arena = {0};
     struct explain_path path;
     struct explain_causes causes;
     struct explain_purchase purchases[EXPLAIN_PURCHASES_MAX + 1];
+    const struct plan *plan = &of->plan;
+    const struct trace *predicted = &of->prediction.trace, *measured = request->trace_path ? &of->measured : NULL;
     struct cli_explain_report report = {.plan_path = request->plan_path,
                                         .trace_path = request->trace_path,
                                         .plan = plan,
@@ -81,7 +98,7 @@ static enum status explain(struct cli *cli, const struct explain_request *reques
                                         .more = request->more};
     enum status status = find_path(plan, report.trace, &arena, &path, err);
     if (status == STATUS_OK && measured) {
-        status = explain_causes_find(plan, predicted, measured, &causes, err);
+        status = explain_causes_find(plan, &of->promised, of->predicted_s, measured, &causes, err);
         report.causes = &causes;
     }
     if (status != STATUS_OK && measured) error_add(err, "%s", request->trace_path);
@@ -194,20 +211,28 @@ static enum status explain_trace(struct cli *cli, const char *path, bool *some, 
 
 /* --- a plan --------------------------------------------------------------------------------------- */
 
+/* Takes the times of the prediction, releases its spans if no page needs them, and reads the measured trace. */
+static enum status read_measured(const struct cli *cli, const char *path, struct explain_case *of, struct error *err)
+{
+    of->predicted_s = of->prediction.trace.makespan_s;
+    TRY(explain_times_read(&of->plan, &of->prediction.trace, &of->arena, &of->promised, err));
+    if (!cli->document) cli_prediction_release(&of->prediction);
+    return trace_read(path, &of->measured, err);
+}
+
 static enum status explain_plan(struct cli *cli, const struct explain_request *request, struct error *err)
 {
-    struct plan plan = {0};
-    struct trace measured = {0};
-    struct cli_prediction prediction = {0};
+    struct explain_case of = {.predicted_s = 0};
     const struct cli_predict_options how = {.spans = true};
-    enum status status = plan_read(request->plan_path, &plan, err);
-    if (status == STATUS_OK && request->trace_path) status = read_measured(request->trace_path, &measured, err);
-    if (status == STATUS_OK) status = cli_predict(&plan, NULL, &how, &prediction, err);
-    if (status == STATUS_OK)
-        status = explain(cli, request, &plan, &prediction.trace, request->trace_path ? &measured : NULL, err);
-    cli_prediction_release(&prediction);
-    trace_release(&measured);
-    plan_release(&plan);
+    enum status status = plan_read(request->plan_path, &of.plan, err);
+    if (status == STATUS_OK && request->trace_path) status = check_measured(request->trace_path, err);
+    if (status == STATUS_OK) status = cli_predict(&of.plan, NULL, &how, &of.prediction, err);
+    if (status == STATUS_OK && request->trace_path) status = read_measured(cli, request->trace_path, &of, err);
+    if (status == STATUS_OK) status = explain(cli, request, &of, err);
+    cli_prediction_release(&of.prediction);
+    trace_release(&of.measured);
+    plan_release(&of.plan);
+    arena_release(&of.arena);
     return status;
 }
 
