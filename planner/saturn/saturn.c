@@ -342,6 +342,93 @@ static void leave_out_gangs(struct saturn_times *times)
     times->count = kept;
 }
 
+/* --- too little host memory ------------------------------------------------------------------- */
+
+/* Jobs that may run on one device or on several, those with the most states first. */
+struct saturn_alternatives {
+    struct saturn_time *all; /* run times before any is left out */
+    size_t count;
+    uint32_t *jobs;
+    uint32_t job_count;
+};
+
+static uint64_t state_bytes(const struct job *job)
+{
+    return job_state(job, 0, job->network.layer_count).bytes;
+}
+
+static bool has_both(const struct saturn_times *times, uint32_t job)
+{
+    bool one = false, several = false;
+    for (size_t i = 0; i < times->count; i++) {
+        if (times->times[i].job != job) continue;
+        one |= times->times[i].config.devices == 1;
+        several |= times->times[i].config.devices > 1;
+    }
+    return one && several;
+}
+
+static enum status find_alternatives(struct saturn *s, struct saturn_alternatives *out)
+{
+    const struct job *jobs = s->jobs->jobs;
+    out->count = s->times.count;
+    out->all = alloc_zeroed(s->times.count, sizeof *out->all);
+    out->jobs = alloc_zeroed(s->jobs->count, sizeof *out->jobs);
+    if (!out->all || !out->jobs) return error_memory(s->err, "run times", s->times.count * sizeof *out->all);
+    memcpy(out->all, s->times.times, s->times.count * sizeof *out->all);
+    for (uint32_t j = 0; j < s->jobs->count; j++) {
+        if (!has_both(&s->times, j)) continue;
+        uint32_t at = out->job_count++;
+        for (; at > 0 && state_bytes(&jobs[out->jobs[at - 1]]) < state_bytes(&jobs[j]); at--) out->jobs[at] = out->jobs[at - 1];
+        out->jobs[at] = j;
+    }
+    return STATUS_OK;
+}
+
+/* Plans with the first `several` of these jobs on several devices, where their states need no host memory. */
+static enum status plan_several(struct saturn *s, const struct saturn_alternatives *from, uint32_t several)
+{
+    size_t kept = 0;
+    forget_runs(s);
+    *s->err = (struct error){0};
+    for (size_t i = 0; i < from->count; i++) {
+        bool left_out = false;
+        for (uint32_t k = 0; k < several; k++) left_out |= from->all[i].job == from->jobs[k];
+        if (!left_out || from->all[i].config.devices > 1) s->times.times[kept++] = from->all[i];
+    }
+    s->times.count = kept;
+    return plan_runs_or_turns(s);
+}
+
+/* Plans with the fewest such jobs by bisection. Keeps the first error if no number helps. */
+static enum status plan_fewest_several(struct saturn *s, const struct saturn_alternatives *from)
+{
+    const struct error first = *s->err;
+    uint32_t low = 0, high = from->job_count, planned = high;
+    enum status status = high > 0 ? plan_several(s, from, high) : STATUS_INFEASIBLE;
+    if (status == STATUS_INFEASIBLE) {
+        *s->err = first;
+        return status;
+    }
+    while (!status && high - low > 1) {
+        planned = low + (high - low) / 2;
+        status = plan_several(s, from, planned);
+        if (!status) high = planned;
+        else if (status == STATUS_INFEASIBLE) low = planned, status = STATUS_OK;
+    }
+    return !status && planned != high ? plan_several(s, from, high) : status;
+}
+
+/* Moves jobs with many states to several devices until the host holds the states of the others. */
+static enum status plan_with_less_on_hosts(struct saturn *s)
+{
+    struct saturn_alternatives from = {0};
+    if (find_alternatives(s, &from) == STATUS_OK) (void)!plan_fewest_several(s, &from);
+    free(from.all);
+    free(from.jobs);
+    return s->err->status;
+}
+
 /* Reports a job that has no way left. */
 static enum status check_times(const struct saturn *s)
 {
@@ -372,11 +459,14 @@ static enum status prepare(struct saturn *s)
     TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
     TRY(find_times(s));
     enum status status = plan_runs_or_turns(s);
-    if (status != STATUS_INFEASIBLE || !leave_out_spilled(&s->times)) return status;
-    /* All spilled states are on the host at the same time, which the instance does not model. */
-    forget_runs(s);
-    *s->err = (struct error){0};
-    return plan_runs_or_turns(s);
+    if (status != STATUS_INFEASIBLE) return status;
+    /* States on the host are there at the same time, which the instance does not model. */
+    if (leave_out_spilled(&s->times)) {
+        forget_runs(s);
+        *s->err = (struct error){0};
+        status = plan_runs_or_turns(s);
+    }
+    return status == STATUS_INFEASIBLE && !s->options->single ? plan_with_less_on_hosts(s) : status;
 }
 
 /* A course may end sooner than any schedule, because the bound is for jobs that are not stopped. */

@@ -33,6 +33,9 @@ static const double rounding = 1e-9;
  * anew for each. */
 static const double other_activations = 0.03;
 
+/* With more host memory Saturn has more schedules, and takes one by a clock without contention. */
+static const double slower_by = 0.05;
+
 struct random_case {
     struct json_input *jobs;
     struct cli_source source;
@@ -422,6 +425,58 @@ static void mem_says_what_plan_takes(void **state)
     assert_true(n.plans > ROUNDS / 6);
 }
 
+/* --- host memory ------------------------------------------------------------------------------ */
+
+/* Returns the makespan of the default plan, or of Saturn's; 0: none. */
+static double planned_s(const struct random_case *c, bool saturn)
+{
+    const struct planner_options options = {.activations = PLANNER_AUTO, .optimizer = PLANNER_AUTO, .iterations = ITERATIONS};
+    struct cli_candidate candidate = {0};
+    struct saturn_report report = {0};
+    struct error err = {0};
+    struct cli_field *field = new_field();
+    const struct saturn_options rule = {.spilled = &options, .interval_s = -1, .threshold_s = -1, .restart_s = -1};
+    enum status status = saturn ? cli_saturn(&c->source, &rule, &candidate, &report, &err)
+                                : cli_ways(&c->source, &(struct cli_ways_options){.fixed = &options}, field, &err);
+    if (status != STATUS_OK && status != STATUS_INFEASIBLE) fail_msg("%s: %s", c->text, err.text);
+    double seconds = status ? 0 : saturn ? candidate.prediction.result.makespan_s : field->kept.prediction.result.makespan_s;
+    cli_candidate_release(&candidate);
+    release(field);
+    return seconds;
+}
+
+/* Five jobs of which each fits on one GPU: with more host memory there is always a plan, which is hardly slower. */
+static void more_host_memory_is_never_slower(void **state)
+{
+    (void)state;
+    static const unsigned minibatches[] = {8, 1, 3, 6, 7}, layers[] = {7, 7, 6, 8, 3};
+    struct random_case c = {.source = {.jobs_path = "-", .machine = CLI_MACHINE_NONE, .parallel = CLI_PARALLEL_NONE}};
+    struct error err = {0};
+    size_t used = (size_t)snprintf(c.text, TEXT_BYTES, "{\"spillway_jobs\": 1, \"jobs\": [");
+    for (uint32_t j = 0; j < 5; j++)
+        used += (size_t)snprintf(c.text + used, TEXT_BYTES - used,
+                                 "{\"name\": \"j%u\", \"network\": {\"model_type\": \"gpt2\", \"n_layer\": %u, \"n_embd\": 512, "
+                                 "\"n_head\": 4, \"vocab_size\": 2048, \"n_positions\": 128}, \"sequence\": 128, \"microbatch\": 2, "
+                                 "\"microbatches\": 2, \"minibatches\": %u}%s", j, layers[j], minibatches[j], j < 4 ? ", " : "]}");
+    if (json_input_parse("jobs", c.text, used, &c.jobs, &err)) fail_msg("%s", err.text);
+    c.source.jobs = c.jobs;
+    c.source.machine.name = "4x a100-sxm4-40gb";
+    c.source.machine.device_memory_bytes = 0x1p31;
+    for (uint32_t saturn = 0; saturn < 2; saturn++) {
+        double best_s = 0;
+        for (double bytes = 200 * 0x1p20; bytes < 0x1p32; bytes *= 1.5) {
+            c.source.machine.host_memory_bytes = bytes;
+            double seconds = planned_s(&c, saturn > 0);
+            if (best_s > 0 && (seconds == 0 || seconds > best_s * (1 + slower_by)))
+                fail_msg("%s: %g s with %.0f MiB of host memory and %g s with less", saturn ? "saturn" : "default", seconds,
+                         bytes / 0x1p20, best_s);
+            if (seconds > 0 && (best_s == 0 || seconds < best_s)) best_s = seconds;
+        }
+        assert_true(best_s > 0);
+    }
+    end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,6 +484,7 @@ int main(void)
         cmocka_unit_test(long_jobs_are_tried),
         cmocka_unit_test(optimal_is_one_thing),
         cmocka_unit_test(mem_says_what_plan_takes),
+        cmocka_unit_test(more_host_memory_is_never_slower),
     };
     return cmocka_run_group_tests_name("cli_ways", tests, NULL, NULL);
 }
