@@ -1,0 +1,223 @@
+/*
+ * Seconds of moving the states of parallel jobs to their devices and back: stages and replicas whose devices share links,
+ * links of unequal rates, jobs that take turns or continue elsewhere. The expected seconds follow from the bytes that
+ * each stage holds, the rates of the links and the devices that the test itself names.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/size.h"
+#include "planner/strategy/planner.h"
+#include "sim/duration.h"
+#include "tests/support/planner/support_parallel_plan.h"
+#include "tests/support/planner/support_planner.h"
+
+enum { LAYERS = 4, DEVICES = 4, JOBS = 3, STAGES = 2, RANKS_MAX = 2 };
+
+/* By job: the devices of each stage. The first two jobs are replicas; the last one takes the first one's devices, and has
+ * two chunks on each of its two stages. Devices 2 and 3 share their link. */
+static const struct {
+    uint32_t stages, ranks, chunks;
+    uint32_t devices[STAGES][RANKS_MAX];
+} placed[JOBS] = {
+    {1, 2, 1, {{0, 1}}},
+    {1, 2, 1, {{3, 2}}},
+    {2, 1, 2, {{0}, {1}}},
+};
+
+/* Bytes that a device holds for a layer: the test's optimizer keeps two moments for each parameter. */
+static const double parameter_bytes[LAYERS] = {5e6, 7e6, 11e6, 17e6};
+static const double rates[DEVICES] = {3e9, 2e9, 5e9, 0}; /* of the devices' links, bytes/s; the last is not used */
+static const double latencies_s[DEVICES] = {1e-3, 2e-3, 3e-3, 0};
+
+static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
+{
+    (void)context;
+    (void)job;
+    return (struct test_layer){.forward_ns = 3000000, .backward_ns = 6000000, .activation_bytes = 640,
+                               .boundary_bytes = 1280, .parameter_bytes = (uint64_t)parameter_bytes[layer]};
+}
+
+/* Makes a plan of the first jobs. A job by itself names no devices, and has no reservation. */
+static void make(struct plan *plan, enum hardware_stack stack, uint32_t job_count)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    const struct planner_options options = {.weight_buffers = 0};
+    test_parallel_machine(&hardware, DEVICES, 1e12, 0);
+    hardware.stack = stack;
+    test_profile_jobs(&jobs, job_count, LAYERS, 3, layer_of, NULL);
+    for (uint32_t j = 0; j < job_count; j++) {
+        struct job *job = &jobs.jobs[j];
+        uint32_t *named, count = 0;
+        job->parallel = (struct parallel){.tensor = 1, .pipeline = placed[j].stages, .data = placed[j].ranks,
+                                          .chunks = placed[j].chunks, .prefetch = 1,
+                                          .schedule = placed[j].chunks > 1 ? PIPELINE_INTERLEAVED : PIPELINE_1F1B};
+        job->microbatches = 4;
+        if (job_count == 1) continue;
+        job->device_count = placed[j].stages * placed[j].ranks;
+        if (ARENA_NEW(&jobs.arena, job->device_count, named, &err)) fail_msg("%s", err.text);
+        for (uint32_t s = 0; s < placed[j].stages; s++)
+            for (uint32_t r = 0; r < placed[j].ranks; r++) named[count++] = placed[j].devices[s][r];
+        job->devices = named;
+    }
+    *plan = (struct plan){0};
+    if (planner_plan(&hardware, &jobs, &options, plan, &err)) fail_msg("%s", err.text);
+    assert_int_equal(plan->reservation_count, job_count == 1 ? 0 : job_count);
+    for (uint32_t d = 0; d < DEVICES; d++) {
+        uint32_t link = plan->hardware.devices[d].path[0];
+        assert_int_equal(plan->hardware.devices[d].path_count, 1);
+        plan->hardware.links[link].bandwidth.value = rates[d] > 0 ? rates[d] : 1;
+        plan->hardware.links[link].latency.value = latencies_s[d];
+    }
+    plan->hardware.devices[3].path[0] = plan->hardware.devices[2].path[0];
+}
+
+/* Returns weights and states of a stage's layers: those of both chunks. Chunks alternate between stages. */
+static double stage_bytes(uint32_t j, uint32_t stage, double bytes_of_parameter)
+{
+    double sum = 0;
+    for (uint32_t l = 0; l < LAYERS; l++) {
+        uint32_t run = l * placed[j].stages * placed[j].chunks / LAYERS;
+        if (run % placed[j].stages == stage) sum += parameter_bytes[l] * bytes_of_parameter;
+    }
+    return sum;
+}
+
+/* Returns the seconds until the slowest device of the stage has its states, while all devices of the job copy. */
+static double expected_s(uint32_t j, uint32_t stage, double bytes_of_parameter)
+{
+    double slowest = 0;
+    for (uint32_t r = 0; r < placed[j].ranks; r++) {
+        uint32_t link = placed[j].devices[stage][r] < 3 ? placed[j].devices[stage][r] : 2;
+        double bytes = 0;
+        for (uint32_t s = 0; s < placed[j].stages; s++)
+            for (uint32_t other = 0; other < placed[j].ranks; other++) {
+                uint32_t device = placed[j].devices[s][other];
+                if ((device < 3 ? device : 2) == link) bytes += stage_bytes(j, s, bytes_of_parameter);
+            }
+        slowest = fmax(slowest, latencies_s[link] + bytes / rates[link]);
+    }
+    return slowest;
+}
+
+/* What a LOAD or STORE of a run is to take. */
+typedef double (*seconds_of)(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter);
+
+static uint32_t check(struct plan *plan, seconds_of wanted, double bytes_of_parameter)
+{
+    struct arena arena = {0};
+    struct sim_durations *durations;
+    struct error err = {0};
+    uint32_t found = 0;
+    if (sim_durations_create(&arena, plan, &plan->hardware, NULL, &durations, &err)) fail_msg("%s", err.text);
+    for (uint32_t i = 0; i < plan->instance_count; i++) {
+        const struct plan_instance *instance = &plan->instances[i];
+        const struct plan_unit *unit = &plan->units[instance->unit];
+        if (unit->pass != PLAN_LOAD && unit->pass != PLAN_STORE) continue;
+        const struct plan_gang *gang = &plan->gangs[instance->gang];
+        uint32_t device = plan->gang_devices[gang->first];
+        for (uint32_t o = 0; o < unit->op_count; o++) {
+            double seconds = sim_durations_alone_s(durations, device, unit->first_op + o);
+            double expected = wanted(plan, unit->job, unit->shard, unit->pass, bytes_of_parameter);
+            if (!(fabs(seconds - expected) <= 1e-9 * expected))
+                fail_msg("%s of run %u of job %u: %.17g s (expected %.17g s)", plan_pass_names[unit->pass], unit->shard,
+                         unit->job, seconds, expected);
+            found++;
+        }
+    }
+    arena_release(&arena);
+    return found;
+}
+
+/* Only the first run of a stage is charged, for all of the stage. */
+static double as_copied(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter)
+{
+    (void)plan;
+    (void)pass;
+    return run < placed[job].stages ? expected_s(job, run, bytes_of_parameter) : 0;
+}
+
+static double bytes_kept(const struct plan *plan)
+{
+    /* fp32 weights and the optimizer's moments, in bytes of weights */
+    return 1 + (double)optimizer_moments(plan->jobs.jobs[0].optimizer.kind);
+}
+
+static void devices_share_links(void **state)
+{
+    (void)state;
+    struct plan plan;
+    make(&plan, STACK_SPILLWAY, JOBS);
+    assert_int_equal(check(&plan, as_copied, bytes_kept(&plan)), 2 * (4 + 1 + 1));
+    plan_release(&plan);
+}
+
+static void a_job_by_itself(void **state)
+{
+    (void)state;
+    struct plan plan;
+    make(&plan, STACK_SPILLWAY, 1);
+    assert_int_equal(check(&plan, as_copied, bytes_kept(&plan)), 2);
+    plan_release(&plan);
+}
+
+static double nothing(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter)
+{
+    (void)plan, (void)job, (void)run, (void)pass, (void)bytes_of_parameter;
+    return 0;
+}
+
+static void states_are_in_place(void **state)
+{
+    (void)state;
+    struct plan plan;
+    make(&plan, STACK_FRAMEWORKS, JOBS);
+    (void)check(&plan, nothing, 1);
+    plan_release(&plan);
+}
+
+/* The last job continues the first one's training elsewhere: what moves in between is its restart. */
+static const double restart_s = 0.375;
+
+static double as_continued(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter)
+{
+    if (job == 0 && pass == PLAN_STORE) return 0;
+    if (job == 2 && pass == PLAN_LOAD) return run < placed[job].stages ? restart_s : 0;
+    return as_copied(plan, job, run, pass, bytes_of_parameter);
+}
+
+static double restarts_only(const struct plan *plan, uint32_t job, uint32_t run, uint32_t pass, double bytes_of_parameter)
+{
+    (void)plan, (void)bytes_of_parameter;
+    return job == 2 && pass == PLAN_LOAD && run < placed[job].stages ? restart_s : 0;
+}
+
+static void a_stopped_job_continues(void **state)
+{
+    (void)state;
+    for (int in_place = 0; in_place < 2; in_place++) {
+        struct plan plan;
+        make(&plan, in_place ? STACK_FRAMEWORKS : STACK_SPILLWAY, JOBS);
+        struct plan_reservation *last = &plan.reservations[plan.job_reservation[2]];
+        last->follows = plan.job_reservation[0];
+        last->restart_s = restart_s;
+        check(&plan, in_place ? restarts_only : as_continued, bytes_kept(&plan));
+        plan_release(&plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(devices_share_links), cmocka_unit_test(a_job_by_itself),
+                                       cmocka_unit_test(states_are_in_place),
+                                       cmocka_unit_test(a_stopped_job_continues)};
+    return cmocka_run_group_tests_name("sim/duration.h", tests, NULL, NULL);
+}
