@@ -6,14 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text/number.h"
 #include "base/try.h"
+
+enum { PLACES = 1 << 15 }; /* of values by the hash of their text: a power of two, three times SWEEP_VALUES_MAX */
 
 struct axis_reading {
     const char *text; /* for messages */
     struct arena *arena;
     struct sweep_value *values; /* malloc'ed */
     size_t count, capacity;
+    uint32_t *places;           /* (PLACES) 1 + index of a value; 0: free */
     const char *unit;           /* common so far; may be NULL */
     size_t unit_length;
     const char *last_unit;      /* of the last item, for others */
@@ -30,19 +34,29 @@ static enum status complain(const struct axis_reading *reading, const char *item
 
 /* --- values ---------------------------------------------------------------------------------- */
 
+/* Returns the place of the text's value, or the free one for it. */
+static uint32_t *find_place(const struct axis_reading *reading, const char *text)
+{
+    static_assert(PLACES > 2 * SWEEP_VALUES_MAX, "there are free places");
+    uint64_t at = hash_bytes(HASH_BEGIN, text, strlen(text)) & (PLACES - 1);
+    while (reading->places[at] > 0 && strcmp(reading->values[reading->places[at] - 1].text, text) != 0)
+        at = (at + 1) & (PLACES - 1);
+    return &reading->places[at];
+}
+
 static enum status add(struct axis_reading *reading, const char *text, double number, struct error *err)
 {
-    for (size_t v = 0; v < reading->count; v++)
-        if (strcmp(reading->values[v].text, text) == 0)
-            return error_set(err, STATUS_BAD_INPUT, "option '--vary': '%s' has the value '%s' twice", reading->text,
-                             text);
+    if (!reading->places) TRY(ARENA_NEW(reading->arena, PLACES, reading->places, err));
+    uint32_t *place = find_place(reading, text);
+    if (*place > 0)
+        return error_set(err, STATUS_BAD_INPUT, "option '--vary': '%s' has the value '%s' twice", reading->text, text);
     if (array_reserve(&reading->values, &reading->capacity, reading->count, sizeof *reading->values, SWEEP_VALUES_MAX,
                       "values of one --vary", err) != STATUS_OK)
         return err->status;
     struct sweep_value *value = &reading->values[reading->count];
     *value = (struct sweep_value){.number = number};
     TRY(arena_string(reading->arena, text, &value->text, err));
-    reading->count++;
+    *place = (uint32_t)++reading->count;
     if (isnan(number)) reading->numeric = false;
     return STATUS_OK;
 }
