@@ -16,6 +16,7 @@
 #include "base/extreme.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
+#include "models/job/host_files.h"
 #include "planner/saturn/saturn_runs.h"
 
 const char *const saturn_rule_names[SATURN_RULES] = {
@@ -57,6 +58,7 @@ struct saturn {
     struct spase_schedule schedule;
     struct spase_course course;  /* replanned at intervals, if the options say so */
     struct saturn_runs runs;
+    bool turns;                  /* jobs on one device are read from their files before, and written after */
     struct job_set *plan_jobs;   /* the same, until they become the plan's */
     struct saturn_report *report;
     struct error *err;
@@ -85,6 +87,15 @@ static enum status fill_machine(struct saturn *s)
     return STATUS_OK;
 }
 
+/* Returns the seconds of a run, with those of the job's files if it is in host memory only while it runs. */
+static double seconds_of(const struct saturn *s, const struct saturn_time *t)
+{
+    const struct job *job = &s->jobs->jobs[t->job];
+    uint64_t layers = job->network.layer_count;
+    if (!s->turns || t->config.devices > 1) return t->run_s;
+    return t->run_s + host_file_open_s(s->hardware, job, 0, layers) + host_file_close_s(s->hardware, job, 0, layers);
+}
+
 /* Run times stand job by job. */
 static void fill_jobs(struct saturn *s)
 {
@@ -98,7 +109,7 @@ static void fill_jobs(struct saturn *s)
         job->name = s->jobs->jobs[t->job].name;
         in->configs[i] = (struct spase_config){.parallelism = saturn_way_names[t->config.way],
                                                .devices = t->config.devices};
-        int64_t ticks = (int64_t)ceil(t->run_s / tick_s);
+        int64_t ticks = (int64_t)ceil(seconds_of(s, t) / tick_s);
         in->ticks[(size_t)i * in->class_count + t->class] = ticks > 1 ? ticks : 1;
     }
 }
@@ -107,7 +118,7 @@ static enum status make_instance(struct saturn *s)
 {
     double longest_s = 0;
     for (size_t i = 0; i < s->times.count; i++)
-        if (s->times.times[i].run_s > longest_s) longest_s = s->times.times[i].run_s;
+        longest_s = max_s(longest_s, seconds_of(s, &s->times.times[i]));
     s->report->tick_s = longest_s > 0 ? longest_s / ticks_of_longest : 1;
     s->report->tried = s->times.tried;
     s->report->timed = s->times.timed;
@@ -293,6 +304,7 @@ static enum status plan_runs(struct saturn *s, bool turns)
 {
     s->runs = (struct saturn_runs){.machine = &s->machine, .times = &s->times, .instance = &s->instance,
                                    .jobs = s->jobs};
+    s->turns = turns;
     TRY(find_runs(s));
     TRY(saturn_runs_jobs(&s->runs, s->plan_jobs, s->err));
     return saturn_runs_plan(&s->runs, s->plan_jobs, s->options->spilled, turns, s->report->tick_s, s->err);
@@ -397,13 +409,13 @@ static enum status plan_several(struct saturn *s, const struct saturn_alternativ
         if (!left_out || from->all[i].config.devices > 1) s->times.times[kept++] = from->all[i];
     }
     s->times.count = kept;
-    return plan_runs_or_turns(s);
+    return plan_runs(s, false);
 }
 
 /* Plans with the fewest such jobs by bisection. Keeps the first error if no number helps. */
 static enum status plan_fewest_several(struct saturn *s, const struct saturn_alternatives *from)
 {
-    const struct error first = *s->err;
+    const struct error first = *s->err; /* none if there is a plan with turns */
     uint32_t low = 0, high = from->job_count, planned = high;
     enum status status = high > 0 ? plan_several(s, from, high) : STATUS_INFEASIBLE;
     if (status == STATUS_INFEASIBLE) {
@@ -419,11 +431,24 @@ static enum status plan_fewest_several(struct saturn *s, const struct saturn_alt
     return !status && planned != high ? plan_several(s, from, high) : status;
 }
 
-/* Moves jobs with many states to several devices until the host holds the states of the others. */
-static enum status plan_with_less_on_hosts(struct saturn *s)
+static enum status plan_turns_again(struct saturn *s, const struct saturn_alternatives *from)
+{
+    forget_runs(s);
+    *s->err = (struct error){0};
+    memcpy(s->times.times, from->all, from->count * sizeof *from->all);
+    s->times.count = from->count;
+    return plan_runs(s, true);
+}
+
+/* Moves jobs with many states to several devices until the host holds the states of the others at once, unless the
+ * plan that there is, with jobs in turns, is faster. `turns_s`: its time; HUGE_VAL: there is none. */
+static enum status plan_with_less_on_hosts(struct saturn *s, double turns_s)
 {
     struct saturn_alternatives from = {0};
-    if (find_alternatives(s, &from) == STATUS_OK) (void)!plan_fewest_several(s, &from);
+    enum status status = find_alternatives(s, &from);
+    if (!status) status = plan_fewest_several(s, &from);
+    bool slower = status == STATUS_INFEASIBLE || (!status && s->report->scheduled_s >= turns_s);
+    if (slower && turns_s < HUGE_VAL) (void)!plan_turns_again(s, &from);
     free(from.all);
     free(from.jobs);
     return s->err->status;
@@ -459,14 +484,15 @@ static enum status prepare(struct saturn *s)
     TRY(saturn_machine_find(s->hardware, &s->machine, s->err));
     TRY(find_times(s));
     enum status status = plan_runs_or_turns(s);
-    if (status != STATUS_INFEASIBLE) return status;
     /* States on the host are there at the same time, which the instance does not model. */
-    if (leave_out_spilled(&s->times)) {
+    if (status == STATUS_INFEASIBLE && leave_out_spilled(&s->times)) {
         forget_runs(s);
         *s->err = (struct error){0};
         status = plan_runs_or_turns(s);
     }
-    return status == STATUS_INFEASIBLE && !s->options->single ? plan_with_less_on_hosts(s) : status;
+    if (s->options->single || (status && status != STATUS_INFEASIBLE)) return status;
+    if (!status && (!s->turns || s->options->rule != SATURN_RULE_SPASE)) return status;
+    return plan_with_less_on_hosts(s, status ? HUGE_VAL : s->report->scheduled_s);
 }
 
 /* A course may end sooner than any schedule, because the bound is for jobs that are not stopped. */

@@ -94,6 +94,10 @@ static void host_memory_is_used_again(void **state)
         make(5, "", host_bytes, &hardware, &jobs);
         if (saturn_plan(&hardware, &jobs, &how, &report, &plan, &err)) fail_msg("%s: %s", saturn_rule_names[rule], err.text);
         check_ranges(&plan, host_bytes, saturn_rule_names[rule]);
+        double seconds; /* two devices that read files at once share the disk */
+        assert_int_equal(sim_seconds(NULL, &plan, &seconds, &err), STATUS_OK);
+        print_message("%s: %.1f s by the planner's clock, %.1f s simulated\n", saturn_rule_names[rule], plan.estimated_makespan_s, seconds);
+        assert_true(seconds < 1.4 * plan.estimated_makespan_s);
         plan_release(&plan);
     }
     struct plan plan;
