@@ -102,8 +102,8 @@ static void unknown_names_are_refused(void **state)
     }
     struct what_if_wanted all = wanted("all"), few = wanted("bw,link_latency,kernels");
     assert_true(all.all && !all.price);
-    assert_true(few.groups[WHAT_IF_BANDWIDTH] && few.figures[MACHINE_LINK_LATENCY] && few.figures[MACHINE_KERNELS] &&
-                !few.figures[MACHINE_LINK] && !few.all);
+    assert_true(few.groups[WHAT_IF_BANDWIDTH] && few.values[MACHINE_LINK_LATENCY] && few.values[MACHINE_KERNELS] &&
+                !few.values[MACHINE_LINK] && !few.all);
 }
 
 int main(void)
