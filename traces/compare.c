@@ -209,8 +209,7 @@ static enum status finish(struct compare_side *side, struct error *err)
 {
     uint64_t count;
     while (side->more) {
-        enum status status = next_span(side, err);
-        if (status != STATUS_OK) return status;
+        TRY(next_span(side, err));
     }
     return trace_reader_finish(side->reader, &count, err);
 }
@@ -223,12 +222,12 @@ static enum status read_both(struct compare_side sides[SIDES], struct compare_re
 {
     struct error second = {0};
     while (sides[0].more || sides[1].more) {
-        if (next_span(&sides[0], err) != STATUS_OK) return err->status;
+        TRY(next_span(&sides[0], err));
         if (next_span(&sides[1], &second) != STATUS_OK) break;
         if (!sides[0].more || !sides[1].more || differ->status != STATUS_OK) continue;
         if (match_spans(sides, differ) == STATUS_OK) note_difference(sides, out);
     }
-    if (finish(&sides[0], err) != STATUS_OK) return err->status;
+    TRY(finish(&sides[0], err));
     if (second.status != STATUS_OK) {
         *err = second;
         return err->status;

@@ -203,7 +203,8 @@ static enum status declare(const char *path, enum file_kind kind, const char *wh
                            struct error *err)
 {
     if (place->id.special) return STATUS_OK; /* a device or a pipe holds nothing that could be lost */
-    if (check_pair(place, path, what, err) != STATUS_OK || check_folders(place, path, what, err) != STATUS_OK) return err->status;
+    TRY(check_pair(place, path, what, err));
+    TRY(check_folders(place, path, what, err));
     if (!known.force && find(known.inputs, place, true)) return refuse_input(what, path, err);
     TRY(check_kind(path, kind, what, err));
     return add(&known.outputs, path, what, place, err);

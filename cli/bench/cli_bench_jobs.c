@@ -166,7 +166,8 @@ enum status bench_execute(const char *plan_path, const char *policy, uint64_t se
     char program[CLI_PATH_BYTES], result[CLI_PATH_BYTES], number[24];
     struct cli_child_end end;
     size_t count = 0;
-    if (cli_child_find(program, err) || cli_child_file(result, err)) return err->status;
+    TRY(cli_child_find(program, err));
+    TRY(cli_child_file(result, err));
     const char *words[16] = {program, "run", "--result", result, "--no-weights", "--quiet"};
     while (words[count]) count++;
     snprintf(number, sizeof number, "%" PRIu64, seed);

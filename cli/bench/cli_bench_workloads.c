@@ -64,9 +64,8 @@ enum status bench_add_policies(struct bench *bench, const char *list, struct err
 static enum status add_workload(struct bench *bench, const struct bench_workload *workload,
                                 struct error *err)
 {
-    if (array_reserve(&bench->workloads, &bench->workload_capacity, bench->workload_count,
-                      sizeof *bench->workloads, BENCH_WORKLOADS_MAX, "workloads", err))
-        return err->status;
+    TRY(array_reserve(&bench->workloads, &bench->workload_capacity, bench->workload_count, sizeof *bench->workloads,
+                      BENCH_WORKLOADS_MAX, "workloads", err));
     bench->workloads[bench->workload_count++] = *workload;
     return STATUS_OK;
 }
@@ -89,8 +88,8 @@ static enum status kind_of(const char *path, enum bench_kind *kind, struct error
 static enum status add_file(struct bench *bench, const char *path, struct error *err)
 {
     struct bench_workload workload = {0};
-    if (kind_of(path, &workload.kind, err) || arena_string(&bench->arena, path, &workload.path, err))
-        return err->status;
+    TRY(kind_of(path, &workload.kind, err));
+    TRY(arena_string(&bench->arena, path, &workload.path, err));
     const char *slash = strrchr(workload.path, '/');
     workload.name = slash ? slash + 1 : workload.path;
     return add_workload(bench, &workload, err);

@@ -33,7 +33,7 @@ enum status cli_device_factors(const char *list, const char *option, uint32_t de
     *out = NULL;
     if (!list) return STATUS_OK;
     double *factors; /* 0: not given */
-    if (ARENA_NEW(arena, device_count, factors, err)) return err->status;
+    TRY(ARENA_NEW(arena, device_count, factors, err));
     while (list) {
         struct cli_factor one;
         uint64_t device;

@@ -87,19 +87,13 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
                              machine->matmul_efficiency);
         options.matmul_efficiency = machine->matmul_efficiency;
     }
-    if (cli_bytes(machine->device_memory_bytes, "device-memory", &options.device_memory_bytes,
-                  err) != STATUS_OK ||
-        cli_bytes(machine->host_memory_bytes, "host-memory", &options.host_memory_bytes, err) !=
-            STATUS_OK ||
-        cli_bytes(machine->storage_bytes, "storage-memory", &options.storage_bytes, err) !=
-            STATUS_OK ||
-        rate_of(machine->link_bytes_per_s, "link-rate", &options.link_bytes_per_s, err) !=
-            STATUS_OK ||
-        rate_of(machine->p2p_bytes_per_s, "p2p-rate", &options.p2p_bytes_per_s, err) != STATUS_OK ||
-        rate_of(machine->nic_bytes_per_s, "nic-rate", &options.nic_bytes_per_s, err) != STATUS_OK ||
-        rate_of(machine->storage_bytes_per_s, "storage-rate", &options.storage_bytes_per_s, err) !=
-            STATUS_OK)
-        return err->status;
+    TRY(cli_bytes(machine->device_memory_bytes, "device-memory", &options.device_memory_bytes, err));
+    TRY(cli_bytes(machine->host_memory_bytes, "host-memory", &options.host_memory_bytes, err));
+    TRY(cli_bytes(machine->storage_bytes, "storage-memory", &options.storage_bytes, err));
+    TRY(rate_of(machine->link_bytes_per_s, "link-rate", &options.link_bytes_per_s, err));
+    TRY(rate_of(machine->p2p_bytes_per_s, "p2p-rate", &options.p2p_bytes_per_s, err));
+    TRY(rate_of(machine->nic_bytes_per_s, "nic-rate", &options.nic_bytes_per_s, err));
+    TRY(rate_of(machine->storage_bytes_per_s, "storage-rate", &options.storage_bytes_per_s, err));
     *out = options;
     return STATUS_OK;
 }

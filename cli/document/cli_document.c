@@ -67,7 +67,7 @@ static enum status copy_strings(struct arena *arena, const char *const *texts, s
                                 struct error *err)
 {
     const char **copies;
-    if (ARENA_NEW(arena, count + 1, copies, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(arena, count + 1, copies, err));
     for (size_t i = 0; i < count; i++)
         TRY(arena_string(arena, texts[i], &copies[i], err));
     *out = copies;

@@ -246,7 +246,7 @@ enum status document_picture(struct document *document, const char *caption, con
         return error_set(err, STATUS_LIMIT, "a picture is too large (limit is %d bytes)", DOCUMENT_PICTURE_BYTES_MAX);
     if (!find_form(data, length, &form))
         return error_set(err, STATUS_BAD_INPUT, "a picture has an unknown format (expected SVG or PNG)");
-    if (ARENA_NEW(&document->arena, length, copy, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(&document->arena, length, copy, err));
     memcpy(copy, data, length);
     struct document_node *node = add(document, DOCUMENT_NODE_PICTURE, keep(document, caption, false));
     if (!node) return STATUS_OK; /* the failure is remembered */

@@ -178,7 +178,7 @@ static enum status print_streams(FILE *out, const struct cli_explain_report *rep
     bool *shown = NULL;
     uint32_t stream = 0, rows = 0;
     char text[QUANTITY_TEXT_BYTES];
-    if (ARENA_NEW(&arena, path->stream_count, shown, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(&arena, path->stream_count, shown, err));
     cli_table_begin(&table, (const char *const[]){"ON THE CRITICAL PATH", ">SECONDS", ">OF THE MAKESPAN", ">OPERATIONS",
                                                   ">LOST TO SHARING", NULL});
     while (rows < CLI_ROWS_MAX && next_stream(path, shown, &stream)) {

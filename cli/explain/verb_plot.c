@@ -157,16 +157,12 @@ static enum status read_policy(const struct json_input *in, const json_t *array,
     struct json_object object;
     struct plot_policy policy = {0};
     bool feasible = false;
-    if (json_object_open_at(&object, in, array, index, "a policy", err) != STATUS_OK ||
-        json_take_string(&object, "policy", JSON_REQUIRED, &policy.name, err) != STATUS_OK ||
-        json_take_bool(&object, "feasible", JSON_REQUIRED, &feasible, err) != STATUS_OK)
-        return err->status;
+    TRY(json_object_open_at(&object, in, array, index, "a policy", err));
+    TRY(json_take_string(&object, "policy", JSON_REQUIRED, &policy.name, err));
+    TRY(json_take_bool(&object, "feasible", JSON_REQUIRED, &feasible, err));
     enum json_need need = feasible ? JSON_REQUIRED : JSON_OPTIONAL;
-    if (json_take_double(&object, "makespan_s", need, 0, 1e15, &policy.makespan_s, err) !=
-            STATUS_OK ||
-        json_take_double(&object, "tokens_per_s", need, 0, 1e18, &policy.tokens_per_s, err) !=
-            STATUS_OK)
-        return err->status;
+    TRY(json_take_double(&object, "makespan_s", need, 0, 1e15, &policy.makespan_s, err));
+    TRY(json_take_double(&object, "tokens_per_s", need, 0, 1e18, &policy.tokens_per_s, err));
     pass_over(&object, others);
     TRY(json_object_close(&object, err));
     if (!feasible) return STATUS_OK;
@@ -188,12 +184,9 @@ static enum status read_policies(const struct json_input *in, struct policies *o
     size_t schema = 0;
     TRY(json_object_open(&object, in, json_input_root(in), "a report of 'spillway plan --json'", err));
     json_object_ignore_others(&object);
-    if (json_take_choice(&object, "schema", JSON_REQUIRED, schemas, ARRAY_COUNT(schemas), &schema,
-                         err) != STATUS_OK ||
-        json_take_array(&object, "policies", JSON_OPTIONAL, &array, err) != STATUS_OK ||
-        json_take_double(&object, "lower_bound_s", JSON_OPTIONAL, 0, 1e15, &out->lower_bound_s,
-                         err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_choice(&object, "schema", JSON_REQUIRED, schemas, ARRAY_COUNT(schemas), &schema, err));
+    TRY(json_take_array(&object, "policies", JSON_OPTIONAL, &array, err));
+    TRY(json_take_double(&object, "lower_bound_s", JSON_OPTIONAL, 0, 1e15, &out->lower_bound_s, err));
     if (!array)
         return json_fail_key(in, object.value, NULL, err,
                              "this report is of one policy (made for '--policy' and one name)");

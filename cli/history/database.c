@@ -81,10 +81,9 @@ static enum status check_or_create(struct database *database, const char *create
 {
     const struct database_kind *kind = database->kind;
     int64_t application = 0, version = 0, tables = 0;
-    if (count_tables(database, &tables, err) != STATUS_OK ||
-        database_ask(database, "PRAGMA application_id", &application, err) != STATUS_OK ||
-        database_ask(database, "PRAGMA user_version", &version, err) != STATUS_OK)
-        return err->status;
+    TRY(count_tables(database, &tables, err));
+    TRY(database_ask(database, "PRAGMA application_id", &application, err));
+    TRY(database_ask(database, "PRAGMA user_version", &version, err));
     database->version = kind->version;
     if (create_sql && tables == 0 && application == 0 && version == 0) return create(database, create_sql, err);
     if (application != kind->application_id)
@@ -103,8 +102,7 @@ enum status database_claim(struct database *database, const char *create_sql, st
     int64_t tables = 0;
     TRY(count_tables(database, &tables, err));
     if (!create_sql || tables > 0) return check_or_create(database, NULL, err);
-    if (database_execute(database, "BEGIN IMMEDIATE", err) != STATUS_OK ||
-        check_or_create(database, create_sql, err) != STATUS_OK)
-        return err->status;
+    TRY(database_execute(database, "BEGIN IMMEDIATE", err));
+    TRY(check_or_create(database, create_sql, err));
     return database_execute(database, "COMMIT", err);
 }

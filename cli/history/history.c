@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/history/database.h"
 
 enum { SQL_BYTES = 4096, RECORDS_MAX = 10000000 };
@@ -121,9 +122,8 @@ static enum status move_records(struct history *history, struct error *err)
 static enum status migrate(struct history *history, struct error *err)
 {
     int64_t version = 0;
-    if (database_execute(&history->database, "BEGIN IMMEDIATE", err) ||
-        database_ask(&history->database, "PRAGMA user_version", &version, err))
-        return err->status;
+    TRY(database_execute(&history->database, "BEGIN IMMEDIATE", err));
+    TRY(database_ask(&history->database, "PRAGMA user_version", &version, err));
     history->database.version = 2;
     return version == 1 ? move_records(history, err) : database_execute(&history->database, "COMMIT", err);
 }

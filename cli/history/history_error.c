@@ -70,9 +70,8 @@ enum status history_errors(const struct history_record *records, size_t count, e
 {
     struct history_error_run *runs;
     struct history_error *groups;
-    if (ARENA_NEW(arena, count, runs, err) != STATUS_OK ||
-        ARENA_NEW(arena, count + 1, groups, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(arena, count, runs, err));
+    TRY(ARENA_NEW(arena, count + 1, groups, err));
     size_t used = 0, found = 0;
     for (size_t r = 0; r < count; r++) {
         if (!history_error_of(&records[r], &runs[used].error)) continue;

@@ -10,29 +10,18 @@ static enum status read_job(const struct json_input *in, const json_t *array, si
     struct json_object object;
     TRY(json_object_open_at(&object, in, array, index, "a job", err));
     json_object_ignore_others(&object);
-    if (json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
-                      err) != STATUS_OK ||
-        json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
-                         err) != STATUS_OK ||
-        json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss,
-                         err) != STATUS_OK ||
-        json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss,
-                         err) != STATUS_OK ||
-        json_take_double(&object, "time_s", JSON_OPTIONAL, 0, 1e15, &out->seconds, err) !=
-            STATUS_OK ||
-        json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX,
-                      &out->nonfinite_losses, err) != STATUS_OK ||
-        json_take_u64(&object, "skipped_steps", JSON_OPTIONAL, 0, INT64_MAX, &out->skipped_steps,
-                      err) != STATUS_OK ||
-        json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
-            STATUS_OK ||
-        json_take_u64(&object, "checkpoint", JSON_OPTIONAL, 0, INT64_MAX, &out->checkpoint, err) !=
-            STATUS_OK ||
-        json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err) != STATUS_OK ||
-        json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure,
-                         err) != STATUS_OK ||
-        cli_evaluation_read(&object, &out->evaluation, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches, err));
+    TRY(json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s, err));
+    TRY(json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss, err));
+    TRY(json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss, err));
+    TRY(json_take_double(&object, "time_s", JSON_OPTIONAL, 0, 1e15, &out->seconds, err));
+    TRY(json_take_u64(&object, "nonfinite_losses", JSON_OPTIONAL, 0, INT64_MAX, &out->nonfinite_losses, err));
+    TRY(json_take_u64(&object, "skipped_steps", JSON_OPTIONAL, 0, INT64_MAX, &out->skipped_steps, err));
+    TRY(json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err));
+    TRY(json_take_u64(&object, "checkpoint", JSON_OPTIONAL, 0, INT64_MAX, &out->checkpoint, err));
+    TRY(json_take_string(&object, "failure", JSON_OPTIONAL, &out->failure, err));
+    TRY(json_take_string(&object, "checkpoint_failure", JSON_OPTIONAL, &out->checkpoint_failure, err));
+    TRY(cli_evaluation_read(&object, &out->evaluation, err));
     out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
     return STATUS_OK;
 }
@@ -41,9 +30,8 @@ static enum status read_streams(struct json_object *result, uint32_t count, stru
                                 struct error *err)
 {
     const json_t *streams;
-    if (json_take_array(result, "streams", JSON_REQUIRED, &streams, err) != STATUS_OK ||
-        ARENA_NEW(&out->arena, count, out->busy_s, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_array(result, "streams", JSON_REQUIRED, &streams, err));
+    TRY(ARENA_NEW(&out->arena, count, out->busy_s, err));
     if (json_array_size(streams) != count)
         return json_fail_key(out->in, result->value, "streams", err,
                              "the result has %zu streams and the plan %" PRIu32,
@@ -79,29 +67,24 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
     TRY(json_input_read(path, &out->in, err));
     TRY(json_object_open(&object, out->in, json_input_root(out->in), "the result of a run", err));
     json_object_ignore_others(&object);
-    if (json_take_u64(&object, "spillway_run", JSON_REQUIRED, 1, 1, &version, err) != STATUS_OK ||
-        json_take_bool(&object, "stopped", JSON_REQUIRED, &out->stopped, err) != STATUS_OK ||
-        json_take_double(&object, "makespan_s", JSON_REQUIRED, 0, 1e15, &out->makespan_s, err) !=
-            STATUS_OK ||
-        json_take_double(&object, "setup_s", JSON_REQUIRED, 0, 1e15, &out->setup_s, err) !=
-            STATUS_OK ||
-        json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s,
-                         err) != STATUS_OK ||
-        json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err) != STATUS_OK ||
-        read_load(&object, &out->load, err) != STATUS_OK ||
-        json_take_string(&object, "trace", JSON_OPTIONAL, &out->trace_path, err) != STATUS_OK ||
-        json_take_string(&object, "log", JSON_OPTIONAL, &out->log_path, err) != STATUS_OK ||
-        json_take_string(&object, "executed_order", JSON_OPTIONAL, &out->executed_order_path, err) != STATUS_OK ||
-        json_take_string(&object, "unwritten", JSON_OPTIONAL, &out->unwritten, err) != STATUS_OK ||
-        read_streams(&object, plan_stream_count(plan), out, err) != STATUS_OK ||
-        json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_u64(&object, "spillway_run", JSON_REQUIRED, 1, 1, &version, err));
+    TRY(json_take_bool(&object, "stopped", JSON_REQUIRED, &out->stopped, err));
+    TRY(json_take_double(&object, "makespan_s", JSON_REQUIRED, 0, 1e15, &out->makespan_s, err));
+    TRY(json_take_double(&object, "setup_s", JSON_REQUIRED, 0, 1e15, &out->setup_s, err));
+    TRY(json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s, err));
+    TRY(json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err));
+    TRY(read_load(&object, &out->load, err));
+    TRY(json_take_string(&object, "trace", JSON_OPTIONAL, &out->trace_path, err));
+    TRY(json_take_string(&object, "log", JSON_OPTIONAL, &out->log_path, err));
+    TRY(json_take_string(&object, "executed_order", JSON_OPTIONAL, &out->executed_order_path, err));
+    TRY(json_take_string(&object, "unwritten", JSON_OPTIONAL, &out->unwritten, err));
+    TRY(read_streams(&object, plan_stream_count(plan), out, err));
+    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err));
     if (json_array_size(jobs) != job_count)
         return json_fail_key(out->in, object.value, "jobs", err,
                              "the result has %zu jobs and the plan %" PRIu32,
                              json_array_size(jobs), job_count);
-    if (ARENA_NEW(&out->arena, job_count, out->jobs, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(&out->arena, job_count, out->jobs, err));
     for (uint32_t j = 0; j < job_count; j++)
         if (read_job(out->in, jobs, j, &out->jobs[j], err) != STATUS_OK)
             return err->status;

@@ -25,8 +25,8 @@ static enum status detect(struct cli *cli, const char *path, bool kept, struct e
     size_t count = 4;
     if (cli->quiet) words[count++] = "--quiet";
     if (cli->force) words[count++] = "--force";
-    if (cli_child_run(words, &end, err) != STATUS_OK || cli_child_status(&end, "detection", err) != STATUS_OK)
-        return err->status;
+    TRY(cli_child_run(words, &end, err));
+    TRY(cli_child_status(&end, "detection", err));
     enum status status = hardware_read(path, &hardware, err);
     if (status == STATUS_OK) status = hardware_check(&hardware, err);
     if (status == STATUS_OK)

@@ -328,9 +328,7 @@ static enum status show(struct cli *cli, const char *name, struct models_request
         network_set_decoder(&network, request->sequence, request->decoder_sequence, err))
         return err->status;
     struct layer_counts *counts;
-    if (ARENA_NEW(arena, network.layer_count, counts, err) !=
-        STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(arena, network.layer_count, counts, err));
     for (uint64_t layer = 0; layer < network.layer_count; layer++)
         layer_counts(&network, layer, request, &counts[layer]);
     return cli->json ? show_json(cli, &network, request, counts, err)

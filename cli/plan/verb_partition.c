@@ -197,9 +197,8 @@ static enum status write_network(struct arena *arena, const struct partition_req
     struct network network;
     struct json_file file;
     if (!request->network) return STATUS_OK;
-    if (stage_chain_network(arena, chain, request->scale, &network, err) ||
-        json_file_begin(&file, request->network, "writing a network", err))
-        return err->status;
+    TRY(stage_chain_network(arena, chain, request->scale, &network, err));
+    TRY(json_file_begin(&file, request->network, "writing a network", err));
     network_write(&network, file.out, NULL);
     return json_file_end(&file, err);
 }

@@ -439,8 +439,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (request.timetable && request.policy)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--schedule-from' takes the place of a policy's decisions (expected no '--policy')");
-    if (check_for_swap(&request, err) != STATUS_OK || check_for_saturn(&request, err) != STATUS_OK)
-        return err->status;
+    TRY(check_for_swap(&request, err));
+    TRY(check_for_saturn(&request, err));
     request.swap = cli_swap_options(request.rule, request.time_limit_s);
     TRY(check_policy(request.policy, err));
     struct json_input *piped = NULL;

@@ -127,6 +127,7 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
     bool go_on;
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     request.path = options.operands[0];
-    if (check_files(&request, err) || check_intervals(&request, err)) return err->status;
+    TRY(check_files(&request, err));
+    TRY(check_intervals(&request, err));
     return solve(cli, &request, err);
 }

@@ -15,15 +15,10 @@
 enum status cli_evaluation_read(struct json_object *object, struct cli_evaluation *out,
                                 struct error *err)
 {
-    if (json_take_double(object, "best_evaluation", JSON_OPTIONAL, -1e300, 1e300, &out->best, err) !=
-            STATUS_OK ||
-        json_take_double(object, "last_evaluation", JSON_OPTIONAL, -1e300, 1e300, &out->last, err) !=
-            STATUS_OK ||
-        json_take_u64(object, "best_step", JSON_OPTIONAL, 1, INT64_MAX, &out->best_step, err) !=
-            STATUS_OK ||
-        json_take_string(object, "best_weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
-            STATUS_OK)
-        return err->status;
+    TRY(json_take_double(object, "best_evaluation", JSON_OPTIONAL, -1e300, 1e300, &out->best, err));
+    TRY(json_take_double(object, "last_evaluation", JSON_OPTIONAL, -1e300, 1e300, &out->last, err));
+    TRY(json_take_u64(object, "best_step", JSON_OPTIONAL, 1, INT64_MAX, &out->best_step, err));
+    TRY(json_take_string(object, "best_weights_path", JSON_OPTIONAL, &out->weights_path, err));
     out->some = json_has(object, "best_evaluation");
     out->last_finite = json_has(object, "last_evaluation");
     return STATUS_OK;

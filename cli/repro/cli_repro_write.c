@@ -68,9 +68,8 @@ static enum status write_manifest(const struct figure_result *result, const char
     static const char *const names[] = {"figure.svg", "figure.png", "data.csv", "report.md"};
     char path[CLI_PATH_BYTES], hash[17];
     struct json_file json;
-    if (hash_file(result->figure->path, hash, err) != STATUS_OK ||
-        json_file_begin(&json, path_in(folder, "manifest.json", path), "writing a manifest", err) != STATUS_OK)
-        return err->status;
+    TRY(hash_file(result->figure->path, hash, err));
+    TRY(json_file_begin(&json, path_in(folder, "manifest.json", path), "writing a manifest", err));
     json_out_object_begin(json.out, NULL, false);
     json_out_string(json.out, "schema", "spillway-repro-manifest-1");
     json_out_string(json.out, "tool_version", SPILLWAY_VERSION);
@@ -124,12 +123,11 @@ enum status repro_declare_folder(const char *folder, bool runs, bool force, stru
 enum status repro_write_folder(const struct figure_result *result, const char *folder, struct error *err)
 {
     char path[CLI_PATH_BYTES], picture[CLI_PATH_BYTES];
-    if (path_make_folders(path_in(folder, "manifest.json", path), err) != STATUS_OK ||
-        figure_draw(result, path_in(folder, "figure.png", path), err) != STATUS_OK ||
-        figure_draw(result, path_in(folder, "figure.svg", picture), err) != STATUS_OK ||
-        write_csv(result, path_in(folder, "data.csv", path), err) != STATUS_OK ||
-        write_report(result, picture, path_in(folder, "report.md", path), err) != STATUS_OK)
-        return err->status;
+    TRY(path_make_folders(path_in(folder, "manifest.json", path), err));
+    TRY(figure_draw(result, path_in(folder, "figure.png", path), err));
+    TRY(figure_draw(result, path_in(folder, "figure.svg", picture), err));
+    TRY(write_csv(result, path_in(folder, "data.csv", path), err));
+    TRY(write_report(result, picture, path_in(folder, "report.md", path), err));
     return write_manifest(result, folder, err);
 }
 

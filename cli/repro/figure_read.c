@@ -76,13 +76,12 @@ static enum status read_paper(struct figure *figure, struct json_object *root, s
 {
     const json_t *value;
     struct json_object object;
-    if (json_take_object(root, "paper", JSON_REQUIRED, &value, err) != STATUS_OK ||
-        json_object_open(&object, figure->input, value, "a paper", err) != STATUS_OK ||
-        json_take_string(&object, "title", JSON_REQUIRED, &figure->paper.title, err) != STATUS_OK ||
-        json_take_string(&object, "authors", JSON_REQUIRED, &figure->paper.authors, err) != STATUS_OK ||
-        json_take_string(&object, "version", JSON_REQUIRED, &figure->paper.version, err) != STATUS_OK ||
-        json_take_string(&object, "id", JSON_REQUIRED, &figure->paper.id, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_object(root, "paper", JSON_REQUIRED, &value, err));
+    TRY(json_object_open(&object, figure->input, value, "a paper", err));
+    TRY(json_take_string(&object, "title", JSON_REQUIRED, &figure->paper.title, err));
+    TRY(json_take_string(&object, "authors", JSON_REQUIRED, &figure->paper.authors, err));
+    TRY(json_take_string(&object, "version", JSON_REQUIRED, &figure->paper.version, err));
+    TRY(json_take_string(&object, "id", JSON_REQUIRED, &figure->paper.id, err));
     return json_object_close(&object, err);
 }
 
@@ -92,11 +91,10 @@ static enum status read_quantity(struct figure *figure, struct json_object *root
     struct json_object object;
     if (json_take_object(root, "quantity", need, &value, err) != STATUS_OK || !value) return err->status;
     figure->quantity.unit = "";
-    if (json_object_open(&object, figure->input, value, "a quantity", err) != STATUS_OK ||
-        json_take_string(&object, "name", JSON_REQUIRED, &figure->quantity.name, err) != STATUS_OK ||
-        json_take_string(&object, "unit", JSON_OPTIONAL, &figure->quantity.unit, err) != STATUS_OK ||
-        json_take_bool(&object, "log", JSON_OPTIONAL, &figure->quantity.log, err) != STATUS_OK)
-        return err->status;
+    TRY(json_object_open(&object, figure->input, value, "a quantity", err));
+    TRY(json_take_string(&object, "name", JSON_REQUIRED, &figure->quantity.name, err));
+    TRY(json_take_string(&object, "unit", JSON_OPTIONAL, &figure->quantity.unit, err));
+    TRY(json_take_bool(&object, "log", JSON_OPTIONAL, &figure->quantity.log, err));
     return json_object_close(&object, err);
 }
 
@@ -105,14 +103,13 @@ static enum status read_head(struct figure *figure, struct json_object *root, st
     static const char *const kinds[] = {[FIGURE_BARS] = "bars", [FIGURE_LINES] = "lines", [FIGURE_TABLE] = "table"};
     size_t kind = 0;
     uint32_t version;
-    if (json_take_u32(root, "spillway_figure", JSON_REQUIRED, 1, 1, &version, err) != STATUS_OK ||
-        json_take_string(root, "id", JSON_REQUIRED, &figure->id, err) != STATUS_OK ||
-        read_paper(figure, root, err) != STATUS_OK ||
-        json_take_string(root, "figure", JSON_REQUIRED, &figure->figure, err) != STATUS_OK ||
-        json_take_string(root, "title", JSON_REQUIRED, &figure->title, err) != STATUS_OK ||
-        json_take_choice(root, "kind", JSON_REQUIRED, kinds, ARRAY_COUNT(kinds), &kind, err) != STATUS_OK ||
-        read_quantity(figure, root, JSON_REQUIRED, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_u32(root, "spillway_figure", JSON_REQUIRED, 1, 1, &version, err));
+    TRY(json_take_string(root, "id", JSON_REQUIRED, &figure->id, err));
+    TRY(read_paper(figure, root, err));
+    TRY(json_take_string(root, "figure", JSON_REQUIRED, &figure->figure, err));
+    TRY(json_take_string(root, "title", JSON_REQUIRED, &figure->title, err));
+    TRY(json_take_choice(root, "kind", JSON_REQUIRED, kinds, ARRAY_COUNT(kinds), &kind, err));
+    TRY(read_quantity(figure, root, JSON_REQUIRED, err));
     figure->kind = (enum figure_kind)kind;
     if (!*figure->id || strspn(figure->id, "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(figure->id))
         return json_fail_key(figure->input, root->value, "id", err,
@@ -122,10 +119,9 @@ static enum status read_head(struct figure *figure, struct json_object *root, st
 
 static enum status read_remarks(struct figure *figure, struct json_object *body, struct error *err)
 {
-    if (read_texts(figure, body, "set_up", &figure->set_up, err) != STATUS_OK ||
-        read_texts(figure, body, "assumptions", &figure->assumptions, err) != STATUS_OK ||
-        read_texts(figure, body, "not_modelled", &figure->not_modelled, err) != STATUS_OK)
-        return err->status;
+    TRY(read_texts(figure, body, "set_up", &figure->set_up, err));
+    TRY(read_texts(figure, body, "assumptions", &figure->assumptions, err));
+    TRY(read_texts(figure, body, "not_modelled", &figure->not_modelled, err));
     return read_texts(figure, body, "notes", &figure->notes, err);
 }
 
@@ -156,9 +152,8 @@ static enum status read_columns(struct figure *figure, struct json_object *root,
         return json_fail_key(figure->input, root->value, "columns", err, "%zu columns (expected 1 to %zu)", count, most);
     for (size_t i = 0; i < count; i++) {
         const char *name;
-        if (json_item_string(figure->input, array, i, &name, err) != STATUS_OK ||
-            check_name(figure, name, array, NULL, i, err) != STATUS_OK)
-            return err->status;
+        TRY(json_item_string(figure->input, array, i, &name, err));
+        TRY(check_name(figure, name, array, NULL, i, err));
         figure->columns[figure->column_count++].name = name;
     }
     if (figure->real.read) figure->columns[figure->column_count++].name = figure_steps;
@@ -177,11 +172,10 @@ static enum status read_published(struct figure *figure, struct json_object *roo
         if (strcmp(name, "_comment") == 0) continue;
         if (column == FIGURE_NONE) return fail_column(figure, name, value, name, err);
         struct figure_column *c = &figure->columns[column];
-        if (json_object_open(&object, figure->input, child, "an object with 'source' and 'reading'", err) != STATUS_OK ||
-            json_take_string(&object, "source", JSON_REQUIRED, &c->source, err) != STATUS_OK ||
-            json_take_string(&object, "reading", JSON_REQUIRED, &c->reading, err) != STATUS_OK ||
-            json_object_close(&object, err) != STATUS_OK)
-            return err->status;
+        TRY(json_object_open(&object, figure->input, child, "an object with 'source' and 'reading'", err));
+        TRY(json_take_string(&object, "source", JSON_REQUIRED, &c->source, err));
+        TRY(json_take_string(&object, "reading", JSON_REQUIRED, &c->reading, err));
+        TRY(json_object_close(&object, err));
     }
     return STATUS_OK;
 }
@@ -232,8 +226,7 @@ static enum status read_rows(struct figure *figure, struct json_object *root, st
     if (count == 0 || count > FIGURE_ROWS_MAX)
         return json_fail_key(figure->input, root->value, "rows", err, "%zu rows (expected 1 to %d)", count,
                              FIGURE_ROWS_MAX);
-    if (ARENA_NEW(&figure->arena, count * figure->column_count, figure->cells, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(&figure->arena, count * figure->column_count, figure->cells, err));
     figure->row_count = (uint32_t)count;
     for (size_t i = 0; i < count; i++)
         TRY(read_row(figure, rows, i, err));
@@ -247,20 +240,16 @@ static enum status read_x(struct figure *figure, struct json_object *root, struc
     struct json_object object;
     const char *name = figure->columns[0].name;
     figure->x.unit = "";
-    if (json_take_object(root, "x", figure->kind == FIGURE_LINES ? JSON_REQUIRED : JSON_OPTIONAL, &value, err) !=
-        STATUS_OK)
-        return err->status;
+    TRY(json_take_object(root, "x", figure->kind == FIGURE_LINES ? JSON_REQUIRED : JSON_OPTIONAL, &value, err));
     figure->x.name = name;
     if (!value) return STATUS_OK;
-    if (json_object_open(&object, figure->input, value, "an axis", err) != STATUS_OK ||
-        json_take_string(&object, "column", JSON_REQUIRED, &name, err) != STATUS_OK)
-        return err->status;
+    TRY(json_object_open(&object, figure->input, value, "an axis", err));
+    TRY(json_take_string(&object, "column", JSON_REQUIRED, &name, err));
     figure->x.name = name;
-    if (json_take_string(&object, "name", JSON_OPTIONAL, &figure->x.name, err) != STATUS_OK ||
-        json_take_string(&object, "unit", JSON_OPTIONAL, &figure->x.unit, err) != STATUS_OK ||
-        json_take_bool(&object, "log", JSON_OPTIONAL, &figure->x.log, err) != STATUS_OK ||
-        json_object_close(&object, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_string(&object, "name", JSON_OPTIONAL, &figure->x.name, err));
+    TRY(json_take_string(&object, "unit", JSON_OPTIONAL, &figure->x.unit, err));
+    TRY(json_take_bool(&object, "log", JSON_OPTIONAL, &figure->x.log, err));
+    TRY(json_object_close(&object, err));
     figure->x.column = find_column(figure, name);
     if (figure->x.column == FIGURE_NONE) return fail_column(figure, name, value, "column", err);
     for (uint32_t r = 0; r < figure->row_count && figure->kind == FIGURE_LINES; r++) {
@@ -339,9 +328,8 @@ static enum status read_runs(struct figure *figure, struct json_object *root, st
             return json_fail_key(figure->input, value, name, err, "expected an array of arguments");
         struct figure_run *run = &figure->runs[figure->run_count];
         *run = (struct figure_run){.name = name, .commands = child};
-        if (check_commands(figure, run, err) != STATUS_OK ||
-            template_check(child, place, names, name_count, err) != STATUS_OK)
-            return err->status;
+        TRY(check_commands(figure, run, err));
+        TRY(template_check(child, place, names, name_count, err));
         figure->run_count++;
     }
     return STATUS_OK;
@@ -378,21 +366,19 @@ static enum status read_series_one(struct figure *figure, const json_t *array, s
     struct json_object object;
     const char *column = NULL;
     struct figure_series series = {.published = FIGURE_NONE, .counted = true, .shown = true};
-    if (json_object_open_at(&object, figure->input, array, index, "a series", err) != STATUS_OK ||
-        json_take_string(&object, "name", JSON_REQUIRED, &series.name, err) != STATUS_OK ||
-        check_name(figure, series.name, object.value, "name", 0, err) != STATUS_OK)
-        return err->status;
+    TRY(json_object_open_at(&object, figure->input, array, index, "a series", err));
+    TRY(json_take_string(&object, "name", JSON_REQUIRED, &series.name, err));
+    TRY(check_name(figure, series.name, object.value, "name", 0, err));
     series.label = series.name;
     series.object = object.value;
-    if (json_take_string(&object, "label", JSON_OPTIONAL, &series.label, err) != STATUS_OK ||
-        json_take_string(&object, "published", JSON_OPTIONAL, &column, err) != STATUS_OK ||
-        read_expression(figure, &object, "simulated", true, figure->series_count, &series.simulated, err) != STATUS_OK ||
-        read_measured(figure, &object, &series, err) != STATUS_OK ||
-        json_take_bool(&object, "counted", JSON_OPTIONAL, &series.counted, err) != STATUS_OK ||
-        json_take_bool(&object, "shown", JSON_OPTIONAL, &series.shown, err) != STATUS_OK ||
-        json_take_bool(&object, "absolute", JSON_OPTIONAL, &series.absolute, err) != STATUS_OK ||
-        json_object_close(&object, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_string(&object, "label", JSON_OPTIONAL, &series.label, err));
+    TRY(json_take_string(&object, "published", JSON_OPTIONAL, &column, err));
+    TRY(read_expression(figure, &object, "simulated", true, figure->series_count, &series.simulated, err));
+    TRY(read_measured(figure, &object, &series, err));
+    TRY(json_take_bool(&object, "counted", JSON_OPTIONAL, &series.counted, err));
+    TRY(json_take_bool(&object, "shown", JSON_OPTIONAL, &series.shown, err));
+    TRY(json_take_bool(&object, "absolute", JSON_OPTIONAL, &series.absolute, err));
+    TRY(json_object_close(&object, err));
     if (column) {
         series.published = find_column(figure, column);
         if (series.published == FIGURE_NONE) return fail_column(figure, column, object.value, "published", err);
@@ -427,11 +413,10 @@ static enum status read_claims(struct figure *figure, struct json_object *root, 
     for (size_t i = 0; i < json_array_size(array); i++) {
         struct json_object object;
         struct figure_claim *claim = &figure->claims[i];
-        if (json_object_open_at(&object, figure->input, array, i, "a claim", err) != STATUS_OK ||
-            json_take_string(&object, "text", JSON_REQUIRED, &claim->text, err) != STATUS_OK ||
-            read_expression(figure, &object, "holds", false, figure->series_count, &claim->holds, err) != STATUS_OK ||
-            json_object_close(&object, err) != STATUS_OK)
-            return err->status;
+        TRY(json_object_open_at(&object, figure->input, array, i, "a claim", err));
+        TRY(json_take_string(&object, "text", JSON_REQUIRED, &claim->text, err));
+        TRY(read_expression(figure, &object, "holds", false, figure->series_count, &claim->holds, err));
+        TRY(json_object_close(&object, err));
         claim->object = object.value;
         figure->claim_count++;
     }
@@ -444,11 +429,10 @@ static enum status read_accuracy(struct figure *figure, struct json_object *root
     struct json_object object;
     figure->accuracy.within = 0.1;
     if (json_take_object(root, "accuracy", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
-    if (json_object_open(&object, figure->input, value, "marks of accuracy", err) != STATUS_OK ||
-        json_take_double(&object, "within", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.within, err) != STATUS_OK ||
-        json_take_double(&object, "mean", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.mean, err) != STATUS_OK ||
-        json_take_double(&object, "worst", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.worst, err) != STATUS_OK)
-        return err->status;
+    TRY(json_object_open(&object, figure->input, value, "marks of accuracy", err));
+    TRY(json_take_double(&object, "within", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.within, err));
+    TRY(json_take_double(&object, "mean", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.mean, err));
+    TRY(json_take_double(&object, "worst", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.worst, err));
     figure->accuracy.known = figure->accuracy.mean > 0 || figure->accuracy.worst > 0;
     return json_object_close(&object, err);
 }
@@ -458,13 +442,17 @@ static enum status read_accuracy(struct figure *figure, struct json_object *root
 static enum status read_body(struct figure *figure, struct json_object *body, struct error *err)
 {
     figure->body = body->value;
-    if (read_remarks(figure, body, err) != STATUS_OK || read_columns(figure, body, err) != STATUS_OK ||
-        read_published(figure, body, err) != STATUS_OK || read_label(figure, body, err) != STATUS_OK ||
-        read_rows(figure, body, err) != STATUS_OK || read_x(figure, body, err) != STATUS_OK ||
-        read_files(figure, body, err) != STATUS_OK || read_runs(figure, body, err) != STATUS_OK ||
-        read_series(figure, body, err) != STATUS_OK || read_claims(figure, body, err) != STATUS_OK ||
-        read_accuracy(figure, body, err) != STATUS_OK)
-        return err->status;
+    TRY(read_remarks(figure, body, err));
+    TRY(read_columns(figure, body, err));
+    TRY(read_published(figure, body, err));
+    TRY(read_label(figure, body, err));
+    TRY(read_rows(figure, body, err));
+    TRY(read_x(figure, body, err));
+    TRY(read_files(figure, body, err));
+    TRY(read_runs(figure, body, err));
+    TRY(read_series(figure, body, err));
+    TRY(read_claims(figure, body, err));
+    TRY(read_accuracy(figure, body, err));
     return json_object_close(body, err);
 }
 
@@ -474,12 +462,11 @@ static enum status read_real(struct figure *figure, const json_t *value, struct 
     if (!value)
         return error_set(err, STATUS_INFEASIBLE, "figure '%s' has no real set-up", figure->id);
     figure->real.read = true;
-    if (json_object_open(&object, figure->input, value, "a real set-up", err) != STATUS_OK ||
-        json_take_u32(&object, figure_steps, JSON_REQUIRED, 1, FIGURE_STEPS_MAX, &figure->real.steps, err) != STATUS_OK ||
-        json_take_quantity(&object, "host_memory", JSON_REQUIRED, DIMENSION_BYTES, 1, 1e15, &figure->real.host_bytes,
-                           err) != STATUS_OK ||
-        read_quantity(figure, &object, JSON_OPTIONAL, err) != STATUS_OK)
-        return err->status;
+    TRY(json_object_open(&object, figure->input, value, "a real set-up", err));
+    TRY(json_take_u32(&object, figure_steps, JSON_REQUIRED, 1, FIGURE_STEPS_MAX, &figure->real.steps, err));
+    TRY(json_take_quantity(&object, "host_memory", JSON_REQUIRED, DIMENSION_BYTES, 1, 1e15, &figure->real.host_bytes,
+                           err));
+    TRY(read_quantity(figure, &object, JSON_OPTIONAL, err));
     return read_body(figure, &object, err);
 }
 
@@ -488,12 +475,10 @@ static enum status read_all(struct figure *figure, bool real, struct error *err)
 {
     struct json_object root;
     const json_t *value = NULL;
-    if (json_object_open(&root, figure->input, json_input_root(figure->input), "a figure", err) != STATUS_OK)
-        return err->status;
+    TRY(json_object_open(&root, figure->input, json_input_root(figure->input), "a figure", err));
     if (real) json_object_ignore_others(&root);
-    if (read_head(figure, &root, err) != STATUS_OK ||
-        json_take_object(&root, "real", JSON_OPTIONAL, &value, err) != STATUS_OK)
-        return err->status;
+    TRY(read_head(figure, &root, err));
+    TRY(json_take_object(&root, "real", JSON_OPTIONAL, &value, err));
     figure->real.offered = value != NULL;
     return real ? read_real(figure, value, err) : read_body(figure, &root, err);
 }

@@ -83,12 +83,11 @@ static enum status fill_picture(const struct figure_result *result, struct arena
 {
     const struct figure *figure = result->figure;
     size_t rows = figure->row_count, points = rows * figure->series_count;
-    if (ARENA_NEW(arena, rows, p->labels, err) != STATUS_OK ||
-        ARENA_NEW(arena, figure->series_count, p->series, err) != STATUS_OK ||
-        ARENA_NEW(arena, rows, p->x, err) != STATUS_OK ||
-        ARENA_NEW(arena, points, p->reference, err) != STATUS_OK ||
-        ARENA_NEW(arena, points, p->simulated, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(arena, rows, p->labels, err));
+    TRY(ARENA_NEW(arena, figure->series_count, p->series, err));
+    TRY(ARENA_NEW(arena, rows, p->x, err));
+    TRY(ARENA_NEW(arena, points, p->reference, err));
+    TRY(ARENA_NEW(arena, points, p->simulated, err));
     uint32_t shown = 0, count = 0;
     for (uint32_t s = 0; s < figure->series_count; s++) shown += figure->series[s].shown;
     for (uint32_t s = 0; s < figure->series_count; s++) {

@@ -121,8 +121,7 @@ static enum status make_lists(struct figure_result *result, struct list_scope *s
     scope->count = figure_names(figure, false, figure->series_count, scope->names);
     for (uint32_t i = 0; i < scope->count; i++) {
         struct expression_value *values;
-        if (ARENA_NEW(&result->arena, figure->row_count, values, err) != STATUS_OK)
-            return err->status;
+        TRY(ARENA_NEW(&result->arena, figure->row_count, values, err));
         for (uint32_t r = 0; r < figure->row_count; r++)
             values[r] = i < figure->column_count ? *figure_cell(figure, r, i)
                                                  : figure_point_at(result, r, i - figure->column_count)->simulated;
@@ -251,8 +250,7 @@ enum status figure_evaluate(const struct figure *figure, const struct run_set *s
                             struct figure_result *result, struct error *err)
 {
     *result = (struct figure_result){.figure = figure};
-    if (ARENA_NEW(&result->arena, (size_t)figure->row_count * figure->series_count, result->points, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(&result->arena, (size_t)figure->row_count * figure->series_count, result->points, err));
     for (uint32_t r = 0; r < figure->row_count && !err->status; r++) (void)evaluate_row(result, set, indexes, r, err);
     for (size_t i = 0; i < (size_t)figure->row_count * figure->run_count; i++)
         result->cpu_s += run_set_answer(set, indexes[i])->cpu_s;

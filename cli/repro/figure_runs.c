@@ -183,8 +183,7 @@ enum status figure_add_runs(const struct figure *figure, struct run_set *set, st
                             const uint32_t **indexes, struct error *err)
 {
     uint32_t *all;
-    if (ARENA_NEW(arena, (size_t)figure->row_count * figure->run_count, all, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(arena, (size_t)figure->row_count * figure->run_count, all, err));
     for (uint32_t r = 0; r < figure->row_count; r++)
         TRY(add_row(figure, r, set, all + (size_t)r * figure->run_count, err));
     *indexes = all;

@@ -95,7 +95,7 @@ static enum status copy_command(struct arena *arena, const struct run_command *f
     size_t count = 0;
     while (from->arguments[count]) count++;
     const char **arguments;
-    if (ARENA_NEW(arena, count + 1, arguments, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(arena, count + 1, arguments, err));
     for (size_t i = 0; i < count; i++)
         TRY(arena_string(arena, from->arguments[i], &arguments[i], err));
     to->arguments = arguments;
@@ -105,9 +105,8 @@ static enum status copy_command(struct arena *arena, const struct run_command *f
 static enum status copy_file(struct arena *arena, const struct run_file *from, struct run_file *to, struct error *err)
 {
     char *text;
-    if (arena_string(arena, from->name, &to->name, err) != STATUS_OK ||
-        ARENA_NEW(arena, from->length + 1, text, err) != STATUS_OK)
-        return err->status;
+    TRY(arena_string(arena, from->name, &to->name, err));
+    TRY(ARENA_NEW(arena, from->length + 1, text, err));
     memcpy(text, from->text, from->length);
     to->text = text;
     to->length = from->length;
@@ -126,11 +125,10 @@ enum status run_set_add(struct run_set *set, const char *what, const struct run_
     struct run_file *new_files;
     struct run_command *new_commands;
     struct run_set_run run = {.command_count = command_count, .file_count = file_count};
-    if (array_reserve(&set->runs, &set->capacity, set->count, sizeof *set->runs, RUN_SET_MAX, "runs", err) != STATUS_OK ||
-        arena_string(&set->arena, what, &run.what, err) != STATUS_OK ||
-        ARENA_NEW(&set->arena, command_count, new_commands, err) != STATUS_OK ||
-        ARENA_NEW(&set->arena, file_count, new_files, err) != STATUS_OK)
-        return err->status;
+    TRY(array_reserve(&set->runs, &set->capacity, set->count, sizeof *set->runs, RUN_SET_MAX, "runs", err));
+    TRY(arena_string(&set->arena, what, &run.what, err));
+    TRY(ARENA_NEW(&set->arena, command_count, new_commands, err));
+    TRY(ARENA_NEW(&set->arena, file_count, new_files, err));
     for (uint32_t c = 0; c < command_count; c++)
         TRY(copy_command(&set->arena, &commands[c], new_commands + c, err));
     for (uint32_t f = 0; f < file_count; f++)
@@ -275,7 +273,7 @@ static enum status command_of(struct pool *pool, const struct run_set_run *run, 
     size_t count = 0;
     while (arguments[count]) count++;
     const char **argv;
-    if (ARENA_NEW(&pool->set->arena, count + 2, argv, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(&pool->set->arena, count + 2, argv, err));
     argv[0] = pool->program;
     memcpy(argv + 1, arguments, count * sizeof *argv);
     *out = argv;

@@ -122,9 +122,8 @@ static enum status compute(struct repro_work *work, const struct repro_request *
 {
     struct run_set_options options = {.workers = (uint32_t)request->workers, .limit_s = request->limit_s};
     char kept[CLI_PATH_BYTES];
-    if (ARENA_NEW(&work->arena, work->papers.count, work->results, err) != STATUS_OK ||
-        run_set_create(&work->set, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(&work->arena, work->papers.count, work->results, err));
+    TRY(run_set_create(&work->set, err));
     for (size_t i = 0; i < work->papers.count; i++)
         if (figure_add_runs(work->papers.figures[i], work->set, &work->arena, &work->indexes[i], err) != STATUS_OK)
             return error_add(err, "%s", work->papers.figures[i]->path);

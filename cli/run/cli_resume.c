@@ -53,18 +53,13 @@ static enum status read_job(struct cli *cli, const struct json_input *in, const 
     const char *name, *passed_over = NULL;
     TRY(json_object_open_at(&object, in, array, index, "a job", err));
     json_object_ignore_others(&object);
-    if (json_take_string(&object, "name", JSON_REQUIRED, &name, err) != STATUS_OK ||
-        json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches,
-                      err) != STATUS_OK ||
-        json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss,
-                         err) != STATUS_OK ||
-        json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss,
-                         err) != STATUS_OK ||
-        json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err) !=
-            STATUS_OK ||
-        cli_evaluation_read(&object, &out->evaluation, err) != STATUS_OK ||
-        json_take_string(&object, "passed_over", JSON_OPTIONAL, &passed_over, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_string(&object, "name", JSON_REQUIRED, &name, err));
+    TRY(json_take_u64(&object, "minibatches", JSON_REQUIRED, 0, INT64_MAX, &out->minibatches, err));
+    TRY(json_take_double(&object, "first_loss", JSON_OPTIONAL, -1e300, 1e300, &out->first_loss, err));
+    TRY(json_take_double(&object, "final_loss", JSON_OPTIONAL, -1e300, 1e300, &out->final_loss, err));
+    TRY(json_take_string(&object, "weights_path", JSON_OPTIONAL, &out->weights_path, err));
+    TRY(cli_evaluation_read(&object, &out->evaluation, err));
+    TRY(json_take_string(&object, "passed_over", JSON_OPTIONAL, &passed_over, err));
     out->has_loss = json_has(&object, "first_loss") && json_has(&object, "final_loss");
     if (passed_over)
         cli_warn(cli, "job '%s' goes back to its checkpoint after minibatch %" PRIu64 ": %s", name,
@@ -81,11 +76,9 @@ static enum status read_jobs(struct cli *cli, const char *path, const struct pla
     TRY(json_input_read(path, &out->in, err));
     TRY(json_object_open(&object, out->in, json_input_root(out->in), "the progress of jobs", err));
     json_object_ignore_others(&object);
-    if (json_take_u64(&object, "spillway_checkpoints", JSON_REQUIRED, 1, 1, &version, err) !=
-            STATUS_OK ||
-        json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err) != STATUS_OK ||
-        ARENA_NEW(&out->arena, plan->jobs.count, out->jobs, err) != STATUS_OK)
-        return err->status;
+    TRY(json_take_u64(&object, "spillway_checkpoints", JSON_REQUIRED, 1, 1, &version, err));
+    TRY(json_take_array(&object, "jobs", JSON_REQUIRED, &jobs, err));
+    TRY(ARENA_NEW(&out->arena, plan->jobs.count, out->jobs, err));
     if (json_array_size(jobs) != plan->jobs.count)
         return json_fail_key(out->in, object.value, "jobs", err,
                              "found %zu jobs, but the plan has %" PRIu32, json_array_size(jobs),

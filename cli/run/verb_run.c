@@ -419,9 +419,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
     request.plan_path = options.operands[0];
-    if (refuse_dash("trace", request.trace_path, err) != STATUS_OK ||
-        refuse_dash("log", request.log_path, err) != STATUS_OK)
-        return err->status;
+    TRY(refuse_dash("trace", request.trace_path, err));
+    TRY(refuse_dash("log", request.log_path, err));
     TRY(refuse_dash("executed-order", request.executed_order, err));
     if (!request.dispatch && (request.policy || request.seed > 0 || request.executed_order))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",

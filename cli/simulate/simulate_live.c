@@ -93,7 +93,7 @@ static enum status simulate(const struct instance *in, const struct cli_simulate
     progress_begin(&progress, "simulating", in->task_count);
     const enum status status = sim_live_run(in, &options, result, trace, &why);
     progress_end(&progress);
-    if (policy_process_failed(process, err) != STATUS_OK) return err->status; /* the cause of `why` */
+    TRY(policy_process_failed(process, err)); /* the cause of `why` */
     return status == STATUS_OK ? STATUS_OK : error_set(err, status, "%s", why.text);
 }
 

@@ -78,9 +78,8 @@ static enum status read_problem(struct serve_work *w, struct error *err)
     bool named = wanted->machine.name != NULL;
     uint64_t bytes;
     if (named && cli_machine_read(&wanted->machine, &w->hardware, err)) return err->status;
-    if (serving_read(wanted->path, named ? &w->hardware : NULL, &w->in, err) ||
-        cli_bytes(wanted->machine.device_memory_bytes, "device-memory", &bytes, err))
-        return err->status;
+    TRY(serving_read(wanted->path, named ? &w->hardware : NULL, &w->in, err));
+    TRY(cli_bytes(wanted->machine.device_memory_bytes, "device-memory", &bytes, err));
     if (bytes > 0) w->in.device_bytes = bytes;
     if (wanted->machine.devices > 0) w->in.device_count = (uint32_t)wanted->machine.devices;
     change_models(wanted, &w->in);
@@ -95,9 +94,8 @@ static enum status make_cuts(struct serve_work *w, struct error *err)
 {
     struct serving_shape *usual, *all;
     uint32_t count;
-    if (placement_shapes(&w->arena, &w->in, &usual, &count, err) ||
-        ARENA_NEW(&w->arena, count + 1 + (size_t)w->placement.group_count, all, err))
-        return err->status;
+    TRY(placement_shapes(&w->arena, &w->in, &usual, &count, err));
+    TRY(ARENA_NEW(&w->arena, count + 1 + (size_t)w->placement.group_count, all, err));
     memcpy(all, usual, count * sizeof *all);
     if (w->shape.tensor > 0) all[count++] = w->shape;
     for (uint32_t g = 0; g < w->placement.group_count; g++) {
@@ -127,9 +125,8 @@ static enum status simulate(struct serve_work *w, const struct serving_placement
                             struct serve_state **server, struct serve_result *out, struct error *err)
 {
     const struct serve_options options = {w->wanted->admit_all, latency_s};
-    if (placement_check(&w->cuts, placement, err) ||
-        serve_create(&w->arena, &w->cuts, w->in.device_count, server, err))
-        return err->status;
+    TRY(placement_check(&w->cuts, placement, err));
+    TRY(serve_create(&w->arena, &w->cuts, w->in.device_count, server, err));
     return serve_requests(*server, placement, &w->traffic, &options, out, err);
 }
 
@@ -159,13 +156,13 @@ static enum status write_placement(const struct serve_work *w, struct error *err
 static enum status prepare(struct serve_work *w, struct error *err)
 {
     const struct request_options *wanted = w->wanted;
-    if (read_shape(wanted->shape, &w->shape, err) || read_problem(w, err) || make_cuts(w, err) ||
-        traffic_make(&w->in, wanted->seed, wanted->rate_scale, &w->traffic, err))
-        return err->status;
+    TRY(read_shape(wanted->shape, &w->shape, err));
+    TRY(read_problem(w, err));
+    TRY(make_cuts(w, err));
+    TRY(traffic_make(&w->in, wanted->seed, wanted->rate_scale, &w->traffic, err));
     if (wanted->placement) return STATUS_OK;
-    if (traffic_make(&w->in, ~wanted->seed, wanted->rate_scale, &w->planning, err) ||
-        find_placement(w, w->shape, wanted->iterations, &w->found, err))
-        return err->status;
+    TRY(traffic_make(&w->in, ~wanted->seed, wanted->rate_scale, &w->planning, err));
+    TRY(find_placement(w, w->shape, wanted->iterations, &w->found, err));
     w->placement = w->found.placement;
     return STATUS_OK;
 }
@@ -173,9 +170,8 @@ static enum status prepare(struct serve_work *w, struct error *err)
 /* Bounds all placements: by the better of work, and of work and places. */
 static enum status bound(const struct serve_work *w, struct serving_report *report, struct error *err)
 {
-    if (serving_bound(&w->in, &w->traffic, &report->work_bound, err) ||
-        placement_bound(&w->in, &w->traffic, &report->placement_bound, err))
-        return err->status;
+    TRY(serving_bound(&w->in, &w->traffic, &report->work_bound, err));
+    TRY(placement_bound(&w->in, &w->traffic, &report->placement_bound, err));
     report->bound = report->work_bound;
     if (report->placement_bound.known && report->placement_bound.attained < report->bound)
         report->bound = report->placement_bound.attained;

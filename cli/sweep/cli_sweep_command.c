@@ -159,8 +159,8 @@ enum status cli_sweep_command(char **words, size_t count, const struct sweep_gri
     out->words = (const char *const *)words + verb_words;
     out->word_count = count - verb_words;
     TRY(cli_verb_options(verb, arena, &out->options, err));
-    if (path_from_program("", path, sizeof path, err) != STATUS_OK || arena_string(arena, path, &out->program, err) != STATUS_OK)
-        return err->status;
+    TRY(path_from_program("", path, sizeof path, err));
+    TRY(arena_string(arena, path, &out->program, err));
     return find_targets(out, grid, err);
 }
 

@@ -37,7 +37,7 @@ static enum status make_ticks(const struct sweep_axis *axis, bool as_labels, str
     *out = (struct plot_ticks){.title = title, .label_count = (uint32_t)axis->count};
     if (axis->numeric && !as_labels) return STATUS_OK;
     const char **labels;
-    if (ARENA_NEW(arena, axis->count, labels, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(arena, axis->count, labels, err));
     for (size_t v = 0; v < axis->count; v++) {
         size_t kept = strlen(axis->values[v].text) - strlen(axis->unit); /* it is in the title */
         char text[NAME_BYTES];
@@ -87,7 +87,7 @@ static enum status draw_curves(const struct cli_sweep_pictures *pictures, const 
     TRY(make_ticks(axis, false, arena, title, &x, err));
     for (uint32_t c = 0; c < count; c++) {
         double *xs;
-        if (ARENA_NEW(arena, 2 * axis->count, xs, err) != STATUS_OK) return err->status;
+        TRY(ARENA_NEW(arena, 2 * axis->count, xs, err));
         double *ys = xs + axis->count;
         for (size_t v = 0; v < axis->count; v++) {
             xs[v] = x.labels ? (double)v : axis->values[v].number;
@@ -112,10 +112,9 @@ static enum status draw_heat(const struct cli_sweep_pictures *pictures, const st
     double scale = scale_of(results->figures[0], figure);
     struct plot_ticks x, y;
     double *cells;
-    if (make_ticks(&grid->axes[0], true, arena, titles[0], &x, err) != STATUS_OK ||
-        make_ticks(&grid->axes[1], true, arena, titles[1], &y, err) != STATUS_OK ||
-        ARENA_NEW(arena, grid->axes[0].count * grid->axes[1].count, cells, err) != STATUS_OK)
-        return err->status;
+    TRY(make_ticks(&grid->axes[0], true, arena, titles[0], &x, err));
+    TRY(make_ticks(&grid->axes[1], true, arena, titles[1], &y, err));
+    TRY(ARENA_NEW(arena, grid->axes[0].count * grid->axes[1].count, cells, err));
     bool less = sweep_less_is_better(results->figures[0]);
     for (size_t c = 0; c < grid->axes[0].count * grid->axes[1].count; c++) cells[c] = NAN;
     for (uint64_t p = 0; p < grid->point_count; p++) {
@@ -139,10 +138,9 @@ static enum status draw_front(const struct cli_sweep_pictures *pictures, const s
     const double scales[2] = {scale_of(results->figures[0], titles[0]), scale_of(results->figures[1], titles[1])};
     bool *marks;
     double *xs;
-    if (ARENA_NEW(arena, 2 * count, xs, err) != STATUS_OK ||
-        ARENA_NEW(arena, count, marks, err) != STATUS_OK ||
-        sweep_results_front(results, 0, 1, marks, err) != STATUS_OK)
-        return err->status;
+    TRY(ARENA_NEW(arena, 2 * count, xs, err));
+    TRY(ARENA_NEW(arena, count, marks, err));
+    TRY(sweep_results_front(results, 0, 1, marks, err));
     double *ys = xs + count;
     for (uint64_t p = 0; p < count; p++) {
         xs[p] = scales[0] * results->points[p].figures[0];

@@ -17,7 +17,7 @@ enum status sweep_results_create(const struct sweep_grid *grid, const char *cons
                                  struct arena *arena, struct sweep_results *out, struct error *err)
 {
     struct sweep_result *points;
-    if (ARENA_NEW(arena, grid->point_count, points, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(arena, grid->point_count, points, err));
     *out = (struct sweep_results){.grid = grid, .figures = figures, .figure_count = figure_count, .points = points};
     for (uint64_t p = 0; p < grid->point_count; p++) {
         out->points[p].point = p;

@@ -134,9 +134,9 @@ static enum status read_request(const struct sweep_request *request, char **word
         return error_set(err, STATUS_BAD_INPUT, "option '--vary' is missing (expected NAME=VALUES, such as devices=1..8)");
     for (size_t v = 0; v < request->vary.count; v++)
         TRY(sweep_grid_add(grid, request->vary.items[v], &sweeping->arena, err));
-    if (cli_sweep_command(words, word_count, grid, &sweeping->arena, &sweeping->command, err) != STATUS_OK ||
-        check_outputs(&request->outputs, err) != STATUS_OK || read_figures(request, sweeping, err) != STATUS_OK)
-        return err->status;
+    TRY(cli_sweep_command(words, word_count, grid, &sweeping->arena, &sweeping->command, err));
+    TRY(check_outputs(&request->outputs, err));
+    TRY(read_figures(request, sweeping, err));
     return cli_sweep_pictures_check(&request->pictures, grid, sweeping->results.figure_count, err);
 }
 

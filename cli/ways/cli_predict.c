@@ -101,9 +101,7 @@ static enum status check_trace(const struct plan *plan, const struct hardware *h
         const struct trace_place *place = &trace->places[p];
         char what[160];
         snprintf(what, sizeof what, "the memory in use of %s", place->name);
-        if (cli_check_peak(what, (double)place->peak_bytes, (double)place->capacity_bytes, err) !=
-            STATUS_OK)
-            return err->status;
+        TRY(cli_check_peak(what, (double)place->peak_bytes, (double)place->capacity_bytes, err));
     }
     double peak = cli_peak_flops_per_s(plan, hardware);
     if (!trace->complete || !(peak > 0)) return STATUS_OK;

@@ -36,9 +36,8 @@ void job_partial_remove(const char *path)
 static enum status declare_weights(const char *path, const char *what, bool probe, struct error *err)
 {
     char partial[JOB_PATH_BYTES];
-    if (outputs_declare(path, FILE_KIND_WEIGHTS, what, err) != STATUS_OK ||
-        outputs_declare(job_partial_path(path, partial), FILE_KIND_WEIGHTS, what, err) != STATUS_OK)
-        return err->status;
+    TRY(outputs_declare(path, FILE_KIND_WEIGHTS, what, err));
+    TRY(outputs_declare(job_partial_path(path, partial), FILE_KIND_WEIGHTS, what, err));
     if (!probe) return STATUS_OK;
     TRY(outputs_probe(path, FILE_KIND_WEIGHTS, what, err));
     return outputs_probe(partial, FILE_KIND_WEIGHTS, what, err);

@@ -425,7 +425,8 @@ static enum status read_text(const char *path, struct arena *arena, struct netwo
     struct network n = {0};
     size_t length = strlen(path), most = sizeof n.name - 1;
     snprintf(n.name, sizeof n.name, "%s", length > most ? path + (length - most) : path);
-    if (profile_text_read(arena, path, &text, err) || profile_text_network(arena, &text, &n, err)) return err->status;
+    TRY(profile_text_read(arena, path, &text, err));
+    TRY(profile_text_network(arena, &text, &n, err));
     *out = n;
     return STATUS_OK;
 }

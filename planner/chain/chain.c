@@ -12,7 +12,7 @@ enum status chain_init(struct chain *chain, uint32_t layer_count, struct error *
     if (layer_count == 0) return error_set(err, STATUS_BAD_INPUT, "an empty chain");
     if (layer_count > CHAIN_LAYERS_MAX)
         return error_set(err, STATUS_LIMIT, "too many layers (limit is %d)", CHAIN_LAYERS_MAX);
-    if (ARENA_NEW(&chain->arena, layer_count, chain->layers, err)) return err->status;
+    TRY(ARENA_NEW(&chain->arena, layer_count, chain->layers, err));
     chain->layer_count = layer_count;
     return STATUS_OK;
 }

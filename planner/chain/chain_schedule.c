@@ -71,9 +71,9 @@ static enum status allocate(uint32_t count, struct chain_schedule *out, struct e
 {
     int64_t **times[] = {&out->forward, &out->out, &out->in, &out->backward};
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        if (ARENA_NEW(&out->arena, count, *times[i], err)) return err->status;
+        TRY(ARENA_NEW(&out->arena, count, *times[i], err));
     }
-    if (ARENA_NEW(&out->arena, count, out->choices, err)) return err->status;
+    TRY(ARENA_NEW(&out->arena, count, out->choices, err));
     out->layer_count = count;
     return STATUS_OK;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/process/clock.h"
+#include "base/try.h"
 
 const char *const policy_rule_names[POLICY_RULE_COUNT] = {
     [POLICY_RULE_CHOICES] = "chooses among what is there",
@@ -128,8 +129,8 @@ enum status policy_session_ask(struct policy_session *session, struct policy_vie
                   choice.device, view->device_count);
         return refuse(session, view, POLICY_RULE_CHOICES, err);
     }
-    if (check_job(session, view, choice.job, err) || check_device(session, view, choice, err))
-        return err->status;
+    TRY(check_job(session, view, choice.job, err));
+    TRY(check_device(session, view, choice, err));
     *out = choice;
     return STATUS_OK;
 }

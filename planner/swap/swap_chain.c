@@ -130,7 +130,7 @@ enum status swap_job_make(const struct hardware *hardware, const struct job_set 
                              .capacity = hardware->devices[device].memory_bytes};
     TRY(check_job(out->job, err));
     out->layer_count = (uint32_t)out->job->network.layer_count;
-    if (ARENA_NEW(&out->arena, out->layer_count, out->layers, err)) return err->status;
+    TRY(ARENA_NEW(&out->arena, out->layer_count, out->layers, err));
     for (uint32_t l = 0; l < out->layer_count; l++) {
         const struct footprint *f = footprint_of(footprints, index, l, 1);
         if (!f) return error_memory(err, "the table of shard sizes", 1);

@@ -28,7 +28,7 @@ enum status placement_draft_rooms(struct arena *arena, const struct serving_cuts
                                   struct error *err)
 {
     uint32_t *rooms;
-    if (ARENA_NEW(arena, cuts->shape_count, rooms, err)) return err->status;
+    TRY(ARENA_NEW(arena, cuts->shape_count, rooms, err));
     for (uint32_t s = 0; s < cuts->shape_count; s++) rooms[s] = room(cuts, cuts->shapes[s]);
     *out = rooms;
     return STATUS_OK;

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "sim/placement/regroup.h"
 
 /* Maximum number of simulations of a greedy placement; with many replicas, several are added between two. */
@@ -339,7 +340,7 @@ enum status placement_shapes(struct arena *arena, const struct serving *in, stru
 {
     enum { PIPELINES_MAX = 16 };
     size_t most = 1 + (size_t)in->kind_count * SERVING_DEGREES_MAX * PIPELINES_MAX;
-    if (ARENA_NEW(arena, most, *out, err)) return err->status;
+    TRY(ARENA_NEW(arena, most, *out, err));
     *count = 0;
     (*out)[(*count)++] = (struct serving_shape){1, 1};
     for (uint32_t k = 0; k < in->kind_count; k++) {

@@ -14,9 +14,8 @@ enum status serving_cuts_make(struct arena *arena, const struct serving *in, con
 {
     struct serving_shape *own;
     *out = (struct serving_cuts){.in = in, .shape_count = shape_count};
-    if (ARENA_NEW(arena, shape_count, own, err) ||
-        ARENA_NEW(arena, (size_t)shape_count * in->kind_count, out->cuts, err))
-        return err->status;
+    TRY(ARENA_NEW(arena, shape_count, own, err));
+    TRY(ARENA_NEW(arena, (size_t)shape_count * in->kind_count, out->cuts, err));
     memcpy(own, shapes, shape_count * sizeof *shapes);
     out->shapes = own;
     for (uint32_t s = 0; s < shape_count; s++)

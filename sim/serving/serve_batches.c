@@ -93,9 +93,8 @@ static enum status append(struct serve_state *server, struct serve_group *group,
         line->end -= line->first;
         line->first = 0;
     }
-    if (array_reserve(&line->items, &line->capacity, line->end, sizeof *line->items, SERVING_REQUESTS_MAX,
-                      "batches of requests", err))
-        return err->status;
+    TRY(array_reserve(&line->items, &line->capacity, line->end, sizeof *line->items, SERVING_REQUESTS_MAX,
+                      "batches of requests", err));
     line->items[line->end++] = (struct serve_batch){server->traffic->requests[request].model, request, request, 1};
     *admitted = !server->promises || all_in_time(server, group, line->end - 1);
     if (!*admitted) line->end--;

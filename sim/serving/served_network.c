@@ -57,7 +57,7 @@ static enum status fill_growth(struct arena *arena, struct served_network_view *
 {
     double one_s = 0;
     double *growth;
-    if (ARENA_NEW(arena, batch_max, growth, err)) return err->status;
+    TRY(ARENA_NEW(arena, batch_max, growth, err));
     for (uint32_t b = 0; b < batch_max; b++) {
         double sum_s = 0;
         v->job.microbatch = b + 1;
@@ -76,10 +76,9 @@ static enum status fill_degree(struct arena *arena, struct served_network_view *
     uint64_t layers = v->job.network.layer_count;
     double *hops, *seconds;
     uint64_t *layer_bytes;
-    if (ARENA_NEW(arena, layers, seconds, err) ||
-        ARENA_NEW(arena, layers, layer_bytes, err) ||
-        ARENA_NEW(arena, layers, hops, err))
-        return err->status;
+    TRY(ARENA_NEW(arena, layers, seconds, err));
+    TRY(ARENA_NEW(arena, layers, layer_bytes, err));
+    TRY(ARENA_NEW(arena, layers, hops, err));
     double *layer_s = seconds, *layer_hop_s = hops;
     for (uint64_t l = 0; l < layers; l++) {
         layer_s[l] = layer_seconds(v, group, l);
@@ -122,7 +121,7 @@ static enum status without_dispatch(const struct hardware *hardware, struct aren
                                     struct error *err)
 {
     struct device_type *types;
-    if (ARENA_NEW(arena, hardware->type_count, types, err)) return err->status;
+    TRY(ARENA_NEW(arena, hardware->type_count, types, err));
     *out = *hardware;
     out->stack = STACK_FRAMEWORKS;
     out->types = memcpy(types, hardware->types, hardware->type_count * sizeof *out->types);
@@ -155,7 +154,7 @@ enum status served_network_kind(struct arena *arena, const struct served_network
     if (network->positions > 0 && served->sequence > network->positions)
         return error_set(err, STATUS_BAD_INPUT, "the sequence has %" PRIu64 " tokens, and the network %" PRIu64
                          " positions", served->sequence, network->positions);
-    if (ARENA_NEW(arena, SERVING_DEGREES_MAX, degrees, err)) return err->status;
+    TRY(ARENA_NEW(arena, SERVING_DEGREES_MAX, degrees, err));
     *out = (struct serving_kind){.name = out->name, .layer_count = (uint32_t)network->layer_count,
                                  .batch_max = served->batch_max, .degrees = degrees};
     enum status status = without_dispatch(hardware, &scratch, &serving, err);

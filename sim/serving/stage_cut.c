@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/try.h"
+
 struct stage_cut_cutter {
     const struct serving_degree *degree;
     uint32_t layers;
@@ -54,12 +56,11 @@ static enum status cut(struct arena *arena, struct arena *scratch, struct stage_
                        struct stage_cut *out, struct error *err)
 {
     size_t cells = (size_t)pipeline * (c->layers + 1);
-    if (ARENA_NEW(scratch, c->layers + 1, c->before_s, err) ||
-        ARENA_NEW(scratch, cells, c->best_s, err) ||
-        ARENA_NEW(scratch, cells, c->from, err) ||
-        ARENA_NEW(arena, pipeline, out->stage_s, err) ||
-        ARENA_NEW(arena, pipeline, out->stage_bytes, err))
-        return err->status;
+    TRY(ARENA_NEW(scratch, c->layers + 1, c->before_s, err));
+    TRY(ARENA_NEW(scratch, cells, c->best_s, err));
+    TRY(ARENA_NEW(scratch, cells, c->from, err));
+    TRY(ARENA_NEW(arena, pipeline, out->stage_s, err));
+    TRY(ARENA_NEW(arena, pipeline, out->stage_bytes, err));
     out->growth = c->degree->growth;
     for (uint32_t l = 0; l < c->layers; l++) c->before_s[l + 1] = c->before_s[l] + c->degree->layer_s[l];
     for (uint32_t stage = 0; stage < pipeline; stage++) fill_stage(c, stage);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_work.h"
@@ -23,9 +24,8 @@ enum status swarm_network_stages(struct swarm *in, const struct swarm_network *o
     if (network_is_limited(&of->network) && of->sequence > of->network.positions)
         return error_set(err, STATUS_BAD_INPUT, "the sequence has %" PRIu64 " tokens, and the network %" PRIu64
                          " positions", of->sequence, of->network.positions);
-    if (parallel_check(&job, err) ||
-        ARENA_NEW(&in->arena, of->stages, in->stages, err))
-        return err->status;
+    TRY(parallel_check(&job, err));
+    TRY(ARENA_NEW(&in->arena, of->stages, in->stages, err));
     in->stage_count = of->stages;
     double bits = 8.0 * (double)precision_bytes(of->precision);
     for (uint32_t s = 0; s < of->stages; s++) {
@@ -53,7 +53,7 @@ enum status swarm_network_passes(struct swarm *in, const struct swarm_network *o
 {
     struct job job = pipeline_job(in, of);
     struct swarm_passes *passes;
-    if (ARENA_NEW(&in->arena, of->stages, passes, err)) return err->status;
+    TRY(ARENA_NEW(&in->arena, of->stages, passes, err));
     for (uint32_t s = 0; s < of->stages; s++)
         passes[s] = (struct swarm_passes){.forward_s = pass_s(&job, hardware, s, PARALLEL_FORWARD) / speed,
                                           .backward_s = pass_s(&job, hardware, s, PARALLEL_BACKWARD) / speed,

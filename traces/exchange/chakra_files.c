@@ -53,7 +53,7 @@ static enum status read_ranks(struct chakra_trace *trace, struct error *err)
         if (count == CHAKRA_RANKS_MAX)
             return error_set(err, STATUS_LIMIT, "%s: too many ranks (limit is %d)", path, CHAKRA_RANKS_MAX);
     }
-    if (ARENA_NEW(&trace->arena, count, trace->ranks, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(&trace->arena, count, trace->ranks, err));
     for (; trace->rank_count < count; trace->rank_count++) {
         struct chakra_rank rank = {0};
         enum status status = chakra_path(trace->prefix, trace->rank_count, path, err);
@@ -130,7 +130,7 @@ static enum status parse_groups(const struct json_input *in, struct chakra_trace
         if (total > MEMBERS_MAX)
             return json_fail_key(in, root, name, err, "too many members of groups (limit is %d)", MEMBERS_MAX);
     }
-    if (ARENA_NEW(&trace->arena, total, trace->members, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(&trace->arena, total, trace->members, err));
     json_object_foreach((json_t *)(uintptr_t)root, name, list) {
         struct chakra_group *group = &trace->groups[trace->group_count++];
         TRY(read_members(in, name, list, trace, group, err));

@@ -98,7 +98,7 @@ static enum status copy_text(struct arena *arena, const struct protobuf_in *text
     size_t length = text->end - text->at;
     const uint8_t *bytes = text->bytes + text->at;
     if (memchr(bytes, 0, length)) return protobuf_fail(text, text->at, err, "a text contains a zero byte");
-    if (ARENA_NEW(arena, length + 1, copy, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(arena, length + 1, copy, err));
     memcpy(copy, bytes, length);
     *out = copy;
     return STATUS_OK;
@@ -226,7 +226,7 @@ static enum status read_node(struct arena *arena, struct protobuf_in in, struct 
     if (counts[0] + counts[1] > CHAKRA_NODES_MAX)
         return error_set(err, STATUS_LIMIT, "%s: byte %zu: too many dependencies (limit is %d)", in.name, in.at,
                          CHAKRA_NODES_MAX);
-    if (ARENA_NEW(arena, (size_t)(counts[0] + counts[1]), deps[0], err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(arena, (size_t)(counts[0] + counts[1]), deps[0], err));
     node->ctrl_deps = deps[0];
     node->data_deps = deps[1] = deps[0] + counts[0];
     node->ctrl_count = (uint32_t)counts[0];
@@ -356,8 +356,8 @@ enum status chakra_rank_parse(const char *name, const void *bytes, size_t length
     bool some;
     TRY(read_metadata(&file, err));
     TRY(count_nodes(file, &count, err));
-    if (ARENA_NEW(&out->arena, count, out->nodes, err) != STATUS_OK) return err->status;
-    if (ARENA_NEW(&out->arena, count, out->by_id, err) != STATUS_OK) return err->status;
+    TRY(ARENA_NEW(&out->arena, count, out->nodes, err));
+    TRY(ARENA_NEW(&out->arena, count, out->by_id, err));
     for (uint32_t n = 0; n < count; n++) {
         TRY(next_message(&file, &message, &some, err));
         TRY(read_node(&out->arena, message, &out->nodes[n], err));

@@ -24,14 +24,13 @@ enum status spase_init(struct spase *in, uint32_t class_count, uint32_t node_cou
         return error_set(err, STATUS_LIMIT, "too many jobs (limit is %d)", SPASE_JOBS_MAX);
     if (config_count > SPASE_CONFIGS_MAX)
         return error_set(err, STATUS_LIMIT, "too many configurations (limit is %d)", SPASE_CONFIGS_MAX);
-    if (ARENA_NEW(&in->arena, class_count, in->class_names, err) ||
-        ARENA_NEW(&in->arena, node_count, in->nodes, err) ||
-        ARENA_NEW(&in->arena, job_count, in->jobs, err) ||
-        ARENA_NEW(&in->arena, config_count, in->configs, err) ||
-        ARENA_NEW(&in->arena, (size_t)config_count * class_count, in->ticks, err) ||
-        ARENA_NEW(&in->arena, class_count, in->class_devices, err) ||
-        ARENA_NEW(&in->arena, class_count, in->class_widest, err))
-        return err->status;
+    TRY(ARENA_NEW(&in->arena, class_count, in->class_names, err));
+    TRY(ARENA_NEW(&in->arena, node_count, in->nodes, err));
+    TRY(ARENA_NEW(&in->arena, job_count, in->jobs, err));
+    TRY(ARENA_NEW(&in->arena, config_count, in->configs, err));
+    TRY(ARENA_NEW(&in->arena, (size_t)config_count * class_count, in->ticks, err));
+    TRY(ARENA_NEW(&in->arena, class_count, in->class_devices, err));
+    TRY(ARENA_NEW(&in->arena, class_count, in->class_widest, err));
     in->class_count = class_count;
     in->node_count = node_count;
     in->job_count = job_count;
@@ -163,9 +162,9 @@ static enum status finish_job(struct spase *in, struct spase_job *job, int64_t *
 
 enum status spase_finish(struct spase *in, struct error *err)
 {
-    if (finish_nodes(in, err) || check_all_names(in, err)) return err->status;
-    if (ARENA_NEW(&in->arena, (size_t)in->config_count * in->class_count, in->modes, err))
-        return err->status;
+    TRY(finish_nodes(in, err));
+    TRY(check_all_names(in, err));
+    TRY(ARENA_NEW(&in->arena, (size_t)in->config_count * in->class_count, in->modes, err));
     in->mode_count = 0;
     in->horizon = 0;
     for (uint32_t j = 0; j < in->job_count; j++) {

@@ -390,8 +390,8 @@ static void make_options(struct spase_branch_search *s)
 static enum status prepare(struct spase_branch_search *s, struct error *err)
 {
     const struct spase *in = s->in;
-    if (rank_jobs(s, err) || spase_surrogate_make(in, s->limit, s->options->until_s, &s->surrogate, err))
-        return err->status;
+    TRY(rank_jobs(s, err));
+    TRY(spase_surrogate_make(in, s->limit, s->options->until_s, &s->surrogate, err));
     for (uint32_t v = 0; v < SPASE_STACK_VALUES; v++)
         TRY(spase_stacks_make(in, s->limit, v, &s->stacks[v], err));
     make_options(s);

@@ -49,9 +49,8 @@ static enum status find(struct proof *p, uint64_t iterations, double until_s, st
     if (made->bound == 0) {
         struct spase_bounds bounds;
         double bounds_until_s = isinf(until_s) ? until_s : started + bound_share * (until_s - started);
-        if (spase_search(p->in, &search, false, p->steps, &made->value, &done, err) ||
-            spase_bounds_make(p->in, made->value, bounds_until_s, &bounds, err))
-            return err->status;
+        TRY(spase_search(p->in, &search, false, p->steps, &made->value, &done, err));
+        TRY(spase_bounds_make(p->in, made->value, bounds_until_s, &bounds, err));
         static_assert((int)SPASE_PROOF_SCALED == (int)SPASE_BOUND_SCALED, "bounds are proofs of the same number");
         raise_bound(p, spase_bounds_best(&bounds), (enum spase_proof)bounds.best);
         made->bound_s = clock_s() - started;

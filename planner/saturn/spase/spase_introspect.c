@@ -61,15 +61,13 @@ static void copy_plan(const struct course *c, struct spase_introspect_piece *to,
 static enum status record(struct course *c, const struct spase_introspect_piece *piece, int64_t end, struct error *err)
 {
     struct spase_course *out = c->out;
-    if (array_reserve(&out->pieces, &out->piece_capacity, out->piece_count, sizeof *out->pieces,
-                      SPASE_INTERVALS_MAX * 64, "pieces of jobs", err))
-        return err->status;
+    TRY(array_reserve(&out->pieces, &out->piece_capacity, out->piece_count, sizeof *out->pieces,
+                      SPASE_INTERVALS_MAX * 64, "pieces of jobs", err));
     struct spase_piece made = piece->at;
     made.first_device = (uint32_t)out->device_count;
     for (uint32_t i = 0; i < made.device_count; i++) {
-        if (array_reserve(&out->devices, &out->device_capacity, out->device_count, sizeof *out->devices,
-                          UINT32_MAX, "devices of pieces", err))
-            return err->status;
+        TRY(array_reserve(&out->devices, &out->device_capacity, out->device_count, sizeof *out->devices, UINT32_MAX,
+                          "devices of pieces", err));
         out->devices[out->device_count++] = piece->devices[i];
     }
     made.end = end;

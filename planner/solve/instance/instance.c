@@ -24,11 +24,10 @@ enum status instance_init(struct instance *in, uint32_t class_count, uint32_t jo
         return error_set(err, STATUS_LIMIT, "too many jobs (limit is %d)", INSTANCE_JOBS_MAX);
     if (unit_count > INSTANCE_UNITS_MAX)
         return error_set(err, STATUS_LIMIT, "too many units (limit is %d)", INSTANCE_UNITS_MAX);
-    if (ARENA_NEW(&in->arena, class_count, in->classes, err) ||
-        ARENA_NEW(&in->arena, job_count, in->jobs, err) ||
-        ARENA_NEW(&in->arena, unit_count, in->units, err) ||
-        ARENA_NEW(&in->arena, (size_t)unit_count * class_count, in->compute, err))
-        return err->status;
+    TRY(ARENA_NEW(&in->arena, class_count, in->classes, err));
+    TRY(ARENA_NEW(&in->arena, job_count, in->jobs, err));
+    TRY(ARENA_NEW(&in->arena, unit_count, in->units, err));
+    TRY(ARENA_NEW(&in->arena, (size_t)unit_count * class_count, in->compute, err));
     in->class_count = class_count;
     in->job_count = job_count;
     in->unit_count = unit_count;
@@ -50,7 +49,7 @@ static enum status finish_devices(struct instance *in, struct error *err)
     if (devices == 0) return error_set(err, STATUS_BAD_INPUT, "no devices");
     if (devices > INSTANCE_DEVICES_MAX)
         return error_set(err, STATUS_LIMIT, "too many devices (limit is %d)", INSTANCE_DEVICES_MAX);
-    if (ARENA_NEW(&in->arena, devices, in->device_class, err)) return err->status;
+    TRY(ARENA_NEW(&in->arena, devices, in->device_class, err));
     in->device_count = 0;
     for (uint32_t c = 0; c < in->class_count; c++)
         for (uint32_t i = 0; i < in->classes[c].device_count; i++)

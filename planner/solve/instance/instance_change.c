@@ -15,9 +15,8 @@ static enum status copy(const struct instance *in, uint32_t classes_more, const 
                         struct instance *out, struct error *err)
 {
     uint32_t classes = in->class_count + classes_more, unit = 0;
-    if (instance_init(out, classes, in->job_count, in->unit_count, err) ||
-        arena_string(&out->arena, in->name ? in->name : "", &out->name, err))
-        return err->status;
+    TRY(instance_init(out, classes, in->job_count, in->unit_count, err));
+    TRY(arena_string(&out->arena, in->name ? in->name : "", &out->name, err));
     out->objective = in->objective;
     out->bridge_bytes_per_tick = in->bridge_bytes_per_tick;
     out->tick_s = in->tick_s;

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/process/clock.h"
 #include "base/process/launch.h"
+#include "base/try.h"
 #include "planner/solve/milp/milp_glpk.h"
 
 /* --- the model ------------------------------------------------------------------------------- */
@@ -327,7 +328,7 @@ enum status milp_glpk_write(const struct milp *milp, enum milp_file kind, const 
     pid_t pid;
     const int reason = launch_copy(&how, write_model, &writing, &pid);
     if (reason != 0) return launch_fail("GLPK", reason, err);
-    if (launch_wait(pid, &end, err)) return err->status;
+    TRY(launch_wait(pid, &end, err));
     if (end.signal == 0 && end.exit_code == 0 && rename(temporary, path) == 0) return STATUS_OK;
     if (end.signal == 0 && end.exit_code >= 100) errno = end.exit_code - 100;
     error_io(err, "cannot write '%s'", path);

@@ -413,7 +413,8 @@ static enum status baselines(struct schedule_search *s, struct error *err)
     s->value = INT64_MAX;
     if (!quick && (list_baseline_whole(s->in, s->trial, &value, err) || keep(s, value, err)))
         return err->status;
-    if (list_baseline_lrtf(s->in, until_s, s->trial, &value, err) || keep(s, value, err)) return err->status;
+    TRY(list_baseline_lrtf(s->in, until_s, s->trial, &value, err));
+    TRY(keep(s, value, err));
     if (s->value > s->bound &&
         (list_baseline_hydra(s->in, until_s, s->trial, &value, err) || keep(s, value, err)))
         return err->status;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/chain/chain.h"
 #include "planner/chain/chain_keep.h"
@@ -107,9 +108,8 @@ enum status kept_choose(const struct partition_cutter *cutter, const struct part
         struct partition_job_cut *cut = &cuts[footprint_twin(cutter->footprints, j)];
         struct partition_seconds kept;
         if (footprint_twin(cutter->footprints, j) == j) {
-            if (mark(cutter, c, j, cut, (room - needed - persistent) / sharing, err) ||
-                estimate_minibatch(cutter, c, j, cut, &kept, err))
-                return err->status;
+            TRY(mark(cutter, c, j, cut, (room - needed - persistent) / sharing, err));
+            TRY(estimate_minibatch(cutter, c, j, cut, &kept, err));
             if (estimate_together(cutter, kept) < estimate_together(cutter, cut->minibatch)) {
                 cut->minibatch = kept;
             } else {

@@ -110,8 +110,7 @@ enum status persistent_choose(const struct partition_cutter *cutter, const struc
     for (uint32_t most = whole + 1; most - least > 1;) {
         uint32_t middle = least + (most - least) / 2;
         need.workspace_bytes = *workspace;
-        enum status status = mark_all(cutter, c, cuts, middle, whole, &need, err);
-        if (status) return status;
+        TRY(mark_all(cutter, c, cuts, middle, whole, &need, err));
         if (need.workspace_bytes + keep + need.bytes <= room) least = middle;
         else most = middle;
     }
