@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "base/try.h"
 #include "cli/cli_completion.h"
 
 const struct completion_shell completion_shells[] = {
@@ -26,8 +27,8 @@ enum status verb_completion(struct cli *cli, int argc, char **argv, struct error
                                           "spillway completion fish | source", NULL},
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (!cli->json) return print_script(cli->out, options.operands[0], err);
     return error_set(err, STATUS_BAD_INPUT, "a completion script has no JSON form (use 'spillway "
                      "help --json' for the tables)");

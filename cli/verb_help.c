@@ -120,8 +120,8 @@ enum status verb_help(struct cli *cli, int argc, char **argv, struct error *err)
         .argument_max = 2,
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (options.operand_count == 0)
         return cli->json ? print_json(cli, NULL, NULL, err) : print_verbs(cli, err);
 
@@ -130,8 +130,7 @@ enum status verb_help(struct cli *cli, int argc, char **argv, struct error *err)
     const char *action = options.operand_count > 1 ? options.operands[1] : NULL;
     const struct cli_verb *verb = cli_verbs;
     while (verb->name && strcmp(verb->name, name) != 0) verb++;
-    if ((!verb->name || action) && cli_find_verb(name, action, &verb, err) != STATUS_OK)
-        return err->status;
+    if (!verb->name || action) TRY(cli_find_verb(name, action, &verb, err));
     if (action && !verb->action)
         return error_set(err, STATUS_BAD_INPUT,
                          "unexpected argument '%s': 'spillway %s' has no actions", action, name);

@@ -157,12 +157,11 @@ static enum status hand_over(const struct run_request *command, const struct pla
     struct run_report report = {.plan = plan, .result = result, .trace = trace, .live = command->dispatch != 0,
                                 .trace_path = command->trace, .log_path = result->log_failed ? NULL : command->log,
                                 .executed_order_path = command->executed_order};
-    if (command->result && run_report_write(&report, command->result, err) != STATUS_OK) return err->status;
+    if (command->result) TRY(run_report_write(&report, command->result, err));
     write_traces(command, result, *writer, &report);
     *writer = NULL;
-    if (command->result && result->unwritten[0] && run_report_write(&report, command->result, err) != STATUS_OK)
-        return err->status;
-    if (command->json && run_report_write(&report, "-", err) != STATUS_OK) return err->status;
+    if (command->result && result->unwritten[0]) TRY(run_report_write(&report, command->result, err));
+    if (command->json) TRY(run_report_write(&report, "-", err));
     if (!command->json && !command->quiet) run_report_print(&report);
     if (result->stopped) run_report_print_kept(&report);
     const enum status status = judge(plan, result, err);
@@ -179,8 +178,7 @@ static enum status carry_out(const struct run_request *command, const struct pla
     struct run_result result = {0};
     struct trace trace = {0};
     struct policy_process *policy = NULL;
-    if (command->dispatch && policy_process_open(command->policy ? command->policy : plan->policy, 0, &policy, err))
-        return err->status;
+    if (command->dispatch) TRY(policy_process_open(command->policy ? command->policy : plan->policy, 0, &policy, err));
     struct trace_writer *writer = NULL;
     if (command->trace && trace_writer_create(command->trace, &writer, err) != STATUS_OK) {
         policy_process_close(policy);

@@ -166,8 +166,7 @@ static enum status wait_a_moment(struct children *all, struct error *err)
         if (child->pid == 0) continue;
         for (int p = 0; p < PIPE_COUNT; p++)
             if (child->ends[p] >= 0 && hear(child, p, err) != STATUS_OK) return err->status;
-        if (child->ends[OUTPUT] < 0 && child->ends[COMPLAINT] < 0 && tell_end(all, child, err) != STATUS_OK)
-            return err->status;
+        if (child->ends[OUTPUT] < 0 && child->ends[COMPLAINT] < 0) TRY(tell_end(all, child, err));
     }
     return STATUS_OK;
 }

@@ -112,8 +112,8 @@ enum status bench_text(struct cli *cli, const struct bench *bench, const struct 
     TRY(print_policies(out, bench, summaries, err));
     if (bench->policy_count > 1)
         fprintf(out, "\nbetter, worse and p (Wilcoxon, paired) against %s\n", bench->policies[0]);
-    if (bench->options.noise > 0 && print_live(out, bench, summaries, err) != STATUS_OK) return err->status;
-    if (bench->options.real && print_real(out, bench, err) != STATUS_OK) return err->status;
+    if (bench->options.noise > 0) TRY(print_live(out, bench, summaries, err));
+    if (bench->options.real) TRY(print_real(out, bench, err));
     for (uint32_t p = 0; p < bench->policy_count; p++)
         if (bench->reasons[p].text[0])
             fprintf(out, "\n%s: %s\n", bench->policies[p], bench->reasons[p].text);

@@ -222,8 +222,7 @@ static enum status run_instance(struct bench_round *round, struct error *err)
             continue;
         }
         TRY(try_policy(round, p, false, out, err));
-        if (out->outcome == BENCH_DONE && bench->options.noise > 0 && try_policy(round, p, true, out, err))
-            return err->status;
+        if (out->outcome == BENCH_DONE && bench->options.noise > 0) TRY(try_policy(round, p, true, out, err));
     }
     for (uint32_t p = 0; p < bench->policy_count; p++) /* a proof may have raised it */
         bench_at(bench, round->workload, round->seed_index, p)->bound = round->bound;
@@ -237,7 +236,7 @@ static enum status run_jobs(struct bench_round *round, const struct bench_worklo
     const struct bench *bench = round->bench;
     char plan_path[CLI_PATH_BYTES] = "";
     bool real = bench->options.real && round->seed == 1;
-    if (real && cli_child_file(plan_path, err)) return err->status;
+    if (real) TRY(cli_child_file(plan_path, err));
     for (uint32_t p = 0; p < bench->policy_count && !err->status; p++) {
         struct bench_result *out = bench_at(bench, round->workload, round->seed_index, p);
         char reason[BENCH_REASON_BYTES] = "";

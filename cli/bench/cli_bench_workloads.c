@@ -29,8 +29,7 @@ static enum status add_policy(struct bench *bench, const char *name, struct erro
         if (strcmp(bench->policies[i], name) == 0)
             return error_set(err, STATUS_BAD_INPUT, "policy '%s' is given twice", name);
     /* files are checked in a child process */
-    if (!bench_is_search(name) && !policy_is_file(name) && policy_open(name, &handle, err))
-        return err->status;
+    if (!bench_is_search(name) && !policy_is_file(name)) TRY(policy_open(name, &handle, err));
     policy_close(&handle);
     return arena_string(&bench->arena, name, &bench->policies[bench->policy_count++], err);
 }

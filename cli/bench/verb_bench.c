@@ -170,7 +170,8 @@ enum status verb_bench(struct cli *cli, int argc, char **argv, struct error *err
                    "policy breaks a rule, crashes or loops.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (request.counterfactual && (request.library || request.csv || request.figure || bench.options.real))
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--counterfactual' is for one run (expected no --library, --csv, --output or --real)");

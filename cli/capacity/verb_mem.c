@@ -447,7 +447,8 @@ enum status verb_mem(struct cli *cli, int argc, char **argv, struct error *err)
                    "with --largest, if not even one block fits.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.network = options.operands[0];
     return run(cli, &request, err);
 }

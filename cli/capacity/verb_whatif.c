@@ -308,7 +308,8 @@ enum status verb_whatif(struct cli *cli, int argc, char **argv, struct error *er
                    "machine keeps --deadline or --max-cost, 1 if the jobs fit none.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.jobs_path = options.operands[0];
     TRY(check_request(cli, &request, err));
     return run(cli, &request, err);

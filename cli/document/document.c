@@ -336,7 +336,7 @@ enum status document_write(const struct document *document, const char *path, st
     char beside[PATH_MAX];
     snprintf(beside, sizeof beside, "%.*s", (int)(ending - name), name);
     bool html = is_html(ending);
-    if (!html && write_pictures(document, path, err) != STATUS_OK) return err->status;
+    if (!html) TRY(write_pictures(document, path, err));
     struct file_out *file;
     TRY(file_out_create(path, &file, err));
     if (html) document_write_html(document, file);

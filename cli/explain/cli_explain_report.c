@@ -287,7 +287,7 @@ enum status cli_explain_text(struct cli *cli, const struct cli_explain_report *r
     fputc('\n', out);
     TRY(print_handovers(out, report, err));
     if (report->path->handover_count > 0) fputc('\n', out);
-    if (report->plan && print_purchases(out, report, err) != STATUS_OK) return err->status;
+    if (report->plan) TRY(print_purchases(out, report, err));
     if (report->purchase_count > 0) fputc('\n', out);
     if (!report->plan) {
         fputs("by times    an operation is assumed to have waited for the one that ended last before it began. A plan would give the\n"

@@ -287,8 +287,8 @@ enum status verb_check(struct cli *cli, int argc, char **argv, struct error *err
                    "the place if it cannot be read.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     const char *path = options.operands[0];
     char inside[CLI_PATH_BYTES];
     const int length = snprintf(inside, sizeof inside, "%s/config.json", path);

@@ -265,13 +265,11 @@ enum status verb_compare(struct cli *cli, int argc, char **argv, struct error *e
                    "both of the same plan.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.predicted_path = options.operands[0];
     request.measured_path = options.operands[1];
-    if (request.max_error_text &&
-        cli_ratio(request.max_error_text, "max-error", &request.max_error, err) != STATUS_OK)
-        return err->status;
+    if (request.max_error_text) TRY(cli_ratio(request.max_error_text, "max-error", &request.max_error, err));
 
     struct pair pair = {0};
     enum status status = compare_files(&request, &pair, err);

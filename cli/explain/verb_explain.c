@@ -33,9 +33,8 @@ static enum status buy(struct cli *cli, const struct explain_request *request, c
     uint32_t count = 0;
     if (request->no_purchases) return STATUS_OK;
     TRY(explain_purchases(plan, request->more, arena, out, &count, err));
-    if (!request->no_memory &&
-        explain_memory_purchase(request->plan_path, request->more, &out[count], &report->memory_known, err) != STATUS_OK)
-        return err->status;
+    if (!request->no_memory) TRY(explain_memory_purchase(request->plan_path, request->more, &out[count],
+                                                         &report->memory_known, err));
     if (report->memory_known)
         count++;
     else if (!request->no_memory)
@@ -277,10 +276,11 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
                    "that 'spillway history' lists, history:last the latest, FILE.db:ROW a run in another history.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.plan_path = options.operands[0];
     request.trace_path = options.operand_count > 1 ? options.operands[1] : NULL;
-    if (request.more_text && cli_ratio(request.more_text, "more", &request.more, err) != STATUS_OK) return err->status;
+    if (request.more_text) TRY(cli_ratio(request.more_text, "more", &request.more, err));
     if (!(request.more > 0 && request.more <= 10))
         return error_set(err, STATUS_BAD_INPUT, "option '--more' is '%s' (expected more than 0%% and at most 1000%%)",
                          request.more_text);
@@ -289,6 +289,6 @@ enum status verb_explain(struct cli *cli, int argc, char **argv, struct error *e
 
     if (cli_explain_is_row(request.plan_path)) return explain_row(cli, &request, err);
     bool alone = false;
-    if (!request.trace_path && explain_trace(cli, request.plan_path, &alone, err) != STATUS_OK) return err->status;
+    if (!request.trace_path) TRY(explain_trace(cli, request.plan_path, &alone, err));
     return alone ? STATUS_OK : explain_plan(cli, &request, err);
 }

@@ -236,9 +236,10 @@ enum status verb_history(struct cli *cli, int argc, char **argv, struct error *e
     };
     bool go_on, some = true;
     char path[CLI_PATH_BYTES];
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     TRY(check_since(request.filter.since, err));
-    if (!request.path && cli_history_path(path, &some, err) != STATUS_OK) return err->status;
+    if (!request.path) TRY(cli_history_path(path, &some, err));
     if (!some)
         return error_set(err, STATUS_BAD_INPUT, "no history is kept: SPILLWAY_HISTORY is empty, or neither "
                          "XDG_STATE_HOME nor HOME is set (name one with --file)");

@@ -112,8 +112,8 @@ static enum status plot_traces(struct cli *cli, int argc, char **argv, draw_trac
                    "the prediction is drawn above the measurement.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     struct plot_trace_pair pair = {0};
     enum status status = check_request(&request, err);
     if (status == STATUS_OK) status = open_pair(&options, &request.plot, &pair, err);
@@ -255,8 +255,8 @@ enum status verb_plot_throughput(struct cli *cli, int argc, char **argv, struct 
         .details = "ALL.json is the output of 'spillway plan --policy all --json'.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     struct json_input *in = NULL;
     struct policies policies = {0};
     enum status status = check_request(&request, err);

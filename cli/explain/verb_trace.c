@@ -70,8 +70,8 @@ enum status verb_trace_show(struct cli *cli, int argc, char **argv, struct error
         .argument_max = 1,
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     const char *path = options.operands[0];
     struct trace_reader *reader = NULL;
     uint64_t spans = 0, levels = 0;
@@ -133,8 +133,8 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
                    "a track per stream, a counter of memory per place.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (!output)
         return error_set(err, STATUS_BAD_INPUT, "option '--output' is missing: where to write");
     if (strcmp(output, "-") == 0)

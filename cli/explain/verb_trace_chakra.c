@@ -69,7 +69,8 @@ enum status verb_trace_chakra(struct cli *cli, int argc, char **argv, struct err
                    "which ASTRA-sim's --comm-group-configuration reads.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (!output)
         return error_set(err, STATUS_BAD_INPUT, "option '--output' is missing: where to write");
     if (strcmp(output, "-") == 0)

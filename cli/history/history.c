@@ -184,7 +184,7 @@ static int bind(sqlite3_stmt *statement, int place, const struct history_record 
 enum status history_add(struct history *history, const struct history_record *record, struct error *err)
 {
     char sql[SQL_BYTES];
-    if (history->database.version < kind_of_file.version && migrate(history, err) != STATUS_OK) return err->status;
+    if (history->database.version < kind_of_file.version) TRY(migrate(history, err));
     int used = snprintf(sql, sizeof sql, "INSERT INTO records VALUES(NULL");
     for (size_t c = 1; c < ARRAY_COUNT(columns); c++) used += snprintf(sql + used, sizeof sql - (size_t)used, ",?");
     snprintf(sql + used, sizeof sql - (size_t)used, ")");

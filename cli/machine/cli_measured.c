@@ -49,7 +49,8 @@ static enum status read_load(struct json_object *result, struct load *out, struc
 {
     struct json_object load;
     const json_t *value = NULL;
-    if (json_take_object(result, "load", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
+    TRY(json_take_object(result, "load", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
     TRY(json_object_open(&load, result->input, value, "a load object", err));
     json_object_ignore_others(&load);
     TRY(json_take_double(&load, "others", JSON_REQUIRED, 0, 1, &out->others, err));

@@ -269,7 +269,8 @@ enum status verb_calibrate(struct cli *cli, int argc, char **argv, struct error 
                    "same, whatever its number of runs.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     outcome.machine = options.operands[0];
     enum status status = carry_out(cli, &request, &options, &outcome, err);
     arena_release(&outcome.arena);

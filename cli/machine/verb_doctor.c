@@ -75,7 +75,8 @@ enum status verb_doctor(struct cli *cli, int argc, char **argv, struct error *er
                    "nothing here can carry out a plan.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     cli_doctor_look(&doctor);
     if ((cli->json ? print_json : print_text)(cli, &doctor, err) != STATUS_OK) return err->status;
     return judge(&doctor, err);

@@ -20,8 +20,8 @@ enum status verb_hardware_list(struct cli *cli, int argc, char **argv, struct er
                    "hardware file.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (cli->json) {
         struct json_out *json;
         TRY(cli_report_begin(cli, "hardware-list", &json, err));
@@ -67,8 +67,8 @@ enum status verb_hardware_show(struct cli *cli, int argc, char **argv, struct er
                    "profile of this machine).",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     struct cli_machine machine = CLI_MACHINE_NONE;
     machine.is_argument = true;
     if (options.operand_count > 0) machine.name = options.operands[0];
@@ -101,8 +101,8 @@ enum status verb_hardware_check(struct cli *cli, int argc, char **argv, struct e
                    "be read.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     const char *path = options.operands[0];
     struct hardware hardware = {0};
     enum status status = hardware_read(path, &hardware, err);

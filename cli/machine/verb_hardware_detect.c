@@ -56,7 +56,8 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
                    "between GPUs are tried, pair by pair. 'spillway measure' replaces the assumptions.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (output && strcmp(output, "-") == 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--output' needs a file: standard output gets the report");
     if (output) return detect(cli, output, true, err);

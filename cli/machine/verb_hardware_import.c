@@ -70,7 +70,8 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
                    "those of the datasheet.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     const char *file = options.operands[0];
     if (!machine.name || !output)
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' is missing", machine.name ? "output" : "hw");

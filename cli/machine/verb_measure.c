@@ -119,7 +119,7 @@ static enum status measure(struct cli *cli, const char *path, bool is_default, d
 {
     char program[CLI_PATH_BYTES], budget[64];
     TRY(cli_child_find(program, err));
-    if (is_default && path_make_folders(path, err) != STATUS_OK) return err->status;
+    if (is_default) TRY(path_make_folders(path, err));
     snprintf(budget, sizeof budget, "%.9gs", budget_s);
     const char *words[13] = {program, "measure", "-o", path, "--budget", budget};
     size_t count = 6;
@@ -177,8 +177,8 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
                    "plan' reads first.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (budget_s < budget_min_s || budget_s > budget_max_s)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--budget' is %g s (expected a time from 1s to 1h)", budget_s);

@@ -87,8 +87,8 @@ enum status verb_models_list(struct cli *cli, int argc, char **argv, struct erro
     const struct option_spec specs[] = {CLI_COMMON_OPTIONS(cli)};
     struct options options = {.specs = specs, .spec_count = sizeof specs / sizeof *specs};
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     struct arena arena = {0};
     enum status status = cli->json ? list_json(cli, &arena, err) : list_text(cli, &arena, err);
     arena_release(&arena);
@@ -316,17 +316,15 @@ static enum status show(struct cli *cli, const char *name, struct models_request
     struct network network = {0};
     request->name = name;
     TRY(network_find(name, arena, &network, err));
-    if (request->image > 0 && request->image != network.image &&
-        network_for_image(&network, request->image, arena, &network, err) != STATUS_OK)
-        return err->status;
+    if (request->image > 0 && request->image != network.image) TRY(network_for_image(&network, request->image, arena,
+            &network, err));
     if (request->sequence == 0) request->sequence = network.positions ? network.positions : 1;
     if (network_is_limited(&network) && request->sequence > network.positions)
         return error_set(err, STATUS_BAD_INPUT,
                          "sequence %" PRIu64 " is longer than the %" PRIu64 " positions of '%s'",
                          request->sequence, network.positions, network.name);
-    if (request->decoder_sequence > 0 &&
-        network_set_decoder(&network, request->sequence, request->decoder_sequence, err))
-        return err->status;
+    if (request->decoder_sequence > 0) TRY(network_set_decoder(&network, request->sequence, request->decoder_sequence,
+            err));
     struct layer_counts *counts;
     TRY(ARENA_NEW(arena, network.layer_count, counts, err));
     for (uint64_t layer = 0; layer < network.layer_count; layer++)
@@ -367,8 +365,8 @@ enum status verb_models_show(struct cli *cli, int argc, char **argv, struct erro
                    "writes it, a folder that holds one, or a text of PipeDream's profiler (.txt).",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     struct arena arena = {0};
     enum status status = show(cli, options.operands[0], &request, &arena, err);
     arena_release(&arena);

@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "base/try.h"
+
 static const char *const status_names[] = {"bound", "searched", "solved", "gap"};
 
 void cli_solved_json(const struct cli_solved *solved, const struct cli_solve_request *request,
@@ -48,6 +50,6 @@ void cli_solve_work_text(const struct cli_solve_work *work, FILE *out)
 enum status cli_solve_write_milp(const struct cli_solve_request *request, const struct milp *milp,
                                  struct error *err)
 {
-    if (request->lp && milp_write_lp(milp, request->lp, err)) return err->status;
+    if (request->lp) TRY(milp_write_lp(milp, request->lp, err));
     return request->mps ? milp_write_mps(milp, request->mps, err) : STATUS_OK;
 }

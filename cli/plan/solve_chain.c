@@ -133,10 +133,9 @@ static enum status write_model(const struct solve_chain_answer *a, struct error 
 static enum status write_files(const struct solve_chain_answer *a, struct error *err)
 {
     char text[CERTIFICATE_TEXT_BYTES];
-    if (a->request->output &&
-        chain_schedule_write(a->chain, &a->schedule, a->certificate.bound,
-                             chain_certificate_text(&a->certificate, text), a->request->output, err))
-        return err->status;
+    if (a->request->output) TRY(chain_schedule_write(a->chain, &a->schedule, a->certificate.bound,
+                                                     chain_certificate_text(&a->certificate, text), a->request->output,
+                                                     err));
     return a->request->lp || a->request->mps ? write_model(a, err) : STATUS_OK;
 }
 

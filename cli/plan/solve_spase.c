@@ -150,9 +150,8 @@ static enum status write_files(const struct solve_spase_answer *a, struct error 
     const struct spase_certificate *c = &a->certificate;
     struct spase_formulation *f = NULL;
     char text[CERTIFICATE_TEXT_BYTES];
-    if (a->request->output &&
-        spase_schedule_write(a->in, &a->schedule, c->bound, spase_certificate_text(c, text), a->request->output, err))
-        return err->status;
+    if (a->request->output) TRY(spase_schedule_write(a->in, &a->schedule, c->bound, spase_certificate_text(c, text),
+                                                     a->request->output, err));
     if (!a->request->lp && !a->request->mps) return STATUS_OK;
     if (spase_formulation_create(a->in, SPASE_FLOW, c->bound, c->value, &f, err) ||
         cli_solve_write_milp(a->request, spase_formulation_milp(f), err)) {} /* the error is in err */

@@ -274,7 +274,8 @@ enum status verb_jobs_new(struct cli *cli, int argc, char **argv, struct error *
     };
     struct arena arena = {0};
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (request.output && strcmp(request.output, "-") == 0) request.output = NULL;
     if (cli->json && !request.output)
         return error_set(err, STATUS_BAD_INPUT, "the jobs file itself is JSON (expected --output FILE with --json)");

@@ -262,7 +262,8 @@ enum status verb_partition(struct cli *cli, int argc, char **argv, struct error 
                                          "parameter bytes, then the edges.",
                               .specs = specs, .spec_count = ARRAY_COUNT(specs), .argument_min = 1, .argument_max = 1};
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.path = options.operands[0];
     return answer_request(cli, &request, err);
 }

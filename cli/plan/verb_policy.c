@@ -41,7 +41,8 @@ enum status verb_policy_new(struct cli *cli, int argc, char **argv, struct error
     };
     bool go_on;
     char name[CLI_PATH_BYTES];
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     const char *policy = options.operands[0];
     if (!folder) folder = policy;
     TRY(cli_skeleton_write(policy, folder, err));
@@ -260,7 +261,8 @@ enum status verb_policy_test(struct cli *cli, int argc, char **argv, struct erro
                    "such as one that an earlier test wrote. Exit code 1 if a rule was broken.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     struct outcome outcome = {0};
     request.policy = options.operands[0];
     if (options.operand_count > 1) request.case_path = options.operands[1];

@@ -125,7 +125,8 @@ enum status verb_solve(struct cli *cli, int argc, char **argv, struct error *err
                    "Exit code 1 if there is no schedule at all.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.path = options.operands[0];
     TRY(check_files(&request, err));
     TRY(check_intervals(&request, err));

@@ -429,7 +429,7 @@ enum status cli_plan_text(struct cli *cli, const struct cli_plan_report *report,
     fputc('\n', out);
     TRY(print_memory(cli, plan, err));
     if (report->swap->job_count > 0) fputc('\n', out);
-    if (report->swap->job_count > 0 && cli_swap_text(out, plan, report->swap, err)) return err->status;
+    if (report->swap->job_count > 0) TRY(cli_swap_text(out, plan, report->swap, err));
     fprintf(out, "\npolicy       %s, %s operations\n", plan->policy,
             quantity_text((double)plan_operations(plan), DIMENSION_COUNT_OF, count));
     cli_staleness_print(out, plan, 13);

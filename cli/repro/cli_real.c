@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/files/path.h"
+#include "base/try.h"
 #include "cli/process/cli_load.h"
 
 /* Reads memory available without swapping; false if unknown. */
@@ -37,7 +38,8 @@ enum status cli_real_begin(const struct figure *figure, const char *output, char
 {
     options->workers = 1;
     options->go_on = true; /* other rows may work here */
-    if (check_memory(figure, err) != STATUS_OK || !output) return err->status;
+    TRY(check_memory(figure, err));
+    if (!output) return STATUS_OK;
     int length = snprintf(kept, CLI_PATH_BYTES, "%s/runs", output);
     if (length < 0 || length + RUN_FOLDER_BYTES >= CLI_PATH_BYTES)
         return error_set(err, STATUS_LIMIT, "a path is too long (limit is %d)", CLI_PATH_BYTES - RUN_FOLDER_BYTES - 8);

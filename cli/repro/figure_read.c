@@ -62,7 +62,8 @@ static enum status read_texts(const struct figure *figure, struct json_object *o
                               struct figure_texts *texts, struct error *err)
 {
     const json_t *array;
-    if (json_take_array(object, key, JSON_OPTIONAL, &array, err) != STATUS_OK || !array) return err->status;
+    TRY(json_take_array(object, key, JSON_OPTIONAL, &array, err));
+    if (!array) return STATUS_OK;
     if (json_array_size(array) > FIGURE_TEXTS_MAX)
         return error_set(err, STATUS_LIMIT, "too many '%s' (limit is %d)", key, FIGURE_TEXTS_MAX);
     for (size_t i = 0; i < json_array_size(array); i++)
@@ -89,7 +90,8 @@ static enum status read_quantity(struct figure *figure, struct json_object *root
 {
     const json_t *value = NULL;
     struct json_object object;
-    if (json_take_object(root, "quantity", need, &value, err) != STATUS_OK || !value) return err->status;
+    TRY(json_take_object(root, "quantity", need, &value, err));
+    if (!value) return STATUS_OK;
     figure->quantity.unit = "";
     TRY(json_object_open(&object, figure->input, value, "a quantity", err));
     TRY(json_take_string(&object, "name", JSON_REQUIRED, &figure->quantity.name, err));
@@ -165,7 +167,8 @@ static enum status read_published(struct figure *figure, struct json_object *roo
     const json_t *value;
     const char *name;
     json_t *child;
-    if (json_take_object(root, "published", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
+    TRY(json_take_object(root, "published", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
     json_object_foreach((json_t *)value, name, child) {
         struct json_object object;
         uint32_t column = find_column(figure, name);
@@ -270,7 +273,8 @@ static enum status read_files(struct figure *figure, struct json_object *root, s
     const char *name, *names[FIGURE_NAMES_MAX];
     uint32_t name_count = figure_names(figure, false, 0, names);
     json_t *child;
-    if (json_take_object(root, "files", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
+    TRY(json_take_object(root, "files", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
     json_object_foreach((json_t *)value, name, child) {
         struct template_place place = {figure->input, value, name, 0};
         if (strcmp(name, "_comment") == 0) continue;
@@ -317,7 +321,8 @@ static enum status read_runs(struct figure *figure, struct json_object *root, st
     const char *name, *names[FIGURE_NAMES_MAX];
     uint32_t name_count = figure_names(figure, false, 0, names);
     json_t *child;
-    if (json_take_object(root, "runs", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
+    TRY(json_take_object(root, "runs", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
     json_object_foreach((json_t *)value, name, child) {
         struct template_place place = {figure->input, value, name, 0};
         if (strcmp(name, "_comment") == 0) continue;
@@ -407,7 +412,8 @@ static enum status read_series(struct figure *figure, struct json_object *root, 
 static enum status read_claims(struct figure *figure, struct json_object *root, struct error *err)
 {
     const json_t *array;
-    if (json_take_array(root, "claims", JSON_OPTIONAL, &array, err) != STATUS_OK || !array) return err->status;
+    TRY(json_take_array(root, "claims", JSON_OPTIONAL, &array, err));
+    if (!array) return STATUS_OK;
     if (json_array_size(array) > FIGURE_TEXTS_MAX)
         return error_set(err, STATUS_LIMIT, "too many claims (limit is %d)", FIGURE_TEXTS_MAX);
     for (size_t i = 0; i < json_array_size(array); i++) {
@@ -428,7 +434,8 @@ static enum status read_accuracy(struct figure *figure, struct json_object *root
     const json_t *value;
     struct json_object object;
     figure->accuracy.within = 0.1;
-    if (json_take_object(root, "accuracy", JSON_OPTIONAL, &value, err) != STATUS_OK || !value) return err->status;
+    TRY(json_take_object(root, "accuracy", JSON_OPTIONAL, &value, err));
+    if (!value) return STATUS_OK;
     TRY(json_object_open(&object, figure->input, value, "marks of accuracy", err));
     TRY(json_take_double(&object, "within", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.within, err));
     TRY(json_take_double(&object, "mean", JSON_OPTIONAL, DBL_MIN, 10, &figure->accuracy.mean, err));

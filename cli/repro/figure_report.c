@@ -287,7 +287,7 @@ enum status figure_add_to_document(const struct figure_result *result, const cha
     add_texts(document, "Changed, against the set-up below", &figure->changes);
     snprintf(caption, sizeof caption, "%s: %s, %s and simulated", figure->figure, figure->quantity.name,
              figure->real.read ? "measured" : "published");
-    if (picture && document_picture_file(document, caption, picture, err) != STATUS_OK) return err->status;
+    if (picture) TRY(document_picture_file(document, caption, picture, err));
     document_paragraph(document, *figure->quantity.unit ? "%s in %s:" : "%s:", figure->quantity.name,
                        figure->quantity.unit);
     add_table(result, document);

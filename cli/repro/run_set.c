@@ -361,7 +361,7 @@ enum status run_set_execute(struct run_set *set, const struct run_set_options *o
     struct pool pool = {.set = set, .options = options, .program = options->program, .failed = SIZE_MAX};
     const struct children_client client = {&pool, next_command, handle_end, look};
     uint32_t workers = options->workers > 0 ? min_u32(options->workers, CHILDREN_MAX) : children_cores();
-    if (!pool.program && path_from_program("", self, sizeof self, err) != STATUS_OK) return err->status;
+    if (!pool.program) TRY(path_from_program("", self, sizeof self, err));
     if (!pool.program) pool.program = self;
     TRY(folder_make_temporary("repro", set->folder, sizeof set->folder, err));
     progress_begin(&pool.progress, "runs", (double)set->count);

@@ -43,7 +43,8 @@ enum status verb_repro_list(struct cli *cli, int argc, char **argv, struct error
     struct options options = {.specs = specs, .spec_count = ARRAY_COUNT(specs)};
     struct cli_papers papers = {0};
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (cli_papers_open(request.papers, &papers, err) == STATUS_OK)
         (void)!repro_report_list(cli, papers.figures, papers.count, err);
     cli_papers_close(&papers);
@@ -57,7 +58,8 @@ enum status verb_repro_show(struct cli *cli, int argc, char **argv, struct error
     struct options options = {.specs = specs, .spec_count = ARRAY_COUNT(specs), .argument_min = 1, .argument_max = 1};
     struct cli_papers papers = {0};
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (cli_papers_open_one(request.papers, options.operands[0], &papers, err) == STATUS_OK)
         (void)!repro_report_show(cli, papers.figures[0], err);
     cli_papers_close(&papers);
@@ -128,8 +130,7 @@ static enum status compute(struct repro_work *work, const struct repro_request *
         if (figure_add_runs(work->papers.figures[i], work->set, &work->arena, &work->indexes[i], err) != STATUS_OK)
             return error_add(err, "%s", work->papers.figures[i]->path);
     setenv("SPILLWAY_HISTORY", "", 1); /* these are not the user's work */
-    if (request->real && cli_real_begin(work->papers.figures[0], request->output, kept, &options, err) != STATUS_OK)
-        return err->status;
+    if (request->real) TRY(cli_real_begin(work->papers.figures[0], request->output, kept, &options, err));
     TRY(run_set_execute(work->set, &options, err));
     for (size_t i = 0; i < work->papers.count; i++, work->result_count++)
         TRY(figure_evaluate(work->papers.figures[i], work->set, work->indexes[i], &work->results[i], err));
@@ -164,7 +165,8 @@ static enum status open_figure(struct repro_request *request, const char *id, st
     if (!request->real && request->steps > 0)
         return error_set(err, STATUS_BAD_INPUT, "option '--steps' is for runs of '--real'");
     if (!request->real) return cli_papers_open_one(request->papers, id, papers, err);
-    if (cli_papers_open_real(request->papers, id, papers, err) != STATUS_OK || request->steps == 0) return err->status;
+    TRY(cli_papers_open_real(request->papers, id, papers, err));
+    if (request->steps == 0) return STATUS_OK;
     char text[64];
     snprintf(text, sizeof text, "steps=%" PRIu64, request->steps);
     return change_one(papers->figures[0], text, err);
@@ -203,7 +205,8 @@ enum status verb_repro_run(struct cli *cli, int argc, char **argv, struct error 
     };
     struct repro_work work = {0};
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if (cli->json && request.csv)
         return error_set(err, STATUS_BAD_INPUT, "options '--json' and '--csv' exclude each other");
     if (open_figure(&request, options.operands[0], &work.papers, err) == STATUS_OK &&
@@ -240,7 +243,8 @@ enum status verb_repro_all(struct cli *cli, int argc, char **argv, struct error 
     };
     struct repro_work work = {0};
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     if ((!request.output || document_check_path(request.output, CLI_FIGURES_MAX, err) == STATUS_OK) &&
         cli_papers_open(request.papers, &work.papers, err) == STATUS_OK && compute(&work, &request, err) == STATUS_OK &&
         (!request.output || repro_write_page(work.results, work.result_count, request.output, err) == STATUS_OK) &&

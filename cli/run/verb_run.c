@@ -416,8 +416,8 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
                    "executor is the program spillway-exec: $SPILLWAY_EXEC, next to this program, or on PATH.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.plan_path = options.operands[0];
     TRY(refuse_dash("trace", request.trace_path, err));
     TRY(refuse_dash("log", request.log_path, err));

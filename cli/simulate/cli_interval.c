@@ -115,7 +115,7 @@ enum status cli_interval_find(const struct plan *plan, const struct hardware *ha
                               double makespan_s, double tokens_per_s, struct cli_interval *out, struct error *err)
 {
     out->spreads = machine_has_spread(hardware) || options->noise > 0;
-    if (out->spreads && by_spreads(plan, hardware, options, out, err) != STATUS_OK) return err->status;
+    if (out->spreads) TRY(by_spreads(plan, hardware, options, out, err));
     return by_runs(plan, hardware->name, makespan_s, tokens_per_s, out, err);
 }
 

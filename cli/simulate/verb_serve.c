@@ -77,7 +77,7 @@ static enum status read_problem(struct serve_work *w, struct error *err)
     const struct request_options *wanted = w->wanted;
     bool named = wanted->machine.name != NULL;
     uint64_t bytes;
-    if (named && cli_machine_read(&wanted->machine, &w->hardware, err)) return err->status;
+    if (named) TRY(cli_machine_read(&wanted->machine, &w->hardware, err));
     TRY(serving_read(wanted->path, named ? &w->hardware : NULL, &w->in, err));
     TRY(cli_bytes(wanted->machine.device_memory_bytes, "device-memory", &bytes, err));
     if (bytes > 0) w->in.device_bytes = bytes;
@@ -241,7 +241,8 @@ enum status verb_serve(struct cli *cli, int argc, char **argv, struct error *err
                    "The search and the report use different requests of the same processes.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     wanted.path = options.operands[0];
     if (wanted.cv < SERVING_CV_LEAST || wanted.cv > SERVING_CV_MAX)
         return error_set(err, STATUS_BAD_INPUT, "option '--cv' is %g (expected %g to %g)", wanted.cv,

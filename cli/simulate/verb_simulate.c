@@ -124,9 +124,9 @@ static enum status print_text(struct cli *cli, const struct simulate_report *rep
     TRY(cli_simulated_tables(out, &report->simulated, err));
     TRY(cli_trace_places(out, trace, err));
     fputc('\n', out);
-    if (report->request->contents && cli_breakdown_text(out, &report->parts, err) != STATUS_OK) return err->status;
+    if (report->request->contents) TRY(cli_breakdown_text(out, &report->parts, err));
     if (report->request->contents) fputc('\n', out);
-    if (report->swap->job_count > 0 && cli_swap_text(out, report->plan, report->swap, err)) return err->status;
+    if (report->swap->job_count > 0) TRY(cli_swap_text(out, report->plan, report->swap, err));
     if (report->swap->job_count > 0) fputc('\n', out);
     print_stored(out, report);
     cli_staleness_print(out, report->plan, 12);
@@ -430,15 +430,14 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                    "--nic-rate, --no-p2p and --threads change the machine of --hw, or without --hw the plan's own.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
-        return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.live = dispatch == 1;
     request.path = options.operands[0];
     request.failures.seed = request.seed;
     bool planned = cli_parallel_given(&request.parallel) || cli_simulate_swaps(&request);
     request.subject = planned ? SIMULATE_JOBS : SIMULATE_PLAN;
-    if (!planned && simulate_find_subject(request.path, request.live, &request.subject, err) != STATUS_OK)
-        return err->status;
+    if (!planned) TRY(simulate_find_subject(request.path, request.live, &request.subject, err));
     TRY(check_request(&request, err));
     if (request.failures.runs == 0) request.failures.runs = 200;
     if (request.subject == SIMULATE_INSTANCE) return simulate_live(cli, &request, err);

@@ -169,7 +169,8 @@ enum status verb_swarm(struct cli *cli, int argc, char **argv, struct error *err
                    "without rebalancing, and prints a limit that no routing can exceed.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     wanted.path = options.operands[0];
     if (wanted.no_rebalance && wanted.rebalance_s >= 0)
         return error_set(err, STATUS_BAD_INPUT, "options '--rebalance' and '--no-rebalance' exclude each other");

@@ -218,7 +218,8 @@ enum status verb_trace_replay(struct cli *cli, int argc, char **argv, struct err
                    "a change, the replay takes as long as the record.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.plan_path = options.operands[0];
     request.record_path = options.operands[1];
     if (request.trace_path && strcmp(request.trace_path, "-") == 0)

@@ -121,7 +121,8 @@ enum status verb_trace_simulate(struct cli *cli, int argc, char **argv, struct e
                    "traces of a plan.",
     };
     bool go_on;
-    if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
+    if (!go_on) return STATUS_OK;
     request.prefix = options.operands[0];
     if (!request.machine.name)
         return error_set(err, STATUS_BAD_INPUT, "option '--hw' is missing: the machine that the ranks run on");

@@ -48,7 +48,7 @@ static enum status change_all(json_t *root, const char *path, const struct cli_s
     if (!json_is_array(jobs))
         return error_set(err, STATUS_BAD_INPUT, "%s: this is not a jobs file (expected an array 'jobs'), but jobs are varied",
                          path);
-    if (json_is_object(defaults) && root_paths(defaults, path, arena, err) != STATUS_OK) return err->status;
+    if (json_is_object(defaults)) TRY(root_paths(defaults, path, arena, err));
     json_array_foreach(jobs, index, job) {
         if (!json_is_object(job)) continue; /* the reader reports it */
         TRY(root_paths(job, path, arena, err));

@@ -68,7 +68,7 @@ enum status cli_sweep_text(FILE *out, const struct sweep_results *results, const
 {
     uint64_t counts[SWEEP_OUTCOME_COUNT] = {0}, total = results->grid->point_count;
     for (uint64_t p = 0; p < total; p++) counts[results->points[p].outcome]++;
-    if (total <= ROWS_MAX && print_points(out, results, err) != STATUS_OK) return err->status;
+    if (total <= ROWS_MAX) TRY(print_points(out, results, err));
     fprintf(out, "%s%s", total <= ROWS_MAX ? "\n" : "", CLI_COUNT(total, "point"));
     if (counts[SWEEP_NO] > 0) fprintf(out, ", no at %llu", (unsigned long long)counts[SWEEP_NO]);
     if (counts[SWEEP_REFUSED] > 0) fprintf(out, ", %llu refused", (unsigned long long)counts[SWEEP_REFUSED]);

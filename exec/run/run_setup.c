@@ -339,7 +339,7 @@ static enum status open_data(struct run *run, struct error *err)
     if (status != STATUS_OK) return status;
     for (uint32_t j = 0; j < jobs->count; j++) {
         status = open_data_of_job(run, j, err);
-        if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
+        if (status != STATUS_OK) TRY(run_fail_early(run, j, err));
     }
     return STATUS_OK;
 }
@@ -383,7 +383,7 @@ static enum status check_no_checkpoints(struct run *run, struct error *err)
                                "job '%s' has checkpoints in '%s', the last after minibatch %" PRIu64
                                " (continue with --resume, or start over in another folder)",
                                job->name, folder, last);
-        if (status != STATUS_OK && run_fail_early(run, j, err) != STATUS_OK) return err->status;
+        if (status != STATUS_OK) TRY(run_fail_early(run, j, err));
     }
     return STATUS_OK;
 }

@@ -112,6 +112,6 @@ enum status parallel_offload_check(const struct job *job, struct error *err)
     if (p->sequence)
         return error_set(err, STATUS_BAD_INPUT,
                          "'offload' with sequence parallelism (expected none: tensor groups add up gradients of norms)");
-    if (p->zero == ZERO_NOTHING && check_whole(job, err)) return err->status;
+    if (p->zero == ZERO_NOTHING) TRY(check_whole(job, err));
     return check_swap(job, err);
 }

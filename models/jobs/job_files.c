@@ -68,8 +68,8 @@ enum status job_files_declare(const struct job *job, bool probe, struct error *e
     for (size_t i = 0; i < ARRAY_COUNT(inputs); i++)
         if (inputs[i] && outputs_read(inputs[i], err) != STATUS_OK) return err->status;
     snprintf(what, sizeof what, "the weights of job '%s'", job->name);
-    if (job->weights_out && declare_weights(job->weights_out, what, probe, err) != STATUS_OK) return err->status;
-    if (job->weights_out && probe && check_room(job, err) != STATUS_OK) return err->status;
+    if (job->weights_out) TRY(declare_weights(job->weights_out, what, probe, err));
+    if (job->weights_out && probe) TRY(check_room(job, err));
     snprintf(what, sizeof what, "the best weights of job '%s'", job->name);
     return job->weights_best ? declare_weights(job->weights_best, what, probe, err) : STATUS_OK;
 }

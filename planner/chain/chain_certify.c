@@ -190,7 +190,7 @@ static enum status anneal_lasts(struct certifying *c, const uint8_t *set, uint64
     bool fits = chain_swaps(c->chain);
     for (uint32_t last = c->chain->layer_count - 1; last-- > 0 && fits;) {
         if (c->made.value <= least || clock_s() >= c->until_s) break;
-        if (!set[last] && anneal_behind(c, set, last, MOVES_OF_LAST, seed, least, &fits, err)) return err->status;
+        if (!set[last]) TRY(anneal_behind(c, set, last, MOVES_OF_LAST, seed, least, &fits, err));
     }
     return STATUS_OK;
 }
@@ -332,8 +332,7 @@ static enum status close_sets(struct certifying *c, struct sets *sets, struct er
         for (uint32_t i = 0; i < sets->count && clock_s() < c->until_s; i++) {
             struct set *set = &sets->sets[i];
             set->closed |= set_least(c, set) >= c->made.value;
-            if (!set->closed && search_set(c, set->recomputed, (uint32_t)width, &set->closed, err))
-                return err->status;
+            if (!set->closed) TRY(search_set(c, set->recomputed, (uint32_t)width, &set->closed, err));
         }
     return STATUS_OK;
 }

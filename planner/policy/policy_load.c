@@ -8,6 +8,7 @@
 
 #include "base/files/file_kind.h"
 #include "base/text/suggest.h"
+#include "base/try.h"
 #include "planner/policy/policies.h"
 
 enum { POLICIES_MAX = 64 };
@@ -99,7 +100,7 @@ static enum status load(const char *path, struct policy_handle *out, struct erro
     if (access(beside, R_OK) != 0)
         return error_set(err, STATUS_BAD_INPUT, "cannot read policy '%s': %s", path, strerror(errno));
     void *library = dlopen(beside, RTLD_NOW | RTLD_LOCAL);
-    if (!library && refuse_kind(path, beside, err)) return err->status;
+    if (!library) TRY(refuse_kind(path, beside, err));
     if (!library)
         return error_set(err, STATUS_BAD_INPUT, "%s: is no shared object that can be loaded: %s", path,
                          reason(beside));

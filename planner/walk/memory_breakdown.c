@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/size.h"
+#include "base/try.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 
@@ -177,9 +178,7 @@ static enum status begin_lives(struct memory_breakdown_walk *w, const struct pla
         if (!(access->flags & ACCESS_ACQUIRE) || !b->on_device) continue;
         struct holds holds = held_by(plan, b);
         bool alone = !parallel_is_set(&plan->jobs.jobs[b->job].parallel);
-        if (b->kind == BUFFER_WORKSPACE && alone && op->kind == OP_COMPUTE &&
-            workspace_alone(plan, op, b, &holds, err))
-            return err->status;
+        if (b->kind == BUFFER_WORKSPACE && alone && op->kind == OP_COMPUTE) TRY(workspace_alone(plan, op, b, &holds, err));
         add(w, access->buffer, &holds);
     }
     return STATUS_OK;
@@ -215,7 +214,7 @@ static enum status walk_instance(struct memory_breakdown_walk *w, uint32_t i, st
     bool here = plan_runs_on(plan, instance, w->device), peer = fetches_from(plan, instance, w->device);
     for (uint32_t o = 0; (here || peer) && o < unit->op_count; o++) {
         const struct plan_op *op = &plan->ops[unit->first_op + o];
-        if (here && begin_lives(w, op, err)) return err->status;
+        if (here) TRY(begin_lives(w, op, err));
         if (w->now_bytes > w->most_bytes) {
             w->most_bytes = w->now_bytes;
             memcpy(w->out->bytes, w->now.bytes, sizeof w->now.bytes);

@@ -161,7 +161,7 @@ static enum status find_deps(struct exporter *e, const struct plan_walk_op *op, 
     uint64_t before = e->last[op->stream];
     e->deps.count = e->source.count = 0;
     e->last[op->stream] = op->number;
-    if (before < e->total && depend(e, op->device, before, &e->deps, err) != STATUS_OK) return err->status;
+    if (before < e->total) TRY(depend(e, op->device, before, &e->deps, err));
     for (uint32_t w = 0; w < op->wait_count; w++) {
         const struct chakra_export_placed *placed = &e->placed[op->waits[w]];
         bool at_source = op->peer != PLAN_NONE && placed->rank != op->device && placed->source != op->device &&

@@ -131,7 +131,7 @@ static enum status begin(struct serve_state *server, const struct serving_placem
         any = any || group->batches;
         stage += group->shape.pipeline;
     }
-    if (any && reserve_lists(server, err)) return err->status;
+    if (any) TRY(reserve_lists(server, err));
     return list_hosts(server, placement, err);
 }
 
@@ -168,7 +168,7 @@ static enum status choose(struct serve_state *server, const struct traffic_reque
     *out = NULL;
     for (uint32_t i = server->host_first[request->model]; i < server->host_first[request->model + 1]; i++) {
         struct serve_group *group = &server->groups[server->hosts[i]];
-        if (group->batches && serve_batches_begin(server, group, request->at_s, err)) return err->status;
+        if (group->batches) TRY(serve_batches_begin(server, group, request->at_s, err));
         uint32_t length = queue_length(&group->under_way, request->at_s) + group->line.requests;
         if (length < fewest) {
             *out = group;
@@ -200,7 +200,8 @@ static enum status admit(struct serve_state *server, uint32_t request, struct er
     bool admitted;
     server->shares[one->model].requests++;
     if (server->options->latency_s) server->options->latency_s[request] = NAN;
-    if (choose(server, one, &group, err) || !group) return err->status;
+    TRY(choose(server, one, &group, err));
+    if (!group) return STATUS_OK;
     return group->batches ? serve_batches_add(server, group, request, &admitted, err)
                           : answer(server, request, group, err);
 }

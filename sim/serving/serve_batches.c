@@ -123,7 +123,7 @@ enum status serve_batches_add(struct serve_state *server, struct serve_group *gr
                               struct error *err)
 {
     *admitted = join(server, group, request);
-    if (!*admitted && append(server, group, request, admitted, err)) return err->status;
+    if (!*admitted) TRY(append(server, group, request, admitted, err));
     if (*admitted) group->line.requests++;
     return STATUS_OK;
 }

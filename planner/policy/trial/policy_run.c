@@ -237,7 +237,7 @@ static int64_t next_event(const struct driver *d)
 static enum status drive(struct driver *d, struct error *err)
 {
     TRY(policy_session_begin(&d->session, d->policy, &d->view, err));
-    if (d->options->other && policy_session_begin(&d->other, d->options->other, &d->view, err)) return err->status;
+    if (d->options->other) TRY(policy_session_begin(&d->other, d->options->other, &d->view, err));
     while (d->out->task_count < d->in->task_count) {
         bool acted;
         TRY(act(d, &acted, err));

@@ -199,7 +199,7 @@ static enum status change_plan(struct course *c, int64_t now, struct error *err)
 {
     for (uint32_t j = 0; j < c->in->job_count; j++) {
         bool stays = c->best[j].at.start == c->plan[j].at.start;
-        if (running(&c->plan[j], now) && !stays && record(c, &c->plan[j], now, err)) return err->status;
+        if (running(&c->plan[j], now) && !stays) TRY(record(c, &c->plan[j], now, err));
     }
     copy_plan(c, c->plan, c->best);
     c->out->replans++;

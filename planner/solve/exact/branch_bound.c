@@ -25,6 +25,7 @@
 #include "base/hash.h"
 #include "base/process/anytime.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "planner/solve/exact/branch_node.h"
 #include "planner/solve/exact/residual_bound.h"
 #include "planner/solve/instance/bridge_bytes.h"
@@ -444,7 +445,7 @@ static enum status make_tables(struct branch_search *s, struct error *err)
     s->heads = alloc_zeroed(s->head_count, sizeof *s->heads);
     if (!s->remaining || !s->setup || !s->nodes || !s->choices || !s->path || !s->records || !s->heads)
         return error_memory(err, "branch and bound", memory);
-    if (residual_bound_takes(in) && residual_bound_create(in, &s->rest, err)) return err->status;
+    if (residual_bound_takes(in)) TRY(residual_bound_create(in, &s->rest, err));
     for (uint32_t i = 0, first = 0; i < in->job_count; i++) {
         const struct instance_job *job = &in->jobs[i];
         uint32_t length = instance_length(job);

@@ -22,9 +22,7 @@ static enum status copy(const struct instance *in, uint32_t classes_more, const 
     out->tick_s = in->tick_s;
     for (uint32_t c = 0; c < in->class_count; c++) {
         out->classes[c] = in->classes[c];
-        if (in->classes[c].name &&
-            arena_string(&out->arena, in->classes[c].name, &out->classes[c].name, err))
-            return err->status;
+        if (in->classes[c].name) TRY(arena_string(&out->arena, in->classes[c].name, &out->classes[c].name, err));
     }
     for (uint32_t i = 0; i < in->job_count; i++) {
         const struct instance_job *from = &in->jobs[order ? order[i] : i];

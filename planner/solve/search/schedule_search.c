@@ -264,7 +264,7 @@ static enum status begin_local_search(struct schedule_search *s, struct error *e
 /* The first pass accepts only improvements. Its time gives the number of passes that follow and cool down. */
 static enum status run_local_pass(struct schedule_search *s, uint64_t draw, struct error *err)
 {
-    if (!s->local && begin_local_search(s, err)) return err->status;
+    if (!s->local) TRY(begin_local_search(s, err));
     bool first = s->iteration == s->local_first, many = false, timed;
     double warm = 0, done = 0;
     if (!first) {

@@ -184,15 +184,13 @@ static enum status try_candidate(struct partition_cutter *cutter, const struct p
         if (workspace + keep > room) return STATUS_OK;
         c = &fitted;
     }
-    if (c->keeps_first && kept_choose(cutter, c, cuts, room, 0, &workspace, &keep, err))
-        return err->status;
+    if (c->keeps_first) TRY(kept_choose(cutter, c, cuts, room, 0, &workspace, &keep, err));
     TRY(persistent_choose(cutter, c, cuts, room, keep, &workspace, err));
     for (uint32_t j = 0; j < cutter->jobs->count; j++) {
         uint64_t bytes = cuts[footprint_twin(cutter->footprints, j)].persistent_bytes;
         persistent = cutter->interleaved ? persistent + bytes : max_u64(persistent, bytes);
     }
-    if (!c->keeps_first && kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err))
-        return err->status;
+    if (!c->keeps_first) TRY(kept_choose(cutter, c, cuts, room, persistent, &workspace, &keep, err));
     const struct partition_seconds all = copy_all_shards(cutter, cuts, out);
     if (spilled > 0 && !host_has_room(cutter, cuts, spilled)) return STATUS_OK;
     out->job_first_shard[cutter->jobs->count] = out->shard_count;
