@@ -12,7 +12,7 @@
  *
  * Most states of shards begin on a block boundary in the file and in memory, so nearly all data is b.
  *
- * Several pieces are in flight, because no disk is fast with one: DEPTH entries of the lane's io_uring, submitted and
+ * Several pieces are in flight, because no disk is fast with one: DEPTH entries of the queue's io_uring, submitted and
  * awaited by the calling thread. If the kernel refuses io_uring (containers, some distributions), WORKERS threads use
  * pread and pwrite.
  *
@@ -65,13 +65,13 @@ struct storage_piece {
 };
 
 struct worker {
-    struct storage_lane *lane;
+    struct storage_queue *queue;
     pthread_t thread;
     bool started;
     char *room;
 };
 
-struct storage_lane {
+struct storage_queue {
     struct storage *storage;
     struct io_uring ring;
     bool has_ring;
@@ -90,7 +90,7 @@ struct storage {
     struct storage_calls *calls;
     int file;
     uint64_t block;          /* 1: no direct I/O */
-    struct storage_lane *lanes;
+    struct storage_queue *queues;
     char text[64], note[NOTE_BYTES];
 };
 
@@ -218,53 +218,53 @@ static void fill_piece(const struct storage *storage, struct transfer *t, struct
 
 /* --- with a ring -------------------------------------------------------------------------------- */
 
-static void submit(struct storage_lane *lane, const struct transfer *t, struct storage_piece *piece)
+static void submit(struct storage_queue *queue, const struct transfer *t, struct storage_piece *piece)
 {
-    struct io_uring_sqe *const entry = io_uring_get_sqe(&lane->ring);
+    struct io_uring_sqe *const entry = io_uring_get_sqe(&queue->ring);
     assert(entry); /* as many as pieces */
     char *const at = piece->memory + piece->done;
     const unsigned left = (unsigned)(piece->length - piece->done);
     const uint64_t offset = piece->offset + piece->done;
     if (t->write)
-        io_uring_prep_write(entry, lane->storage->file, at, left, offset);
+        io_uring_prep_write(entry, queue->storage->file, at, left, offset);
     else
-        io_uring_prep_read(entry, lane->storage->file, at, left, offset);
+        io_uring_prep_read(entry, queue->storage->file, at, left, offset);
     io_uring_sqe_set_data(entry, piece);
 }
 
 /* Returns NULL while the piece continues. */
-static struct storage_piece *reap(struct storage_lane *lane, struct transfer *t, struct io_uring_cqe *entry)
+static struct storage_piece *reap(struct storage_queue *queue, struct transfer *t, struct io_uring_cqe *entry)
 {
     struct storage_piece *const piece = io_uring_cqe_get_data(entry);
     const int result = entry->res;
-    io_uring_cqe_seen(&lane->ring, entry);
-    if (!account(lane->storage, t, piece, t->write, result)) {
-        submit(lane, t, piece);
+    io_uring_cqe_seen(&queue->ring, entry);
+    if (!account(queue->storage, t, piece, t->write, result)) {
+        submit(queue, t, piece);
         return NULL;
     }
     if (!t->write && piece->ours && !t->failure) copy_piece(t, piece);
     return piece;
 }
 
-static void run_ring(struct storage_lane *lane, struct transfer *t)
+static void run_ring(struct storage_queue *queue, struct transfer *t)
 {
     struct storage_piece *idle[DEPTH];
     uint32_t idle_count = 0;
-    for (uint32_t i = 0; i < DEPTH; i++) idle[idle_count++] = &lane->pieces[i];
+    for (uint32_t i = 0; i < DEPTH; i++) idle[idle_count++] = &queue->pieces[i];
     for (;;) {
-        while (idle_count > 0 && next_piece(t, lane->storage, idle[idle_count - 1])) {
+        while (idle_count > 0 && next_piece(t, queue->storage, idle[idle_count - 1])) {
             struct storage_piece *const piece = idle[--idle_count];
-            if (piece->ours) piece->memory = lane->room + (size_t)(piece - lane->pieces) * PIECE;
-            fill_piece(lane->storage, t, piece);
-            submit(lane, t, piece);
+            if (piece->ours) piece->memory = queue->room + (size_t)(piece - queue->pieces) * PIECE;
+            fill_piece(queue->storage, t, piece);
+            submit(queue, t, piece);
         }
         if (idle_count == DEPTH) return;
-        const int submitted = io_uring_submit_and_wait(&lane->ring, 1);
+        const int submitted = io_uring_submit_and_wait(&queue->ring, 1);
         struct io_uring_cqe *entry;
         /* EINTR and EBUSY: process completions, then submit again */
         assert(submitted >= 0 || submitted == -EINTR || submitted == -EBUSY || submitted == -EAGAIN);
-        while (io_uring_peek_cqe(&lane->ring, &entry) == 0) {
-            struct storage_piece *const ended = reap(lane, t, entry);
+        while (io_uring_peek_cqe(&queue->ring, &entry) == 0) {
+            struct storage_piece *const ended = reap(queue, t, entry);
             if (ended) idle[idle_count++] = ended;
         }
     }
@@ -275,43 +275,43 @@ static void run_ring(struct storage_lane *lane, struct transfer *t)
 static void *worker_main(void *pointer)
 {
     struct worker *const worker = pointer;
-    struct storage_lane *const lane = worker->lane;
-    pthread_mutex_lock(&lane->lock);
-    while (!lane->quit) {
-        struct transfer *const t = lane->current;
+    struct storage_queue *const queue = worker->queue;
+    pthread_mutex_lock(&queue->lock);
+    while (!queue->quit) {
+        struct transfer *const t = queue->current;
         struct storage_piece piece;
-        if (!t || !next_piece(t, lane->storage, &piece)) {
-            pthread_cond_wait(&lane->changed, &lane->lock);
+        if (!t || !next_piece(t, queue->storage, &piece)) {
+            pthread_cond_wait(&queue->changed, &queue->lock);
             continue;
         }
         struct transfer own = *t; /* failures are told under the lock */
-        lane->busy++;
-        pthread_mutex_unlock(&lane->lock);
+        queue->busy++;
+        pthread_mutex_unlock(&queue->lock);
         if (piece.ours) piece.memory = worker->room;
-        fill_piece(lane->storage, &own, &piece);
-        if (!own.failure) move_piece(lane->storage, &own, &piece, own.write);
+        fill_piece(queue->storage, &own, &piece);
+        if (!own.failure) move_piece(queue->storage, &own, &piece, own.write);
         if (!own.write && piece.ours && !own.failure) copy_piece(&own, &piece);
-        pthread_mutex_lock(&lane->lock);
+        pthread_mutex_lock(&queue->lock);
         if (own.failure && !t->failure) {
             t->failure = own.failure;
             t->failed_at = own.failed_at;
         }
-        if (--lane->busy == 0) pthread_cond_broadcast(&lane->changed);
+        if (--queue->busy == 0) pthread_cond_broadcast(&queue->changed);
     }
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_unlock(&queue->lock);
     return NULL;
 }
 
-static void run_workers(struct storage_lane *lane, struct transfer *t)
+static void run_workers(struct storage_queue *queue, struct transfer *t)
 {
-    pthread_mutex_lock(&lane->lock);
-    assert(!lane->current);
-    lane->current = t;
-    pthread_cond_broadcast(&lane->changed);
-    while (lane->busy > 0 || (t->next < t->end && !t->failure))
-        pthread_cond_wait(&lane->changed, &lane->lock);
-    lane->current = NULL;
-    pthread_mutex_unlock(&lane->lock);
+    pthread_mutex_lock(&queue->lock);
+    assert(!queue->current);
+    queue->current = t;
+    pthread_cond_broadcast(&queue->changed);
+    while (queue->busy > 0 || (t->next < t->end && !t->failure))
+        pthread_cond_wait(&queue->changed, &queue->lock);
+    queue->current = NULL;
+    pthread_mutex_unlock(&queue->lock);
 }
 
 /* --- transfers ---------------------------------------------------------------------------------- */
@@ -326,20 +326,20 @@ static enum status make_room(char **room, size_t pieces, struct error *err)
     return STATUS_OK;
 }
 
-static enum status transfer(struct storage *storage, uint32_t lane_index, struct transfer *t,
+static enum status transfer(struct storage *storage, uint32_t queue_index, struct transfer *t,
                             struct error *err)
 {
-    assert(lane_index < storage->options.lanes);
-    struct storage_lane *const lane = &storage->lanes[lane_index];
+    assert(queue_index < storage->options.queues);
+    struct storage_queue *const queue = &storage->queues[queue_index];
     assert(t->bytes <= storage->options.bytes);
     assert(t->offset <= storage->options.bytes - t->bytes);
     if (t->bytes == 0) return STATUS_OK;
     transfer_begin(t, storage);
-    if (lane->has_ring) {
-        TRY(make_room(&lane->room, DEPTH, err));
-        run_ring(lane, t);
+    if (queue->has_ring) {
+        TRY(make_room(&queue->room, DEPTH, err));
+        run_ring(queue, t);
     } else {
-        run_workers(lane, t);
+        run_workers(queue, t);
     }
     if (!t->failure) return STATUS_OK;
     errno = t->failure;
@@ -347,19 +347,19 @@ static enum status transfer(struct storage *storage, uint32_t lane_index, struct
                     storage->options.folder, t->failed_at);
 }
 
-enum status storage_read(struct storage *storage, uint32_t lane, void *to, uint64_t offset,
+enum status storage_read(struct storage *storage, uint32_t queue, void *to, uint64_t offset,
                          uint64_t bytes, struct error *err)
 {
     struct transfer t = {.memory = to, .offset = offset, .bytes = bytes};
-    return transfer(storage, lane, &t, err);
+    return transfer(storage, queue, &t, err);
 }
 
-enum status storage_write(struct storage *storage, uint32_t lane, const void *from, uint64_t offset,
+enum status storage_write(struct storage *storage, uint32_t queue, const void *from, uint64_t offset,
                           uint64_t bytes, struct error *err)
 {
     struct transfer t = {
         .write = true, .memory = (char *)(uintptr_t)from, .offset = offset, .bytes = bytes};
-    return transfer(storage, lane, &t, err);
+    return transfer(storage, queue, &t, err);
 }
 
 /* --- opening and closing ------------------------------------------------------------------------ */
@@ -435,12 +435,12 @@ static enum status open_and_reserve(struct storage *storage, struct error *err)
     return reserve(storage, err);
 }
 
-static enum status start_worker(struct storage_lane *lane, struct worker *worker, struct error *err)
+static enum status start_worker(struct storage_queue *queue, struct worker *worker, struct error *err)
 {
     TRY(make_room(&worker->room, 1, err));
     sigset_t all, before;
     sigfillset(&all); /* signals are the main thread's */
-    worker->lane = lane;
+    worker->queue = queue;
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int failed = pthread_create(&worker->thread, NULL, worker_main, worker);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -452,36 +452,36 @@ static enum status start_worker(struct storage_lane *lane, struct worker *worker
     return STATUS_OK;
 }
 
-static enum status open_lane(struct storage *storage, struct storage_lane *lane, int *refused,
+static enum status open_queue(struct storage *storage, struct storage_queue *queue, int *refused,
                              struct error *err)
 {
-    lane->storage = storage;
-    pthread_mutex_init(&lane->lock, NULL);
-    pthread_cond_init(&lane->changed, NULL);
-    lane->made = true;
-    if (!storage->options.no_ring) *refused = -io_uring_queue_init(DEPTH, &lane->ring, 0);
-    lane->has_ring = !storage->options.no_ring && *refused == 0;
-    for (uint32_t w = 0; w < WORKERS && !lane->has_ring; w++) {
-        TRY(start_worker(lane, &lane->workers[w], err));
+    queue->storage = storage;
+    pthread_mutex_init(&queue->lock, NULL);
+    pthread_cond_init(&queue->changed, NULL);
+    queue->made = true;
+    if (!storage->options.no_ring) *refused = -io_uring_queue_init(DEPTH, &queue->ring, 0);
+    queue->has_ring = !storage->options.no_ring && *refused == 0;
+    for (uint32_t w = 0; w < WORKERS && !queue->has_ring; w++) {
+        TRY(start_worker(queue, &queue->workers[w], err));
     }
     return STATUS_OK;
 }
 
-static void close_lane(struct storage_lane *lane)
+static void close_queue(struct storage_queue *queue)
 {
-    if (!lane->made) return;
-    pthread_mutex_lock(&lane->lock);
-    lane->quit = true;
-    pthread_cond_broadcast(&lane->changed);
-    pthread_mutex_unlock(&lane->lock);
+    if (!queue->made) return;
+    pthread_mutex_lock(&queue->lock);
+    queue->quit = true;
+    pthread_cond_broadcast(&queue->changed);
+    pthread_mutex_unlock(&queue->lock);
     for (uint32_t w = 0; w < WORKERS; w++) {
-        if (lane->workers[w].started) pthread_join(lane->workers[w].thread, NULL);
-        free(lane->workers[w].room);
+        if (queue->workers[w].started) pthread_join(queue->workers[w].thread, NULL);
+        free(queue->workers[w].room);
     }
-    if (lane->has_ring) io_uring_queue_exit(&lane->ring);
-    free(lane->room);
-    pthread_cond_destroy(&lane->changed);
-    pthread_mutex_destroy(&lane->lock);
+    if (queue->has_ring) io_uring_queue_exit(&queue->ring);
+    free(queue->room);
+    pthread_cond_destroy(&queue->changed);
+    pthread_mutex_destroy(&queue->lock);
 }
 
 enum status storage_open(const struct storage_options *options, struct storage **out,
@@ -492,14 +492,14 @@ enum status storage_open(const struct storage_options *options, struct storage *
     storage->options = *options;
     storage->calls = options->calls ? options->calls : &storage_calls_real;
     storage->file = -1;
-    storage->lanes = alloc_zeroed(options->lanes, sizeof *storage->lanes);
+    storage->queues = alloc_zeroed(options->queues, sizeof *storage->queues);
     int refused = 0;
     enum status status = STATUS_OK;
-    if (!storage->lanes)
-        status = error_memory(err, "storage", options->lanes * sizeof *storage->lanes);
+    if (!storage->queues)
+        status = error_memory(err, "storage", options->queues * sizeof *storage->queues);
     if (status == STATUS_OK) status = open_and_reserve(storage, err);
-    for (uint32_t i = 0; i < options->lanes && status == STATUS_OK; i++)
-        status = open_lane(storage, &storage->lanes[i], &refused, err);
+    for (uint32_t i = 0; i < options->queues && status == STATUS_OK; i++)
+        status = open_queue(storage, &storage->queues[i], &refused, err);
     if (status != STATUS_OK) {
         storage_close(storage);
         return status;
@@ -512,7 +512,7 @@ enum status storage_open(const struct storage_options *options, struct storage *
     }
     snprintf(storage->text, sizeof storage->text, "%s, %s",
              storage->block > 1 ? "direct" : "through the page cache",
-             storage->lanes[0].has_ring ? "io_uring" : "threads");
+             storage->queues[0].has_ring ? "io_uring" : "threads");
     *out = storage;
     return STATUS_OK;
 }
@@ -520,10 +520,10 @@ enum status storage_open(const struct storage_options *options, struct storage *
 void storage_close(struct storage *storage)
 {
     if (!storage) return;
-    for (uint32_t i = 0; storage->lanes && i < storage->options.lanes; i++)
-        close_lane(&storage->lanes[i]);
+    for (uint32_t i = 0; storage->queues && i < storage->options.queues; i++)
+        close_queue(&storage->queues[i]);
     if (storage->file >= 0) close(storage->file);
-    free(storage->lanes);
+    free(storage->queues);
     free(storage);
 }
 

@@ -3,7 +3,7 @@
  * cache if possible.
  *
  * The file has no name and disappears with the process. Its space is reserved when it is opened, so
- * that a full disk is found then. Each *lane* is used by one thread at a time. A call returns when
+ * that a full disk is found then. Each *queue* is used by one thread at a time. A call returns when
  * all bytes are transferred.
  */
 #ifndef SPILLWAY_EXEC_DEVICE_STORAGE_H
@@ -34,7 +34,7 @@ extern struct storage_calls storage_calls_real;
 struct storage_options {
     const char *folder; /* borrowed */
     uint64_t bytes;
-    uint32_t lanes;
+    uint32_t queues;
     bool buffered;      /* uses the page cache */
     bool no_ring;       /* no io_uring */
     struct storage_calls *calls; /* for tests; NULL: the real calls */
@@ -55,9 +55,9 @@ const char *storage_note(const struct storage *storage);
 
 /* Read and write. Errors: STATUS_IO with folder and offset. The destination of a failed read is
  * undefined. */
-MUST_CHECK enum status storage_read(struct storage *storage, uint32_t lane, void *to,
+MUST_CHECK enum status storage_read(struct storage *storage, uint32_t queue, void *to,
                                     uint64_t offset, uint64_t bytes, struct error *err);
-MUST_CHECK enum status storage_write(struct storage *storage, uint32_t lane, const void *from,
+MUST_CHECK enum status storage_write(struct storage *storage, uint32_t queue, const void *from,
                                      uint64_t offset, uint64_t bytes, struct error *err);
 
 #endif

@@ -18,7 +18,7 @@
 #include "exec/device/storage.h"
 #include "exec/measure/measure_state.h"
 
-enum { PASSES = 5, BOTH_PASSES = 3, LATENCY_SAMPLES = 15, LANE_READ = 0, LANE_WRITE = 1, LANES = 2 };
+enum { PASSES = 5, BOTH_PASSES = 3, LATENCY_SAMPLES = 15, QUEUE_READ = 0, QUEUE_WRITE = 1, QUEUES = 2 };
 static const uint64_t file_bytes = UINT64_C(1) << 30, pass_bytes = UINT64_C(128) << 20;
 static const double usable_share = 0.9; /* of the free space */
 
@@ -26,26 +26,26 @@ struct disk_bench {
     struct measure *measure;
     struct storage *storage;
     uint64_t bytes, pass; /* of the file; of a pass */
-    uint64_t at[LANES];
-    char *memory[LANES];
+    uint64_t at[QUEUES];
+    char *memory[QUEUES];
 };
 
-static enum status one_pass(struct disk_bench *bench, uint32_t lane, struct error *err)
+static enum status one_pass(struct disk_bench *bench, uint32_t queue, struct error *err)
 {
-    const uint64_t at = bench->at[lane];
-    bench->at[lane] = at + 2 * bench->pass <= bench->bytes ? at + bench->pass : 0;
-    if (lane == LANE_WRITE)
-        return storage_write(bench->storage, lane, bench->memory[lane], at, bench->pass, err);
-    return storage_read(bench->storage, lane, bench->memory[lane], at, bench->pass, err);
+    const uint64_t at = bench->at[queue];
+    bench->at[queue] = at + 2 * bench->pass <= bench->bytes ? at + bench->pass : 0;
+    if (queue == QUEUE_WRITE)
+        return storage_write(bench->storage, queue, bench->memory[queue], at, bench->pass, err);
+    return storage_read(bench->storage, queue, bench->memory[queue], at, bench->pass, err);
 }
 
-static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct sourced_value *out,
+static enum status measure_alone(struct disk_bench *bench, uint32_t queue, struct sourced_value *out,
                                  struct error *err)
 {
     struct measure_samples samples = {.count = 0};
     for (uint32_t i = 0; i < PASSES; i++) {
         const double start_s = clock_s();
-        TRY(one_pass(bench, lane, err));
+        TRY(one_pass(bench, queue, err));
         measure_samples_add(&samples, (double)bench->pass / (clock_s() - start_s));
         if (measure_stopped(bench->measure))
             return error_set(err, STATUS_INTERRUPTED, "stopped while measuring");
@@ -56,7 +56,7 @@ static enum status measure_alone(struct disk_bench *bench, uint32_t lane, struct
 
 struct storage_side {
     struct disk_bench *bench;
-    uint32_t lane;
+    uint32_t queue;
     struct error err;
 };
 
@@ -64,28 +64,28 @@ static void *run_side(void *pointer)
 {
     struct storage_side *const side = pointer;
     for (uint32_t i = 0; i < BOTH_PASSES && side->err.status == STATUS_OK; i++)
-        side->err.status = one_pass(side->bench, side->lane, &side->err);
+        side->err.status = one_pass(side->bench, side->queue, &side->err);
     return NULL;
 }
 
 /* Measures both directions. The slower thread has the disk for itself at the end, so the result is a lower estimate. */
 static enum status measure_both(struct disk_bench *bench, struct sourced_value *out, struct error *err)
 {
-    struct storage_side sides[LANES] = {{.bench = bench, .lane = LANE_READ},
-                                        {.bench = bench, .lane = LANE_WRITE}};
+    struct storage_side sides[QUEUES] = {{.bench = bench, .queue = QUEUE_READ},
+                                        {.bench = bench, .queue = QUEUE_WRITE}};
     pthread_t helper;
     const double start_s = clock_s();
-    const int failed = pthread_create(&helper, NULL, run_side, &sides[LANE_READ]);
+    const int failed = pthread_create(&helper, NULL, run_side, &sides[QUEUE_READ]);
     if (failed)
         return error_set(err, STATUS_DEVICE, "cannot start a thread to measure storage: %s",
                          strerror(failed));
-    run_side(&sides[LANE_WRITE]);
+    run_side(&sides[QUEUE_WRITE]);
     pthread_join(helper, NULL);
     const double seconds = clock_s() - start_s;
-    for (uint32_t lane = 0; lane < LANES; lane++)
-        if (sides[lane].err.status != STATUS_OK)
-            return error_set(err, sides[lane].err.status, "%s", sides[lane].err.text);
-    *out = measure_sourced(bench->measure, LANES * BOTH_PASSES * (double)bench->pass / seconds, 0);
+    for (uint32_t queue = 0; queue < QUEUES; queue++)
+        if (sides[queue].err.status != STATUS_OK)
+            return error_set(err, sides[queue].err.status, "%s", sides[queue].err.text);
+    *out = measure_sourced(bench->measure, QUEUES * BOTH_PASSES * (double)bench->pass / seconds, 0);
     return STATUS_OK;
 }
 
@@ -95,7 +95,7 @@ static enum status measure_latency(struct disk_bench *bench, struct sourced_valu
     for (uint64_t i = 0; i < LATENCY_SAMPLES; i++) {
         const uint64_t at = bench->bytes / LATENCY_SAMPLES * i / STORAGE_BLOCK * STORAGE_BLOCK;
         const double start_s = clock_s();
-        TRY(storage_read(bench->storage, LANE_READ, bench->memory[LANE_READ],
+        TRY(storage_read(bench->storage, QUEUE_READ, bench->memory[QUEUE_READ],
                                                 at, STORAGE_BLOCK, err));
         measure_samples_add(&samples, clock_s() - start_s);
     }
@@ -108,9 +108,9 @@ static enum status measure_all(struct disk_bench *bench, struct hardware_storage
 {
     enum status status = STATUS_OK;
     for (uint64_t done = 0; done < bench->bytes && status == STATUS_OK; done += bench->pass)
-        status = one_pass(bench, LANE_WRITE, err);
-    if (status == STATUS_OK) status = measure_alone(bench, LANE_WRITE, &out->write_rate, err);
-    if (status == STATUS_OK) status = measure_alone(bench, LANE_READ, &out->read_rate, err);
+        status = one_pass(bench, QUEUE_WRITE, err);
+    if (status == STATUS_OK) status = measure_alone(bench, QUEUE_WRITE, &out->write_rate, err);
+    if (status == STATUS_OK) status = measure_alone(bench, QUEUE_READ, &out->read_rate, err);
     if (status == STATUS_OK) status = measure_both(bench, &out->both_rate, err);
     if (status == STATUS_OK) status = measure_latency(bench, &out->latency, err);
     return status;
@@ -129,12 +129,12 @@ enum status measure_storage(struct measure *measure, const char *folder,
     bench.pass = pass_bytes < bench.bytes / 2 ? pass_bytes : bench.bytes / 2;
     if (bench.bytes == 0)
         return error_set(err, STATUS_IO, "cannot measure storage in '%s': it is full", folder);
-    const struct storage_options options = {.folder = folder, .bytes = bench.bytes, .lanes = LANES};
+    const struct storage_options options = {.folder = folder, .bytes = bench.bytes, .queues = QUEUES};
     enum status status = storage_open(&options, &bench.storage, err);
-    for (uint32_t lane = 0; lane < LANES && status == STATUS_OK; lane++) {
+    for (uint32_t queue = 0; queue < QUEUES && status == STATUS_OK; queue++) {
         void *memory = NULL;
         status = host_memory_map("measuring storage", bench.pass, &memory, err);
-        bench.memory[lane] = memory;
+        bench.memory[queue] = memory;
     }
     if (status == STATUS_OK) status = measure_all(&bench, out, err);
     if (status == STATUS_OK) {
@@ -148,7 +148,7 @@ enum status measure_storage(struct measure *measure, const char *folder,
             fprintf(measure->options->notes, "note: storage in '%s': %s\n", folder,
                     storage_note(bench.storage));
     }
-    for (uint32_t lane = 0; lane < LANES; lane++) host_memory_unmap(bench.memory[lane], bench.pass);
+    for (uint32_t queue = 0; queue < QUEUES; queue++) host_memory_unmap(bench.memory[queue], bench.pass);
     storage_close(bench.storage);
     return status;
 }

@@ -1,5 +1,5 @@
 /*
- * Each stored shard has a range of the file, on a block boundary. The file has three lanes:
+ * Each stored shard has a range of the file, on a block boundary. The file has three queues:
  *
  *     read stream    reads of the plan      -> staged buffers in host memory
  *     write stream   staged buffers         -> writes of the plan
@@ -27,14 +27,14 @@
 #include "exec/device/storage.h"
 #include "exec/state/run_faults.h"
 
-enum lane { LANE_READ, LANE_WRITE, LANE_ASIDE, LANE_COUNT };
+enum queue { QUEUE_READ, QUEUE_WRITE, QUEUE_ASIDE, QUEUE_COUNT };
 
 struct run_storage {
     struct run *run;
     struct storage *file;
     uint64_t *offset;           /* per shard; UINT64_MAX: not stored */
-    struct device *streams[2];  /* LANE_READ and LANE_WRITE */
-    pthread_mutex_t aside;      /* who uses LANE_ASIDE */
+    struct device *streams[2];  /* QUEUE_READ and QUEUE_WRITE */
+    pthread_mutex_t aside;      /* who uses QUEUE_ASIDE */
     pthread_mutex_t lent;       /* who has borrowed states */
 };
 
@@ -107,9 +107,9 @@ static void call_transfer(void *argument)
                      run_job_damaged(run, call->job);
     if (*call->omitted) return;
     const enum status status =
-        call->write ? storage_write(storage->file, LANE_WRITE, call->staged, call->offset,
+        call->write ? storage_write(storage->file, QUEUE_WRITE, call->staged, call->offset,
                                     call->bytes, &why)
-                    : storage_read(storage->file, LANE_READ, call->staged, call->offset, call->bytes,
+                    : storage_read(storage->file, QUEUE_READ, call->staged, call->offset, call->bytes,
                                    &why);
     if (status != STATUS_OK) run_fail_damaged(run, call->job, &why);
 }
@@ -141,7 +141,7 @@ enum status run_storage_load(struct run *run, uint32_t shard, void *to, uint64_t
     struct run_storage *const storage = run->storage;
     pthread_mutex_lock(&storage->aside);
     const enum status status =
-        storage_read(storage->file, LANE_ASIDE, to, storage->offset[shard], bytes, err);
+        storage_read(storage->file, QUEUE_ASIDE, to, storage->offset[shard], bytes, err);
     pthread_mutex_unlock(&storage->aside);
     return status;
 }
@@ -150,7 +150,7 @@ static enum status save_state(struct run *run, uint32_t shard, const void *from,
 {
     struct run_storage *const storage = run->storage;
     pthread_mutex_lock(&storage->aside);
-    const enum status status = storage_write(storage->file, LANE_ASIDE, from, storage->offset[shard],
+    const enum status status = storage_write(storage->file, QUEUE_ASIDE, from, storage->offset[shard],
                                              state_bytes(run, shard), err);
     pthread_mutex_unlock(&storage->aside);
     return status;
@@ -227,19 +227,19 @@ static enum status place_states(struct run_storage *storage, uint64_t *bytes, st
 static enum status open_streams(struct run_storage *storage, struct error *err)
 {
     struct run *const run = storage->run;
-    const uint32_t kinds[] = {[LANE_READ] = STREAM_READ, [LANE_WRITE] = STREAM_WRITE};
-    for (uint32_t lane = LANE_READ; lane <= LANE_WRITE; lane++) {
+    const uint32_t kinds[] = {[QUEUE_READ] = STREAM_READ, [QUEUE_WRITE] = STREAM_WRITE};
+    for (uint32_t queue = QUEUE_READ; queue <= QUEUE_WRITE; queue++) {
         const struct device_options options = {
-            .index = hardware_cpu(&run->plan->hardware) + 1 + lane,
+            .index = hardware_cpu(&run->plan->hardware) + 1 + queue,
             .threads = 1,
             .compute_only = true,
             .poison = run->options->poison,
             .delay_seed = run->options->delay_seed,
         };
-        const enum status status = device_open_host(&options, &storage->streams[lane], err);
+        const enum status status = device_open_host(&options, &storage->streams[queue], err);
         if (status != STATUS_OK) return error_add(err, "the streams of storage");
-        run->streams[plan_stream(run->plan, 0, kinds[lane])] =
-            device_stream(storage->streams[lane], STREAM_COMPUTE);
+        run->streams[plan_stream(run->plan, 0, kinds[queue])] =
+            device_stream(storage->streams[queue], STREAM_COMPUTE);
     }
     return STATUS_OK;
 }
@@ -263,7 +263,7 @@ enum status run_storage_open(struct run *run, struct error *err)
     enum status status = place_states(storage, &bytes, err);
     struct storage_options options = run->options->storage;
     options.bytes = bytes;
-    options.lanes = LANE_COUNT;
+    options.queues = QUEUE_COUNT;
     if (status == STATUS_OK) status = storage_open(&options, &storage->file, err);
     if (status != STATUS_OK) return status;
     const char *const note = storage_note(storage->file);
@@ -279,16 +279,16 @@ enum status run_storage_start(struct run *run, struct error *err)
 void run_storage_stop(struct run_storage *storage)
 {
     if (!storage) return;
-    device_stop(storage->streams[LANE_READ]);
-    device_stop(storage->streams[LANE_WRITE]);
+    device_stop(storage->streams[QUEUE_READ]);
+    device_stop(storage->streams[QUEUE_WRITE]);
 }
 
 void run_storage_close(struct run_storage *storage)
 {
     if (!storage) return;
     run_storage_stop(storage);
-    device_close(storage->streams[LANE_READ]);
-    device_close(storage->streams[LANE_WRITE]);
+    device_close(storage->streams[QUEUE_READ]);
+    device_close(storage->streams[QUEUE_WRITE]);
     storage_close(storage->file);
     pthread_mutex_destroy(&storage->lent);
     pthread_mutex_destroy(&storage->aside);

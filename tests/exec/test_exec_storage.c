@@ -201,7 +201,7 @@ static void opening_fails_with_a_reason(void **state)
     struct faults full = no_faults, shut = no_faults;
     full.reserve_error = ENOSPC;
     shut.open_error = EACCES;
-    struct storage_options options = {.folder = ".", .bytes = 3 * MIB, .lanes = 1};
+    struct storage_options options = {.folder = ".", .bytes = 3 * MIB, .queues = 1};
     options.calls = &full.calls;
     expect_refused(&options, STATUS_IO, "cannot reserve 3 MiB of storage in '.': No space left on device");
     options.calls = &shut.calls;
