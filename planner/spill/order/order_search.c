@@ -117,11 +117,11 @@ static uint32_t next_device(const struct order_search *s, double *ready_s)
     uint32_t best = 0;
     double ready = HUGE_VAL;
     for (uint32_t d = 1; d < s->now->device_count; d++)
-        if (s->now->lanes[d].compute_free_s < s->now->lanes[best].compute_free_s) best = d;
+        if (s->now->devices[d].compute_free_s < s->now->devices[best].compute_free_s) best = d;
     for (uint32_t j = 0; j < s->times->jobs->count; j++)
         if (may_run(s, j) && s->now->view_jobs[j].ready_s < ready)
             ready = s->now->view_jobs[j].ready_s;
-    *ready_s = max_s(s->now->lanes[best].compute_free_s, ready);
+    *ready_s = max_s(s->now->devices[best].compute_free_s, ready);
     return best;
 }
 
@@ -134,7 +134,7 @@ static uint32_t choose(const struct order_search *s, const struct rule *rule, ui
         const struct schedule_builder_view *job = &s->now->view_jobs[j];
         if (!may_run(s, j) || job->ready_s > until) continue;
         uint32_t at = free, last = job->last_device;
-        if (last != PLAN_NONE && s->now->lanes[last].compute_free_s <= from) at = last;
+        if (last != PLAN_NONE && s->now->devices[last].compute_free_s <= from) at = last;
         struct schedule_builder_wait wait = schedule_builder_wait(s->now, j, at);
         double waits = (1 - rule->link) * wait.compute_s + rule->link * wait.h2d_s;
         double score = rule->weight * left(s, rule, j) - waits / s->mean_s;

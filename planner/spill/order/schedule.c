@@ -1,7 +1,7 @@
 /*
  * A list scheduler: policies decide, schedule_builder.h keeps the clocks.
  *
- * A decision is made at the earliest time over all devices at which a computation lane is free and a job ready. A
+ * A decision is made at the earliest time over all devices at which a computation stream is free and a job ready. A
  * policy sees schedule_builder.h's state as policy.h defines. Jobs that a policy ranks are kept sorted
  * (planner/spill/order/agenda.h); a policy that chooses sees all.
  *
@@ -119,7 +119,7 @@ static void show_devices(struct scheduler *s, uint32_t device)
     for (uint32_t j = 0; s->nodes && other && j < s->view.job_count; j++)
         s->jobs[j].admitted = s->builder->view_jobs[j].admitted && s->nodes[j] == host_of(s, device);
     for (uint32_t d = 0; d < s->view.device_count; d++) {
-        double free_s = s->builder->lanes[d].compute_free_s;
+        double free_s = s->builder->devices[d].compute_free_s;
         s->devices[d].free = free_s;
         s->devices[d].asks =
             d == device || (!alone && s->turns[d].cached == PLAN_NONE && free_s <= s->view.now &&
@@ -194,7 +194,7 @@ static uint32_t next_decision(const struct scheduler *s, double *at)
         double ready;
         if (turn->cached != PLAN_NONE) ready = s->builder->view_jobs[turn->cached].ready_s;
         else ready = s->resident ? earliest_ready(s, d) : s->nodes ? s->ready_s[host_of(s, d)] : any;
-        double free_s = s->builder->lanes[d].compute_free_s;
+        double free_s = s->builder->devices[d].compute_free_s;
         double when = max_s(max_s(free_s, turn->not_before_s), ready);
         if (when < *at) {
             *at = when;
@@ -279,7 +279,7 @@ static double put(struct scheduler *s, uint32_t job, uint32_t device, struct sch
     double start = schedule_builder_put(s->builder, job, device, unit);
     s->devices[device].job = job;
     s->devices[device].shard = s->jobs[job].shard;
-    s->devices[device].free = s->builder->lanes[device].compute_free_s;
+    s->devices[device].free = s->builder->devices[device].compute_free_s;
     if (!unit->last) show_unit(s, job);
     show_job(s, job);
     while (seated < s->builder->next_admitted) show_job(s, seated++); /* the job's seat went to them */
@@ -314,7 +314,7 @@ static enum status look_for_cycles(struct scheduler *s, struct schedule *out, st
     s->left -= units;
     s->session.decisions += units;
     for (uint32_t j = 0; j < s->view.job_count; j++) show_job(s, j);
-    for (uint32_t d = 0; d < s->view.device_count; d++) s->devices[d].free = s->builder->lanes[d].compute_free_s;
+    for (uint32_t d = 0; d < s->view.device_count; d++) s->devices[d].free = s->builder->devices[d].compute_free_s;
     schedule_steady_go_on(&s->steady, out->count);
     return STATUS_OK;
 }
@@ -436,7 +436,7 @@ static enum status rank_on(struct scheduler *s, struct schedule *out, struct age
     TRY(look_for_cycles(s, out, &cycle, &found, err));
     if (!found) return STATUS_OK;
     agenda_clear(agenda);
-    for (uint32_t d = 0; d < s->view.device_count; d++) agenda_set_free(agenda, d, s->builder->lanes[d].compute_free_s);
+    for (uint32_t d = 0; d < s->view.device_count; d++) agenda_set_free(agenda, d, s->builder->devices[d].compute_free_s);
     fill_agenda(s, agenda);
     for (uint32_t g = 0; g < agenda->group_count; g++) {
         double woken_s = agenda->groups[g].woken_s;
@@ -458,7 +458,7 @@ static enum status run_ranked(struct scheduler *s, struct schedule *out, struct 
         s->view.decision = s->session.decisions++;
         uint32_t job = highest(s, &agenda, s->view.device), device = place_of(s, &agenda, job, s->view.device);
         TRY(append(s, job, device, out, &start, err));
-        agenda_set_free(&agenda, device, s->builder->lanes[device].compute_free_s);
+        agenda_set_free(&agenda, device, s->builder->devices[device].compute_free_s);
         if (!last_unit(out)->last) agenda_add(&agenda, job, group_of(s, job), s->builder->view_jobs[job].ready_s);
         for (; seated < s->builder->next_admitted; seated++)
             agenda_add(&agenda, seated, group_of(s, seated), s->builder->view_jobs[seated].ready_s);

@@ -109,7 +109,7 @@ static double give_range_back(struct schedule_builder *p, uint32_t job, double h
 {
     struct schedule_builder_host *host = &p->hosts[node_of(p, job)];
     double horizon = HUGE_VAL;
-    for (uint32_t d = 0; d < p->device_count; d++) horizon = fmin(horizon, p->lanes[d].compute_free_s);
+    for (uint32_t d = 0; d < p->device_count; d++) horizon = fmin(horizon, p->devices[d].compute_free_s);
     host->file_free_s = max_s(host->file_free_s, home_s) + p->times->partition->host.close_s[job];
     host_ranges_give_back(&p->ranges, job, host->file_free_s, horizon);
     return host->file_free_s;
@@ -240,7 +240,7 @@ static double fetch_s(const struct schedule_builder *p, uint32_t job, uint32_t d
     uint32_t shards = partition_job_shards(cut, job), from = p->view_jobs[job].last_device;
     if (cut->apart || own->edge_turn == PLAN_NONE || from == PLAN_NONE || schedule_unit_begins(shards, own->position) ||
         !hardware_p2p_pair(hw, from, device) ||
-        p->lanes[from].edge_turn - own->edge_turn > cut->edge_count)
+        p->devices[from].edge_turn - own->edge_turn > cut->edge_count)
         return 0;
     enum plan_pass pass = schedule_unit_pass(shards, own->position);
     uint32_t shard = schedule_unit_shard(shards, own->position) + (pass == PLAN_BACKWARD ? 1 : 0);
@@ -270,10 +270,10 @@ static struct schedule_builder_timing timing_of(const struct schedule_builder *p
 {
     const struct partition *cut = p->times->partition;
     const struct schedule_builder_job *own = &p->jobs[job];
-    const struct schedule_builder_lane *lane = &p->lanes[device];
+    const struct schedule_builder_device *clocks = &p->devices[device];
     const struct schedule_builder_host *host = host_of(p, device);
     bool begins = schedule_unit_begins(partition_job_shards(cut, job), own->position);
-    bool here = !cut->apart && lane->last_job == job && p->view_jobs[job].last_device == device && !begins &&
+    bool here = !cut->apart && clocks->last_job == job && p->view_jobs[job].last_device == device && !begins &&
                 !cost_table_at(p->times, device, job, own->position - 1)->cpu_alone;
     double fetched = states_ready(p, job); /* in host memory */
     double direct_s = fetch_s(p, job, device);
@@ -290,20 +290,20 @@ static struct schedule_builder_timing timing_of(const struct schedule_builder *p
         fetched = t.read_end = t.earliest + time->read_s;
     }
     if (t.weight_buffer_used) {
-        uint32_t turn = lane->turn % cut->weight_buffer_count;
-        double region = time->in_apart ? lane->weight_buffer_left_s[turn] : lane->weight_buffer_free_s[turn];
-        double begin = max_s(max_s(lane->h2d_free_s, region), fetched);
+        uint32_t turn = clocks->turn % cut->weight_buffer_count;
+        double buffer_free_s = time->in_apart ? clocks->weight_buffer_left_s[turn] : clocks->weight_buffer_free_s[turn];
+        double begin = max_s(max_s(clocks->h2d_free_s, buffer_free_s), fetched);
         t.earliest = min_s(t.earliest, begin);
         t.in_end = begin + time->in_s;
-        if (time->out_s > 0) t.room = lane->weight_buffer_left_s[turn];
+        if (time->out_s > 0) t.room = clocks->weight_buffer_left_s[turn];
     }
     if (t.fetched || t.edge_copied) {
-        double begin = t.edge_copied ? max_s(own->edge_ready_s, max_s(lane->h2d_free_s, t.in_end))
-                                     : max_s(lane->p2p_free_s, p->view_jobs[job].ready_s);
+        double begin = t.edge_copied ? max_s(own->edge_ready_s, max_s(clocks->h2d_free_s, t.in_end))
+                                     : max_s(clocks->p2p_free_s, p->view_jobs[job].ready_s);
         t.earliest = min_s(t.earliest, begin);
         t.edge_ready = begin + (t.edge_copied ? time->edge_in_s : direct_s);
     }
-    t.start = max_s(max_s(lane->compute_free_s, t.room), max_s(t.in_end, t.edge_ready));
+    t.start = max_s(max_s(clocks->compute_free_s, t.room), max_s(t.in_end, t.edge_ready));
     t.earliest = min_s(t.earliest, t.start);
     return t;
 }
@@ -314,25 +314,25 @@ static double place_on_device(struct schedule_builder *p, uint32_t job, uint32_t
 {
     const struct partition *cut = p->times->partition;
     struct schedule_builder_timing t = timing_of(p, job, device, time);
-    struct schedule_builder_lane *lane = &p->lanes[device];
+    struct schedule_builder_device *clocks = &p->devices[device];
     struct schedule_builder_host *host = host_of(p, device);
     double end = t.start + time->compute_s, left = end; /* when it leaves its weight buffer */
     *fetches = t.fetched;
     p->earliest_s = min_s(p->earliest_s, t.earliest);
-    if (t.fetched) lane->p2p_free_s = t.edge_ready;
-    p->jobs[job].edge_turn = lane->edge_turn++;
+    if (t.fetched) clocks->p2p_free_s = t.edge_ready;
+    p->jobs[job].edge_turn = clocks->edge_turn++;
     host->read_free_s = t.read_end;
-    lane->h2d_free_s = t.edge_copied ? t.edge_ready : max_s(lane->h2d_free_s, t.in_end);
-    lane->compute_free_s = end;
-    lane->d2h_free_s = max_s(lane->d2h_free_s, end) + time->edge_out_s;
-    p->jobs[job].edge_ready_s = lane->d2h_free_s;
-    if (time->out_s > 0) left = lane->d2h_free_s += time->out_s;
+    clocks->h2d_free_s = t.edge_copied ? t.edge_ready : max_s(clocks->h2d_free_s, t.in_end);
+    clocks->compute_free_s = end;
+    clocks->d2h_free_s = max_s(clocks->d2h_free_s, end) + time->edge_out_s;
+    p->jobs[job].edge_ready_s = clocks->d2h_free_s;
+    if (time->out_s > 0) left = clocks->d2h_free_s += time->out_s;
     if (t.weight_buffer_used) {
-        uint32_t turn = lane->turn++ % cut->weight_buffer_count;
-        lane->weight_buffer_left_s[turn] = left;
-        lane->weight_buffer_free_s[turn] = time->out_apart ? end : left;
+        uint32_t turn = clocks->turn++ % cut->weight_buffer_count;
+        clocks->weight_buffer_left_s[turn] = left;
+        clocks->weight_buffer_free_s[turn] = time->out_apart ? end : left;
     }
-    if (time->cpu_s > 0) host->cpu_free_s = max_s(host->cpu_free_s, lane->d2h_free_s) + time->cpu_s;
+    if (time->cpu_s > 0) host->cpu_free_s = max_s(host->cpu_free_s, clocks->d2h_free_s) + time->cpu_s;
     enum plan_pass pass = schedule_unit_pass(partition_job_shards(cut, job), p->jobs[job].position);
     double state_ready = time->cpu_s > 0 ? host->cpu_free_s : left;
     if (time->write_s > 0)
@@ -357,21 +357,21 @@ static void place_updates(struct schedule_builder *p, uint32_t job, uint32_t dev
 static void load_states(struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct partition *cut = p->times->partition;
-    struct schedule_builder_lane *lane = &p->lanes[device];
+    struct schedule_builder_device *clocks = &p->devices[device];
     for (uint32_t i = cut->job_first_shard[job]; i < cut->job_first_shard[job + 1]; i++)
         if (cut->persistent[i])
-            p->state_ready_s[i] = lane->h2d_free_s += cost_table_shard(p->times, device, i)->load_s;
+            p->state_ready_s[i] = clocks->h2d_free_s += cost_table_shard(p->times, device, i)->load_s;
 }
 
 struct schedule_builder_wait schedule_builder_wait(const struct schedule_builder *p, uint32_t job, uint32_t device)
 {
     const struct cost_unit *time = cost_table_at(p->times, device, job, p->jobs[job].position);
     if (time->cpu_alone) return (struct schedule_builder_wait){0};
-    const struct schedule_builder_lane *lane = &p->lanes[device];
+    const struct schedule_builder_device *clocks = &p->devices[device];
     struct schedule_builder_timing t = timing_of(p, job, device, time);
     double copied = (t.weight_buffer_used ? time->in_s : 0) + (t.edge_copied ? time->edge_in_s : 0);
-    double h2d = (t.edge_copied ? t.edge_ready : t.in_end) - copied - lane->h2d_free_s;
-    return (struct schedule_builder_wait){.compute_s = t.start - lane->compute_free_s,
+    double h2d = (t.edge_copied ? t.edge_ready : t.in_end) - copied - clocks->h2d_free_s;
+    return (struct schedule_builder_wait){.compute_s = t.start - clocks->compute_free_s,
                                           .h2d_s = copied > 0 ? max_s(h2d, 0) : 0};
 }
 
@@ -410,7 +410,7 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
     unit->last = own->minibatch == t->jobs->jobs[job].minibatches;
     if (unit->last) {
         const struct schedule_builder_host *host = host_of(p, device);
-        double home = max_s(max_s(end, p->lanes[device].d2h_free_s), max_s(host->cpu_free_s, host->write_free_s));
+        double home = max_s(max_s(end, p->devices[device].d2h_free_s), max_s(host->cpu_free_s, host->write_free_s));
         j->remaining_s = 0;
         if (takes_turns(p)) p->makespan_s = max_s(p->makespan_s, give_range_back(p, job, home));
         look_for_ranges(p);
@@ -422,7 +422,7 @@ double schedule_builder_put(struct schedule_builder *p, uint32_t job, uint32_t d
         if (j->remaining_s <= 0) j->remaining_s = 1e-12; /* rounding must not end it early */
         j->next_device = next_device(p, job);
     }
-    p->lanes[device].last_job = job;
+    p->devices[device].last_job = job;
     p->makespan_s = max_s(p->makespan_s, max_s(end, host_of(p, device)->cpu_free_s));
     return start;
 }
@@ -435,20 +435,20 @@ static size_t lay_out(struct schedule_builder *p, char *memory)
 {
     const struct partition *cut = p->times->partition;
     uint32_t jobs = p->times->jobs->count;
-    size_t lanes = p->device_count * sizeof *p->lanes, views = jobs * sizeof *p->view_jobs;
+    size_t devices = p->device_count * sizeof *p->devices, views = jobs * sizeof *p->view_jobs;
     size_t own = jobs * sizeof *p->jobs, states = cut->shard_count * sizeof *p->state_ready_s;
     size_t hosts = hardware_host_count(p->times->hardware) * sizeof *p->hosts;
     size_t seats = cut->seat_count * sizeof *p->seats_free;
     size_t segments = cut->host.need ? host_ranges_most(hardware_host_count(p->times->hardware), jobs) *
                                            sizeof *p->ranges.segments : 0;
-    if (!memory) return lanes + views + own + states + hosts + segments + seats;
-    p->lanes = (struct schedule_builder_lane *)memory; /* in falling order of alignment */
-    p->view_jobs = (struct schedule_builder_view *)(memory + lanes);
-    p->jobs = (struct schedule_builder_job *)(memory + lanes + views);
-    p->state_ready_s = (double *)(memory + lanes + views + own);
-    p->hosts = (struct schedule_builder_host *)(memory + lanes + views + own + states);
-    p->ranges.segments = (struct host_segment *)(memory + lanes + views + own + states + hosts);
-    p->seats_free = (uint32_t *)(memory + lanes + views + own + states + hosts + segments);
+    if (!memory) return devices + views + own + states + hosts + segments + seats;
+    p->devices = (struct schedule_builder_device *)memory; /* in falling order of alignment */
+    p->view_jobs = (struct schedule_builder_view *)(memory + devices);
+    p->jobs = (struct schedule_builder_job *)(memory + devices + views);
+    p->state_ready_s = (double *)(memory + devices + views + own);
+    p->hosts = (struct schedule_builder_host *)(memory + devices + views + own + states);
+    p->ranges.segments = (struct host_segment *)(memory + devices + views + own + states + hosts);
+    p->seats_free = (uint32_t *)(memory + devices + views + own + states + hosts + segments);
     return 0;
 }
 
@@ -468,7 +468,7 @@ enum status schedule_builder_create(const struct cost_table *times, bool one_dev
         return status;
     }
     lay_out(p, p->memory);
-    for (uint32_t d = 0; d < p->device_count; d++) p->lanes[d].last_job = PLAN_NONE;
+    for (uint32_t d = 0; d < p->device_count; d++) p->devices[d].last_job = PLAN_NONE;
     start_jobs(p);
     *out = p;
     return STATUS_OK;

@@ -1,9 +1,9 @@
 /*
  * Places units one after the other, with clocks for each device. Its state is a partial schedule.
  *
- * Each device has a lane per stream of the plan: copies in, computation, copies out (and one more where devices copy
- * directly), and the weight buffers that spilled state uses in turn; the host's processor is a lane shared by all. A
- * placed unit starts its copy in when lane and weight buffer are free (it is known ahead, so it can be fetched ahead),
+ * Each device has a clock per stream of the plan: copies in, computation, copies out (and one more where devices copy
+ * directly), and the weight buffers that spilled state uses in turn; the host's processor has a clock shared by all. A
+ * placed unit starts its copy in when stream and weight buffer are free (it is known ahead, so it can be fetched ahead),
  * computes when the device, the copy and the job are ready, and frees its weight buffer after its copy out. The only
  * decision is the order of placing.
  *
@@ -15,7 +15,7 @@
 #include "planner/spill/order/host_ranges.h"
 #include "planner/spill/order/cost_table.h"
 
-struct schedule_builder_lane {
+struct schedule_builder_device {
     double h2d_free_s, compute_free_s, d2h_free_s, p2p_free_s;
     double weight_buffer_free_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* for incoming data ... */
     double weight_buffer_left_s[PARTITION_WEIGHT_BUFFERS_MAX]; /* ... and for outgoing data with memory of their own */
@@ -52,7 +52,7 @@ struct schedule_builder_job {
 struct schedule_builder {
     const struct cost_table *times;
     uint32_t device_count;
-    struct schedule_builder_lane *lanes;     /* (device_count) */
+    struct schedule_builder_device *devices;     /* (device_count) */
     struct schedule_builder_host *hosts;     /* (hardware_host_count()) */
     struct schedule_builder_view *view_jobs; /* (job count) */
     struct schedule_builder_job *jobs;       /* (job count) */
@@ -88,7 +88,7 @@ void schedule_builder_set_nodes(struct schedule_builder *builder, const uint32_t
 double schedule_builder_put(struct schedule_builder *builder, uint32_t job, uint32_t device,
                             struct schedule_unit *unit);
 
-/* How long lanes of the device would wait for the next unit of a job if it were placed there. */
+/* How long the streams of the device would wait for the next unit of a job if it were placed there. */
 struct schedule_builder_wait {
     double compute_s, h2d_s;
 };

@@ -107,8 +107,8 @@ static bool same_time(const struct shift *shift, double before_s, double now_s)
     return !(since_s < before_s) && !(since_s > before_s);
 }
 
-static bool same_lane(const struct partition *cut, const struct shift *shift, const struct schedule_builder_lane *a,
-                      const struct schedule_builder_lane *b)
+static bool same_device(const struct partition *cut, const struct shift *shift, const struct schedule_builder_device *a,
+                      const struct schedule_builder_device *b)
 {
     if (a->last_job != b->last_job || a->turn % cut->weight_buffer_count != b->turn % cut->weight_buffer_count ||
         a->edge_turn % cut->edge_count != b->edge_turn % cut->edge_count ||
@@ -134,7 +134,7 @@ static uint32_t edges_since(const struct schedule_builder *p, uint32_t job)
 {
     uint32_t last = p->view_jobs[job].last_device, edges = p->times->partition->edge_count;
     if (last == PLAN_NONE || p->jobs[job].edge_turn == PLAN_NONE) return PLAN_NONE;
-    uint32_t since = p->lanes[last].edge_turn - p->jobs[job].edge_turn;
+    uint32_t since = p->devices[last].edge_turn - p->jobs[job].edge_turn;
     return since < edges ? since : edges + 1;
 }
 
@@ -166,7 +166,7 @@ static bool same_state(const struct schedule_builder *a, const struct schedule_b
     for (uint32_t i = 0; i < a->seats_free_count; i++)
         if (a->seats_free[i] != b->seats_free[i]) return false;
     for (uint32_t d = 0; d < a->device_count; d++)
-        if (!same_lane(times->partition, shift, &a->lanes[d], &b->lanes[d])) return false;
+        if (!same_device(times->partition, shift, &a->devices[d], &b->devices[d])) return false;
     for (uint32_t h = 0; h < hardware_host_count(times->hardware); h++)
         if (!same_host(shift, &a->hosts[h], &b->hosts[h])) return false;
     for (uint32_t j = 0; j < times->jobs->count; j++)
@@ -187,16 +187,16 @@ static double binade_unit(double number) { return ldexp(binade_end(number), -DBL
 
 typedef void (*time_use)(double *time_s, const struct schedule_cycle *cycle, double *result);
 
-static void use_lane(struct schedule_builder_lane *lane, uint32_t regions, time_use use, const struct schedule_cycle *cycle,
+static void use_device(struct schedule_builder_device *clocks, uint32_t weight_buffers, time_use use, const struct schedule_cycle *cycle,
                      double *result)
 {
-    use(&lane->h2d_free_s, cycle, result);
-    use(&lane->compute_free_s, cycle, result);
-    use(&lane->d2h_free_s, cycle, result);
-    use(&lane->p2p_free_s, cycle, result);
-    for (uint32_t i = 0; i < regions; i++) {
-        use(&lane->weight_buffer_free_s[i], cycle, result);
-        use(&lane->weight_buffer_left_s[i], cycle, result);
+    use(&clocks->h2d_free_s, cycle, result);
+    use(&clocks->compute_free_s, cycle, result);
+    use(&clocks->d2h_free_s, cycle, result);
+    use(&clocks->p2p_free_s, cycle, result);
+    for (uint32_t i = 0; i < weight_buffers; i++) {
+        use(&clocks->weight_buffer_free_s[i], cycle, result);
+        use(&clocks->weight_buffer_left_s[i], cycle, result);
     }
 }
 
@@ -204,7 +204,7 @@ static void use_lane(struct schedule_builder_lane *lane, uint32_t regions, time_
 static void use_times(struct schedule_builder *p, time_use use, const struct schedule_cycle *cycle, double *result)
 {
     const struct partition *cut = p->times->partition;
-    for (uint32_t d = 0; d < p->device_count; d++) use_lane(&p->lanes[d], cut->weight_buffer_count, use, cycle, result);
+    for (uint32_t d = 0; d < p->device_count; d++) use_device(&p->devices[d], cut->weight_buffer_count, use, cycle, result);
     for (uint32_t h = 0; h < hardware_host_count(p->times->hardware); h++) {
         use(&p->hosts[h].cpu_free_s, cycle, result);
         use(&p->hosts[h].host_free_s, cycle, result);
