@@ -2,7 +2,7 @@
  * With several jobs on a device another unit fills each gap, so a minibatch's units add up, each by its largest part. A
  * job by itself cannot fill gaps: a shard's parameters come in again only after its update is out, and a weight buffer
  * is free only after its contents have left. With few, large shards these gaps are most of a minibatch, so its units
- * are put on a device's lanes as in schedule.c:
+ * are put on a device's streams as in schedule.c:
  *
  *     in       | in 1 |      | in 2 |in 2'|           ...
  *     compute         |  1   |      |    2    |   1'  | ...
@@ -116,8 +116,8 @@ struct partition_seconds estimate_shard(const struct partition_cutter *cutter, c
 
 /* --- single jobs ------------------------------------------------------------------------------ */
 
-/* The times when lanes become free. */
-struct lanes {
+/* The times when streams become free. */
+struct estimate_clocks {
     double h2d, compute, d2h, cpu;
     double weight_buffer[PARTITION_WEIGHT_BUFFERS_MAX];
     uint32_t turn;
@@ -146,7 +146,7 @@ static void leave_here(struct shard_load *load, const struct footprint *f, bool 
 }
 
 /* Runs a unit of shard `s`, whose data reach host memory at `state_s`. */
-static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c, struct lanes *lanes,
+static void run_unit(const struct partition_cutter *cutter, const struct partition_candidate *c, struct estimate_clocks *clocks,
                      const struct partition_estimate_load *load, uint32_t s, double state_s, bool persistent,
                      bool updates, double cpu_s)
 {
@@ -154,22 +154,22 @@ static void run_unit(const struct partition_cutter *cutter, const struct partiti
     double out = copied_s(cutter, COPY_D2H, load->out_bytes);
     double compute =
         load->compute_s + cutter->copy_slows_s * (double)(load->in_bytes + load->out_bytes);
-    double *weight_buffer = &lanes->weight_buffer[lanes->turn % c->weight_buffer_count];
-    double in_start = lanes->h2d;
+    double *weight_buffer = &clocks->weight_buffer[clocks->turn % c->weight_buffer_count];
+    double in_start = clocks->h2d;
     if (!persistent) in_start = max_s(in_start, max_s(*weight_buffer, state_s));
-    lanes->h2d = in_start + in;
-    lanes->compute = max_s(lanes->compute, lanes->h2d) + compute;
-    lanes->d2h = max_s(lanes->d2h, lanes->compute) + out;
-    if (updates) lanes->ready[s] = lanes->d2h;
+    clocks->h2d = in_start + in;
+    clocks->compute = max_s(clocks->compute, clocks->h2d) + compute;
+    clocks->d2h = max_s(clocks->d2h, clocks->compute) + out;
+    if (updates) clocks->ready[s] = clocks->d2h;
     if (updates && cpu_s > 0)
-        lanes->ready[s] = lanes->cpu = max_s(lanes->cpu, lanes->d2h) + cpu_s;
+        clocks->ready[s] = clocks->cpu = max_s(clocks->cpu, clocks->d2h) + cpu_s;
     if (persistent) return;
-    *weight_buffer = lanes->d2h;
-    lanes->turn++;
+    *weight_buffer = clocks->d2h;
+    clocks->turn++;
 }
 
 static enum status run_minibatch(const struct partition_cutter *cutter, const struct partition_candidate *c,
-                                 uint32_t job, const struct partition_job_cut *cut, struct lanes *lanes,
+                                 uint32_t job, const struct partition_job_cut *cut, struct estimate_clocks *clocks,
                                  struct error *err)
 {
     const struct job *of = &cutter->jobs->jobs[job];
@@ -184,18 +184,18 @@ static enum status run_minibatch(const struct partition_cutter *cutter, const st
         if (last && !back) continue; /* the loss does both passes at once */
         if (on_cpu && s == 0 && footprint_has_embedding(of)) {
             double seconds = back ? embedding_back_s(of, f) : f->cpu_forward_s;
-            lanes->cpu = max_s(lanes->cpu, back ? lanes->d2h : lanes->ready[0]) +
+            clocks->cpu = max_s(clocks->cpu, back ? clocks->d2h : clocks->ready[0]) +
                          (cutter->shares_cpu ? 0 : seconds);
-            if (back) lanes->ready[0] = lanes->cpu;
-            else lanes->compute = max_s(lanes->compute, lanes->cpu);
+            if (back) clocks->ready[0] = clocks->cpu;
+            else clocks->compute = max_s(clocks->compute, clocks->cpu);
             continue;
         }
         struct shard_load load =
             load_of(c, of, shard, f, activations_of(c, cut, s), on_cpu, cut->persistent[s]);
         leave_here(&load, f, last,
                    s == 1 && footprint_has_embedding(of) && cut->on_cpu[0] && !cut->persistent[0]);
-        double state = last ? max_s(lanes->ready[s], lanes->ready[0]) : lanes->ready[s];
-        run_unit(cutter, c, lanes, back ? &load.backward : &load.forward, s, state,
+        double state = last ? max_s(clocks->ready[s], clocks->ready[0]) : clocks->ready[s];
+        run_unit(cutter, c, clocks, back ? &load.backward : &load.forward, s, state,
                  cut->persistent[s], back, cutter->shares_cpu ? 0 : load.cpu_s);
     }
     return STATUS_OK;
@@ -205,14 +205,14 @@ static enum status minibatch_alone(const struct partition_cutter *cutter, const 
                                    uint32_t job, const struct partition_job_cut *cut, double *out,
                                    struct error *err)
 {
-    struct lanes lanes = {.ready = cut->ready_s};
+    struct estimate_clocks clocks = {.ready = cut->ready_s};
     double before = 0;
     memset(cut->ready_s, 0, cut->count * sizeof *cut->ready_s);
     for (uint32_t minibatch = 0; minibatch < 3; minibatch++) {
-        before = lanes.compute;
-        TRY(run_minibatch(cutter, c, job, cut, &lanes, err));
+        before = clocks.compute;
+        TRY(run_minibatch(cutter, c, job, cut, &clocks, err));
     }
-    *out = lanes.compute - before;
+    *out = clocks.compute - before;
     return STATUS_OK;
 }
 
