@@ -1,5 +1,5 @@
 /*
- * Passes and copies become intervals, and memory a list of changes. A lane's intervals (computation, link out, link in)
+ * Passes and copies become intervals, and memory a list of changes. A resource's intervals (computation, link out, link in)
  * are sorted and must not overlap. Changes are sorted by time, releases first, and their running sum must stay within
  * memory.
  */
@@ -10,12 +10,12 @@
 
 #include "base/alloc.h"
 
-enum chain_lane { LANE_COMPUTE, LANE_OUT, LANE_IN, LANES };
+enum chain_resource { RESOURCE_COMPUTE, RESOURCE_OUT, RESOURCE_IN, RESOURCES };
 
 struct interval {
     int64_t start, end;
     uint32_t layer;
-    enum chain_lane lane;
+    enum chain_resource resource;
 };
 
 struct chain_change {
@@ -29,9 +29,9 @@ struct books {
     uint32_t interval_count, change_count;
 };
 
-static void run(struct books *b, enum chain_lane lane, uint32_t layer, int64_t start, int64_t length)
+static void run(struct books *b, enum chain_resource resource, uint32_t layer, int64_t start, int64_t length)
 {
-    b->intervals[b->interval_count++] = (struct interval){start, start + length, layer, lane};
+    b->intervals[b->interval_count++] = (struct interval){start, start + length, layer, resource};
 }
 
 static void hold(struct books *b, uint32_t layer, int64_t from, int64_t to, uint64_t bytes)
@@ -43,7 +43,7 @@ static void hold(struct books *b, uint32_t layer, int64_t from, int64_t to, uint
 static int by_lane(const void *left, const void *right)
 {
     const struct interval *a = left, *b = right;
-    if (a->lane != b->lane) return a->lane < b->lane ? -1 : 1;
+    if (a->resource != b->resource) return a->resource < b->resource ? -1 : 1;
     if (a->start != b->start) return a->start < b->start ? -1 : 1;
     return (a->end > b->end) - (a->end < b->end); /* a copy of nothing takes no time */
 }
@@ -75,8 +75,8 @@ static enum status enter_layer(const struct chain *chain, const struct chain_sch
             return error_set(err, STATUS_CHECK, "layer %u is copied out too early or too late", l);
         if (s->in[l] < s->turn || s->in[l] + layer->in > back)
             return error_set(err, STATUS_CHECK, "layer %u is copied in too early or too late", l);
-        run(b, LANE_OUT, l, s->out[l], layer->out);
-        run(b, LANE_IN, l, s->in[l], layer->in);
+        run(b, RESOURCE_OUT, l, s->out[l], layer->out);
+        run(b, RESOURCE_IN, l, s->in[l], layer->in);
         hold(b, l, s->forward[l], s->out[l] + layer->out, layer->saved);
         hold(b, l, s->in[l], end, layer->saved);
         break;
@@ -90,8 +90,8 @@ static enum status enter_layer(const struct chain *chain, const struct chain_sch
     }
     if (end > (l > 0 ? s->backward[l - 1] : s->makespan))
         return error_set(err, STATUS_CHECK, "layer %u ends after what follows it has begun", l);
-    run(b, LANE_COMPUTE, l, s->forward[l], layer->forward);
-    run(b, LANE_COMPUTE, l, back, end - back);
+    run(b, RESOURCE_COMPUTE, l, s->forward[l], layer->forward);
+    run(b, RESOURCE_COMPUTE, l, back, end - back);
     return STATUS_OK;
 }
 
@@ -115,9 +115,9 @@ enum status chain_check(const struct chain *chain, const struct chain_schedule *
     for (uint32_t i = 0; i < b.interval_count; i++) {
         const struct interval *now = &b.intervals[i];
         if (now->end > last) last = now->end;
-        if (i > 0 && now[-1].lane == now->lane && now[-1].end > now->start) {
+        if (i > 0 && now[-1].resource == now->resource && now[-1].end > now->start) {
             error_set(err, STATUS_CHECK, "layers %u and %u are %s at the same time", now[-1].layer,
-                      now->layer, now->lane == LANE_COMPUTE ? "computed" : "copied");
+                      now->layer, now->resource == RESOURCE_COMPUTE ? "computed" : "copied");
             goto out;
         }
     }
