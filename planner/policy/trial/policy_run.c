@@ -16,7 +16,7 @@
 #include "base/try.h"
 #include "planner/policy/policies.h"
 
-struct policy_run_lane {
+struct policy_run_clock {
     int64_t free;      /* its last task has computed */
     int64_t starts;    /* of its last task: when to ask ahead; INT64_MAX: it was asked */
     uint32_t chosen;   /* ahead; TIMETABLE_NONE: nothing */
@@ -33,7 +33,7 @@ struct driver {
     struct policy_job *jobs;
     struct policy_device *devices;
     struct policy_cost *costs; /* (unit_count, class_count) */
-    struct policy_run_lane *lanes;
+    struct policy_run_clock *clocks;
     int64_t *estimate;         /* (job_count): when its running task was estimated to end */
     struct dispatch *dispatch; /* of `actual` */
     struct policy_run *out;
@@ -85,7 +85,7 @@ static void show_all(struct driver *d)
                                                .shard = POLICY_NONE,
                                                .slots = 1,
                                                .asks = true};
-        d->lanes[g] = (struct policy_run_lane){.starts = INT64_MAX, .chosen = TIMETABLE_NONE};
+        d->clocks[g] = (struct policy_run_clock){.starts = INT64_MAX, .chosen = TIMETABLE_NONE};
     }
     d->view = (struct policy_view){.jobs = d->jobs,
                                    .devices = d->devices,
@@ -107,11 +107,11 @@ static void refresh(struct driver *d)
         d->jobs[j].taken = runs;
     }
     for (uint32_t g = 0; g < d->device_count; g++) {
-        struct policy_run_lane *lane = &d->lanes[g];
-        bool runs = lane->free > d->now;
-        d->devices[g].free = runs ? d->jobs[d->devices[g].job].ready : (double)lane->free;
-        d->devices[g].asks = !runs && lane->chosen == TIMETABLE_NONE;
-        if (lane->chosen != TIMETABLE_NONE) d->jobs[lane->chosen].taken = true;
+        struct policy_run_clock *clock = &d->clocks[g];
+        bool runs = clock->free > d->now;
+        d->devices[g].free = runs ? d->jobs[d->devices[g].job].ready : (double)clock->free;
+        d->devices[g].asks = !runs && clock->chosen == TIMETABLE_NONE;
+        if (clock->chosen != TIMETABLE_NONE) d->jobs[clock->chosen].taken = true;
     }
 }
 
@@ -138,10 +138,10 @@ static void put(struct driver *d, uint32_t job, uint32_t device, int64_t decided
     else show_unit(d, job);
     d->devices[device].job = job;
     d->devices[device].shard = in->units[unit].shard;
-    d->lanes[device].free = d->dispatch->jobs[job].ended;
-    d->lanes[device].starts = d->policy->commit_ahead ? start : INT64_MAX;
-    d->lanes[device].chosen = TIMETABLE_NONE;
-    for (uint32_t g = 0; g < d->device_count; g++) d->lanes[g].waits = false;
+    d->clocks[device].free = d->dispatch->jobs[job].ended;
+    d->clocks[device].starts = d->policy->commit_ahead ? start : INT64_MAX;
+    d->clocks[device].chosen = TIMETABLE_NONE;
+    for (uint32_t g = 0; g < d->device_count; g++) d->clocks[g].waits = false;
 }
 
 /* Asks the policy or the rule that decides this time. */
@@ -164,7 +164,7 @@ static enum status ask_ahead(struct driver *d, uint32_t device, struct error *er
     uint32_t own = d->devices[device].job;
     struct policy_choice choice = {POLICY_NONE, POLICY_NONE};
     bool waits;
-    d->lanes[device].starts = INT64_MAX;
+    d->clocks[device].starts = INT64_MAX;
     refresh(d);
     for (uint32_t g = 0; g < d->device_count; g++) d->devices[g].asks = g == device;
     d->jobs[own].taken = false;
@@ -174,8 +174,8 @@ static enum status ask_ahead(struct driver *d, uint32_t device, struct error *er
     enum status status = consult(d, &choice, &waits, err);
     d->view.ahead = false;
     if (status || waits) return status;
-    d->lanes[device].chosen = choice.job;
-    d->lanes[device].chosen_at = d->now;
+    d->clocks[device].chosen = choice.job;
+    d->clocks[device].chosen_at = d->now;
     return STATUS_OK;
 }
 
@@ -190,7 +190,7 @@ static enum status ask(struct driver *d, uint32_t device, struct error *err)
         return STATUS_OK;
     }
     for (uint32_t g = 0; g < d->device_count; g++)
-        if (d->devices[g].asks) d->lanes[g].waits = true;
+        if (d->devices[g].asks) d->clocks[g].waits = true;
     return STATUS_OK;
 }
 
@@ -207,17 +207,17 @@ static enum status act(struct driver *d, bool *acted, struct error *err)
 {
     *acted = true;
     for (uint32_t g = 0; g < d->device_count; g++) {
-        const struct policy_run_lane *lane = &d->lanes[g];
-        uint32_t job = lane->chosen;
-        if (lane->starts <= d->now) return ask_ahead(d, g, err);
-        if (job == TIMETABLE_NONE || lane->free > d->now || d->dispatch->jobs[job].ended > d->now)
+        const struct policy_run_clock *clock = &d->clocks[g];
+        uint32_t job = clock->chosen;
+        if (clock->starts <= d->now) return ask_ahead(d, g, err);
+        if (job == TIMETABLE_NONE || clock->free > d->now || d->dispatch->jobs[job].ended > d->now)
             continue;
-        put(d, job, g, lane->chosen_at);
+        put(d, job, g, clock->chosen_at);
         return STATUS_OK;
     }
     refresh(d);
     for (uint32_t g = 0; g < d->device_count; g++)
-        if (d->devices[g].asks && !d->lanes[g].waits && has_candidate(d, g)) return ask(d, g, err);
+        if (d->devices[g].asks && !d->clocks[g].waits && has_candidate(d, g)) return ask(d, g, err);
     *acted = false;
     return STATUS_OK;
 }
@@ -227,9 +227,9 @@ static int64_t next_event(const struct driver *d)
 {
     int64_t next = INT64_MAX;
     for (uint32_t g = 0; g < d->device_count; g++) {
-        const struct policy_run_lane *lane = &d->lanes[g];
-        if (lane->free > d->now && lane->free < next) next = lane->free;
-        if (lane->starts > d->now && lane->starts < next) next = lane->starts;
+        const struct policy_run_clock *clock = &d->clocks[g];
+        if (clock->free > d->now && clock->free < next) next = clock->free;
+        if (clock->starts > d->now && clock->starts < next) next = clock->starts;
     }
     return next;
 }
@@ -245,7 +245,7 @@ static enum status drive(struct driver *d, struct error *err)
         int64_t next = next_event(d);
         if (next == INT64_MAX) return policy_session_stuck(&d->session, &d->view, err);
         d->now = next;
-        for (uint32_t g = 0; g < d->device_count; g++) d->lanes[g].waits = false;
+        for (uint32_t g = 0; g < d->device_count; g++) d->clocks[g].waits = false;
     }
     d->out->value = dispatch_value(d->dispatch);
     return STATUS_OK;
@@ -289,9 +289,9 @@ enum status policy_run(const struct policy *policy, const struct instance *in,
     d.jobs = alloc_zeroed(in->job_count, sizeof *d.jobs);
     d.devices = alloc_zeroed(d.device_count, sizeof *d.devices);
     d.costs = alloc_zeroed((size_t)in->unit_count * in->class_count, sizeof *d.costs);
-    d.lanes = alloc_zeroed(d.device_count, sizeof *d.lanes);
+    d.clocks = alloc_zeroed(d.device_count, sizeof *d.clocks);
     d.estimate = alloc_zeroed(in->job_count, sizeof *d.estimate);
-    if (!out->steps || !out->starts || !d.jobs || !d.devices || !d.costs || !d.lanes || !d.estimate) {
+    if (!out->steps || !out->starts || !d.jobs || !d.devices || !d.costs || !d.clocks || !d.estimate) {
         error_memory(err, "a schedule", in->task_count * sizeof *out->steps);
     } else if (!dispatch_create(d.actual, &d.dispatch, err)) {
         show_all(&d);
@@ -305,7 +305,7 @@ enum status policy_run(const struct policy *policy, const struct instance *in,
     free(d.jobs);
     free(d.devices);
     free(d.costs);
-    free(d.lanes);
+    free(d.clocks);
     free(d.estimate);
     return err->status;
 }
