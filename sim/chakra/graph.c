@@ -33,7 +33,7 @@ struct graph_list {
     uint32_t first, last; /* SIM_GRAPH_NONE: empty */
 };
 
-struct graph_lane {
+struct graph_stream {
     struct graph_list ready;
     uint32_t running;     /* node, or SIM_GRAPH_NONE */
     bool copies, slowed, in_latency;
@@ -50,15 +50,15 @@ struct graph_run {
     const struct sim_graph_options *options;
     struct trace *trace;
     struct arena arena;
-    struct graph_lane *lanes;        /* by queue */
+    struct graph_stream *streams;        /* by queue */
     uint32_t *links;           /* by node: the next of its list */
     struct graph_list ended;         /* nodes that have just ended */
-    uint32_t *path_lanes;
+    uint32_t *path_streams;
     struct sim_path *paths;
     uint32_t first_p2p_path, path_count;
     struct sim_flows *flows;
     struct sim_interference *interference;
-    struct sim_queue *queue;   /* owners: lanes, then bundles of flows */
+    struct sim_queue *queue;   /* owners: streams, then bundles of flows */
     struct sim_stream_use *uses;
     bool slowed, flows_changed, slowing_changed;
     double now_s;
@@ -84,52 +84,52 @@ static uint32_t pop(struct graph_run *run, struct graph_list *list)
 
 /* --- begins ------------------------------------------------------------------------------------ */
 
-static void begin_flow(struct graph_run *run, struct graph_lane *lane)
+static void begin_flow(struct graph_run *run, struct graph_stream *stream)
 {
-    lane->in_latency = false;
-    sim_flows_begin(run->flows, lane->path, lane->volume, run->graph->nodes[lane->running].bytes,
-                    sim_order(EVENT_END, lane->span), run->now_s);
+    stream->in_latency = false;
+    sim_flows_begin(run->flows, stream->path, stream->volume, run->graph->nodes[stream->running].bytes,
+                    sim_order(EVENT_END, stream->span), run->now_s);
     run->flows_changed = true;
-    if (!lane->slowed) return;
-    sim_interference_copies_changed(run->interference, lane->device);
+    if (!stream->slowed) return;
+    sim_interference_copies_changed(run->interference, stream->device);
     run->slowing_changed = true;
 }
 
-static void begin_copy(struct graph_run *run, struct graph_lane *lane, uint32_t owner, const struct sim_graph_node *node)
+static void begin_copy(struct graph_run *run, struct graph_stream *stream, uint32_t owner, const struct sim_graph_node *node)
 {
     if (run->graph->queues[owner].kind == STREAM_P2P) {
         const struct sim_graph_pair *pair = &run->graph->pairs[node->pair];
-        lane->path = run->first_p2p_path + node->pair;
-        lane->latency_s = cost_p2p_latency_s(run->hardware, pair->from, pair->to);
-        lane->rate = run->paths[lane->path].cap_bytes_per_s;
+        stream->path = run->first_p2p_path + node->pair;
+        stream->latency_s = cost_p2p_latency_s(run->hardware, pair->from, pair->to);
+        stream->rate = run->paths[stream->path].cap_bytes_per_s;
     }
-    double latency_s = fmin(lane->latency_s, node->seconds);
-    lane->volume = (node->seconds - latency_s) * lane->rate;
-    lane->in_latency = latency_s > 0;
-    if (lane->in_latency)
-        sim_queue_set(run->queue, owner, run->now_s + latency_s, sim_order(EVENT_FLOW, lane->span));
+    double latency_s = fmin(stream->latency_s, node->seconds);
+    stream->volume = (node->seconds - latency_s) * stream->rate;
+    stream->in_latency = latency_s > 0;
+    if (stream->in_latency)
+        sim_queue_set(run->queue, owner, run->now_s + latency_s, sim_order(EVENT_FLOW, stream->span));
     else
-        begin_flow(run, lane);
+        begin_flow(run, stream);
 }
 
 /* Begins the queue's next node, if possible. */
 static void begin_next(struct graph_run *run, uint32_t owner)
 {
-    struct graph_lane *lane = &run->lanes[owner];
-    if (lane->running != SIM_GRAPH_NONE) return;
-    lane->running = pop(run, &lane->ready);
-    if (lane->running == SIM_GRAPH_NONE) return;
-    const struct sim_graph_node *node = &run->graph->nodes[lane->running];
-    lane->start_s = run->now_s;
-    lane->span = run->begun++;
-    if (lane->copies) {
-        begin_copy(run, lane, owner, node);
-    } else if (lane->slowed) {
-        sim_interference_compute(run->interference, lane->device, owner, node->seconds,
-                                 sim_order(EVENT_END, lane->span), run->now_s);
+    struct graph_stream *stream = &run->streams[owner];
+    if (stream->running != SIM_GRAPH_NONE) return;
+    stream->running = pop(run, &stream->ready);
+    if (stream->running == SIM_GRAPH_NONE) return;
+    const struct sim_graph_node *node = &run->graph->nodes[stream->running];
+    stream->start_s = run->now_s;
+    stream->span = run->begun++;
+    if (stream->copies) {
+        begin_copy(run, stream, owner, node);
+    } else if (stream->slowed) {
+        sim_interference_compute(run->interference, stream->device, owner, node->seconds,
+                                 sim_order(EVENT_END, stream->span), run->now_s);
         run->slowing_changed = true;
     } else {
-        sim_queue_set(run->queue, owner, run->now_s + node->seconds, sim_order(EVENT_END, lane->span));
+        sim_queue_set(run->queue, owner, run->now_s + node->seconds, sim_order(EVENT_END, stream->span));
     }
 }
 
@@ -140,7 +140,7 @@ static void become_ready(struct graph_run *run, uint32_t node)
         push(run, &run->ended, node);
         return;
     }
-    push(run, &run->lanes[queue].ready, node);
+    push(run, &run->streams[queue].ready, node);
     begin_next(run, queue);
 }
 
@@ -163,33 +163,33 @@ static void go_on(struct graph_run *run)
 
 static void record_span(struct graph_run *run, uint32_t owner)
 {
-    const struct graph_lane *lane = &run->lanes[owner];
-    const struct sim_graph_node *node = &run->graph->nodes[lane->running];
+    const struct graph_stream *stream = &run->streams[owner];
+    const struct sim_graph_node *node = &run->graph->nodes[stream->running];
     uint32_t kind = run->graph->queues[owner].kind;
     bool joins = (kind == STREAM_GROUP || kind == STREAM_DATA) && node->bytes > 0;
     run->trace->spans[run->spans++] = (struct trace_span){
-        .start_s = lane->start_s,
+        .start_s = stream->start_s,
         .end_s = run->now_s,
-        .number = lane->span,
-        .bytes = lane->copies || joins ? node->bytes : 0,
+        .number = stream->span,
+        .bytes = stream->copies || joins ? node->bytes : 0,
         .stream = owner,
-        .kind = lane->copies ? OP_COPY : joins ? OP_COLLECTIVE : OP_COMPUTE,
+        .kind = stream->copies ? OP_COPY : joins ? OP_COLLECTIVE : OP_COMPUTE,
     };
 }
 
 static void end_node(struct graph_run *run, uint32_t owner)
 {
-    struct graph_lane *lane = &run->lanes[owner];
-    if (lane->slowed) {
-        if (lane->copies) sim_interference_copies_changed(run->interference, lane->device);
-        else sim_interference_computed(run->interference, lane->device);
+    struct graph_stream *stream = &run->streams[owner];
+    if (stream->slowed) {
+        if (stream->copies) sim_interference_copies_changed(run->interference, stream->device);
+        else sim_interference_computed(run->interference, stream->device);
         run->slowing_changed = true;
     }
-    run->uses[owner].busy_s += run->now_s - lane->start_s;
+    run->uses[owner].busy_s += run->now_s - stream->start_s;
     run->uses[owner].operations++;
     if (run->options->record_spans) record_span(run, owner);
-    push(run, &run->ended, lane->running);
-    lane->running = SIM_GRAPH_NONE;
+    push(run, &run->ended, stream->running);
+    stream->running = SIM_GRAPH_NONE;
     begin_next(run, owner);
     go_on(run);
 }
@@ -199,10 +199,10 @@ static void handle_event(struct graph_run *run, const struct sim_event *event)
     uint32_t owner = event->owner;
     if (owner >= run->graph->queue_count) {
         uint32_t bundle = owner - run->graph->queue_count;
-        owner = run->path_lanes[sim_flows_finish(run->flows, bundle, run->now_s)];
+        owner = run->path_streams[sim_flows_finish(run->flows, bundle, run->now_s)];
         run->flows_changed = true;
-    } else if (run->lanes[owner].in_latency) {
-        begin_flow(run, &run->lanes[owner]);
+    } else if (run->streams[owner].in_latency) {
+        begin_flow(run, &run->streams[owner]);
         return;
     }
     end_node(run, owner);
@@ -246,35 +246,35 @@ static void run_events(struct graph_run *run)
 
 /* --- the machine ---------------------------------------------------------------------------- */
 
-static void fill_lane(struct graph_run *run, uint32_t q)
+static void fill_stream(struct graph_run *run, uint32_t q)
 {
     const struct sim_graph_queue *queue = &run->graph->queues[q];
-    struct graph_lane *lane = &run->lanes[q];
+    struct graph_stream *stream = &run->streams[q];
     uint32_t cpu = hardware_cpu(run->hardware);
     bool host = queue->device == PLAN_NONE, joins = queue->kind == STREAM_GROUP || queue->kind == STREAM_DATA;
     bool out = queue->kind == STREAM_D2H || queue->kind == STREAM_WRITE;
-    *lane = (struct graph_lane){.ready = {SIM_GRAPH_NONE, SIM_GRAPH_NONE},
+    *stream = (struct graph_stream){.ready = {SIM_GRAPH_NONE, SIM_GRAPH_NONE},
                           .running = SIM_GRAPH_NONE,
                           .copies = plan_stream_copies(queue->kind),
                           .device = host ? cpu : queue->device};
-    if (queue->kind == STREAM_READ || queue->kind == STREAM_WRITE) lane->latency_s = run->hardware->storage.latency.value;
-    else if (queue->kind != STREAM_HOST && !joins) lane->slowed = sim_interference_affects(run->interference, lane->device);
-    run->slowed |= lane->slowed;
-    if (!lane->copies || queue->kind == STREAM_P2P) return;
-    lane->path = (lane->device + queue->host) * 2 + out; /* storage's paths have the place of the processors' paths */
-    lane->rate = run->paths[lane->path].cap_bytes_per_s;
-    run->path_lanes[lane->path] = q;
-    if (!host) lane->latency_s = cost_copy_latency_s(run->hardware, lane->device, out ? COPY_D2H : COPY_H2D);
+    if (queue->kind == STREAM_READ || queue->kind == STREAM_WRITE) stream->latency_s = run->hardware->storage.latency.value;
+    else if (queue->kind != STREAM_HOST && !joins) stream->slowed = sim_interference_affects(run->interference, stream->device);
+    run->slowed |= stream->slowed;
+    if (!stream->copies || queue->kind == STREAM_P2P) return;
+    stream->path = (stream->device + queue->host) * 2 + out; /* storage's paths have the place of the processors' paths */
+    stream->rate = run->paths[stream->path].cap_bytes_per_s;
+    run->path_streams[stream->path] = q;
+    if (!host) stream->latency_s = cost_copy_latency_s(run->hardware, stream->device, out ? COPY_D2H : COPY_H2D);
 }
 
-/* Fills in the lane of each fetching device, for the paths of pairs. */
+/* Fills in the stream of each fetching device, for the paths of pairs. */
 static void fill_p2p_lanes(struct graph_run *run)
 {
     for (uint32_t q = 0; q < run->graph->queue_count; q++) {
         if (run->graph->queues[q].kind != STREAM_P2P) continue;
         for (uint32_t i = 0; i < run->graph->pair_count; i++)
             if (run->graph->pairs[i].to == run->graph->queues[q].device)
-                run->path_lanes[run->first_p2p_path + i] = q;
+                run->path_streams[run->first_p2p_path + i] = q;
     }
 }
 
@@ -289,7 +289,7 @@ static enum status create_flows(struct graph_run *run, struct error *err)
     struct sim_link *links = sim_allocate(&run->arena, link_count, sizeof *links, &status, err);
     uint32_t *devices = sim_allocate(&run->arena, run->path_count, sizeof *devices, &status, err);
     run->paths = sim_allocate(&run->arena, run->path_count, sizeof *run->paths, &status, err);
-    run->path_lanes = sim_allocate(&run->arena, run->path_count, sizeof *run->path_lanes, &status, err);
+    run->path_streams = sim_allocate(&run->arena, run->path_count, sizeof *run->path_streams, &status, err);
     if (status != STATUS_OK) return status;
     sim_machine_links(hardware, links);
     sim_machine_paths(hardware, run->interference, links, 1, run->paths);
@@ -355,7 +355,7 @@ static enum status create_trace(struct graph_run *run, struct error *err)
 static enum status create(struct graph_run *run, struct error *err)
 {
     enum status status = STATUS_OK;
-    run->lanes = sim_allocate(&run->arena, run->graph->queue_count, sizeof *run->lanes, &status, err);
+    run->streams = sim_allocate(&run->arena, run->graph->queue_count, sizeof *run->streams, &status, err);
     run->uses = sim_allocate(&run->arena, run->graph->queue_count, sizeof *run->uses, &status, err);
     run->links = sim_allocate(&run->arena, run->graph->node_count, sizeof *run->links, &status, err);
     if (status == STATUS_OK)
@@ -363,7 +363,7 @@ static enum status create(struct graph_run *run, struct error *err)
     if (status == STATUS_OK) status = create_flows(run, err);
     if (status == STATUS_OK) status = create_trace(run, err);
     if (status != STATUS_OK) return status;
-    for (uint32_t q = 0; q < run->graph->queue_count; q++) fill_lane(run, q);
+    for (uint32_t q = 0; q < run->graph->queue_count; q++) fill_stream(run, q);
     fill_p2p_lanes(run);
     return STATUS_OK;
 }
