@@ -240,7 +240,7 @@ static void assert_same_use(const struct outcome *out, const struct live_ref *re
     for (uint32_t l = 0; l < hw->link_count; l++) {
         const struct sim_link_use *use = &out->result.links[l];
         SIM_ASSERT_NEAR(use->busy_s, ref->link_busy_s[l], span_s);
-        SIM_ASSERT_NEAR(use->saturated_s, fmax(ref->lane_full_s[2 * l], ref->lane_full_s[2 * l + 1]), span_s);
+        SIM_ASSERT_NEAR(use->saturated_s, fmax(ref->link_dir_full_s[2 * l], ref->link_dir_full_s[2 * l + 1]), span_s);
         for (uint32_t k = 0; k < 2; k++) SIM_ASSERT_NEAR(use->bytes[k], ref->link_bytes[l][k], 1);
     }
     for (uint32_t d = 0; d < hw->device_count; d++)

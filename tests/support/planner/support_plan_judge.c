@@ -42,36 +42,36 @@ static double alone_s(const struct plan *plan, const struct sim_collectives *col
 
 /* --- what crosses links ---------------------------------------------------------------------- */
 
-struct lanes {
-    double busy_s[JUDGE_LANES_MAX];
-    uint32_t stream[JUDGE_LANES_MAX]; /* + 1: the stream whose copies cross it; 0: no stream's */
+struct link_uses {
+    double busy_s[JUDGE_DIRECTIONS_MAX];
+    uint32_t stream[JUDGE_DIRECTIONS_MAX]; /* + 1: the stream whose copies cross it; 0: no stream's */
     bool met;
 };
 
-static void cross(struct lanes *lanes, const struct hardware *hw, uint32_t link, uint32_t direction,
+static void cross(struct link_uses *uses, const struct hardware *hw, uint32_t link, uint32_t direction,
                   uint64_t bytes, uint32_t stream)
 {
-    uint32_t lane = link * 2 + (hw->links[link].duplex ? direction : 0);
-    assert_true(lane < JUDGE_LANES_MAX - 1);
-    lanes->busy_s[lane] += (double)bytes / hw->links[link].bandwidth.value;
-    lanes->met |= lanes->stream[lane] != 0 && lanes->stream[lane] != stream + 1;
-    lanes->stream[lane] = stream + 1;
+    uint32_t link_dir = link * 2 + (hw->links[link].duplex ? direction : 0);
+    assert_true(link_dir < JUDGE_DIRECTIONS_MAX - 1);
+    uses->busy_s[link_dir] += (double)bytes / hw->links[link].bandwidth.value;
+    uses->met |= uses->stream[link_dir] != 0 && uses->stream[link_dir] != stream + 1;
+    uses->stream[link_dir] = stream + 1;
 }
 
-static void cross_path(struct lanes *lanes, const struct hardware *hw, const struct plan_walk_op *at)
+static void cross_path(struct link_uses *uses, const struct hardware *hw, const struct plan_walk_op *at)
 {
     const struct plan_op *op = at->op;
     if (op->stream == STREAM_P2P) {
         const struct p2p_route route = hardware_p2p_route(hw, at->peer, at->device);
         for (uint32_t i = 0; i < route.up_count + route.down_count; i++)
-            cross(lanes, hw, route.links[i], i < route.up_count, op->bytes, at->stream);
+            cross(uses, hw, route.links[i], i < route.up_count, op->bytes, at->stream);
     } else if (op->stream == STREAM_H2D || op->stream == STREAM_D2H) {
         const struct hardware_device *device = &hw->devices[at->device];
         for (uint32_t i = 0; i < device->path_count; i++)
-            cross(lanes, hw, device->path[i], op->stream == STREAM_D2H, op->bytes, at->stream);
+            cross(uses, hw, device->path[i], op->stream == STREAM_D2H, op->bytes, at->stream);
     } else { /* storage: one link direction for both */
-        lanes->met |= lanes->stream[JUDGE_LANES_MAX - 1] != 0 && lanes->stream[JUDGE_LANES_MAX - 1] != at->stream + 1;
-        lanes->stream[JUDGE_LANES_MAX - 1] = at->stream + 1;
+        uses->met |= uses->stream[JUDGE_DIRECTIONS_MAX - 1] != 0 && uses->stream[JUDGE_DIRECTIONS_MAX - 1] != at->stream + 1;
+        uses->stream[JUDGE_DIRECTIONS_MAX - 1] = at->stream + 1;
     }
 }
 
@@ -122,7 +122,7 @@ void plan_judge_read(struct plan_judge *judge, const struct plan *plan)
 {
     static double stream_s[JUDGE_OPS_MAX];
     static uint32_t stream_last[JUDGE_OPS_MAX]; /* + 1 */
-    struct lanes lanes = {0};
+    struct link_uses uses = {0};
     struct arena scratch = {0};
     struct error err = {0};
     struct sim_collectives *collectives = NULL;
@@ -135,7 +135,7 @@ void plan_judge_read(struct plan_judge *judge, const struct plan *plan)
     judge->plan = plan;
     judge->op_count = judge->wait_count = judge->use_count = 0;
     judge->lifetime_count = 1;
-    judge->chain_s = judge->stream_s = judge->lane_s = 0;
+    judge->chain_s = judge->stream_s = judge->direction_s = 0;
     assert_int_equal(plan_walk_create(plan, NULL, &walk, &err), STATUS_OK);
     if (plan->gang_count > 0)
         assert_int_equal(sim_collectives_create(&scratch, plan, &plan->hardware, &collectives, &err), STATUS_OK);
@@ -158,7 +158,7 @@ void plan_judge_read(struct plan_judge *judge, const struct plan *plan)
         stream_last[at.stream] = judge->op_count;
         stream_s[at.stream] += op->alone_s;
         judge->stream_s = fmax(judge->stream_s, stream_s[at.stream]);
-        if (at.op->kind == OP_COPY) cross_path(&lanes, &plan->hardware, &at);
+        if (at.op->kind == OP_COPY) cross_path(&uses, &plan->hardware, &at);
         if (at.op->kind == OP_COLLECTIVE && at.join_at + 1 == at.join_count)
             join(judge, judge->op_count - 1, at.join_count);
     }
@@ -168,8 +168,8 @@ void plan_judge_read(struct plan_judge *judge, const struct plan *plan)
     for (uint32_t o = 0; o < judge->op_count; o++)
         judge->chain_s = fmax(judge->chain_s, judge->ops[o].ready_s + judge->ops[o].alone_s);
     bool slowed = slows_down(&plan->hardware);
-    for (uint32_t l = 0; l < JUDGE_LANES_MAX && !slowed; l++) judge->lane_s = fmax(judge->lane_s, lanes.busy_s[l]);
-    judge->alone = !lanes.met && !slowed;
+    for (uint32_t l = 0; l < JUDGE_DIRECTIONS_MAX && !slowed; l++) judge->direction_s = fmax(judge->direction_s, uses.busy_s[l]);
+    judge->alone = !uses.met && !slowed;
 }
 
 /* --- judging --------------------------------------------------------------------------------- */
@@ -179,7 +179,7 @@ const char *plan_judge_bounds(const struct plan_judge *judge, double makespan_s)
     double most_s = makespan_s * (1 + 1e-9);
     if (judge->chain_s > most_s) return "it ends before the longest chain of its operations";
     if (judge->stream_s > most_s) return "it ends before a stream can have done its work";
-    if (judge->lane_s > most_s) return "it ends before all bytes can have crossed a link";
+    if (judge->direction_s > most_s) return "it ends before all bytes can have crossed a link";
     if (judge->plan->lower_bound_s > most_s) return "it ends before the planner's lower bound";
     return NULL;
 }

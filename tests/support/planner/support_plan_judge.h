@@ -18,7 +18,7 @@
 #include "planner/plan.h"
 #include "traces/trace.h"
 
-enum { JUDGE_OPS_MAX = 1 << 14, JUDGE_WAITS_MAX = 1 << 17, JUDGE_LANES_MAX = 128 };
+enum { JUDGE_OPS_MAX = 1 << 14, JUDGE_WAITS_MAX = 1 << 17, JUDGE_DIRECTIONS_MAX = 128 };
 
 struct judge_op {
     double alone_s;  /* its time without concurrent operations */
@@ -48,7 +48,7 @@ struct plan_judge {
     uint32_t lifetime_count;
     uint32_t lifetime_of[JUDGE_WAITS_MAX]; /* by use; 0: none */
     uint32_t use_count;
-    double chain_s, stream_s, lane_s; /* bounds */
+    double chain_s, stream_s, direction_s; /* bounds */
     bool alone; /* no two flows can meet, and no operation slows another */
 };
 

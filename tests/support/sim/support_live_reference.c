@@ -235,8 +235,8 @@ static void note_use(struct run *r, double elapsed_s)
     }
     for (uint32_t l = 0; l < r->hw->link_count; l++) {
         if (busy[l]) r->out->link_busy_s[l] += elapsed_s;
-        for (uint32_t lane = 2 * l; lane < 2 * l + 2; lane++)
-            if (load[lane] >= r->links[l].bytes_per_s * (1 - 1e-9)) r->out->lane_full_s[lane] += elapsed_s;
+        for (uint32_t dir = 2 * l; dir < 2 * l + 2; dir++)
+            if (load[dir] >= r->links[l].bytes_per_s * (1 - 1e-9)) r->out->link_dir_full_s[dir] += elapsed_s;
     }
 }
 

@@ -18,7 +18,7 @@ enum live_ref_rule { LIVE_REF_LRTF, LIVE_REF_LRTF_EMPTIEST, LIVE_REF_SRTF, LIVE_
 
 struct live_ref {
     double makespan_s;
-    double link_busy_s[LIVE_REF_LINKS_MAX], lane_full_s[2 * LIVE_REF_LINKS_MAX];
+    double link_busy_s[LIVE_REF_LINKS_MAX], link_dir_full_s[2 * LIVE_REF_LINKS_MAX];
     double link_bytes[LIVE_REF_LINKS_MAX][2];
     double compute_busy_s[LIVE_REF_DEVICES_MAX];
     uint64_t units;

@@ -19,7 +19,7 @@
 #include "tests/support/sim/support_live_reference.h"
 
 enum { COPY_IN, COMPUTE, COPY_OUT };
-enum { LANES = 1 + 2 * WORKLOAD_GROUP, FLOWS_MAX = 2 * WORKLOAD_SLOTS * WORKLOAD_GROUP };
+enum { DIRECTIONS = 1 + 2 * WORKLOAD_GROUP, FLOWS_MAX = 2 * WORKLOAD_SLOTS * WORKLOAD_GROUP };
 
 static const double link_rate = 12e9, group_rate = 20e9;
 
@@ -27,7 +27,7 @@ struct task {
     uint32_t m, g;
     int kind;
     double compute_s, bytes, left, rate;
-    uint32_t lane;
+    uint32_t link_dir;
 };
 
 struct group {
@@ -119,32 +119,32 @@ static void advance(struct run *r, struct group *group)
 
 static void solve(struct run *r, struct group *group)
 {
-    double left[LANES];
-    uint32_t crossing[LANES] = {0}, unrated = group->count;
+    double left[DIRECTIONS];
+    uint32_t crossing[DIRECTIONS] = {0}, unrated = group->count;
     bool rated[FLOWS_MAX] = {0};
     group->version++;
     if (unrated == 0) return;
-    for (uint32_t l = 0; l < LANES; l++) left[l] = l == 0 ? group_rate : link_rate;
+    for (uint32_t l = 0; l < DIRECTIONS; l++) left[l] = l == 0 ? group_rate : link_rate;
     crossing[0] = unrated;
-    for (uint32_t i = 0; i < group->count; i++) crossing[group->flows[i]->lane]++;
+    for (uint32_t i = 0; i < group->count; i++) crossing[group->flows[i]->link_dir]++;
     while (unrated > 0) {
         uint32_t full = 0;
         double level = INFINITY;
-        for (uint32_t l = 0; l < LANES; l++)
+        for (uint32_t l = 0; l < DIRECTIONS; l++)
             if (crossing[l] > 0 && left[l] / crossing[l] < level) {
                 level = left[l] / crossing[l];
                 full = l;
             }
         for (uint32_t i = 0; i < group->count; i++) {
             struct task *flow = group->flows[i];
-            if (rated[i] || (full != 0 && flow->lane != full)) continue;
+            if (rated[i] || (full != 0 && flow->link_dir != full)) continue;
             rated[i] = true;
             unrated--;
             flow->rate = level;
             left[0] -= level;
-            left[flow->lane] -= level;
+            left[flow->link_dir] -= level;
             crossing[0]--;
-            crossing[flow->lane]--;
+            crossing[flow->link_dir]--;
         }
     }
     struct task *first = NULL;
@@ -164,7 +164,7 @@ static void copy(struct run *r, struct task *task, int kind)
     struct group *group = &r->groups[task->g / WORKLOAD_GROUP];
     task->kind = kind;
     task->left = task->bytes;
-    task->lane = 1 + task->g % WORKLOAD_GROUP + (kind == COPY_OUT ? WORKLOAD_GROUP : 0);
+    task->link_dir = 1 + task->g % WORKLOAD_GROUP + (kind == COPY_OUT ? WORKLOAD_GROUP : 0);
     advance(r, group);
     group->flows[group->count++] = task;
     solve(r, group);
