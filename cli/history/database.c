@@ -97,7 +97,7 @@ static enum status check_or_create(struct database *database, const char *create
 }
 
 /* Checks the kind before any write, and under the lock whether the file is still empty. */
-enum status database_claim(struct database *database, const char *create_sql, struct error *err)
+enum status database_adopt(struct database *database, const char *create_sql, struct error *err)
 {
     int64_t tables = 0;
     TRY(count_tables(database, &tables, err));

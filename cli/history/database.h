@@ -22,7 +22,7 @@ struct database {
     const struct database_kind *kind;
     sqlite3 *handle;
     const char *path; /* borrowed */
-    int version;      /* set by database_claim() */
+    int version;      /* set by database_adopt() */
 };
 
 /* Opens `path`; `create` makes a missing file. The caller closes `out` in any case. Errors: STATUS_IO. */
@@ -35,7 +35,7 @@ void database_close(struct database *database); /* undoes an uncommitted transac
  * an empty file is not of the kind. Errors: STATUS_BAD_INPUT for another program's file and for a version that cannot
  * be read; STATUS_IO.
  */
-MUST_CHECK enum status database_claim(struct database *database, const char *create_sql, struct error *err);
+MUST_CHECK enum status database_adopt(struct database *database, const char *create_sql, struct error *err);
 
 /* Sets STATUS_IO with SQLite's message. */
 enum status database_complain(const struct database *database, struct error *err);

@@ -136,7 +136,7 @@ enum status history_open(const char *path, bool create, struct history **out, st
     if (!history) return error_memory(err, "the history", sizeof *history + length + 1);
     const char *own = memcpy(history + 1, path, length + 1);
     enum status status = database_open(own, &kind_of_file, create, &history->database, err);
-    if (status == STATUS_OK) status = database_claim(&history->database, create ? create_sql(sql) : NULL, err);
+    if (status == STATUS_OK) status = database_adopt(&history->database, create ? create_sql(sql) : NULL, err);
     if (status != STATUS_OK) {
         history_close(history);
         return status;

@@ -158,10 +158,10 @@ enum status sweep_kept_add(struct sweep_kept *kept, const struct sweep_result *r
 /* --- the file -------------------------------------------------------------------------------- */
 
 /* Checks the kind before journal_mode, which is written to the file. */
-static enum status claim(struct sweep_kept *kept, const char *what, struct error *err)
+static enum status adopt(struct sweep_kept *kept, const char *what, struct error *err)
 {
     char *sql = create_sql(kept->results, what);
-    enum status status = sql ? database_claim(&kept->database, sql, err) : error_memory(err, "a sweep's results", 0);
+    enum status status = sql ? database_adopt(&kept->database, sql, err) : error_memory(err, "a sweep's results", 0);
     sqlite3_free(sql);
     if (status == STATUS_OK) status = check_same(kept, what, err);
     /* a crash of the machine may lose the last points only */
@@ -173,7 +173,7 @@ static enum status claim(struct sweep_kept *kept, const char *what, struct error
 static enum status prepare(struct sweep_kept *kept, const char *what, struct sweep_results *results, uint64_t *count,
                            struct error *err)
 {
-    TRY(claim(kept, what, err));
+    TRY(adopt(kept, what, err));
     enum status status = read_points(kept, results, count, err);
     char *sql = insert_sql(results);
     if (status == STATUS_OK &&
