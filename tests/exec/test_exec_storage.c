@@ -80,7 +80,7 @@ static struct storage *open_storage(struct faults *faults, bool no_ring, bool bu
     struct error err = {0};
     const struct storage_options options = {.folder = ".",
                                             .bytes = FILE_BYTES,
-                                            .lanes = LANES,
+                                            .queues = LANES,
                                             .no_ring = no_ring,
                                             .buffered = buffered,
                                             .calls = faults ? &faults->calls : NULL};
