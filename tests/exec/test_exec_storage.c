@@ -21,7 +21,7 @@
 #include "exec/device/storage.h"
 #include "tests/support/support_seed.h"
 
-enum { LANES = 2, FILE_BYTES = 5 << 20, MIB = 1 << 20 };
+enum { QUEUES = 2, FILE_BYTES = 5 << 20, MIB = 1 << 20 };
 
 /* The outcomes that the calls are to report. */
 struct faults {
@@ -80,7 +80,7 @@ static struct storage *open_storage(struct faults *faults, bool no_ring, bool bu
     struct error err = {0};
     const struct storage_options options = {.folder = ".",
                                             .bytes = FILE_BYTES,
-                                            .queues = LANES,
+                                            .queues = QUEUES,
                                             .no_ring = no_ring,
                                             .buffered = buffered,
                                             .calls = faults ? &faults->calls : NULL};
