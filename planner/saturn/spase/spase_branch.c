@@ -403,8 +403,9 @@ enum status spase_branch(const struct spase *in, int64_t limit, const struct spa
                          struct error *err)
 {
     struct spase_branch_search s = {.in = in, .options = options, .limit = (int32_t)limit, .nodes = nodes,
-                                    .limits = {.until_s = options->until_s, .steps_max = options->nodes_max,
-                                               .clock_every = CLOCK_EVERY}};
+                                    .limits = {.until_s = options->until_s, .clock_every = CLOCK_EVERY, .steps = 1}};
+    /* steps begin with 1, so that time never cuts a search of fewer than CLOCK_EVERY nodes short */
+    if (options->nodes_max > 0) s.limits.steps_max = options->nodes_max + 1;
     if (!spase_branch_takes(in, limit))
         return error_set(err, STATUS_LIMIT,
                          "branch and bound takes at most %d jobs, %d devices and %lld ticks, and no gang that spans nodes",
