@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "base/order.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
@@ -225,12 +226,6 @@ struct plan_host_use plan_host_fullest(const struct plan *plan)
     return most;
 }
 
-static int descending(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
 /* Returns how many jobs, whichever they are, have room in `have` bytes together. A job counts with its bytes on all
  * hosts, so several hosts may have room for more. */
 static uint32_t jobs_at_a_time(const struct plan *plan, bool stored, uint64_t have)
@@ -246,7 +241,7 @@ static uint32_t jobs_at_a_time(const struct plan *plan, bool stored, uint64_t ha
             !size_add(needs[buffer->job], all, &needs[buffer->job]))
             needs[buffer->job] = UINT64_MAX;
     }
-    qsort(needs, plan->jobs.count, sizeof *needs, descending);
+    qsort(needs, plan->jobs.count, sizeof *needs, order_u64_descending);
     while (fitting < plan->jobs.count && size_add(sum, needs[fitting], &sum) && sum <= have) fitting++;
     free(needs);
     return fitting;

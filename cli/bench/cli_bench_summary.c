@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 #include "cli/bench/cli_bench.h"
 #include "cli/common/cli_statistics.h"
 
@@ -102,12 +103,6 @@ static uint32_t wins_of(const struct bench *bench, uint32_t policy)
     return wins;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns the median: a case on a busy machine is an outlier. */
 static double decision_time(const struct bench *bench, uint32_t policy, double *samples)
 {
@@ -117,7 +112,7 @@ static double decision_time(const struct bench *bench, uint32_t policy, double *
         if (r->decisions > 0) samples[count++] = r->deciding_s / (double)r->decisions;
     }
     if (count == 0) return 0;
-    qsort(samples, count, sizeof *samples, compare);
+    qsort(samples, count, sizeof *samples, order_double);
     return samples[count / 2];
 }
 

@@ -7,14 +7,9 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 #include "base/random.h"
 #include "base/try.h"
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Simulates all runs: wall_s[0 .. *ended) ascends; with sums. */
 static enum status run_all(const struct cli_failures *wanted, const struct cli_failure_outcome *s, double every_s,
@@ -39,7 +34,7 @@ static enum status run_all(const struct cli_failures *wanted, const struct cli_f
         sum->waiting_s += one.waiting_s;
         *interruptions += one.interruptions;
     }
-    qsort(wall_s, *ended, sizeof *wall_s, ascending);
+    qsort(wall_s, *ended, sizeof *wall_s, order_double);
     return STATUS_OK;
 }
 

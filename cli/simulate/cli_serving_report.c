@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 #include "base/try.h"
 #include "cli/common/cli_table.h"
 #include "cli/common/cli_trace.h"
@@ -18,12 +19,6 @@ struct latencies {
     uint32_t *first;
     uint32_t count;
 };
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void latencies_release(struct latencies *l)
 {
@@ -49,9 +44,9 @@ static enum status latencies_make(const struct serving_report *r, struct latenci
         out->all[out->count++] = r->latency_s[i];
         out->sorted[next[r->traffic->requests[i].model]++] = r->latency_s[i];
     }
-    qsort(out->all, out->count, sizeof *out->all, ascending);
+    qsort(out->all, out->count, sizeof *out->all, order_double);
     for (uint32_t m = 0; m < models; m++)
-        qsort(&out->sorted[out->first[m]], out->first[m + 1] - out->first[m], sizeof(double), ascending);
+        qsort(&out->sorted[out->first[m]], out->first[m + 1] - out->first[m], sizeof(double), order_double);
     return STATUS_OK;
 }
 

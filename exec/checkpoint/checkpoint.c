@@ -17,6 +17,7 @@
  * held-out data, evaluations start again.
  */
 #include "base/alloc.h"
+#include "base/order.h"
 #include "exec/checkpoint/checkpoint_format.h"
 
 #include <assert.h>
@@ -78,12 +79,6 @@ static void note_name(void *context, const char *name)
         listing->steps[listing->count++] = step;
 }
 
-static int descending(const void *a, const void *b)
-{
-    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
 enum status checkpoint_list(struct disk *disk, const char *folder, const struct job *job,
                             const char *ending, struct checkpoint_listing *out, struct error *err)
 {
@@ -94,7 +89,7 @@ enum status checkpoint_list(struct disk *disk, const char *folder, const struct 
         return error_io(err, "cannot read the folder '%s'", path);
     if (out->error.status != STATUS_OK)
         return error_set(err, out->error.status, "%s", out->error.text);
-    if (out->count > 0) qsort(out->steps, out->count, sizeof *out->steps, descending);
+    if (out->count > 0) qsort(out->steps, out->count, sizeof *out->steps, order_u64_descending);
     return STATUS_OK;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/process/clock.h"
 #include "exec/measure/measure_state.h"
 
@@ -12,19 +13,13 @@ void measure_samples_add(struct measure_samples *samples, double value)
     if (samples->count < MEASURE_SAMPLES_MAX) samples->values[samples->count++] = value;
 }
 
-static int compare_values(const void *a, const void *b)
-{
-    const double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* Interpolates sorted values linearly. */
 static double quantile(const struct measure_samples *samples, double part)
 {
     assert(samples->count > 0);
     double sorted[MEASURE_SAMPLES_MAX];
     memcpy(sorted, samples->values, samples->count * sizeof *sorted);
-    qsort(sorted, samples->count, sizeof *sorted, compare_values);
+    qsort(sorted, samples->count, sizeof *sorted, order_double);
     const double at = part * (samples->count - 1);
     const uint32_t low = (uint32_t)at, high = low + 1 < samples->count ? low + 1 : low;
     return sorted[low] + (at - low) * (sorted[high] - sorted[low]);

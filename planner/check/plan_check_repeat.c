@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 #include "base/try.h"
 #include "planner/check/plan_check_walk.h"
 
@@ -42,17 +43,11 @@ static enum status put(struct check_walk *r, struct check_words *words, uint64_t
     return STATUS_OK;
 }
 
-static int compare_words(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return a < b ? -1 : a > b;
-}
-
 static void sort_once(struct check_words *words)
 {
     size_t kept = 0;
     if (words->count == 0) return;
-    qsort(words->words, words->count, sizeof *words->words, compare_words);
+    qsort(words->words, words->count, sizeof *words->words, order_u64);
     for (size_t i = 0; i < words->count; i++)
         if (i == 0 || words->words[i] != words->words[kept - 1]) words->words[kept++] = words->words[i];
     words->count = kept;

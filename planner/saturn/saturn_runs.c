@@ -4,17 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/try.h"
 #include "models/job/learning_rate.h"
 #include "planner/strategy/subproblem.h"
 
 /* --- runs ----------------------------------------------------------------------------------- */
-
-static int compare_devices(const void *a, const void *b)
-{
-    const uint32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
 
 /* Sorts devices in ascending order, so that the members of tensor groups are closest together. */
 static enum status sort_devices(struct saturn_runs *r, const uint32_t *devices, uint32_t count,
@@ -23,7 +18,7 @@ static enum status sort_devices(struct saturn_runs *r, const uint32_t *devices, 
     uint32_t *own;
     TRY(ARENA_NEW(&r->arena, count, own, err));
     for (uint32_t i = 0; i < count; i++) own[i] = r->machine->devices[devices[i]];
-    qsort(own, count, sizeof *own, compare_devices);
+    qsort(own, count, sizeof *own, order_u32);
     *out = own;
     return STATUS_OK;
 }

@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "base/order.h"
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/tournament.h"
@@ -259,12 +260,6 @@ static enum status time_instances(struct merge *c, struct plan_merge_piece *p)
     return STATUS_OK;
 }
 
-static int compare_seconds(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
 /* Returns the number of elements of `sorted` below `limit`; with `also`, also the equal ones. */
 static uint32_t count_below(const double *sorted, uint32_t count, double limit, bool also)
 {
@@ -291,8 +286,8 @@ static enum status choose_turns(struct merge *c)
         begins[users] = p->subplan->begin_s;
         ends[users++] = p->subplan->end_s;
     }
-    qsort(begins, users, sizeof *begins, compare_seconds);
-    qsort(ends, users, sizeof *ends, compare_seconds);
+    qsort(begins, users, sizeof *begins, order_double);
+    qsort(ends, users, sizeof *ends, order_double);
     for (uint32_t i = 0; i < c->count; i++) {
         const struct merge_subplan *subplan = c->pieces[i].subplan;
         if (!c->pieces[i].uses_host || subplan->begin_s >= subplan->end_s) continue;

@@ -52,6 +52,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 #include "planner/plan_gang.h"
 
 enum { SORT_SIMPLY_MAX = 16 };
@@ -93,14 +94,6 @@ static void begin_waits(struct plan_walk *w, uint32_t device, uint32_t kind)
     memset(w->latest, 0, sizeof w->latest);
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-    uint64_t x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x > y) - (x < y);
-}
-
 /* Leaves out the own stream and sorts the rest. */
 static void end_waits(struct plan_walk *w)
 {
@@ -108,7 +101,7 @@ static void end_waits(struct plan_walk *w)
         if (w->latest[k] != 0 && w->first_stream + k != w->stream)
             w->waits[w->wait_count++] = w->latest[k] - 1;
     if (w->wait_count > SORT_SIMPLY_MAX) {
-        qsort(w->waits, w->wait_count, sizeof *w->waits, compare_numbers);
+        qsort(w->waits, w->wait_count, sizeof *w->waits, order_u64);
         return;
     }
     for (uint32_t i = 1; i < w->wait_count; i++) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 
 /* A waiting request, in a heap ordered by deadline. */
 struct waiting {
@@ -91,12 +92,6 @@ static double most_work(struct serving_bound_bounder *b, double limit_s)
     return done_s + work_between(b, now_s, HUGE_VAL);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 enum status serving_bound(const struct serving *in, const struct traffic *traffic, uint32_t *out, struct error *err)
 {
     struct kind_need *needs = alloc_zeroed(in->kind_count, sizeof *needs);
@@ -111,7 +106,7 @@ enum status serving_bound(const struct serving *in, const struct traffic *traffi
                                       serving_least_work_s(&in->kinds[k], in->device_count)};
         levels[k] = needs[k].work_s;
     }
-    qsort(levels, in->kind_count, sizeof *levels, by_value);
+    qsort(levels, in->kind_count, sizeof *levels, order_double);
     double count = 0, before_s = 0;
     for (uint32_t k = 0; k < in->kind_count; k++) {
         if (k > 0 && levels[k] == levels[k - 1]) continue;

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 /* Rounding error of a division, as a number of requests. */
 #define COUNT_SLACK 1e-6
 /* Rounding error of times, relative to the latest. */
@@ -31,12 +33,6 @@ struct placement_window placement_window_of(const struct serving *in, const stru
 
 /* --- capacity -------------------------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Returns how many of these works fit in sequence into a time span. */
 static uint32_t fitting(double *works_s, uint32_t count, double span_s)
 {
@@ -47,7 +43,7 @@ static uint32_t fitting(double *works_s, uint32_t count, double span_s)
         double ratio = count > 0 && works_s[0] > 0 ? span_s / works_s[0] : HUGE_VAL;
         return ratio + COUNT_SLACK < count ? (uint32_t)(ratio + COUNT_SLACK) : count;
     }
-    qsort(works_s, count, sizeof *works_s, ascending);
+    qsort(works_s, count, sizeof *works_s, order_double);
     for (uint32_t i = 0; i < count; i++) {
         sum_s += works_s[i];
         if (sum_s > span_s + COUNT_SLACK * works_s[i]) return i;

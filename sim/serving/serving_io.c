@@ -9,6 +9,7 @@
 
 #include "base/files/path.h"
 #include "base/json/json_out.h"
+#include "base/order.h"
 #include "base/size.h"
 #include "base/text/number.h"
 #include "base/try.h"
@@ -357,12 +358,6 @@ enum status serving_read(const char *path, const struct hardware *hardware, stru
 
 /* --- placements ------------------------------------------------------------------------------- */
 
-static int by_number(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static enum status read_group(const struct json_input *in, const json_t *array, size_t index, struct serving *of,
                               struct serving_group *out, struct error *err)
 {
@@ -386,7 +381,7 @@ static enum status read_group(const struct json_input *in, const json_t *array, 
             if (out->models[k] == m) return json_fail_index(in, models, i, err, "model '%.80s' comes twice", name);
         out->models[out->model_count++] = m;
     }
-    if (out->model_count > 0) qsort(out->models, out->model_count, sizeof *out->models, by_number);
+    if (out->model_count > 0) qsort(out->models, out->model_count, sizeof *out->models, order_u32);
     return STATUS_OK;
 }
 

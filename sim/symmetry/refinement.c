@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/order.h"
 
 enum { NODES_MAX = 1 << 30, NUMBERS_MAX = 1 << 30 };
 
@@ -133,14 +134,6 @@ static bool sort_edges(struct sim_refinement *c)
 
 /* --- splitting ------------------------------------------------------------------------------- */
 
-static int compare_numbers(const void *left, const void *right)
-{
-    uint64_t a, b;
-    memcpy(&a, left, sizeof a);
-    memcpy(&b, right, sizeof b);
-    return (a > b) - (a < b);
-}
-
 static int compare_contents(const struct description *a, const struct description *b)
 {
     if (a->count != b->count) return a->count < b->count ? -1 : 1;
@@ -210,7 +203,7 @@ static uint32_t describe(const struct sim_refinement *c, uint32_t node, uint64_t
     uint32_t count = 0;
     for (size_t e = c->first_edge[node]; e < c->first_edge[node + 1]; e++)
         numbers[count++] = (uint64_t)c->edges[e].role << 32 | c->colour_of[c->edges[e].to];
-    if (count > 1) qsort(numbers, count, sizeof *numbers, compare_numbers);
+    if (count > 1) qsort(numbers, count, sizeof *numbers, order_u64);
     return count;
 }
 

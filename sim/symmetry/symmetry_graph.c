@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
 #include "planner/plan_gang.h"
@@ -39,18 +40,10 @@ static void label_seconds(struct symmetry_graph *g, double number)
 
 /* --- the plan's operations ----------------------------------------------------------------------- */
 
-static int compare_keys(const void *left, const void *right)
-{
-    uint64_t a, b;
-    memcpy(&a, left, sizeof a);
-    memcpy(&b, right, sizeof b);
-    return (a > b) - (a < b);
-}
-
 static size_t sort_keys(uint64_t *keys, size_t count)
 {
     size_t kept = 0;
-    if (count > 1) qsort(keys, count, sizeof *keys, compare_keys);
+    if (count > 1) qsort(keys, count, sizeof *keys, order_u64);
     for (size_t i = 0; i < count; i++)
         if (kept == 0 || keys[kept - 1] != keys[i]) keys[kept++] = keys[i];
     return kept;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/json/json_in.h"
+#include "base/order.h"
 #include "base/text/number.h"
 
 enum { GROUPS_MAX = 1 << 16, MEMBERS_MAX = 1 << 24 };
@@ -69,15 +70,9 @@ static enum status read_ranks(struct chakra_trace *trace, struct error *err)
 
 /* --- process groups ------------------------------------------------------------------------- */
 
-static int compare_u32(const void *a, const void *b)
-{
-    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-    return (left > right) - (left < right);
-}
-
 static int compare_groups(const void *a, const void *b)
 {
-    return compare_u32(&((const struct chakra_group *)a)->number, &((const struct chakra_group *)b)->number);
+    return order_u32(&((const struct chakra_group *)a)->number, &((const struct chakra_group *)b)->number);
 }
 
 static enum status read_members(const struct json_input *in, const char *name, const json_t *list,
@@ -89,7 +84,7 @@ static enum status read_members(const struct json_input *in, const char *name, c
         TRY(json_item_u64(in, list, i, 0, trace->rank_count - 1, &rank, err));
         members[i] = (uint32_t)rank;
     }
-    qsort(members, group->count, sizeof *members, compare_u32);
+    qsort(members, group->count, sizeof *members, order_u32);
     for (uint32_t i = 1; i < group->count; i++)
         if (members[i] == members[i - 1])
             return json_fail_key(in, json_input_root(in), name, err, "rank %" PRIu32 " is in group '%s' twice",

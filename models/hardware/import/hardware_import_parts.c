@@ -5,11 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int compare_doubles(const void *left, const void *right)
-{
-    const double *a = left, *b = right;
-    return *a < *b ? -1 : *a > *b;
-}
+#include "base/order.h"
 
 void import_say(struct import *import, const char *format, ...)
 {
@@ -23,7 +19,7 @@ void import_say(struct import *import, const char *format, ...)
 
 struct import_middle import_middle(double *values, uint32_t count)
 {
-    qsort(values, count, sizeof *values, compare_doubles);
+    qsort(values, count, sizeof *values, order_double);
     double median = count % 2 == 1 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
     double low = values[count / 4], high = values[count - 1 - count / 4];
     return (struct import_middle){.value = median, .spread = median > 0 ? (high - low) / 2 / median : 0};

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 
 enum { UNITS = PARALLEL_SLICES_MAX };
 
@@ -19,12 +20,6 @@ struct slice_partition_table {
     double best[UNITS + 1];
     uint32_t from[UNITS + 1];
 };
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static uint32_t token_of(const struct slice_request *request, uint32_t unit)
 {
@@ -44,7 +39,7 @@ static uint32_t fill(struct slice_partition_table *t, const struct slice_request
             t->hops[b][e] = t->seconds[b][e] + (request->sends ? request->sends(request->context, begin, end) : 0);
             t->sorted[count++] = t->hops[b][e];
         }
-    qsort(t->sorted, count, sizeof *t->sorted, compare);
+    qsort(t->sorted, count, sizeof *t->sorted, order_double);
     return count;
 }
 

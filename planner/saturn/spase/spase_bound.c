@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/order.h"
 #include "base/process/clock.h"
 #include "base/try.h"
 
@@ -104,12 +105,6 @@ static uint32_t device_functions(const struct spase *in, uint32_t class, uint32_
     return count;
 }
 
-static int compare_ticks(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* Lists run times up to half the limit, and the limit minus longer ones. */
 static enum status time_thresholds(const struct spase *in, int64_t limit, int64_t thresholds[TIME_THRESHOLDS],
                                    uint32_t *count, struct error *err)
@@ -121,7 +116,7 @@ static enum status time_thresholds(const struct spase *in, int64_t limit, int64_
         int64_t t = in->modes[m].ticks, e = 2 * t <= limit ? t : limit - t + 1;
         if (t <= limit && 2 * e <= limit) all[found++] = e;
     }
-    qsort(all, found, sizeof *all, compare_ticks);
+    qsort(all, found, sizeof *all, order_i64);
     for (uint32_t i = 0; i < found; i++)
         if (distinct == 0 || all[distinct - 1] != all[i]) all[distinct++] = all[i];
     *count = distinct < TIME_THRESHOLDS ? distinct : TIME_THRESHOLDS;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/extreme.h"
+#include "base/order.h"
 
 /* The `most` least of some numbers, in a heap whose first is the largest. */
 struct head_tail_bound_least {
@@ -32,12 +33,6 @@ static void least_add(struct head_tail_bound_least *l, int64_t value)
     l->values[at] = value;
 }
 
-static int compare_ticks(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 int64_t head_tail_bound_first_start(const struct instance *in, uint32_t unit)
 {
     return max_i64(in->units[unit].in, instance_head(in, unit));
@@ -64,8 +59,8 @@ static void gather(const struct instance *in, const struct instance_bounds *dual
             last = max_i64(last, tail + (r + 1) * pass - duals->row[u]);
         }
     }
-    qsort(starts->values, starts->count, sizeof *starts->values, compare_ticks);
-    qsort(ends->values, ends->count, sizeof *ends->values, compare_ticks);
+    qsort(starts->values, starts->count, sizeof *starts->values, order_i64);
+    qsort(ends->values, ends->count, sizeof *ends->values, order_i64);
 }
 
 enum status head_tail_bound_find(const struct instance *in, int64_t least, const struct instance_bounds *duals,
