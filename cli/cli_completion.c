@@ -60,7 +60,7 @@ static void print_verb(FILE *out, const struct cli_verb *verb)
     fprintf(out, " %s", verb->name);
 }
 
-static void print_verbs(FILE *out)
+void completion_print_verbs(FILE *out)
 {
     completion_each_verb(out, print_verb);
 }
@@ -119,7 +119,7 @@ static const struct placeholder {
     {"SOLVER", NULL, COMPLETION_FILES},        {"LIST", NULL, COMPLETION_NO_FILES},
     {"MACHINE", print_machines, COMPLETION_FILES}, {"NETWORK", print_networks, COMPLETION_FILES},
     {"ID", completion_print_figures, COMPLETION_FILES},   {"SHELL", print_shells, COMPLETION_NO_FILES},
-    {"[VERB [ACTION]]", print_verbs, COMPLETION_NO_FILES},
+    {"[VERB [ACTION]]", completion_print_verbs, COMPLETION_NO_FILES},
     {"DIR", NULL, COMPLETION_FOLDERS},         {"FOLDER", NULL, COMPLETION_FOLDERS},
 };
 

@@ -25,7 +25,8 @@ struct completion_place completion_of_arguments(const struct options *options);
 /* Prints a place's known words, with a space before each. */
 void completion_print_words(FILE *out, const struct completion_place *place);
 
-/* Prints figures of `repro`, with a space before each; nothing without their folder. */
+/* Print the verbs, or the figures of `repro`, with a space before each; no figures without their folder. */
+void completion_print_verbs(FILE *out);
 void completion_print_figures(FILE *out);
 
 /* Calls `print` for each verb's first row. */

@@ -61,11 +61,6 @@ static void print_command(void *context, const struct options *options)
     fputs("        esac ;;\n", out);
 }
 
-static void print_verb_name(FILE *out, const struct cli_verb *verb)
-{
-    fprintf(out, " %s", verb->name);
-}
-
 /* Prints lines such as: hw) verb=hardware ;; */
 static void print_other_names(FILE *out)
 {
@@ -171,7 +166,7 @@ static const struct shell {
 static enum status print_cases(FILE *out, const struct shell *shell, struct error *err)
 {
     fputs(shell->begin, out);
-    completion_each_verb(out, print_verb_name);
+    completion_print_verbs(out);
     fputs(shell->verbs_end, out);
     print_other_names(out);
     fputs(shell->other_names_end, out);

@@ -8,14 +8,14 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "models/hardware/hardware.h"
+#include "base/process/options.h"
 
 typedef enum status command_function(int argc, char **argv, const volatile bool *stop, struct error *err);
 
 command_function command_run, command_check, command_checkpoints, command_measure, command_detect, command_devices;
 command_function command_gpu_rates; /* with CUDA */
 
-/* Writes a hardware file, whole or not at all; "-" is standard output. */
-MUST_CHECK enum status command_write_hardware(const struct hardware *hardware, const char *path, struct error *err);
+/* Parses a command's options. *go_on is false when the command shall end: the help was printed. */
+MUST_CHECK enum status command_parse(struct options *options, int argc, char **argv, bool *go_on, struct error *err);
 
 #endif

@@ -14,21 +14,14 @@ enum { ANSWER_VERSION = 1 };
 
 static enum status write_answer(const char *path, bool elsewhere, const struct error *refused, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *json = json_out_create(file);
-    if (json) {
-        json_out_object_begin(json, NULL, true);
-        json_out_u64(json, "spillway_check", ANSWER_VERSION);
-        if (refused->status != STATUS_OK) json_out_string(json, "refused", refused->text);
-        if (elsewhere) json_out_bool(json, "elsewhere", true);
-        json_out_object_end(json);
-    }
-    const bool complete = json && json_out_complete(json);
-    json_out_destroy(json);
-    if (complete) return file_out_commit(file, err);
-    file_out_discard(file);
-    return error_memory(err, "the answer", 0);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "the answer", err));
+    json_out_object_begin(file.out, NULL, true);
+    json_out_u64(file.out, "spillway_check", ANSWER_VERSION);
+    if (refused->status != STATUS_OK) json_out_string(file.out, "refused", refused->text);
+    if (elsewhere) json_out_bool(file.out, "elsewhere", true);
+    json_out_object_end(file.out);
+    return json_file_end(&file, err);
 }
 
 enum status command_check(int argc, char **argv, const volatile bool *stop, struct error *err)
@@ -53,11 +46,8 @@ enum status command_check(int argc, char **argv, const volatile bool *stop, stru
         .argument_min = 1,
         .argument_max = 1,
     };
-    TRY(options_parse(&options, argc, argv, err));
-    if (options.help) {
-        options_print_help(&options, stdout);
-        return STATUS_OK;
-    }
+    bool go_on;
+    if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     struct plan plan = {0};
     struct error refused = {0};
     bool elsewhere = false;

@@ -110,15 +110,10 @@ static void put_found(struct json_out *json, const struct plan *plan, const stru
 static enum status write_found(const char *path, const struct plan *plan,
                                const struct resume_job *jobs, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *json = json_out_create(file);
-    if (json) put_found(json, plan, jobs);
-    const bool complete = json && json_out_complete(json);
-    json_out_destroy(json);
-    if (complete) return file_out_commit(file, err);
-    file_out_discard(file);
-    return error_memory(err, "the found checkpoints", 0);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "the found checkpoints", err));
+    put_found(file.out, plan, jobs);
+    return json_file_end(&file, err);
 }
 
 enum status command_checkpoints(int argc, char **argv, const volatile bool *stop, struct error *err)
@@ -143,11 +138,8 @@ enum status command_checkpoints(int argc, char **argv, const volatile bool *stop
         .argument_min = 2,
         .argument_max = 2,
     };
-    TRY(options_parse(&options, argc, argv, err));
-    if (options.help) {
-        options_print_help(&options, stdout);
-        return STATUS_OK;
-    }
+    bool go_on;
+    if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     struct plan plan = {0};
     struct resume_job *jobs = NULL;
     enum status status = plan_read(options.operands[0], &plan, err);

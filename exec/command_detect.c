@@ -1,11 +1,10 @@
 /* spillway-exec detect: describes this machine without measurements. */
 #include "base/files/file.h"
-#include "base/json/json_out.h"
 #include "base/process/options.h"
 #include "base/size.h"
-#include "base/try.h"
 #include "exec/command.h"
 #include "exec/measure/detect.h"
+#include "models/hardware/hardware.h"
 
 enum status command_detect(int argc, char **argv, const volatile bool *stop, struct error *err)
 {
@@ -26,15 +25,12 @@ enum status command_detect(int argc, char **argv, const volatile bool *stop, str
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
     };
-    TRY(options_parse(&options, argc, argv, err));
-    if (options.help) {
-        options_print_help(&options, stdout);
-        return STATUS_OK;
-    }
+    bool go_on;
+    if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     struct hardware hardware = {0};
     enum status status = detect_machine(quiet ? NULL : stderr, &hardware, err);
     if (status == STATUS_OK) status = hardware_check(&hardware, err);
-    if (status == STATUS_OK) status = command_write_hardware(&hardware, output, err);
+    if (status == STATUS_OK) status = hardware_write_file(&hardware, output, err);
     hardware_release(&hardware);
     return status;
 }

@@ -13,6 +13,7 @@
 #include "exec/device/backend.h"
 #include "exec/measure/gpu_rates.h"
 #include "exec/measure/measure.h"
+#include "models/hardware/hardware.h"
 
 static const double BUDGET_MIN_S = 1, BUDGET_MAX_S = 3600;
 
@@ -23,19 +24,6 @@ static void show_measure(void *context, double done, double total, const char *w
     struct progress *const progress = context;
     progress->total = total;
     progress_update(progress, done, what);
-}
-
-enum status command_write_hardware(const struct hardware *hardware, const char *path, struct error *err)
-{
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *json = json_out_create(file);
-    if (json) hardware_write(hardware, json, NULL);
-    const bool complete = json && json_out_complete(json);
-    json_out_destroy(json);
-    if (complete) return file_out_commit(file, err);
-    file_out_discard(file);
-    return error_memory(err, "the profile", 0);
 }
 
 /* Measures with `backend`; NULL: the GPUs' if there are any, else the host's. */
@@ -81,11 +69,8 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
     };
-    TRY(options_parse(&options, argc, argv, err));
-    if (options.help) {
-        options_print_help(&options, stdout);
-        return STATUS_OK;
-    }
+    bool go_on;
+    if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     if (budget_s < BUDGET_MIN_S || budget_s > BUDGET_MAX_S)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--budget' is %g s (expected a time from 1s to 1h)", budget_s);
@@ -101,7 +86,7 @@ enum status command_measure(int argc, char **argv, const volatile bool *stop, st
                                             .context = &progress};
     enum status status = measure_machine(name, &measure, &hardware, err);
     progress_end(&progress);
-    if (status == STATUS_OK) status = command_write_hardware(&hardware, output, err);
+    if (status == STATUS_OK) status = hardware_write_file(&hardware, output, err);
     hardware_release(&hardware);
     return status;
 }
@@ -128,20 +113,13 @@ enum status command_gpu_rates(int argc, char **argv, const volatile bool *stop, 
         .specs = specs,
         .spec_count = ARRAY_COUNT(specs),
     };
-    TRY(options_parse(&options, argc, argv, err));
-    if (options.help) {
-        options_print_help(&options, stdout);
-        return STATUS_OK;
-    }
-    struct file_out *file;
-    TRY(file_out_create(output, &file, err));
-    struct json_out *json = json_out_create(file);
-    enum status status = json ? gpu_rates_write(json, err) : error_memory(err, "the rates", 0);
-    if (status == STATUS_OK && !json_out_complete(json)) status = error_memory(err, "the rates", 0);
-    json_out_destroy(json);
-    if (status == STATUS_OK) return file_out_commit(file, err);
-    file_out_discard(file);
-    return status;
+    bool go_on;
+    if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
+    struct json_file file;
+    TRY(json_file_begin(&file, output, "the rates", err));
+    if (gpu_rates_write(file.out, err) == STATUS_OK) return json_file_end(&file, err);
+    json_file_discard(&file);
+    return err->status;
 }
 
 #endif
@@ -155,11 +133,8 @@ enum status command_devices(int argc, char **argv, const volatile bool *stop, st
     struct options options = {.command = "spillway-exec devices",
                               .arguments = "",
                               .summary = "how many devices each back end finds"};
-    TRY(options_parse(&options, argc, argv, err));
-    if (options.help) {
-        options_print_help(&options, stdout);
-        return STATUS_OK;
-    }
+    bool go_on;
+    if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     static const char *const names[] = {"host", "cuda"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         const struct backend *backend = backend_find(names[i]);

@@ -264,11 +264,8 @@ enum status command_run(int argc, char **argv, const volatile bool *stop, struct
         .argument_min = 1,
         .argument_max = 1,
     };
-    TRY(options_parse(&options, argc, argv, err));
-    if (options.help) {
-        options_print_help(&options, stdout);
-        return STATUS_OK;
-    }
+    bool go_on;
+    if (command_parse(&options, argc, argv, &go_on, err) != STATUS_OK || !go_on) return err->status;
     if (!command.dispatch && (command.policy || command.seed || command.executed_order))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
                          command.policy ? "policy" : command.seed ? "seed" : "executed-order");

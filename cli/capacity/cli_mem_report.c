@@ -58,12 +58,6 @@ const char *cli_mem_verdict(const struct cli_mem *mem, uint32_t way, char text[C
 
 /* --- text ------------------------------------------------------------------------------------- */
 
-static void bytes_cell(struct cli_table *table, uint64_t bytes)
-{
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
-}
-
 static void print_sourced(FILE *out, const char *what, const struct sourced_value *sourced)
 {
     char text[QUANTITY_TEXT_BYTES];
@@ -144,10 +138,10 @@ static void way_cells(struct cli_table *table, const struct cli_mem *mem, uint32
     cli_table_cell(table, "%" PRIu32, way->devices);
     if (f->verdict != FEASIBILITY_YES) cli_table_cell(table, "-");
     else cli_table_cell(table, "%s", quantity_text(mem->times[i].minibatch_s, DIMENSION_SECONDS, seconds));
-    bytes_cell(table, known ? f->least_bytes : 0);
-    bytes_cell(table, known ? f->device_bytes : 0);
-    bytes_cell(table, known ? f->host_bytes : 0);
-    bytes_cell(table, known ? f->stored_bytes : 0);
+    cli_table_bytes(table, known ? f->least_bytes : 0);
+    cli_table_bytes(table, known ? f->device_bytes : 0);
+    cli_table_bytes(table, known ? f->host_bytes : 0);
+    cli_table_bytes(table, known ? f->stored_bytes : 0);
     if (!known) cli_table_cell(table, "-");
     else
         cli_table_cell(table, "%s%s", f->least_bytes > usable ? "-" : "+",

@@ -99,6 +99,9 @@ const char *cli_command(const struct cli_verb *verb, char buffer[CLI_COMMAND_BYT
 MUST_CHECK enum status cli_parse(struct cli *cli, struct options *options, int argc, char **argv,
                                  bool *go_on, struct error *err);
 
+/* Refuses "-" (standard output, which gets the report) as the path of an option; `path` may be NULL. */
+MUST_CHECK enum status cli_refuse_dash(const char *option, const char *path, struct error *err);
+
 /* Calls `look` for each action of a verb (NULL: of all verbs). */
 MUST_CHECK enum status cli_look(const char *name,
                                 void (*look)(void *context, const struct options *options),

@@ -149,3 +149,9 @@ const char *cli_signed_percent(double ratio, char buffer[CLI_PERCENT_BYTES])
     snprintf(buffer, CLI_PERCENT_BYTES, "%+.1f %%", 100 * ratio);
     return buffer;
 }
+
+enum status cli_refuse_dash(const char *option, const char *path, struct error *err)
+{
+    if (!path || strcmp(path, "-") != 0) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs a file: standard output gets the report", option);
+}

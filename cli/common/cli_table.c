@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/quantity.h"
+
 enum { CELLS_MAX = 1 << 20 };
 
 static struct {
@@ -48,6 +50,12 @@ void cli_table_cell(struct cli_table *table, const char *format, ...)
     const char *copy = NULL;
     if (arena_string(&table->arena, text, &copy, &table->failed) != STATUS_OK) return;
     table->cells[table->cell_count++] = copy;
+}
+
+void cli_table_bytes(struct cli_table *table, uint64_t bytes)
+{
+    char text[QUANTITY_TEXT_BYTES];
+    cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
 }
 
 /* Counts UTF-8 characters. */

@@ -13,6 +13,7 @@
 #define SPILLWAY_CLI_COMMON_CLI_TABLE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "base/arena.h"
@@ -31,6 +32,7 @@ struct cli_table {
 
 void cli_table_begin(struct cli_table *table, const char *const *headings);
 void cli_table_cell(struct cli_table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+void cli_table_bytes(struct cli_table *table, uint64_t bytes); /* 0: "-" */
 
 /* Prints and releases the table; without rows prints nothing. */
 MUST_CHECK enum status cli_table_end(struct cli_table *table, FILE *out, struct error *err);

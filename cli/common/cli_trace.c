@@ -115,13 +115,6 @@ void cli_trace_places_json(struct json_out *json, const struct trace *trace)
     json_out_array_end(json);
 }
 
-double cli_tokens_per_s(const struct trace *trace)
-{
-    double tokens = 0;
-    for (uint32_t j = 0; j < trace->job_count; j++) tokens += (double)trace->jobs[j].tokens;
-    return trace->makespan_s > 0 ? tokens / trace->makespan_s : 0;
-}
-
 double cli_samples_per_s(const struct trace *trace)
 {
     double samples = 0;

@@ -19,8 +19,7 @@ void cli_trace_written(struct cli *cli, const char *path);
 void cli_trace_jobs_json(struct json_out *json, const struct trace *trace);
 void cli_trace_places_json(struct json_out *json, const struct trace *trace);
 
-/* Return all jobs' rate over the makespan; 0 when nothing ran. */
-double cli_tokens_per_s(const struct trace *trace);
+/* Returns all jobs' rate over the makespan; 0 when nothing ran. */
 double cli_samples_per_s(const struct trace *trace);
 
 #endif

@@ -226,7 +226,7 @@ static enum status add_measured(const char *path, struct policies *policies, str
     if (status == STATUS_OK) {
         policies->rows[row].measured = true;
         policies->rows[row].measured_makespan_s = trace.makespan_s;
-        policies->rows[row].measured_tokens_per_s = cli_tokens_per_s(&trace);
+        policies->rows[row].measured_tokens_per_s = trace_tokens_per_s(&trace);
     }
     trace_release(&trace);
     return status;

@@ -137,9 +137,7 @@ enum status verb_trace_export(struct cli *cli, int argc, char **argv, struct err
     if (!go_on) return STATUS_OK;
     if (!output)
         return error_set(err, STATUS_BAD_INPUT, "option '--output' is missing: where to write");
-    if (strcmp(output, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--output' needs a file: standard output gets the report");
+    TRY(cli_refuse_dash("output", output, err));
     struct trace_reader *readers[CHROME_TRACES_MAX] = {NULL};
     const struct trace_part part = {.minibatches = minibatches};
     enum status status = STATUS_OK;

@@ -196,7 +196,6 @@ static enum status write_machine(const struct calibration_problem *problem, cons
 {
     struct hardware hardware = {0};
     double values[CALIBRATION_VALUES];
-    struct json_file file = {0};
     double error = 0, runs = 0;
     for (uint32_t s = 0; s < outcome->set_count; s++) {
         error += outcome->of[s].fitted.mean_absolute * outcome->of[s].fitted.runs;
@@ -206,11 +205,7 @@ static enum status write_machine(const struct calibration_problem *problem, cons
     if (status == STATUS_OK) status = hardware_find(outcome->machine, &hardware, err);
     if (status == STATUS_OK) {
         calibration_put(&hardware, values, runs > 0 ? error / runs : 0, "spillway calibrate, measured runs");
-        status = json_file_begin(&file, outcome->output, "writing a machine", err);
-    }
-    if (status == STATUS_OK) {
-        hardware_write(&hardware, file.out, NULL);
-        status = json_file_end(&file, err);
+        status = hardware_write_file(&hardware, outcome->output, err);
     }
     hardware_release(&hardware);
     return status;

@@ -58,8 +58,7 @@ enum status verb_hardware_detect(struct cli *cli, int argc, char **argv, struct 
     bool go_on;
     TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
     if (!go_on) return STATUS_OK;
-    if (output && strcmp(output, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--output' needs a file: standard output gets the report");
+    TRY(cli_refuse_dash("output", output, err));
     if (output) return detect(cli, output, true, err);
     char path[CLI_PATH_BYTES];
     TRY(cli_child_file(path, err));

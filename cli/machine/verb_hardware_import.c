@@ -10,19 +10,6 @@
 #include "cli/machine/cli_import_hwloc.h"
 #include "models/hardware/prices.h"
 
-static enum status write_machine(const struct hardware *hardware, const char *path, struct error *err)
-{
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *json = json_out_create(file);
-    if (json) hardware_write(hardware, json, NULL);
-    bool complete = json && json_out_complete(json);
-    json_out_destroy(json);
-    if (complete) return file_out_commit(file, err);
-    file_out_discard(file);
-    return error_memory(err, "the hardware file", 0);
-}
-
 static enum status print(struct cli *cli, const char *file, const char *path, const struct hardware *hardware,
                          const struct import_report *report, struct error *err)
 {
@@ -83,7 +70,7 @@ enum status verb_hardware_import(struct cli *cli, int argc, char **argv, struct 
     enum status status = cli_machine_read(&machine, &hardware, err);
     if (!status)
         status = (text_ends_in(file, ".xml") ? cli_import_hwloc : hardware_import)(file, as_of, &hardware, &report, err);
-    if (!status) status = write_machine(&hardware, output, err);
+    if (!status) status = hardware_write_file(&hardware, output, err);
     if (!status) status = print(cli, file, output, &hardware, &report, err);
     hardware_release(&hardware);
     return status;

@@ -182,9 +182,7 @@ enum status verb_measure(struct cli *cli, int argc, char **argv, struct error *e
     if (budget_s < budget_min_s || budget_s > budget_max_s)
         return error_set(err, STATUS_BAD_INPUT,
                          "option '--budget' is %g s (expected a time from 1s to 1h)", budget_s);
-    if (output && strcmp(output, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--output' needs a file: standard output gets the report");
+    TRY(cli_refuse_dash("output", output, err));
     char path[CLI_PATH_BYTES];
     if (output) return measure(cli, output, false, budget_s, backend, storage, err);
     TRY(cli_profile_path(path, err));

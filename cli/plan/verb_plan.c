@@ -427,12 +427,8 @@ enum status verb_plan(struct cli *cli, int argc, char **argv, struct error *err)
     if (cli_parse(cli, &options, argc, argv, &go_on, err) != STATUS_OK || !go_on)
         return err->status;
     request.source.jobs_path = options.operands[0];
-    if (request.output && strcmp(request.output, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--output' needs a file: standard output gets the report");
-    if (request.instance && strcmp(request.instance, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--write-instance' needs a file: standard output gets the report");
+    TRY(cli_refuse_dash("output", request.output, err));
+    TRY(cli_refuse_dash("write-instance", request.instance, err));
     if (request.runnable && ((request.policy && !asks_for(&request, "all")) || request.timetable || swaps(&request)))
         return error_set(err, STATUS_BAD_INPUT, "option '--runnable' is for plans of which there is a choice "
                                                 "(expected no '--policy', or 'all')");

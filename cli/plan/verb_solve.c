@@ -74,9 +74,7 @@ static enum status check_files(const struct cli_solve_request *request, struct e
         const char *option, *path;
     } files[] = {{"output", request->output}, {"write-lp", request->lp}, {"write-mps", request->mps}};
     for (size_t i = 0; i < ARRAY_COUNT(files); i++)
-        if (files[i].path && strcmp(files[i].path, "-") == 0)
-            return error_set(err, STATUS_BAD_INPUT,
-                             "option '--%s' needs a file: standard output gets the report", files[i].option);
+        TRY(cli_refuse_dash(files[i].option, files[i].path, err));
     return STATUS_OK;
 }
 

@@ -18,12 +18,6 @@ enum status cli_breakdown_find(const struct plan *plan, const struct trace *trac
     return STATUS_OK;
 }
 
-static void bytes_cell(struct cli_table *table, uint64_t bytes)
-{
-    char text[QUANTITY_TEXT_BYTES];
-    cli_table_cell(table, "%s", bytes == 0 ? "-" : quantity_text((double)bytes, DIMENSION_BYTES, text));
-}
-
 static uint64_t sum_of(const struct memory_breakdown *parts)
 {
     uint64_t bytes = 0;
@@ -39,12 +33,12 @@ enum status cli_breakdown_table(FILE *out, const struct memory_breakdown *device
     for (uint32_t p = 0; p < MEMORY_PART_COUNT; p++) {
         if (device->bytes[p] == 0 && host->bytes[p] == 0) continue;
         cli_table_cell(&table, "%s", memory_part_names[p]);
-        bytes_cell(&table, device->bytes[p]);
-        bytes_cell(&table, host->bytes[p]);
+        cli_table_bytes(&table, device->bytes[p]);
+        cli_table_bytes(&table, host->bytes[p]);
     }
     cli_table_cell(&table, "all");
-    bytes_cell(&table, sum_of(device));
-    bytes_cell(&table, sum_of(host));
+    cli_table_bytes(&table, sum_of(device));
+    cli_table_bytes(&table, sum_of(host));
     return cli_table_end(&table, out, err);
 }
 

@@ -349,13 +349,6 @@ static enum status run(struct cli *cli, const struct cli_run_request *request, s
     return status;
 }
 
-static enum status refuse_dash(const char *option, const char *path, struct error *err)
-{
-    if (!path || strcmp(path, "-") != 0) return STATUS_OK;
-    return error_set(err, STATUS_BAD_INPUT,
-                     "option '--%s' needs a file: standard output gets the report", option);
-}
-
 enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
 {
     struct cli_run_request request = {.device_memory_bytes = CLI_NOT_GIVEN, .on_nan = NAN_STOP};
@@ -419,9 +412,9 @@ enum status verb_run(struct cli *cli, int argc, char **argv, struct error *err)
     TRY(cli_parse(cli, &options, argc, argv, &go_on, err));
     if (!go_on) return STATUS_OK;
     request.plan_path = options.operands[0];
-    TRY(refuse_dash("trace", request.trace_path, err));
-    TRY(refuse_dash("log", request.log_path, err));
-    TRY(refuse_dash("executed-order", request.executed_order, err));
+    TRY(cli_refuse_dash("trace", request.trace_path, err));
+    TRY(cli_refuse_dash("log", request.log_path, err));
+    TRY(cli_refuse_dash("executed-order", request.executed_order, err));
     if (!request.dispatch && (request.policy || request.seed > 0 || request.executed_order))
         return error_set(err, STATUS_BAD_INPUT, "option '--%s' needs '--dispatch live'",
                          request.policy ? "policy" : request.seed > 0 ? "seed" : "executed-order");

@@ -32,7 +32,7 @@ static enum status simulate_drawn(const struct plan *plan, const struct hardware
     if (status == STATUS_OK) status = sim_run(plan, &own, &result, &trace, err);
     if (status == STATUS_OK) {
         *makespan_s = result.makespan_s;
-        *tokens_per_s = cli_tokens_per_s(&trace);
+        *tokens_per_s = trace_tokens_per_s(&trace);
     }
     trace_release(&trace);
     sim_result_release(&result);

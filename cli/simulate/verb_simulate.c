@@ -348,9 +348,7 @@ static enum status check_request(const struct cli_simulate_request *request, str
         return error_set(err, STATUS_BAD_INPUT, "option '--rule' is for --activations swap");
     if (request->contents && request->subject == SIMULATE_INSTANCE)
         return error_set(err, STATUS_BAD_INPUT, "option '--contents' is for plans and jobs, whose buffers are known");
-    if (request->trace_path && strcmp(request->trace_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "option '--trace' needs a file: standard output gets the report");
+    TRY(cli_refuse_dash("trace", request->trace_path, err));
     if (request->seeds > 0 && request->live)
         return error_set(err, STATUS_BAD_INPUT, "option '--seeds' is for plans in their own order");
     if (request->failures.runs > 0 && !request->failures.path)

@@ -222,7 +222,6 @@ enum status verb_trace_replay(struct cli *cli, int argc, char **argv, struct err
     if (!go_on) return STATUS_OK;
     request.plan_path = options.operands[0];
     request.record_path = options.operands[1];
-    if (request.trace_path && strcmp(request.trace_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--trace' needs a file: standard output gets the report");
+    TRY(cli_refuse_dash("trace", request.trace_path, err));
     return read_and_replay(cli, &request, err);
 }

@@ -126,7 +126,6 @@ enum status verb_trace_simulate(struct cli *cli, int argc, char **argv, struct e
     request.prefix = options.operands[0];
     if (!request.machine.name)
         return error_set(err, STATUS_BAD_INPUT, "option '--hw' is missing: the machine that the ranks run on");
-    if (request.trace_path && strcmp(request.trace_path, "-") == 0)
-        return error_set(err, STATUS_BAD_INPUT, "option '--trace' needs a file: standard output gets the report");
+    TRY(cli_refuse_dash("trace", request.trace_path, err));
     return read_and_simulate(cli, &request, err);
 }

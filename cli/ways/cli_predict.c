@@ -172,7 +172,7 @@ enum status cli_predict(const struct plan *plan, const struct hardware *hardware
     if (status != STATUS_OK) return status;
 
     if (!hardware) hardware = &plan->hardware;
-    out->tokens_per_s = cli_tokens_per_s(&out->trace);
+    out->tokens_per_s = trace_tokens_per_s(&out->trace);
     out->samples_per_s = cli_samples_per_s(&out->trace);
     out->model_flops = plan_model_flops(plan);
     out->least_flops = plan_least_flops(plan, hardware);

@@ -200,4 +200,8 @@ void kernels_host_attach(const struct kernels *kernels);
  * with a warning when that is slow. Borrowed by the calling thread until its next call. */
 const char *kernels_host_text(void);
 
+/* Multiplies and adds in registers. */
+enum { KERNELS_PEAK_FLOPS = 5120000 };
+float kernels_peak_loop(float factor);
+
 #endif

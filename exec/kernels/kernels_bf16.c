@@ -34,12 +34,12 @@ struct kernels_bf16_product {
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-CLONES static void round_block(bf16 *restrict out, const float *restrict x, int64_t n)
+CLONES void host_round_row(bf16 *restrict out, const float *restrict x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) out[i] = bf16_nearest(x[i]);
 }
 
-CLONES static void widen_row(float *restrict out, const bf16 *restrict x, int64_t n)
+CLONES void host_widen_row(float *restrict out, const bf16 *restrict x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) out[i] = bf16_widen(x[i]);
 }
@@ -55,7 +55,7 @@ static void widen_tile(const struct kernels *kernels, float *out, const struct o
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) \
     if (rows * columns > HOST_SERIAL)
     for (int64_t i = 0; i < count; i++)
-        widen_row(out + i * width, x->x + (first + i) * x->columns + from, width);
+        host_widen_row(out + i * width, x->x + (first + i) * x->columns + from, width);
 }
 
 static void multiply(const struct kernels *kernels, const struct kernels_bf16_product *p)
@@ -98,7 +98,7 @@ void host_round(const struct kernels *kernels, bf16 *out, const float *x, int64_
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
     for (int64_t block = 0; block < blocks; block++) {
         const int64_t first = block * HOST_BLOCK;
-        round_block(out + first, x + first, host_min(HOST_BLOCK, n - first));
+        host_round_row(out + first, x + first, host_min(HOST_BLOCK, n - first));
     }
 }
 

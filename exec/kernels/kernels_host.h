@@ -30,6 +30,12 @@ struct host_context {
 
 enum { HOST_WIDENED = 1 << 20 };
 
+/* --- leaves of several kernels ---------------------------------------------------------------- */
+
+void host_add_row(float *sum, const float *x, const float *y, int64_t c); /* `sum` may be x or y */
+void host_round_row(bf16 *restrict out, const float *restrict x, int64_t n);
+void host_widen_row(float *restrict out, const bf16 *restrict x, int64_t n);
+
 /* --- the kernels, one idea a file ------------------------------------------------------------- */
 
 void host_linear_forward(const struct kernels *kernels, float *y, const float *x, const float *w,

@@ -22,8 +22,7 @@ enum { COLUMNS = 64, ROWS = 64 };
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-/* `sum` may be x or y */
-CLONES static void add_row(float *sum, const float *x, const float *y, int64_t c)
+CLONES void host_add_row(float *sum, const float *x, const float *y, int64_t c)
 {
 #pragma omp simd
     for (int64_t i = 0; i < c; i++) sum[i] = x[i] + y[i];
@@ -141,7 +140,7 @@ void host_norm_forward(const struct kernels *kernels, float *out, float *sum, fl
     for (int64_t row = 0; row < r; row++) {
         const float *in = x + row * c;
         if (y) {
-            add_row(sum + row * c, in, y + row * c, c);
+            host_add_row(sum + row * c, in, y + row * c, c);
             in = sum + row * c;
         }
         norm_row(out + row * c, stats + 2 * row, in, w, b, c, epsilon);

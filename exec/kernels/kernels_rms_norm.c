@@ -18,13 +18,6 @@ enum { COLUMNS = 64, ROWS = 64 };
 
 /* --- leaves ----------------------------------------------------------------------------------- */
 
-/* `sum` may be x or y */
-CLONES static void add_row(float *sum, const float *x, const float *y, int64_t c)
-{
-#pragma omp simd
-    for (int64_t i = 0; i < c; i++) sum[i] = x[i] + y[i];
-}
-
 CLONES static void rms_norm_row(float *restrict out, float *restrict stats, const float *x,
                                 const float *w, int64_t c, float epsilon)
 {
@@ -108,7 +101,7 @@ void host_rms_norm_forward(const struct kernels *kernels, float *out, float *sum
     for (int64_t row = 0; row < r; row++) {
         const float *in = x + row * c;
         if (y) {
-            add_row(sum + row * c, in, y + row * c, c);
+            host_add_row(sum + row * c, in, y + row * c, c);
             in = sum + row * c;
         }
         rms_norm_row(out + row * c, stats + row, in, w, c, epsilon);

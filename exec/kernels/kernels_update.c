@@ -157,16 +157,6 @@ CLONES static void scale_piece(float *restrict out, const float *restrict g, flo
     for (int64_t i = 0; i < n; i++) out[i] = g[i] * scale;
 }
 
-CLONES static void widen_piece(float *restrict out, const bf16 *restrict x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) out[i] = bf16_widen(x[i]);
-}
-
-CLONES static void round_piece(bf16 *restrict out, const float *restrict x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) out[i] = bf16_nearest(x[i]);
-}
-
 /* Places count from `place`; each number is rounded by the random bits above `shift`. */
 CLONES static void round_piece_at_random(bf16 *restrict out, const float *restrict x, int64_t n,
                                          uint64_t key, uint64_t place, uint32_t shift)
@@ -185,12 +175,12 @@ static void piece_apply(const struct kernel_step *step, const struct kernel_para
         scale_piece(scaled, g, scale, n);
         g = scaled;
     }
-    if (m && step->moments_bf16) widen_piece(m = first, piece->m, n);
-    if (v && step->moments_bf16) widen_piece(v = second, piece->v, n);
+    if (m && step->moments_bf16) host_widen_row(m = first, piece->m, n);
+    if (v && step->moments_bf16) host_widen_row(v = second, piece->v, n);
     apply_fp32(step, piece->p, m, v, g, n);
     if (m == first) round_piece_at_random(piece->m, first, n, piece->key, piece->place, 0);
     if (v == second) round_piece_at_random(piece->v, second, n, piece->key, piece->place, 16);
-    if (piece->rounded) round_piece(piece->rounded, piece->p, n);
+    if (piece->rounded) host_round_row(piece->rounded, piece->p, n);
 }
 
 void host_step_apply(const struct kernel_step *step, const struct kernel_parameters *parameters,

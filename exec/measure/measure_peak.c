@@ -2,24 +2,11 @@
 #include <assert.h>
 #include <math.h>
 
-#include "base/clones.h"
 #include "base/process/clock.h"
 #include "exec/kernels/kernels.h"
 #include "exec/measure/measure_bench.h"
 
-enum { PEAK_LANES = 128, PEAK_ROUNDS = 20000, PEAK_REPEATS = 9 };
-
-/* Multiply and add in registers: 2 * PEAK_LANES FLOPs a round. */
-CLONES static float multiply_and_add(float factor)
-{
-    float lanes[PEAK_LANES];
-    for (int l = 0; l < PEAK_LANES; l++) lanes[l] = (float)l;
-    for (int round = 0; round < PEAK_ROUNDS; round++)
-        for (int l = 0; l < PEAK_LANES; l++) lanes[l] = lanes[l] * factor + 1.0f;
-    float sum = 0;
-    for (int l = 0; l < PEAK_LANES; l++) sum += lanes[l];
-    return sum;
-}
+enum { PEAK_REPEATS = 9 };
 
 static void compute_peak(const struct kernels *kernels, void *argument)
 {
@@ -29,14 +16,14 @@ static void compute_peak(const struct kernels *kernels, void *argument)
         const double start_s = clock_s();
 #pragma omp parallel num_threads((int)kernels->threads)
         {
-            const float sum = multiply_and_add(factor);
+            const float sum = kernels_peak_loop(factor);
 #pragma omp critical
             sink += sum;
         }
         (void)sink;
         best_s = fmin(best_s, clock_s() - start_s);
     }
-    *(double *)argument = 2.0 * PEAK_LANES * PEAK_ROUNDS * kernels->threads / best_s;
+    *(double *)argument = (double)KERNELS_PEAK_FLOPS * kernels->threads / best_s;
 }
 
 double measure_peak(struct measure_bench *bench)

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/files/file.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "planner/check/plan_io.h"
@@ -172,15 +171,10 @@ static void put_result(struct json_out *json, const struct run_report *report)
 
 enum status run_report_write(const struct run_report *report, const char *path, struct error *err)
 {
-    struct file_out *file;
-    TRY(file_out_create(path, &file, err));
-    struct json_out *json = json_out_create(file);
-    if (json) put_result(json, report);
-    const bool complete = json && json_out_complete(json);
-    json_out_destroy(json);
-    if (complete) return file_out_commit(file, err);
-    file_out_discard(file);
-    return error_memory(err, "the result", 0);
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "the result", err));
+    put_result(file.out, report);
+    return json_file_end(&file, err);
 }
 
 /* --- for a reader ---------------------------------------------------------------------------- */

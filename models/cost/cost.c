@@ -241,15 +241,9 @@ static struct cost host_memory_cost(const struct hardware *hardware, const struc
     return (struct cost){.seconds = work_item_bytes(item, ELEMENT_BYTES) / rate, .spread = memory->spread};
 }
 
-static bool is_bf16_matmul(uint32_t kernel)
-{
-    return (kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT) ||
-           (kernel >= KERNEL_MATMUL_HALF_FORWARD && kernel <= KERNEL_MATMUL_HALF_WEIGHT);
-}
-
 static bool is_bf16_product(uint32_t kernel)
 {
-    return is_bf16_matmul(kernel) || (kernel >= KERNEL_ATTENTION_HALF_FORWARD &&
+    return work_is_bf16_matmul(kernel) || (kernel >= KERNEL_ATTENTION_HALF_FORWARD &&
                                       kernel <= KERNEL_ATTENTION_FULL_HALF_BACKWARD);
 }
 
@@ -368,8 +362,8 @@ static struct cost item_cost(const struct hardware *hardware, uint32_t device,
     uint32_t kernel = item->kernel;
     while (profile && profile->kernels[kernel].point_count == 0 && stand_in(kernel) != kernel)
         kernel = stand_in(kernel);
-    if (profile && profile->kernels[kernel].point_count > 0 && is_bf16_matmul(item->kernel) &&
-        !is_bf16_matmul(kernel))
+    if (profile && profile->kernels[kernel].point_count > 0 && work_is_bf16_matmul(item->kernel) &&
+        !work_is_bf16_matmul(kernel))
         return widened_cost(hardware, device, kernel, &profile->kernels[kernel], item);
     if (profile && profile->kernels[kernel].point_count > 0)
         return measured_cost(kernel, &profile->kernels[kernel], item);

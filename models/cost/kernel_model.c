@@ -39,15 +39,9 @@ struct kernel_model_parts {
     double launches;
 };
 
-static bool is_half_matmul(uint32_t kernel)
-{
-    return (kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT) ||
-           (kernel >= KERNEL_MATMUL_HALF_FORWARD && kernel <= KERNEL_MATMUL_HALF_WEIGHT);
-}
-
 static bool is_matmul(uint32_t kernel)
 {
-    return kernel <= KERNEL_MATMUL_WEIGHT || is_half_matmul(kernel);
+    return kernel <= KERNEL_MATMUL_WEIGHT || work_is_bf16_matmul(kernel);
 }
 
 /* Returns true for attention in 16 bits or fp32, which have the same parts; likewise the next two functions. */
@@ -89,7 +83,7 @@ static struct kernel_model_parts matmul_parts(const struct kernel_model *model, 
 {
     struct kernel_model_product p = {(double)one->m, (double)one->n, (double)one->k, 1};
     double seconds = rates.of_all_shapes ? work_item_flops(one) / rates.flops_per_s : product_s(model, rates, p);
-    bool aligns = is_half_matmul(one->kernel) || rates.matrix_cores;
+    bool aligns = work_is_bf16_matmul(one->kernel) || rates.matrix_cores;
     if (model->misaligned_rate.value > 0 && aligns && !is_aligned(one))
         seconds /= model->misaligned_rate.value;
     return (struct kernel_model_parts){seconds, work_item_bytes(one, ELEMENT_BYTES), 1};

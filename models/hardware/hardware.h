@@ -456,6 +456,8 @@ uint32_t hardware_hosts_in_use(const struct hardware *hardware);
 uint64_t hardware_least_memory(const struct hardware *hardware, uint32_t first, uint64_t count);
 
 void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key);
+/* Writes a hardware file, whole or not at all; "-" is standard output. Errors: as json_file_begin(). */
+MUST_CHECK enum status hardware_write_file(const struct hardware *hardware, const char *path, struct error *err);
 void hardware_release(struct hardware *hardware);
 
 #endif

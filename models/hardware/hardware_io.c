@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/json_out.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "models/hardware/sourced_value.h"
@@ -499,4 +500,12 @@ void hardware_write(const struct hardware *hardware, struct json_out *out, const
     json_out_array_end(out);
     topology_write(hardware, out);
     json_out_object_end(out);
+}
+
+enum status hardware_write_file(const struct hardware *hardware, const char *path, struct error *err)
+{
+    struct json_file file;
+    TRY(json_file_begin(&file, path, "a hardware file", err));
+    hardware_write(hardware, file.out, NULL);
+    return json_file_end(&file, err);
 }

@@ -20,13 +20,6 @@ static bool is_listed(const struct job *job)
     return network_is_listed(&job->network);
 }
 
-/* Returns the next different layer below `end`. */
-static uint64_t chunk_end(const struct network *network, uint64_t layer, uint64_t end)
-{
-    uint64_t next = network_alike_end(network, layer);
-    return end < next ? end : next;
-}
-
 /* --- parameters ------------------------------------------------------------------------------- */
 
 /* Returns true if the table is tied and both ends are on different stages. */
@@ -49,7 +42,7 @@ uint64_t parallel_parameters(const struct job *job, struct parallel_layers layer
     struct network slice = network_slice(&job->network, job->parallel.tensor);
     uint64_t sum = 0, end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
-        next = chunk_end(&slice, layer, end);
+        next = min_u64(network_alike_end(&slice, layer), end);
         sum += (next - layer) * network_layer_parameters(&slice, layer);
     }
     return end == slice.layer_count ? sum + tied_parameters(job) : sum;
@@ -322,7 +315,7 @@ static uint64_t kept_so(const struct job *job, struct parallel_layers layers, ui
     if (recompute == RECOMPUTE_STAGE) return 0;
     if (is_listed(job)) return listed_kept(job, layers, recompute);
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
-        next = chunk_end(&job->network, layer, end);
+        next = min_u64(network_alike_end(&job->network, layer), end);
         struct numbers s = numbers_of(job, layer);
         uint64_t outputs = next - layer - (next == end); /* the last one's is the boundary */
         sum += outputs * s.element_bytes * (s.own + (s.joins ? s.seen_own : 0));

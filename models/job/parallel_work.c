@@ -17,18 +17,12 @@
 
 #include <assert.h>
 
+#include "base/extreme.h"
 #include "models/job/parallel_memory.h"
 #include "models/kernel/work_list.h"
 #include "models/network/network_traits.h"
 
 /* --- chunks of layers --------------------------------------------------------------------------- */
-
-/* Returns the next different layer below `end`. Layers of a profile all differ. */
-static uint64_t next_kind(const struct network *network, uint64_t layer, uint64_t end)
-{
-    uint64_t next = network_alike_end(network, layer);
-    return end < next ? end : next;
-}
 
 /* Returns true if backward passes recompute it: an embedding and a head only with their stage. */
 static bool is_recomputed(const struct job *job, uint32_t recompute, uint64_t layer)
@@ -86,7 +80,7 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     bool recomputes = pass == PARALLEL_BACKWARD || pass == PARALLEL_INPUT;
     uint64_t end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
-        next = next_kind(&job->network, layer, end);
+        next = min_u64(network_alike_end(&job->network, layer), end);
         if (recomputes && is_recomputed(job, recompute, layer)) add_pass(list, job, layer, again, next - layer);
         add_pass(list, job, layer, passes[pass], next - layer);
     }
@@ -291,7 +285,7 @@ static void update_exchange(struct exchange *list, const struct job *job, struct
     whole.heads = whole.kv_heads = whole.ff_width = whole.shared_width = whole.vocabulary = 0;
     uint64_t parameters = 0, end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
-        next = next_kind(&whole, layer, end);
+        next = min_u64(network_alike_end(&whole, layer), end);
         enum layer_kind kind = network_layer_kind(&whole, layer);
         if (kind == LAYER_EMBEDDING || (kind == LAYER_HEAD && network_classifies(&whole))) continue;
         parameters += (next - layer) * network_layer_parameters(&whole, layer);
@@ -320,7 +314,7 @@ uint32_t parallel_collectives(const struct job *job, struct parallel_layers laye
     }
     uint64_t end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
-        next = next_kind(network, layer, end);
+        next = min_u64(network_alike_end(network, layer), end);
         uint64_t rows = job->microbatch * network_layer_tokens(network, layer, job->sequence);
         list.row_bytes = rows * network->width * precision_bytes(job->precision);
         list.statistic_bytes = rows * precision_bytes(PRECISION_FP32);

@@ -106,6 +106,12 @@ enum kernel {
  * 1509.09308). */
 enum { WORK_CONVOLUTION_FEWER = 4 };
 
+static inline bool work_is_bf16_matmul(uint32_t kernel)
+{
+    return (kernel >= KERNEL_MATMUL_BF16_FORWARD && kernel <= KERNEL_MATMUL_BF16_WEIGHT) ||
+           (kernel >= KERNEL_MATMUL_HALF_FORWARD && kernel <= KERNEL_MATMUL_HALF_WEIGHT);
+}
+
 static inline bool work_is_convolution_3x3(uint32_t kernel)
 {
     return kernel >= KERNEL_CONVOLUTION_3X3_FORWARD && kernel <= KERNEL_CONVOLUTION_3X3_WEIGHT;

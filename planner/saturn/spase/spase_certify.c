@@ -118,12 +118,6 @@ static void ask_solver(struct proof *p, double until_s)
     made->solver_s = clock_s() - started;
 }
 
-/* Returns the end of a step of `limit_s` that follows a step with the end `before_s`. */
-static double ending(double before_s, double limit_s)
-{
-    return (isinf(before_s) ? clock_s() : before_s) + limit_s;
-}
-
 void spase_certify_divide(const struct spase *in, double limit_s, struct spase_certify_options *options)
 {
     /* beyond some twenty jobs the depth-first search proves little, and briefly gains less than the search */
@@ -152,11 +146,11 @@ enum status spase_certify(const struct spase *in, const struct spase_certify_opt
     }
     if ((made->bound == 0 || made->value > made->bound) && find(&p, iterations, until_s, err)) goto out;
     if (options->exact_limit_s > 0 && exact) {
-        until_s = ending(until_s, options->exact_limit_s);
+        until_s = certify_step_end_s(until_s, options->exact_limit_s);
         if (made->value > made->bound && refute(&p, options->nodes_max, until_s, err)) goto out;
     }
     if (made->value > made->bound && options->solver && options->solver_limit_s > 0)
-        ask_solver(&p, ending(until_s, options->solver_limit_s));
+        ask_solver(&p, certify_step_end_s(until_s, options->solver_limit_s));
     if (made->value == made->bound && made->proved_by <= SPASE_PROOF_SCALED) made->status = CERTIFICATE_BOUND;
     if (spase_schedule_make(in, p.steps, NULL, schedule, err)) goto out;
     if (spase_check(in, schedule, err)) {

@@ -39,10 +39,9 @@ void certify_divide(const struct instance *in, double limit_s, struct certify_op
     options->solver_limit_s = solver ? limit_s * (exact ? 0.4 : 0.6) : 0;
 }
 
-/* Returns the end of a step of `limit_s` that follows a step with the end `before`. */
-static double ending(double before, double limit_s)
+double certify_step_end_s(double before_s, double limit_s)
 {
-    return (before < HUGE_VAL ? before : clock_s()) + limit_s;
+    return (before_s < HUGE_VAL ? before_s : clock_s()) + limit_s;
 }
 
 /* --- the steps ------------------------------------------------------------------------------- */
@@ -146,13 +145,13 @@ enum status certify(const struct instance *in, const struct certify_options *opt
     } while (options->iterations == 0 && until_s < HUGE_VAL && made.value > made.bound && clock_s() < until_s);
     if (options->exact_limit_s > 0 && branch_bound_takes(in)) {
         double now = clock_s();
-        until_s = ending(until_s, options->exact_limit_s);
+        until_s = certify_step_end_s(until_s, options->exact_limit_s);
         if (price(in, &bounds, now + price_share * (until_s - now), &made, err)) goto out;
         if (made.value > made.bound && prove(in, &bounds, labels, 1, options->nodes_max, until_s, steps, &made, err))
             goto out;
     }
     if (made.value > made.bound && options->solver && options->solver_limit_s > 0)
-        ask_solver(in, &bounds, options, ending(until_s, options->solver_limit_s), steps, &made);
+        ask_solver(in, &bounds, options, certify_step_end_s(until_s, options->solver_limit_s), steps, &made);
     if (made.value == instance_bounds_best(&bounds)) made.status = CERTIFICATE_BOUND;
     if (timetable_make(in, steps, timetable, err)) goto out;
     if (timetable->value < made.value) made.value = timetable->value; /* without needless waiting */

@@ -30,6 +30,9 @@ struct certify_options {
  * proof. */
 void certify_divide(const struct instance *in, double limit_s, struct certify_options *options);
 
+/* Returns the end of a step of `limit_s` that follows a step with the end `before_s`. */
+double certify_step_end_s(double before_s, double limit_s);
+
 enum certificate_status {
     CERTIFICATE_BOUND,    /* optimal: the value equals a lower bound */
     CERTIFICATE_SEARCHED, /* optimal: branch and bound found no better schedule anywhere */
