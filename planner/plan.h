@@ -110,8 +110,8 @@
  * gradient is known. Its gradients all stay on the host, a NORM after each arrival adds up the squares of the shard's
  * tensors, and S more units end the minibatch: UPDATE of shards 0 .. S-1, the order in which the next minibatch needs
  * them. Each reads all of NORMS. This is no barrier: by rule 2 the next forward pass of shard 0 waits only for its own
- * update, that of shard 1 for the next one, and updates of later shards run during computations of earlier ones. The
- * embedding's forward pass would follow all updates on the cpu stream; it gathers rows on the host stream instead,
+ * update, the pass of shard 1 for the next one, and updates of later shards run during computations of earlier ones.
+ * The embedding's forward pass would follow all updates on the cpu stream; it gathers rows on the host stream instead,
  * after the batch.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_H
@@ -204,8 +204,7 @@ enum plan_buffer_kind {
     BUFFER_TABLE,          /* the tied token table, on a device, for the head */
     BUFFER_TABLE_GRADIENT, /* its gradient from the head */
     BUFFER_BATCH,          /* the data of a minibatch; layout as in job_batch_bytes() */
-    BUFFER_LOSS,           /* one double: the mean loss of the minibatch; on the host, variant 1 is that of a held-out
-                              one */
+    BUFFER_LOSS,           /* a double: the mean loss of the minibatch; on the host, as variant 1, of a held-out one */
     BUFFER_BOUNDARY,       /* activations that enter shard `shard` (R, C); shard >= 1 */
     BUFFER_BOUNDARY_GRADIENT, /* gradient of the same */
     BUFFER_ACTIVATIONS,    /* kept for the backward pass of the shard */

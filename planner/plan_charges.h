@@ -1,11 +1,11 @@
 /*
  * Seconds to bring resident states to their devices and back, for every way of running a job.
  *
- * States are in host memory before a job's first minibatch and after its last. LOAD and STORE units copy a resident
- * job's states, and those of shards that stay. A parallel job's LOADs and STOREs are computations without work; each
- * lasts as long as its stage's copies would, while all the job's devices copy and share the links to the host. Spilled
- * shards have no such units. With the software stack "frameworks" (enum hardware_stack) these take no time: iterations
- * are timed with states in place.
+ * States are in host memory before a job's first minibatch and after its last. LOAD and STORE units copy the states of
+ * a resident job and of shards that stay. A parallel job's LOADs and STOREs are computations without work; each lasts
+ * as long as its stage's copies would, while all the job's devices copy and share the links to the host. Spilled shards
+ * have no such units. With the software stack "frameworks" (enum hardware_stack) these take no time: iterations are
+ * timed with states in place.
  */
 #ifndef SPILLWAY_PLANNER_PLAN_CHARGES_H
 #define SPILLWAY_PLANNER_PLAN_CHARGES_H

@@ -1,7 +1,8 @@
 /*
  * By rule 3 of planner/plan.h, an operation waits only for earlier ones in plan order. So one walk gives every begin:
- * the latest end of those that it waits for and of the previous one on its stream, plus its gap. The walk also computes
- * the gaps from recorded ends. Operations of a collective follow each other and begin together, when the last can.
+ * the latest end of the operations that it waits for and of the previous one on its stream, plus its gap. The walk also
+ * computes the gaps from recorded ends. Operations of a collective follow each other and begin together, when the last
+ * can.
  *
  *     number                    0   1   2   3
  *     recorded end              4  10  ...          gap of 1: begin 4.5 less 4, the end of 0 that it waits for

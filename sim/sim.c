@@ -277,7 +277,7 @@ static void try_start(struct sim *sim, uint32_t owner)
     start_op(sim, stream);
 }
 
-/* Hands on the span, and those that waited for it. */
+/* Hands on the span, and the spans that waited for it. */
 static void write_span(struct sim *sim, const struct trace_span *span)
 {
     struct trace_span next;
@@ -476,7 +476,7 @@ static enum status run_events(struct sim *sim, struct error *err)
 
 /* --- the result ----------------------------------------------------------------------------- */
 
-/* Copies results of simulated devices and links to those that they stand for. */
+/* Copies results of simulated devices and links to the devices and links that they represent. */
 static void copy_to_represented(const struct sim *sim, struct sim_result *result)
 {
     for (uint32_t l = 0; l < sim->hardware->link_count; l++)

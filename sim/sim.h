@@ -68,7 +68,7 @@ struct sim_result {
  * Simulates `plan` (already checked). `trace`, zeroed before, receives streams, places with peaks and jobs; with
  * record_spans also spans and memory levels. Memory in use is the bytes of live buffers, without gaps between slots; a
  * place's peak_bytes is its maximum. The caller releases both, also after an error. Errors: STATUS_BAD_INPUT when
- * options->hardware does not match, STATUS_LIMIT, STATUS_NO_MEMORY; with live dispatch also those of plan_dispatch.h.
+ * options->hardware does not match, STATUS_LIMIT, STATUS_NO_MEMORY; with live dispatch also as in plan_dispatch.h.
  */
 MUST_CHECK enum status sim_run(const struct plan *plan, const struct sim_options *options,
                                struct sim_result *result, struct trace *trace, struct error *err);

@@ -38,7 +38,7 @@ static uint32_t merge_pairs(struct sim_pair *pairs, uint32_t count)
     return kept;
 }
 
-/* Returns both devices, or those that stand for them. */
+/* Returns both devices, or their representatives. */
 static struct sim_pair pair_of(const struct plan *plan, const struct plan_instance *instance,
                                const struct plan_walk_member *member)
 {

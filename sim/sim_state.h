@@ -83,7 +83,7 @@ struct sim {
     struct sim_pair *pairs;          /* by device, then peer */
     uint32_t *first_pair;        /* per device, and one more */
     uint32_t pair_count;
-    uint32_t first_p2p_path;     /* pairs' paths, after those of host and storage ... */
+    uint32_t first_p2p_path;     /* pairs' paths, after the paths of host and storage ... */
     uint32_t first_prefetch_path; /* ... then, with demand_first, one per device for copies from the host that are not
                                    * on demand ... */
     uint32_t first_joint_path;   /* ... then the paths of collectives */

@@ -31,8 +31,8 @@
  * Not done: separate cycles of independent jobs, and repetitions within a step. An interleaved pipeline of 64 stages
  * with 512 microbatches advances by 64 of them at a time, in eight rounds, of which the first two and the last two fill
  * and drain it. The other rounds are not equal to the last bit: variants return after two rounds on most stages; and
- * the plan order, made by a clock whose times are rounded as they grow, equals that of the previous round for at most 6
- * consecutive instances of 16384, and the one of two rounds earlier for at most 355.
+ * the plan order, made by a clock whose times are rounded as they grow, equals the plan order of the previous round for
+ * at most 6 consecutive instances of 16384, and of two rounds earlier for at most 355.
  */
 #include "sim/steady.h"
 

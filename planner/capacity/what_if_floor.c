@@ -36,7 +36,7 @@ struct what_if_floor_chunk {
 
 /* Values shared by chunks of equal kernels. */
 struct what_if_floor_known {
-    uint64_t count, encoder_count; /* layers; those of them up to the end of an encoder */
+    uint64_t count, encoder_count; /* layers, and those up to an encoder's end */
     uint64_t first, last;          /* position of the first layer like its first and like its last layer */
     uint32_t type;
     struct what_if_floor_kernels kernels;

@@ -1,6 +1,6 @@
 /*
- * All ways that `spillway whatif` examines: those of `mem` (planner/capacity/feasibility_ways.h), on one device at a
- * time also with the grid's microbatches, and a grid over
+ * All ways that `spillway whatif` examines: the ways of `mem` (planner/capacity/feasibility_ways.h), on one device at
+ * a time also with the grid's microbatches, and a grid over
  *
  *     devices        all; with several nodes also one node's
  *     tensor         powers of two up to a node, 8 at most

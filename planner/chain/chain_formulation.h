@@ -1,7 +1,7 @@
 /*
  * Keep, swap and recompute as a mixed-integer program, the fluid program. A copy frees, and takes, memory byte by byte,
  * and a link carries waiting bytes up to its rate. There is no big M: a pass's state is the bytes left on the device
- * (m) and those that wait for the link (o out, i in, the latter from the backward pass's end). Each copy takes its
+ * (m) and the bytes that wait for the link (o out, i in, the latter from the backward pass's end). Each copy takes its
  * whole ticks (chain.h, fluid and fluid_rate). A part of a layer may be swapped: whole swaps did not raise the optimum
  * of any of ten random chains of 48 and 96 layers, and took GLPK two to twelve times the nodes. The program relaxes
  * chain.h's rules, so its optimum is a lower bound.

@@ -105,8 +105,8 @@ static double fluid_bytes(const struct chain_search *s, const struct chain_state
 }
 
 /*
- * Returns the least wait after which pass `link` of `a` ends nothing later and holds no more than that of `b`; a->left
- * <= b->left. The bytes of `b` fall where its copies end, so `a` must hold no more then.
+ * Returns the least wait after which pass `link` of `a` ends nothing later and holds no more than pass `link` of `b`;
+ * a->left <= b->left. The bytes of `b` fall where its copies end, so `a` must hold no more then.
  */
 static int64_t wait_to_match(struct chain_search *s, const struct chain_state *a, const struct chain_state *b,
                              uint32_t link)

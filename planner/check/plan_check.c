@@ -4,7 +4,7 @@
  *
  *     1. Tables (here): indexes, sizes, names, the partition into shards; host memory (plan_check_hosts.c).
  *     2. Units (plan_check_unit.c): each operation by itself: streams, ends of copies, access flags; and for each
- *        computation (plan_check_claims.c) the list of *claims*: the contents that it must find and those that it
+ *        computation (plan_check_claims.c) the list of *claims*: the contents that it must find or
  *        leaves, derived from the job. Its work, computed again by models/.
  *     3. Choices (plan_check_choices.c): memory for each in any order of the instances.
  *     4. Order (plan_check_run.c): all instances, repetitions included, once. Device buffers begin and end; copies

@@ -216,7 +216,7 @@ static enum status claim_table(struct checker *c, const struct plan_check_claims
     return check_add_claim(c, v->operands[CHECK_OPERAND_TABLE], claim);
 }
 
-/* A NORM makes its shard's norms for this minibatch; an UPDATE finds those of all shards. */
+/* A NORM makes its shard's norms for this minibatch; an UPDATE finds all shards' norms. */
 static enum status claim_norms(struct checker *c, const struct plan_check_claims_view *v)
 {
     bool makes = v->op->pass == PLAN_NORM;

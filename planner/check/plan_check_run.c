@@ -342,7 +342,7 @@ static enum status fill_sum(struct check_walk *r, uint32_t b)
     return STATUS_OK;
 }
 
-/* Fills host memory and storage with states, version 0, except those in files. */
+/* Fills host memory and storage with the states that are not in files, version 0. */
 static enum status fill_hosts(struct check_walk *r)
 {
     for (uint32_t j = 0; j < r->plan->jobs.count; j++)

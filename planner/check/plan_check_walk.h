@@ -66,8 +66,8 @@ struct check_repeats {
 struct check_walk {
     struct checker *c;
     const struct plan *plan;
-    uint32_t *index_of;       /* per buffer: its number among those that stay (of the first rank), or that are acquired
-                               * and released */
+    uint32_t *index_of;       /* per buffer: its number among the staying (of the first rank), or among the acquired and
+                               * released */
     uint32_t host_count, device_buffer_count;
     struct buffer_contents *hosts;
     struct check_live_cell *live_at; /* [place][such buffer]. The places are the devices, the host's arena of staged

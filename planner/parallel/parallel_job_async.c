@@ -8,9 +8,9 @@
  *     stage 2         F0 B0 F1 B1 F2 B2 F3 B3  F4 B4            |
  *
  * A forward pass needs the previous stage's of the same tick, a backward pass the next stage's of the tick before:
- * every pass comes after those that it needs. Each stage does 1F1B with P - 1 - p forward passes at the start. No stage
- * keeps more than P - p microbatches, and the slowest stage is never idle in a full pipeline: every cycle of waiting
- * goes up some stages and down again in as many ticks, so it takes no longer than its slowest stage.
+ * every pass comes after the passes that it needs. Each stage does 1F1B with P - 1 - p forward passes at the start. No
+ * stage keeps more than P - p microbatches, and the slowest stage is never idle in a full pipeline: every cycle of
+ * waiting goes up some stages and down again in as many ticks, so it takes no longer than its slowest stage.
  *
  * If replicas of a stage take turns (models/job/parallel.h), a tick is a microbatch of the whole job. Stage p has r(p)
  * replicas with n(p) microbatches in flight each. It passes over microbatch n forward in tick n + S(p) and backward in
@@ -22,12 +22,12 @@
  *              replica 1              F1 B1      F3 B3             stage 1                  F0 B0   F1 B1
  *
  * n(p) = ceil(replicas from p on / r(p)) gives L(p) > L(p + 1). If S(p) <= S(p + 1) and S(p) + L(p) >= S(p + 1) +
- * L(p + 1), every pass comes after those that it needs: within a tick, forward passes by stage, then backward passes
- * from the last stage back. Each boundary waits S(p + 1) - S(p) ticks on the replica that made it, its gradient the
- * rest of L(p) - L(p + 1). The side with more replicas gets all of these ticks, because it has more memory.
+ * L(p + 1), every pass comes after its inputs: within a tick, forward passes by stage, then backward passes from the
+ * last stage back. Each boundary waits S(p + 1) - S(p) ticks on the replica that made it, its gradient the rest of L(p)
+ * - L(p + 1). The side with more replicas gets all of these ticks, because it has more memory.
  *
- * An update joins all replicas of a stage: those with earlier microbatches of its round wait for later ones. The wait
- * is hidden while later stages still have microbatches.
+ * An update joins all replicas of a stage: replicas with earlier microbatches of its round wait for later ones. The
+ * wait is hidden while later stages still have microbatches.
  *
  * Updates. After a minibatch's last backward pass over a chunk (with pipedream, after each), data-parallel gradients
  * are summed, bucket by bucket during the backward passes over earlier buckets. The update comes as late as possible:

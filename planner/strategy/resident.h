@@ -6,7 +6,7 @@
  * subproblem of one device (planner/strategy/subproblem.h) takes the way that ends first, or near the lower bound.
  *
  * On several devices jobs are placed *resident*: each has one device throughout, and a device's jobs share it in one of
- * these ways. Or some jobs are resident, and the others are spilled on the remaining devices. The plan is that of a
+ * these ways. Or some jobs are resident, and the others are spilled on the remaining devices. The plan is made as for a
  * file whose jobs name these "devices" (planner/strategy/reservation.h). Spilling all jobs over all devices balances
  * better, resident placement copies less.
  *

@@ -21,7 +21,7 @@ struct subproblem_hosts {
 MUST_CHECK enum status subproblem_hosts_begin(struct arena *arena, const struct hardware *hardware,
                                               struct subproblem_hosts *out, struct error *err);
 /* Returns the subproblem's `host_bytes`: all hosts together, if each had as little left as its fullest. `turns`: its
- * jobs have ranges of host memory, and on one device reuse those of its earlier jobs. */
+ * jobs have ranges of host memory, and on one device reuse its earlier jobs' ranges. */
 double subproblem_hosts_left(const struct subproblem_hosts *hosts, const struct subproblem *subproblem, bool turns);
 /* Reserves the memory of the plan of a subproblem. Errors: as plan_host_uses(). */
 MUST_CHECK enum status subproblem_hosts_reserve(struct subproblem_hosts *hosts, const struct subproblem *subproblem,

@@ -1,5 +1,5 @@
 /*
- * A buffer's contents follow from its kind, and those of states and workspaces from their layout tables
+ * A buffer's contents follow from its kind, and for states and workspaces from their layout tables
  * (models/job/memory.h; models/job/parallel_memory.h). Padding counts with the data before it: a state's with weights,
  * a workspace's with its rest.
  *

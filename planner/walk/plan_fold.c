@@ -285,7 +285,7 @@ static enum status join_repeat(struct joiner *j, const struct plan_repeat *repea
 }
 
 /* Lengthens segments by whole periods of the repeats inside them. more: zeroed, per segment of the piece from `begin`
- * on; outside: per repeat, those that lengthen none, whose number is returned. */
+ * on; outside: the repeats that lengthen none; returns their number. */
 static uint32_t lengthen(const struct joiner *j, uint32_t begin, const struct plan_folded *piece, uint32_t first_repeat,
                          uint32_t end_repeat, uint64_t *more, bool *outside)
 {

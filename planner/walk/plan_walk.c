@@ -22,9 +22,9 @@
  *     acquire [20, 60)     at 12, on h2d: waits for 7 and 9
  *     release [20, 60)     by 13 (compute)             [0, 20) 7   [20, 60) 13   [60, 100) 9
  *
- * A release removes the ranges that its acquire looked through, so the list is as short as that of neighbouring
- * buffers. Lists per slot of overlapping slots would grow with the square of the slots when jobs of different shapes
- * share a device.
+ * A release removes the ranges that its acquire looked through, so the list is as short as for neighbouring buffers.
+ * Lists per slot of overlapping slots would grow with the square of the slots when jobs of different shapes share a
+ * device.
  *
  * Copies to any device read host buffers; two readers are in the record and the rest in chained pool nodes. Stored
  * states are tracked in the same way, and staged buffers while they live, with lists of freed ranges per host, after
@@ -32,7 +32,7 @@
  * hosts'.
  *
  * A gang's devices follow each other in each operation. The list of devices that do an operation is made once per gang
- * and set of axes, without those that others stand for.
+ * and set of axes, without represented devices.
  *
  * planner/walk/plan_walk_reservation.h knows the last operations of earlier reservations;
  * planner/walk/plan_walk_range.h what jobs with ranges of host memory wait for.

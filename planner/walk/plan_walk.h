@@ -1,5 +1,5 @@
 /*
- * Walks a plan's operations in plan order, each with those that it waits for.
+ * Walks a plan's operations in plan order, each with the operations that it waits for.
  *
  * Both interpreters use it and so cannot disagree about rule 2 of plan.h. Memory is one small record per live buffer
  * and slot. An operation's number is its position in plan order, from 0; a gang's devices follow each other in each

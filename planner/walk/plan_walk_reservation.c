@@ -6,7 +6,7 @@
  *     entries         0 1                2 3                4 5
  *     before          - -                - -                1 2      so reservation 2 waits for 0 and 1
  *
- * Cost: a few instructions per operation; at a reservation's beginning, its devices and those of the reservations
+ * Cost: a few instructions per operation; at a reservation's beginning, the devices of it and of the reservations
  * before it.
  */
 #include "planner/walk/plan_walk_reservation.h"

@@ -1,5 +1,5 @@
 /*
- * The ends of reservations, for those that follow.
+ * The ends of reservations, for later ones.
  *
  * A reservation begins with its first operation in plan order, and waits for the last reservations on its devices,
  * which waited for all earlier users, and for the reservation that it follows. These have no operation left

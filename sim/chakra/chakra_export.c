@@ -284,7 +284,8 @@ static enum status write_op(struct exporter *e, const struct plan_walk_op *op, s
 
 /* --- process groups ------------------------------------------------------------------------- */
 
-/* Numbers the groups of every gang and named communicator, from 1; those of one gang and communicator are a family. */
+/* Numbers the groups of every gang and named communicator, from 1; the groups of one gang and communicator are a
+ * family. */
 static enum status number_groups(struct exporter *e, struct error *err)
 {
     const struct plan *plan = e->plan;

@@ -212,7 +212,7 @@ static enum status join(struct chakra_import *import, const struct ends *of,
     return STATUS_OK;
 }
 
-/* Numbers activities without gaps, leaving out those that became parts of others. */
+/* Numbers the activities that are not parts of others, without gaps. */
 static void number_activities(struct chakra_import *import, uint32_t count, uint32_t *numbers)
 {
     uint32_t used = 0;

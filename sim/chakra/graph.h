@@ -23,7 +23,7 @@ struct sim_graph_node {
 };
 
 /* A queue of sequential nodes. Its kind decides the speed: H2D, D2H, READ and WRITE use the links of the device or
- * storage, P2P those of their pair; COMPUTE and CPU are slowed; others are not. */
+ * storage, P2P the links of its pair; COMPUTE and CPU are slowed; others are not. */
 struct sim_graph_queue {
     const char *name; /* of its stream in the trace; borrowed */
     uint32_t kind;    /* enum plan_stream_kind */

@@ -39,7 +39,7 @@
 
 enum { BLOCK = SIM_QUEUE_BLOCK };
 
-/* Keys after every time (those of NaNs): no entry. A block's absent keys differ, so they are no ties. */
+/* Keys after every time (the keys of NaNs): no entry. A block's absent keys differ, so they are no ties. */
 static const uint64_t absent = UINT64_MAX - (BLOCK - 1);
 
 static inline uint64_t absent_key(uint32_t owner)

@@ -81,7 +81,8 @@ struct sim_queue {
 
 void sim_queue_play_noted(struct sim_queue *queue);
 
-/* Returns an integer that compares like the double: the bits of a positive one do, those of a negative one inverted. */
+/* Returns an integer that compares like the double: its bits, inverted if it is negative, else with
+ * the sign bit set. */
 static inline uint64_t sim_queue_key(double time_s)
 {
     uint64_t bits;

@@ -32,7 +32,7 @@ struct sim_live_options {
     const struct policy *policy;
     void *state; /* state for its functions, instead of calling create() */
     uint64_t seed;
-    const double *compute_s; /* (unit_count, class_count): actual computation times; NULL: those of the instance, which
+    const double *compute_s; /* (unit_count, class_count): actual computation times; NULL: the instance's, which
                                 policies see */
     bool timed_copies; /* on an idle machine copies take `in` and `out`; else the time of their bytes */
     bool scan;         /* ask a policy's rank() for all jobs in every decision, and keep no ranks */

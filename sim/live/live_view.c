@@ -127,7 +127,7 @@ static bool holds(const struct live *live, uint32_t device, uint32_t job)
     return live->jobs_shown[job].memory <= live->devices_shown[device].memory;
 }
 
-/* Returns a job's device among those with free slots, at least one, ignoring memory. */
+/* Returns a job's device among the devices with free slots, at least one, ignoring memory. */
 static uint32_t device_for(const struct live *live, uint32_t job)
 {
     if (live->options->policy->emptiest) return emptiest(live);

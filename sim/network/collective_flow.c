@@ -360,7 +360,7 @@ static int compare_crossings(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Sorts link directions without duplicates: those that stand for one have equal weights. */
+/* Sorts link directions without duplicates, which have equal weights. */
 enum status sim_collective_flows_fold_path(struct arena *arena, const uint32_t *link_for, struct sim_path *path,
                                            struct error *err)
 {

@@ -79,7 +79,7 @@ struct sim_flows {
     uint32_t *touched_crowds;
     struct sim_queue *queue;
     const uint32_t *owners;    /* by bundle: its entry in the queue */
-    uint32_t *bundle_classes;  /* by bundle, after those of bottlenecks and crowds, which have none */
+    uint32_t *bundle_classes;  /* by bundle, after the bundles of bottlenecks and crowds, which have no class */
     uint32_t bundle_count, bottleneck_count, touched_bottleneck_count, bottleneck_place_count;
     uint32_t crowd_count, touched_crowd_count, crowd_arm_count, crowd_place_count;
     uint32_t class_count, flow_count, path_count, link_count;

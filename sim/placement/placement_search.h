@@ -3,11 +3,11 @@
  *
  * For each shape, it makes as many equal groups as possible (remaining devices are groups of their own). Then it adds
  * replicas greedily: the model with the most failing requests goes to the least loaded group with room, until nothing
- * fits or fails. Pairs of shapes are tried likewise, with three divisions of the devices; first those that would attain
- * the most, if each model used its better shape. From the best an anytime search removes, moves and exchanges replicas,
- * and regroups the devices of one or two groups. It keeps changes that are not worse; of equal placements, the one
- * whose requests are farther from failing is better. Simulation judges all placements. The result depends only on the
- * seed and the number of simulations.
+ * fits or fails. Pairs of shapes are tried likewise, with three divisions of the devices; first the pairs that would
+ * attain the most, if each model used its better shape. From the best an anytime search removes, moves and exchanges
+ * replicas, and regroups the devices of one or two groups. It keeps changes that are not worse; of equal placements,
+ * the one whose requests are farther from failing is better. Simulation judges all placements. The result depends only
+ * on the seed and the number of simulations.
  *
  * Source: the greedy placement is AlpaServe's faster heuristic (section 4.2). AlpaServe gives buckets of models with
  * similar times their own devices and groups; here groups of any shapes share all models.

@@ -71,7 +71,7 @@ struct serving_degree {
     const uint64_t *layer_bytes; /* (layer_count): weights on each of the devices */
     const double *hop_s;         /* (layer_count): transfer of layer l's output to the next stage, if one begins there;
                                   * layer l's stage is busy with it. The last is 0 */
-    const double *growth; /* (batch_max): seconds of a batch of b + 1 requests over those of one, equal for all layers
+    const double *growth; /* (batch_max): seconds of a batch of b + 1 requests over the seconds of one, for all layers
                            * and hops; growth[0] is 1, ascending */
 };
 

@@ -17,7 +17,7 @@
  * A peer that returns, or moves to another stage, first fetches the stage's state (in SWARM_PIECES pieces, each from
  * the peer with the fewest queued transfers, or from storage without peers). With rebalancing it joins the stage whose
  * peers have the least capacity. At an interval, after a step, one peer moves from the stage with the least load per
- * peer to that with the most.
+ * peer to the stage with the most.
  *
  * Links. Each peer has one link up and one down, which carry one transfer at a time, in order. Both ends of a transfer
  * start together, and it is done when both are done, plus both latencies. Trainers' data (tokens, losses) costs only

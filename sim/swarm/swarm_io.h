@@ -15,7 +15,7 @@
  *                 "boundary" (ignored for the last stage), "gradients" and "state" (0)
  *   network       instead of stages, with the number of stages "cut": a name, a config.json relative to this file or an
  *                 object like it; "sequence" (all its positions), "precision" ("fp32"), "recompute" ("full"),
- *                 "boundary_bits" of each activation between stages (those of the precision), "gradient_bits" of
+ *                 "boundary_bits" of each activation between stages (as the precision has), "gradient_bits" of
  *                 each averaged gradient (32)
  *   peers         "count" (1) equal peers of "speed" (1); with a network the "device" is a machine, whose first device
  *                 they are. "latency" (0) to any peer; "stage" (the stages that need them); "failures": an object or a

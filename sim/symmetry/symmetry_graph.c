@@ -125,7 +125,7 @@ static bool interferes(const struct hardware *hardware)
     return false;
 }
 
-/* Lists the gangs of each device in ascending order: those of device d from first[d] on. */
+/* Lists the gangs of each device in ascending order, the gangs of device d from first[d] on. */
 static enum status list_gangs(const struct symmetry_graph *g, struct arena *scratch, uint32_t **first, uint32_t **gangs,
                               struct error *err)
 {
@@ -372,8 +372,8 @@ static enum status add_hosts(struct symmetry_graph *g, struct error *err)
     return status;
 }
 
-/* Returns true if the i-th crossing's place is after that of the previous crossing of its series. Flows that begin at
- * one time do so in this order. */
+/* Returns true if the i-th crossing's place is after the previous crossing's of its series. Flows that begin at one
+ * time do so in this order. */
 static bool behind_its_like(const struct symmetry_crossing *crossings, uint32_t i)
 {
     for (uint32_t k = i; k > 0; k--)

@@ -7,8 +7,8 @@
  * a configuration has one run time per class. Time is in whole ticks, so that "equal to the bound" means equal. The
  * objective is the makespan.
  *
- * For searching, configurations become *modes*: one per class with room, without those that another mode of the job
- * dominates (same class, no more devices, no more time, spanning if that one does). Some optimal schedule uses only
+ * For searching, configurations become *modes*: one per class with room. Modes that another mode of the job dominates
+ * (same class, no more devices, no more time, spanning if it spans) are left out. Some optimal schedule uses only
  * modes.
  *
  * Not modelled: memory (the file's writer leaves out configurations that do not fit), and that concurrent jobs slow

@@ -22,7 +22,7 @@
 
 struct json_out;
 
-/* Errors: STATUS_BAD_INPUT with file, line and column; those of spase_finish(), with the file's name. */
+/* Errors: STATUS_BAD_INPUT with file, line and column; as spase_finish(), with the file's name. */
 MUST_CHECK enum status spase_read(const char *path, struct spase *out, struct error *err);
 MUST_CHECK enum status spase_parse(const struct json_input *in, struct spase *out, struct error *err);
 

@@ -10,8 +10,8 @@
  *                 least time between the starts of neighbours (set-ups, distances along chains), divided by the
  *                 devices. One row per unit, with its repetitions as supply, one more row for the beginnings of
  *                 paths and one more column for their ends
- *     sorted      the same for instances with too many units for a matrix: without memory, the least cost of
- *                 neighbours is that of computations and copies matched in order of size
+ *     sorted      the same for instances with too many units for a matrix: without memory, neighbours cost
+ *                 at least what computations and copies cost when matched in order of size
  *     opening     the assignment bound plus the prefix bound (prefix_bound.h): the devices' losses at the start,
  *                 when jobs have had no time to spread
  *     weighted    where devices differ or share a bridge: the assignment with a weight for the time of each

@@ -2,10 +2,10 @@
  * Small instances' optimal makespans by a label-setting dynamic program.
  *
  * Label set t holds the partial schedules of t tasks, started in the order of time, except dominated ones (label_set.h)
- * and those that provably end too late (lagrangian_bound.h; prices are fitted again to a large set). When no set was
- * cut and the last is empty, the best known schedule is optimal. First passes cut sets to the labels with the most
- * slack and find better schedules (a beam search); each pass is eight times as wide as the one before. Passes run
- * forwards or, mirrored (task_net.h), backwards: where narrow sets became empty sooner.
+ * and ones that provably end too late (lagrangian_bound.h; prices are fitted again to a large set). When no set was cut
+ * and the last is empty, the best known schedule is optimal. First passes cut sets to the labels with the most slack
+ * and find better schedules (a beam search); each pass is eight times as wide as the one before. Passes run forwards
+ * or, mirrored (task_net.h), backwards: where narrow sets became empty sooner.
  */
 #ifndef SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SETTING_H
 #define SPILLWAY_PLANNER_SOLVE_EXACT_LABEL_SETTING_H

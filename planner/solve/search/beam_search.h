@@ -4,8 +4,8 @@
  * One pass puts tasks on the device that is free first. A candidate is judged by the slack that it spends
  * (instance_bound.h: idle time and set-ups beyond the bound's minimum, or a set_up_guide.h's expectation) and its job's
  * priority: most remaining computation for the makespan, least by weight for sums of ends, least spare time for
- * deadlines. With a width above one the best partial schedules are extended together, without those that cannot beat
- * the best known value.
+ * deadlines. With a width above one the best partial schedules are extended together if they can beat the best known
+ * value.
  *
  * Where a shared bridge binds, a candidate also costs the bytes that it makes certain (bridge_bytes.h): a task between
  * two of a shard on a device costs the second one's copy, so a device may wait for its shard.

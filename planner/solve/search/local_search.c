@@ -3,7 +3,7 @@
  * of this and the next ones are tried. Most ways across a split are nearly as long as the makespan, so few changes make
  * the longest shorter. The objective is therefore the sum over all ways of exp((length - makespan) / sharpness).
  *
- * Changes are those of local_window.h, and one more:
+ * Changes are as in local_window.h, and one more:
  *
  *     cross     two devices (of a class) exchange their futures from here on, which needs no dispatch. So steps after
  *               the front name sequences and not devices, and a sequence gets its device when the front reaches it

@@ -23,7 +23,7 @@ static inline uint32_t node_assignment_count(const struct hardware *hardware, co
 }
 
 /*
- * Assigns the longest job first, each to the node that finishes it soonest, among those with room for its state.
+ * Assigns the longest job first, each to the node with room for its state that finishes it soonest.
  *
  *     devices    number of used devices, from 0 on
  *     seconds    (job count) each job's whole computation

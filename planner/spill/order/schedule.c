@@ -8,7 +8,7 @@
  * Over several nodes, each spilled job has one (planner/spill/cut/node_assignment.h). A device that asks sees only its
  * node's jobs as admitted, so policies need not know nodes.
  *
- * If jobs take turns in host memory, those with room are admitted. Room changes when a job begins or ends, so all are
+ * If jobs take turns in host memory, jobs with room are admitted. Room changes when a job begins or ends, so all are
  * checked then.
  *
  * Cost per unit: O(log jobs + log devices) if the policy ranks jobs, else O(jobs + devices).

@@ -17,7 +17,7 @@
  * References are taken after each skipped cycle, else after 4, 16, 64, 256 looks, then again from 4 on: cycles begin
  * and end with jobs.
  *
- * Not covered: users' policies and those that choose a unit ahead, whose decisions are unknown; random orders, which
+ * Not covered: users' policies and policies that choose a unit ahead, whose decisions are unknown; random orders, which
  * never repeat; jobs that take turns in host memory.
  */
 #include "planner/spill/order/schedule_steady.h"
@@ -200,7 +200,7 @@ static void use_device(struct schedule_builder_device *clocks, uint32_t weight_b
     }
 }
 
-/* Visits all clocks except those of finished jobs. */
+/* Visits all clocks of unfinished jobs. */
 static void use_times(struct schedule_builder *p, time_use use, const struct schedule_cycle *cycle, double *result)
 {
     const struct partition *cut = p->times->partition;
