@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/json/json_out.h"
+#include "base/order.h"
 #include "planner/policy/policies.h"
 #include "planner/solve/instance/instance_io.h"
 #include "sim/live/live.h"
@@ -128,12 +129,6 @@ static struct measured run_apart(simulate run, const struct workload *w)
 
 /* --- speed ------------------------------------------------------------------------------------- */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 static void print_name(const struct workload *w, const char *name)
 {
     printf("W(%u,%u,%u,%u)%*s %-9s", w->devices, w->models, w->shards, w->minibatches,
@@ -142,7 +137,7 @@ static void print_name(const struct workload *w, const char *name)
 
 static void print_speed(const struct workload *w, const char *name, double makespan_s, double *speeds, uint32_t count)
 {
-    qsort(speeds, count, sizeof *speeds, compare_doubles);
+    qsort(speeds, count, sizeof *speeds, order_double);
     print_name(w, name);
     printf(" %12.6f s  %7.3f M/s (%.3f to %.3f)  %7.1f ns\n", makespan_s, speeds[count / 2] / 1e6,
            speeds[0] / 1e6, speeds[count - 1] / 1e6, 1e9 / speeds[count / 2]);
@@ -170,7 +165,7 @@ static void measure_speed(uint32_t repetitions)
                run_apart(simulate_published, &workloads[i]).makespan_s);
         if (!(theirs.cpu_s > 0)) continue;
         print_speed(&workloads[i], "SimGrid", theirs.makespan_s, other, repetitions);
-        qsort(ratios, repetitions, sizeof *ratios, compare_doubles);
+        qsort(ratios, repetitions, sizeof *ratios, order_double);
         print_name(&workloads[i], "ratio");
         printf(" %.1f (%.1f to %.1f), pair by pair\n", ratios[repetitions / 2], ratios[0], ratios[repetitions - 1]);
     }
@@ -186,7 +181,7 @@ static void print_growth(const struct workload *w)
         m = run_apart(simulate_live, w);
         speeds[r] = 1e9 * m.cpu_s / (double)m.activities;
     }
-    qsort(speeds, 5, sizeof *speeds, compare_doubles);
+    qsort(speeds, 5, sizeof *speeds, order_double);
     print_name(w, "");
     printf(" %10" PRIu64 " activities  %6.1f ns (%.1f to %.1f)  %8.1f kB, %8.3f B/activity\n", m.activities,
            speeds[2], speeds[0], speeds[4], (double)m.memory_bytes / 1e3,
@@ -263,7 +258,7 @@ static void measure_rates(void)
             double ns[5];
             uint32_t steps = steps_for(mix, count);
             for (uint32_t r = 0; r < 5; r++) ns[r] = change_rates(mix, count, steps) / steps * 1e9;
-            qsort(ns, 5, sizeof *ns, compare_doubles);
+            qsort(ns, 5, sizeof *ns, order_double);
             printf("%-6s %5u %9.1f (%.1f to %.1f)\n", mix_names[mix], count, ns[2], ns[0], ns[4]);
         }
 }

@@ -40,6 +40,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/process/progress.h"
 #include "base/size.h"
 #include "base/text/number.h"
@@ -54,12 +55,6 @@ static void check(enum status status, const struct error *err)
         fprintf(stderr, "%s\n", err->text);
         exit(error_exit_code(status));
     }
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 struct figures {
@@ -110,7 +105,7 @@ static void print(const char *name, struct figures *f)
 {
     if (f->count == 0) return;
     double n = f->count;
-    qsort(f->seconds, f->count, sizeof *f->seconds, compare);
+    qsort(f->seconds, f->count, sizeof *f->seconds, order_double);
     printf("%-22s %4u instances: %u proven (%u by a bound), search optimal %.1f %%, gap mean %.3f %% "
            "max %.2f %%, LRTF %.2f %%, %.3f s (max %.2f)\n",
            name, f->count, f->proven, f->by_bound, 100 * f->search_optimal / n, 100 * f->gap_sum / n,

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/process/clock.h"
 #include "exec/device/wait_policy.h"
 #include "exec/files/weights.h"
@@ -25,17 +26,11 @@
 
 enum { ROUNDS_MAX = 1000 };
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double quantile(const double *values, int count, double q)
 {
     double sorted[ROUNDS_MAX];
     memcpy(sorted, values, (size_t)count * sizeof *values);
-    qsort(sorted, (size_t)count, sizeof *sorted, ascending);
+    qsort(sorted, (size_t)count, sizeof *sorted, order_double);
     double at = q * (count - 1);
     int low = (int)at, high = low + 1 < count ? low + 1 : low;
     return sorted[low] + (at - low) * (sorted[high] - sorted[low]);

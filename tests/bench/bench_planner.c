@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/process/clock.h"
 #include "base/size.h"
 #include "planner/policy/policies.h"
@@ -61,12 +62,6 @@ static void check(enum status status, const struct error *err)
         fprintf(stderr, "%s\n", err->text);
         exit(error_exit_code(status));
     }
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 static double schedule_s(struct hardware *hw, struct job_set *jobs,
@@ -123,8 +118,8 @@ int main(void)
             trace_release(&trace);
             plan_release(&plan);
         }
-        qsort(schedule, 5, sizeof *schedule, compare);
-        qsort(whole, 5, sizeof *whole, compare);
+        qsort(schedule, 5, sizeof *schedule, order_double);
+        qsort(whole, 5, sizeof *whole, order_double);
         printf("  schedule %.4f s (%.4f to %.4f), whole planner %.3f s (%.3f to %.3f)\n",
                schedule[2], schedule[0], schedule[4], whole[2], whole[0], whole[4]);
         printf("  makespan %.3f s, bound %.3f s, ratio %.4f\n", makespan, bound, makespan / bound);

@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/order.h"
 #include "planner/walk/plan_build.h"
 #include "planner/walk/plan_walk.h"
 #include "sim/sim.h"
@@ -229,12 +230,6 @@ static void make_plan(const struct dealing *w, struct plan *out)
 
 /* --- measuring ------------------------------------------------------------------------------ */
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
 /* Returns the CPU time of this process, which excludes other work on the machine. */
 static double cpu_s(void)
 {
@@ -273,8 +268,8 @@ static void measure(const struct dealing *w, uint32_t repetitions)
         trace_release(&trace);
         walks[i] = walk_s(&plan);
     }
-    qsort(seconds, repetitions, sizeof *seconds, compare_doubles);
-    qsort(walks, repetitions, sizeof *walks, compare_doubles);
+    qsort(seconds, repetitions, sizeof *seconds, order_double);
+    qsort(walks, repetitions, sizeof *walks, order_double);
     double median_s = seconds[repetitions / 2], count = (double)last.operations;
     printf("%5" PRIu32 " %6" PRIu32 " %5" PRIu32 " %9.0f %6.2f %8.3f %7.2f %7.0f %7.0f %8" PRIu64
            " %8.0f %8.3f %12.6f  %s\n",

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/order.h"
 #include "base/process/clock.h"
 #include "base/text/number.h"
 #include "planner/saturn/spase/spase_baseline.h"
@@ -79,17 +80,11 @@ static struct spase_certificate certified(const struct spase *in, double limit_s
     return made;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_gaps(const char *what, double *gaps, uint32_t count)
 {
     double sum = 0;
     for (uint32_t i = 0; i < count; i++) sum += gaps[i];
-    qsort(gaps, count, sizeof *gaps, compare);
+    qsort(gaps, count, sizeof *gaps, order_double);
     printf("%-24s gap mean %.2f %%, median %.2f %%, max %.2f %%\n", what, 100 * sum / count, 100 * gaps[count / 2],
            100 * gaps[count - 1]);
 }
@@ -124,7 +119,7 @@ static void bench_small(uint32_t instances, double proof_s, bool powers)
     print_gaps("0.1 s, to the optimum", quick, instances);
     print_gaps("10 s, to the optimum", slow, instances);
     print_gaps("10 s, certified", open, instances);
-    qsort(seconds, instances, sizeof *seconds, compare);
+    qsort(seconds, instances, sizeof *seconds, order_double);
     printf("seconds until done: median %.2f, max %.2f\n", seconds[instances / 2], seconds[instances - 1]);
     free(quick);
     free(slow);

@@ -15,48 +15,24 @@
 #include "base/process/clock.h"
 #include "base/size.h"
 #include "exec/device/backend.h"
+#include "tests/support/exec/support_cuda.h"
 #include "tests/support/planner/support_p2p.h"
 
 #ifndef SPILLWAY_CUDA
 
-static void test_left_out(void **state)
-{
-    (void)state;
-    print_message("built without CUDA\n");
-    assert_null(backend_find("cuda"));
-    skip();
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(support_cuda_left_out)};
     return cmocka_run_group_tests_name("CUDA", tests, NULL, NULL);
 }
 
 #else
-
-#include <cuda_runtime_api.h>
 
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
 #include "exec/cuda/kernels_cuda_products.h"
 
 enum { ARENA_BYTES = 5 << 20 };
-
-/* Skips the test when there is no GPU. */
-static void need_device(void)
-{
-    uint32_t count;
-    struct error err = {0};
-    if (backend_find("cuda")->count(&count, &err) == STATUS_OK) return;
-    print_message("skipped: %s\n", err.text);
-    skip();
-}
-
-static void check_cuda(cudaError_t status)
-{
-    if (status != cudaSuccess) fail_msg("%s", cudaGetErrorString(status));
-}
 
 /* --- without a device ------------------------------------------------------------------------------ */
 
@@ -151,7 +127,7 @@ static void finish(struct device_stream *on)
 static unsigned char *pinned(uint64_t bytes)
 {
     void *memory;
-    check_cuda(cudaMallocHost(&memory, bytes));
+    support_check_cuda(cudaMallocHost(&memory, bytes));
     return memory;
 }
 
@@ -199,7 +175,7 @@ static void check_copies(struct device_options options)
 static void test_copies(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     check_copies((struct device_options){.delay_seed = 0});
     check_copies((struct device_options){.pageable = true});
     check_copies((struct device_options){.h2d_bytes_per_s = 150e6, .d2h_bytes_per_s = 150e6});
@@ -210,7 +186,7 @@ static void test_copies(void **state)
 static void test_copies_between_devices(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     uint32_t count = 0;
     struct error err = {0};
     assert_int_equal(backend_find("cuda")->count(&count, &err), STATUS_OK);
@@ -230,7 +206,7 @@ static void test_copies_between_devices(void **state)
 static void test_opening_leaves_no_error(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     cudaGetLastError();
     struct device *const device = open_device((struct device_options){.delay_seed = 0});
     assert_int_equal(cudaGetLastError(), cudaSuccess);
@@ -253,7 +229,7 @@ static void leave_mark(void *argument)
 static void test_events(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     for (uint64_t delay = 0; delay < 2; delay++) {
         struct device *const device = open_device((struct device_options){.delay_seed = delay * 7});
         struct device_stream *const ring[] = {
@@ -281,7 +257,7 @@ static void test_events(void **state)
 static void test_a_wait_is_a_command(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     struct device *const device = open_device((struct device_options){.delay_seed = 3});
     struct device_stream *const h2d = device_stream(device, STREAM_H2D);
     struct device_stream *const d2h = device_stream(device, STREAM_D2H);
@@ -315,7 +291,7 @@ static const double CLOCKS_S = 0.2e-3;
 static void test_times(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     struct device *const device = open_device((struct device_options){.h2d_bytes_per_s = 200e6});
     struct device_stream *const h2d = device_stream(device, STREAM_H2D);
     struct device_stream *const d2h = device_stream(device, STREAM_D2H);
@@ -344,7 +320,7 @@ static void test_times(void **state)
 static void test_guards(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     struct device *const device = open_device((struct device_options){.delay_seed = 0});
     struct device_stream *const h2d = device_stream(device, STREAM_H2D);
     int *const host = (int *)(void *)pinned(64), *const arena = device_arena(device);
@@ -359,7 +335,7 @@ static void test_guards(void **state)
     device_copy(h2d, &arena[8], &host[0], sizeof *host, NULL);
     finish(h2d);
     int back[4];
-    check_cuda(cudaMemcpy(back, arena, sizeof back, cudaMemcpyDeviceToHost));
+    support_check_cuda(cudaMemcpy(back, arena, sizeof back, cudaMemcpyDeviceToHost));
     for (int i = 0; i < 4; i++) {
         assert_int_equal(back[i], i < 2 ? 11 + i : 0);
         assert_int_equal(timings[i].left_out, i >= 2);
@@ -371,19 +347,19 @@ static void test_guards(void **state)
 static void test_poison(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     for (int poison = 0; poison < 2; poison++) {
         struct device *const device = open_device((struct device_options){.poison = poison != 0});
         struct device_stream *const compute = device_stream(device, STREAM_COMPUTE);
         float *const arena = device_arena(device);
         float back[100];
-        check_cuda(cudaMemcpy(back, arena, sizeof back, cudaMemcpyDeviceToHost));
+        support_check_cuda(cudaMemcpy(back, arena, sizeof back, cudaMemcpyDeviceToHost));
         assert_true(poison ? isnan(back[99]) != 0 : back[99] == 0);
         for (int i = 0; i < 100; i++) back[i] = 2.5f;
-        check_cuda(cudaMemcpy(arena, back, sizeof back, cudaMemcpyHostToDevice));
+        support_check_cuda(cudaMemcpy(arena, back, sizeof back, cudaMemcpyHostToDevice));
         device_poison(compute, arena + 10, 20 * sizeof(float));
         finish(compute);
-        check_cuda(cudaMemcpy(back, arena, sizeof back, cudaMemcpyDeviceToHost));
+        support_check_cuda(cudaMemcpy(back, arena, sizeof back, cudaMemcpyDeviceToHost));
         for (int i = 0; i < 100; i++)
             assert_true(poison && i >= 10 && i < 30 ? isnan(back[i]) != 0 : back[i] == 2.5f);
         close_device(device);
@@ -394,7 +370,7 @@ static void test_poison(void **state)
 static void test_close_with_work_queued(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     struct device *const device = open_device((struct device_options){.h2d_bytes_per_s = 1e3});
     struct device_stream *const h2d = device_stream(device, STREAM_H2D);
     struct device_stream *const compute = device_stream(device, STREAM_COMPUTE);
@@ -416,7 +392,7 @@ static void test_close_with_work_queued(void **state)
 static void test_too_little_memory(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
     struct error err = {0};
     struct device *device = NULL;
     const struct device_options options = {.arena_bytes = UINT64_C(1) << 50};

@@ -11,41 +11,23 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "exec/device/backend.h"
 #include "exec/run/run.h"
 #include "planner/strategy/planner.h"
+#include "tests/support/exec/support_cuda.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_memory.h"
 
 #ifndef SPILLWAY_CUDA
 
-static void test_left_out(void **state)
-{
-    (void)state;
-    print_message("built without CUDA\n");
-    assert_null(backend_find("cuda"));
-    skip();
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(support_cuda_left_out)};
     return cmocka_run_group_tests_name("CUDA, contract", tests, NULL, NULL);
 }
 
 #else
 
 #include "exec/cuda/kernels_cuda_launch.h"
-
-/* Skips the test when there is no GPU. */
-static void need_device(void)
-{
-    uint32_t count;
-    struct error err = {0};
-    if (backend_find("cuda")->count(&count, &err) == STATUS_OK) return;
-    print_message("skipped: %s\n", err.text);
-    skip();
-}
 
 #ifdef SPILLWAY_EMULATED /* each run takes seconds */
 enum { STEPS = 2 };
@@ -173,7 +155,7 @@ static uint32_t check_contract(const struct subject *subject, bool tf32)
 static void test_contract(void **state)
 {
     (void)state;
-    need_device();
+    support_need_gpu();
 #ifdef SPILLWAY_EMULATED /* its products are the same in both ways */
     enum { TF32_END = 1 };
 #else

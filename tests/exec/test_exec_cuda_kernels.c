@@ -12,27 +12,18 @@
 #include <cmocka.h>
 
 #include "exec/device/backend.h"
+#include "tests/support/exec/support_cuda.h"
 #include "tests/support/exec/support_kernels.h"
 
 #ifndef SPILLWAY_CUDA
 
-static void test_left_out(void **state)
-{
-    (void)state;
-    print_message("built without CUDA\n");
-    assert_null(backend_find("cuda"));
-    skip();
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(support_cuda_left_out)};
     return cmocka_run_group_tests_name("CUDA kernels", tests, NULL, NULL);
 }
 
 #else
-
-#include <cuda_runtime_api.h>
 
 #include "exec/cuda/kernels_cuda.h"
 #include "exec/cuda/kernels_cuda_launch.h"
@@ -41,16 +32,11 @@ static cudaStream_t stream;
 static struct kernels *inner;
 static char *mirror;
 
-static void check_cuda(cudaError_t status)
-{
-    if (status != cudaSuccess) fail_msg("%s", cudaGetErrorString(status));
-}
-
 static void enter(void)
 {
     uint64_t bytes;
     const float *const pool = test_kernels_pool(&bytes);
-    check_cuda(cudaMemcpy(mirror, pool, bytes, cudaMemcpyHostToDevice));
+    support_check_cuda(cudaMemcpy(mirror, pool, bytes, cudaMemcpyHostToDevice));
 }
 
 static void leave(void)
@@ -60,7 +46,7 @@ static void leave(void)
     inner->finish(inner);
     const char *const failed = kernels_cuda_failure(inner);
     if (failed) fail_msg("%s", failed);
-    check_cuda(cudaMemcpy(pool, mirror, bytes, cudaMemcpyDeviceToHost));
+    support_check_cuda(cudaMemcpy(pool, mirror, bytes, cudaMemcpyDeviceToHost));
 }
 
 /* Returns the operand's place on the device. */

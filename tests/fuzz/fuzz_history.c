@@ -9,19 +9,9 @@
 
 #include "base/size.h"
 #include "cli/history/history_error.h"
+#include "tests/support/fuzz_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* SQLite needs a file with room for a journal next to it. */
-static void write_file(const char *path, const uint8_t *data, size_t size)
-{
-    char journal[80];
-    snprintf(journal, sizeof journal, "%s-journal", path);
-    unlink(journal);
-    FILE *file = fopen(path, "w");
-    assert(file && fwrite(data, 1, size, file) == size);
-    fclose(file);
-}
 
 static void check_record(const struct history_record *r)
 {
@@ -56,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct history_record *records;
     size_t count;
     snprintf(path, sizeof path, "/dev/shm/spillway-fuzz-history-%ld.db", (long)getpid());
-    write_file(path, data, size);
+    fuzz_file_write(path, data, size);
     enum status status = history_open(path, false, &history, &err);
     assert((status == STATUS_OK) == (err.text[0] == '\0'));
     if (status == STATUS_OK) {

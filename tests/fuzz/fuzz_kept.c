@@ -8,17 +8,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* SQLite needs a file with room for a journal next to it. */
-static void write_file(const char *path, const uint8_t *data, size_t size)
-{
-    char journal[80];
-    snprintf(journal, sizeof journal, "%s-journal", path);
-    unlink(journal);
-    FILE *file = fopen(path, "w");
-    assert(file && fwrite(data, 1, size, file) == size);
-    fclose(file);
-}
-
 static void check_results(const struct sweep_results *results, uint64_t points, uint64_t kept)
 {
     uint64_t there = 0;
@@ -40,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sweep_kept *kept = NULL;
     uint64_t count = 0;
     snprintf(path, sizeof path, "/dev/shm/spillway-fuzz-kept-%ld.part", (long)getpid());
-    write_file(path, data, size);
+    fuzz_file_write(path, data, size);
     memset(&grid, 0, sizeof grid);
     enum status status = sweep_grid_add(&grid, "zero=0..3", &arena, &err);
     if (!status) status = sweep_grid_add(&grid, "jobs.microbatch=1..8:x2", &arena, &err);

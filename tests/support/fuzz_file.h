@@ -27,4 +27,15 @@ static inline struct fuzz_file fuzz_file_make(const uint8_t *data, size_t size)
     return file;
 }
 
+/* Writes a database's file. SQLite needs one with room for a journal next to it, which is removed. */
+static inline void fuzz_file_write(const char *path, const uint8_t *data, size_t size)
+{
+    char journal[80];
+    snprintf(journal, sizeof journal, "%s-journal", path);
+    unlink(journal);
+    FILE *file = fopen(path, "w");
+    assert(file && fwrite(data, 1, size, file) == size);
+    fclose(file);
+}
+
 #endif

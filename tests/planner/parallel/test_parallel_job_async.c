@@ -24,12 +24,6 @@ struct layers {
     struct test_layer of[STAGES_MAX];
 };
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job;
-    return ((const struct layers *)context)->of[layer];
-}
-
 /* A stage for each layer; `m` microbatches to an update on each of `data` replicas. */
 static void make_plan(struct layers *layers, uint32_t schedule, uint32_t stages, uint32_t data, uint64_t m,
                       uint64_t minibatches, struct plan *out)
@@ -38,7 +32,7 @@ static void make_plan(struct layers *layers, uint32_t schedule, uint32_t stages,
     struct job_set jobs;
     *out = (struct plan){0};
     test_parallel_machine(&hardware, stages * data, 1e12, 0);
-    test_profile_jobs(&jobs, 1, stages, minibatches, layer_of, layers);
+    test_profile_jobs(&jobs, 1, stages, minibatches, test_layer_listed, layers);
     jobs.jobs[0].microbatches = m * data;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = stages, .data = data, .chunks = 1,
                                               .schedule = schedule};

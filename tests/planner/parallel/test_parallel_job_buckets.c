@@ -27,12 +27,6 @@ struct layers {
     struct test_layer of[LAYERS_MOST];
 };
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job;
-    return ((const struct layers *)context)->of[layer];
-}
-
 /* The parts of a plan; microbatches of all replicas together. */
 struct shape {
     uint32_t layers, microbatches, minibatches;
@@ -45,7 +39,7 @@ static void make_plan(struct layers *layers, const struct shape *shape, struct p
     struct job_set jobs;
     *out = (struct plan){0};
     test_parallel_machine(&hardware, (uint32_t)parallel_devices(&shape->parallel), rate, 0);
-    test_profile_jobs(&jobs, 1, shape->layers, shape->minibatches, layer_of, layers);
+    test_profile_jobs(&jobs, 1, shape->layers, shape->minibatches, test_layer_listed, layers);
     jobs.jobs[0].microbatches = shape->microbatches;
     jobs.jobs[0].parallel = shape->parallel;
     test_parallel_plan(&hardware, &jobs, out);
@@ -323,7 +317,7 @@ static void refused(void **state)
     };
     struct layers layers = {0};
     struct job_set jobs;
-    test_profile_jobs(&jobs, 1, 8, 2, layer_of, &layers);
+    test_profile_jobs(&jobs, 1, 8, 2, test_layer_listed, &layers);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct error err = {0};
         jobs.jobs[0].microbatches = 4;

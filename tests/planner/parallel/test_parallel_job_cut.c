@@ -19,12 +19,6 @@
 
 enum { LAYERS = 9 };
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job;
-    return ((const struct test_layer *)context)[layer];
-}
-
 static uint64_t time_of(const struct test_layer *layer)
 {
     return layer->forward_ns + layer->backward_ns;
@@ -46,7 +40,7 @@ static uint64_t best_ns(const struct test_layer layers[LAYERS], uint32_t first, 
 static void job_of(struct test_layer *layers, uint32_t stages, uint32_t partition, uint64_t minibatches,
                    struct job_set *jobs)
 {
-    test_profile_jobs(jobs, 1, LAYERS, minibatches, layer_of, layers);
+    test_profile_jobs(jobs, 1, LAYERS, minibatches, test_layer_listed, layers);
     jobs->jobs[0].microbatches = 1;
     jobs->jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = stages, .data = 1, .chunks = 1,
                                                .schedule = PIPELINE_PIPEDREAM, .partition = partition};

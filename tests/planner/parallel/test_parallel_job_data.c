@@ -17,12 +17,6 @@
 
 /* --- makespans ------------------------------------------------------------------------------- */
 
-static struct test_layer layer_like(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job, (void)layer;
-    return *(const struct test_layer *)context;
-}
-
 struct uniform {
     uint32_t replicas, chunks, microbatches; /* these on each replica */
     uint32_t minibatches, zero, prefetch;
@@ -41,7 +35,7 @@ static void make_uniform(const struct uniform *u, struct plan *out)
     /* d - 1 steps of b / d bytes */
     layer.parameter_bytes = (uint64_t)llround(u->steps_s * rate * d / (d - 1));
     test_parallel_machine(&hardware, d, rate, 0);
-    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, layer_like, &layer);
+    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, test_layer_equal, &layer);
     jobs.jobs[0].microbatches = u->microbatches * d;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = d, .chunks = u->chunks,
                                               .schedule = PIPELINE_1F1B, .zero = u->zero, .prefetch = u->prefetch};
@@ -205,7 +199,7 @@ static void memory_of_a_rank(void **state)
             struct job_set jobs;
             struct plan plan = {0};
             test_parallel_machine(&hardware, d, 1e9, 0);
-            test_profile_jobs(&jobs, 1, v, 2, layer_like, &layer);
+            test_profile_jobs(&jobs, 1, v, 2, test_layer_equal, &layer);
             jobs.jobs[0].microbatches = 2 * d;
             jobs.jobs[0].optimizer.kind = OPTIMIZER_ADAMW;
             jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = d, .chunks = v,

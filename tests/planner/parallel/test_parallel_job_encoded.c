@@ -24,12 +24,6 @@ struct chunks {
 };
 static const double link_rate = 1e9;
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job, (void)layer;
-    return *(const struct test_layer *)context;
-}
-
 /* spelled: codecs in the layers' times, and few activations; no compression is asked for. */
 static void make_chunks(const struct chunks *s, bool spelled, struct plan *out)
 {
@@ -45,7 +39,7 @@ static void make_chunks(const struct chunks *s, bool spelled, struct plan *out)
     for (uint32_t d = 0; d < s->replicas; d++) hardware.links[d].bandwidth.value = link_rate;
     for (uint32_t d = 0; d < s->replicas && s->slots > 0; d++)
         hardware.devices[d].memory_bytes = s->slots * (uint64_t)kept + (spelled ? 0 : (uint64_t)bytes) + 50000;
-    test_profile_jobs(&jobs, 1, s->chunks, s->minibatches, layer_of, &layer);
+    test_profile_jobs(&jobs, 1, s->chunks, s->minibatches, test_layer_equal, &layer);
     jobs.jobs[0].microbatches = s->replicas;
     if (!spelled)
         jobs.jobs[0].compression[COMPRESSION_ACTIVATIONS] = (struct compression){s->ratio, bytes / s->encode_s,

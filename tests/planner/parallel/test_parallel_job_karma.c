@@ -38,12 +38,6 @@ struct uniform {
 };
 static const double link_rate = 1e9;
 
-static struct test_layer layer_like(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job, (void)layer;
-    return *(const struct test_layer *)context;
-}
-
 /* fp32 and plain SGD: weights and gradients have the same bytes, and a profile's step takes no time. */
 static void make_uniform(const struct uniform *u, struct plan *out)
 {
@@ -56,7 +50,7 @@ static void make_uniform(const struct uniform *u, struct plan *out)
     make_machine(&hardware, u->replicas, link_rate, u->nic, 1e10);
     for (uint32_t d = 0; d < u->replicas && u->slots > 0; d++)
         hardware.devices[d].memory_bytes = u->slots * layer.activation_bytes + 100000;
-    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, layer_like, &layer);
+    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, test_layer_equal, &layer);
     jobs.jobs[0].microbatches = u->replicas;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = u->replicas, .chunks = u->chunks,
                                               .schedule = PIPELINE_1F1B, .zero = u->zero, .prefetch = u->prefetch,
@@ -455,7 +449,7 @@ static void refused_machines(void **state)
         const struct planner_options options = {.weight_buffers = 0};
         make_machine(&hardware, 2, 1e10, 1e10, 1e10);
         for (uint32_t d = 0; d < 2; d++) hardware.devices[d].memory_bytes = cases[i].memory;
-        test_profile_jobs(&jobs, 1, 4, 1, layer_like, &layer);
+        test_profile_jobs(&jobs, 1, 4, 1, test_layer_equal, &layer);
         jobs.jobs[0].microbatches = 2;
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 2, .chunks = 4, .prefetch = 1,
                                                   .schedule = PIPELINE_1F1B, .offload = OFFLOAD_WEIGHTS, .swap = true};

@@ -45,12 +45,6 @@ struct uniform {
 };
 static const double link_rate = 1e9;
 
-static struct test_layer layer_like(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job, (void)layer;
-    return *(const struct test_layer *)context;
-}
-
 /* fp32 and plain SGD, so that weights, gradients and a chunk's whole state have the same bytes; a profile's step takes
  * no time. */
 static void make_uniform(const struct uniform *u, struct plan *out)
@@ -61,7 +55,7 @@ static void make_uniform(const struct uniform *u, struct plan *out)
                                .backward_ns = (uint64_t)llround(1e9 * u->backward_s), .activation_bytes = 64,
                                .parameter_bytes = (uint64_t)llround(u->copy_s * link_rate)};
     make_machine(&hardware, u->replicas, link_rate, u->p2p > 0 ? u->p2p : 1e9, 1e10, u->stored);
-    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, layer_like, &layer);
+    test_profile_jobs(&jobs, 1, u->chunks, u->minibatches, test_layer_equal, &layer);
     jobs.jobs[0].microbatches = u->microbatches * u->replicas;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = u->replicas, .chunks = u->chunks,
                                               .schedule = PIPELINE_1F1B, .zero = u->zero, .prefetch = u->prefetch,

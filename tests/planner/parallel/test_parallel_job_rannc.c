@@ -28,12 +28,6 @@ struct scene {
     uint64_t samples;          /* of a minibatch */
 };
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job;
-    return ((const struct test_layer *)context)[layer];
-}
-
 /* Gives all stages equal numbers of replicas. */
 static struct parallel equal_stages(uint32_t stages)
 {
@@ -57,7 +51,7 @@ static enum status plan_scene(const struct scene *scene, struct parallel paralle
     const struct planner_options options = {.weight_buffers = 0};
     test_parallel_machine(&hardware, DEVICES, scene->rate, 0);
     for (uint32_t d = 0; d < DEVICES; d++) hardware.devices[d].memory_bytes = scene->memory;
-    if (scene->layers) test_profile_jobs(&jobs, 1, LAYERS, 2, layer_of, scene->layers);
+    if (scene->layers) test_profile_jobs(&jobs, 1, LAYERS, 2, test_layer_listed, scene->layers);
     else test_gpt_jobs(&jobs, 1, LAYERS, 64, 256, 2);
     struct job *job = &jobs.jobs[0];
     job->microbatch = microbatch;
@@ -218,7 +212,7 @@ static void refused(void **state)
     struct job_set jobs;
     const struct planner_options options = {.weight_buffers = 0};
     test_parallel_machine(&hardware, 3, 1e9, 0);
-    test_profile_jobs(&jobs, 1, LAYERS, 2, layer_of, layers);
+    test_profile_jobs(&jobs, 1, LAYERS, 2, test_layer_listed, layers);
     jobs.jobs[0].microbatches = 8;
     jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 1, .data = 4, .chunks = 1,
                                               .schedule = PIPELINE_1F1B, .partition = PARALLEL_RANNC};

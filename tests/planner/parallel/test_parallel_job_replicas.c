@@ -32,12 +32,6 @@ struct shape {
     uint32_t stages, replicas[STAGES_MAX];
 };
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job;
-    return ((const struct layers *)context)->of[layer];
-}
-
 static uint32_t sum_of(const struct shape *shape, uint32_t from)
 {
     uint32_t sum = 0;
@@ -59,7 +53,7 @@ static void make_plan(struct layers *layers, const struct shape *shape, uint32_t
     struct job_set jobs;
     *out = (struct plan){0};
     test_parallel_machine(&hardware, sum_of(shape, 0), 1e18, 0);
-    test_profile_jobs(&jobs, 1, shape->stages, minibatches, layer_of, layers);
+    test_profile_jobs(&jobs, 1, shape->stages, minibatches, test_layer_listed, layers);
     struct parallel *p = &jobs.jobs[0].parallel;
     jobs.jobs[0].microbatches = microbatches;
     *p = (struct parallel){.tensor = 1, .pipeline = shape->stages, .data = 1, .chunks = 1, .schedule = schedule,
@@ -329,7 +323,7 @@ static void equal_replicas(void **state)
         for (uint32_t p = 0; p < shape.stages; p++) shape.replicas[p] = r;
         uint64_t m = c % 2 ? shape.stages + random_below(key, 1, 3) : 1, minibatches = 3 + random_below(key, 2, 30);
         test_parallel_machine(&hardware, shape.stages * r, 1e18, 0);
-        test_profile_jobs(&jobs, 1, shape.stages, minibatches, layer_of, &layers);
+        test_profile_jobs(&jobs, 1, shape.stages, minibatches, test_layer_listed, &layers);
         jobs.jobs[0].microbatches = m * r;
         jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = shape.stages, .data = r, .chunks = 1,
                                                   .schedule = schedule};

@@ -31,12 +31,6 @@ struct shape {
     uint32_t stages, replicas[STAGES_MAX];
 };
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job;
-    return ((const struct layers *)context)->of[layer];
-}
-
 static uint32_t sum_of(const struct shape *shape, uint32_t from)
 {
     uint32_t sum = 0;
@@ -77,7 +71,7 @@ static void make_plan(struct layers *layers, struct parallel parallel, uint32_t 
     parallel.tensor = parallel.chunks = 1;
     if (parallel.data == 0) parallel.data = 1;
     test_parallel_machine(&hardware, (uint32_t)parallel_devices(&parallel), rate, 0);
-    test_profile_jobs(&jobs, 1, parallel.pipeline, minibatches, layer_of, layers);
+    test_profile_jobs(&jobs, 1, parallel.pipeline, minibatches, test_layer_listed, layers);
     jobs.jobs[0].microbatches = microbatches;
     jobs.jobs[0].parallel = parallel;
     test_parallel_plan(&hardware, &jobs, out);

@@ -109,12 +109,6 @@ static void best_of_all_cuts(void **state)
 
 /* --- plans ------------------------------------------------------------------------------------ */
 
-static struct test_layer layer_of(void *context, uint32_t job, uint32_t layer)
-{
-    (void)job;
-    return ((const struct test_layer *)context)[layer];
-}
-
 /*
  * Three layers of 8 s, six of 2 s, nothing to exchange. One device and then two, as asked: a cut after the first layer,
  * 8 and 28 / 2 s; PipeDream's programme by itself would have divided the three devices otherwise, all for all layers in
@@ -137,7 +131,7 @@ static void replicas_are_kept(void **state)
         double end_s[2];
         for (uint32_t i = 0; i < 2; i++) {
             test_parallel_machine(&hardware, 3, 1e9, 0);
-            test_profile_jobs(&jobs, 1, LAYERS, i == 0 ? 30 : 60, layer_of, layers);
+            test_profile_jobs(&jobs, 1, LAYERS, i == 0 ? 30 : 60, test_layer_listed, layers);
             jobs.jobs[0].microbatches = 1;
             jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .pipeline = 2, .data = 1, .chunks = 1,
                                                       .schedule = PIPELINE_PIPEDREAM, .partition = partitions[c],

@@ -67,6 +67,18 @@ static void common(struct job_set *set, struct job *job, uint32_t number, uint64
     job->optimizer.learning_rate = 0.01;
 }
 
+struct test_layer test_layer_equal(void *context, uint32_t job, uint32_t layer)
+{
+    (void)job, (void)layer;
+    return *(const struct test_layer *)context;
+}
+
+struct test_layer test_layer_listed(void *context, uint32_t job, uint32_t layer)
+{
+    (void)job;
+    return ((const struct test_layer *)context)[layer];
+}
+
 void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uint64_t minibatches,
                        test_layer_function layer, void *context)
 {

@@ -18,6 +18,10 @@ typedef struct test_layer (*test_layer_function)(void *context, uint32_t job, ui
 void test_profile_jobs(struct job_set *out, uint32_t count, uint32_t layers, uint64_t minibatches,
                        test_layer_function layer, void *context);
 
+/* The context is a layer, which all are like, or an array of all layers. */
+struct test_layer test_layer_equal(void *context, uint32_t job, uint32_t layer);
+struct test_layer test_layer_listed(void *context, uint32_t job, uint32_t layer);
+
 /* Layers that depend on a key; the context is a struct test_random_layers. */
 struct test_random_layers {
     uint64_t key;
