@@ -20,6 +20,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@
 #include "base/files/file.h"
 #include "base/process/launch.h"
 #include "base/try.h"
+#include "plots/plot.h"
 
 /* --- the lines in front --------------------------------------------------------------------- */
 
@@ -206,6 +208,16 @@ enum status plot_check_path(const char *path, struct error *err)
     if (find_form(path, &form)) return STATUS_OK;
     return error_set(err, STATUS_BAD_INPUT, "'%s' is not the name of a picture (expected one that "
                      "ends in .svg or .png)", path);
+}
+
+enum { WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
+
+enum status plot_width(const struct plot_options *options, uint32_t default_px, uint32_t *width_px, struct error *err)
+{
+    *width_px = options->width_px > 0 ? options->width_px : default_px;
+    if (*width_px >= WIDTH_MIN_PX && *width_px <= WIDTH_MAX_PX) return STATUS_OK;
+    return error_set(err, STATUS_BAD_INPUT, "a width of %" PRIu32 " pixels is out of range (%d to %d)", *width_px,
+                     WIDTH_MIN_PX, WIDTH_MAX_PX);
 }
 
 enum status plot_draw(const struct plot_script *script, const char *path, bool keep,

@@ -18,7 +18,7 @@
 #include "plots/plot_script.h"
 
 static const double row_px = 22, policy_gap_px = 10;
-enum { WIDTH_DEFAULT_PX = 1000, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
+enum { WIDTH_DEFAULT_PX = 1000 };
 
 struct ratios_plot {
     const struct plot_ratio *rows;
@@ -121,10 +121,8 @@ enum status plot_ratios(const struct plot_ratio *rows, uint32_t count, const cha
     struct ratios_plot r = {.rows = rows, .count = count, .labels = {labels[0], labels[1]}};
     TRY(plot_check_path(path, err));
     TRY(check_rows(rows, count, err));
-    uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
-    if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
-        return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)",
-                         (unsigned)width_px, WIDTH_MIN_PX, WIDTH_MAX_PX);
+    uint32_t width_px;
+    TRY(plot_width(options, WIDTH_DEFAULT_PX, &width_px, err));
     r.script.width_px = width_px;
     lay_out(&r);
     draw_heading(&r, options->title);

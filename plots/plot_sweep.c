@@ -12,7 +12,7 @@
 #include "plots/plot_gnuplot.h"
 #include "plots/plot_script.h"
 
-enum { WIDTH_DEFAULT_PX = 1000, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000, LABELS_SHOWN_MAX = 24 };
+enum { WIDTH_DEFAULT_PX = 1000, LABELS_SHOWN_MAX = 24 };
 static const double legend_row_px = 20, left_px = 96, top_px = 66, bottom_px = 64;
 
 struct frame {
@@ -25,10 +25,8 @@ static enum status begin(struct frame *frame, const char *path, const struct plo
 {
     *frame = (struct frame){0};
     TRY(plot_check_path(path, err));
-    uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
-    if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
-        return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)", (unsigned)width_px,
-                         WIDTH_MIN_PX, WIDTH_MAX_PX);
+    uint32_t width_px;
+    TRY(plot_width(options, WIDTH_DEFAULT_PX, &width_px, err));
     frame->script.width_px = width_px;
     frame->script.height_px = round(0.56 * width_px);
     frame->area = (struct plot_area){.left_px = left_px, .right_px = width_px - 24 - legend_px, .top_px = top_px,

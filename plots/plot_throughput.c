@@ -26,7 +26,7 @@
 #include "plots/plot_script.h"
 
 static const double bar_px = 18, bar_gap_px = 2, policy_gap_px = 14;
-enum { WIDTH_DEFAULT_PX = 1000, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
+enum { WIDTH_DEFAULT_PX = 1000 };
 
 struct throughput_plot {
     const struct plot_policy *policies;
@@ -192,10 +192,8 @@ enum status plot_throughput(const struct plot_policy *policies, uint32_t count,
     assert(isfinite(lower_bound_s));
     TRY(plot_check_path(path, err));
     TRY(check_policies(policies, count, err));
-    uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
-    if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
-        return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)",
-                         (unsigned)width_px, WIDTH_MIN_PX, WIDTH_MAX_PX);
+    uint32_t width_px;
+    TRY(plot_width(options, WIDTH_DEFAULT_PX, &width_px, err));
     t.script.width_px = width_px;
     lay_out(&t);
     draw_heading(&t, options->title);

@@ -19,7 +19,7 @@
 #include "plots/plot_script.h"
 
 static const double bar_px = 18, gap_px = 8, text_px = 64; /* room for "+10.5 %" on either side */
-enum { WIDTH_DEFAULT_PX = 900, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
+enum { WIDTH_DEFAULT_PX = 900 };
 
 struct tornado {
     const struct plot_effect *effects;
@@ -116,10 +116,8 @@ enum status plot_tornado(const struct plot_effect *effects, uint32_t count, cons
     struct tornado t = {.effects = effects, .count = count};
     TRY(plot_check_path(path, err));
     TRY(check_effects(effects, count, err));
-    uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
-    if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
-        return error_set(err, STATUS_BAD_INPUT, "a width of %u pixels is out of range (%d to %d)", (unsigned)width_px,
-                         WIDTH_MIN_PX, WIDTH_MAX_PX);
+    uint32_t width_px;
+    TRY(plot_width(options, WIDTH_DEFAULT_PX, &width_px, err));
     t.script.width_px = width_px;
     lay_out(&t);
     plot_script_text(&t.script, 16, 24, PLOT_LEFT, (struct plot_font){PLOT_TITLE_PX, true, PLOT_INK},

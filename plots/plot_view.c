@@ -18,8 +18,9 @@
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "plots/plot_color.h"
+#include "plots/plot_gnuplot.h"
 
-enum { WIDTH_DEFAULT_PX = 1200, WIDTH_MIN_PX = 600, WIDTH_MAX_PX = 20000 };
+enum { WIDTH_DEFAULT_PX = 1200 };
 enum { NAME_CHARACTERS_MAX = 18 };
 
 /* --- which traces --------------------------------------------------------------------------- */
@@ -104,11 +105,8 @@ enum status plot_view_init(struct plot_view *view, struct trace_reader *predicte
     if (view->device_count > PLOT_DEVICES_MAX) view->device_count = PLOT_DEVICES_MAX;
     view->host_count = either(view)->more_hosts + 1;
     if (view->host_count > PLOT_HOSTS_MAX) view->host_count = PLOT_HOSTS_MAX;
-    uint32_t width_px = options->width_px > 0 ? options->width_px : WIDTH_DEFAULT_PX;
-    if (width_px < WIDTH_MIN_PX || width_px > WIDTH_MAX_PX)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "a width of %" PRIu32 " pixels is out of range (%d to %d)", width_px,
-                         WIDTH_MIN_PX, WIDTH_MAX_PX);
+    uint32_t width_px;
+    TRY(plot_width(options, WIDTH_DEFAULT_PX, &width_px, err));
     view->canvas_width_px = width_px;
     return choose_window(view, options, err);
 }

@@ -403,13 +403,7 @@ static enum status issue(struct sim *sim, struct error *err)
 
 static void settle(struct sim *sim)
 {
-    const struct sim_rate *changed = NULL;
-    uint32_t changed_count = 0;
-    if (sim->slowing_changed) sim_interference_settle_caps(sim->interference);
-    if (sim->flows_changed || sim->slowing_changed)
-        changed_count = sim_flows_settle(sim->flows, sim->now_s, &changed);
-    if (sim->slowing_changed || (sim->slowed && changed_count > 0))
-        sim_interference_settle_speeds(sim->interference, changed, changed_count, sim->now_s);
+    sim_interference_settle(sim->interference, sim->flows, sim->flows_changed, sim->slowing_changed, sim->slowed, sim->now_s);
     sim->flows_changed = sim->slowing_changed = false;
 }
 

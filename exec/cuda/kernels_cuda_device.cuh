@@ -30,6 +30,18 @@ static cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, dim3 th
 
 #endif
 
+/* Loads kernels now rather than at their first launch. */
+template <size_t COUNT>
+static cudaError_t cuda_load_kernels(const void *const (&kernels)[COUNT])
+{
+    struct cudaFuncAttributes attributes;
+    for (const void *kernel : kernels) {
+        const cudaError_t failed = cudaFuncGetAttributes(&attributes, kernel);
+        if (failed != cudaSuccess) return failed;
+    }
+    return cudaSuccess;
+}
+
 static inline int64_t blocks_for(int64_t count, int64_t size)
 {
     return (count + size - 1) / size;

@@ -277,10 +277,5 @@ extern "C" cudaError_t cuda_elementwise_load(void)
         (const void *)pause_for,                (const void *)round_rows,
         (const void *)widen_rows,
     };
-    struct cudaFuncAttributes attributes;
-    for (const void *kernel : kernels) {
-        const cudaError_t failed = cudaFuncGetAttributes(&attributes, kernel);
-        if (failed != cudaSuccess) return failed;
-    }
-    return cudaSuccess;
+    return cuda_load_kernels(kernels);
 }

@@ -165,10 +165,5 @@ extern "C" cudaError_t cuda_embed_load(void)
     const void *const kernels[] = {(const void *)embed_forward<float>,
                                    (const void *)embed_forward<bf16>, (const void *)make_pairs,
                                    (const void *)update_rows};
-    struct cudaFuncAttributes attributes;
-    for (const void *kernel : kernels) {
-        const cudaError_t failed = cudaFuncGetAttributes(&attributes, kernel);
-        if (failed != cudaSuccess) return failed;
-    }
-    return cudaSuccess;
+    return cuda_load_kernels(kernels);
 }

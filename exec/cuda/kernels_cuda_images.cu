@@ -114,10 +114,5 @@ extern "C" cudaError_t cuda_images_load(void)
     const void *const kernels[] = {(const void *)cut_patches, (const void *)join,
                                    (const void *)without_class, (const void *)take_first,
                                    (const void *)give_first};
-    struct cudaFuncAttributes attributes;
-    for (const void *kernel : kernels) {
-        const cudaError_t failed = cudaFuncGetAttributes(&attributes, kernel);
-        if (failed != cudaSuccess) return failed;
-    }
-    return cudaSuccess;
+    return cuda_load_kernels(kernels);
 }

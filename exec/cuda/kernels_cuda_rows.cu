@@ -357,10 +357,5 @@ extern "C" cudaError_t cuda_rows_load(void)
         (const void *)loss_rows,
         (const void *)loss_mean,
     };
-    struct cudaFuncAttributes attributes;
-    for (const void *kernel : kernels) {
-        const cudaError_t failed = cudaFuncGetAttributes(&attributes, kernel);
-        if (failed != cudaSuccess) return failed;
-    }
-    return cudaSuccess;
+    return cuda_load_kernels(kernels);
 }

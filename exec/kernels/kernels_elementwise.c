@@ -99,7 +99,6 @@ CLONES static void add_chunks(float *z, const float *x, const float *y, int64_t 
 /* --- drivers ---------------------------------------------------------------------------------- */
 
 typedef void (*one_operand)(float *y, const float *x, int64_t chunks);
-typedef void (*two_operands)(float *z, const float *x, const float *y, int64_t chunks);
 
 static void map_one(const struct kernels *kernels, one_operand leaf, float *y, const float *x,
                     int64_t n)
@@ -120,8 +119,8 @@ static void map_one(const struct kernels *kernels, one_operand leaf, float *y, c
     }
 }
 
-static void map_two(const struct kernels *kernels, two_operands leaf, float *z, const float *x,
-                    const float *y, int64_t n)
+void host_map_two(const struct kernels *kernels, host_two_operands *leaf, float *z, const float *x,
+                  const float *y, int64_t n)
 {
     int64_t blocks = host_blocks(n, HOST_BLOCK);
 #pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
@@ -149,12 +148,12 @@ void host_gelu_forward(const struct kernels *kernels, float *y, const float *x, 
 void host_gelu_backward(const struct kernels *kernels, float *dx, const float *dy, const float *x,
                         int64_t n, bool tanh_form)
 {
-    map_two(kernels, tanh_form ? gelu_tanh_backward_chunks : gelu_exact_backward_chunks, dx, dy, x,
+    host_map_two(kernels, tanh_form ? gelu_tanh_backward_chunks : gelu_exact_backward_chunks, dx, dy, x,
             n);
 }
 
 void host_residual(const struct kernels *kernels, float *z, const float *x, const float *y,
                    int64_t n)
 {
-    map_two(kernels, add_chunks, z, x, y, n);
+    host_map_two(kernels, add_chunks, z, x, y, n);
 }

@@ -36,6 +36,11 @@ void host_add_row(float *sum, const float *x, const float *y, int64_t c); /* `su
 void host_round_row(bf16 *restrict out, const float *restrict x, int64_t n);
 void host_widen_row(float *restrict out, const bf16 *restrict x, int64_t n);
 
+/* Calls a leaf on whole chunks of HOST_CHUNK numbers; `leaf` may write over its operands. */
+typedef void host_two_operands(float *z, const float *x, const float *y, int64_t chunks);
+void host_map_two(const struct kernels *kernels, host_two_operands *leaf, float *z, const float *x,
+                  const float *y, int64_t n);
+
 /* --- the kernels, one idea a file ------------------------------------------------------------- */
 
 void host_linear_forward(const struct kernels *kernels, float *y, const float *x, const float *w,

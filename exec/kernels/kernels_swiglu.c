@@ -55,22 +55,7 @@ CLONES static void swiglu_backward_chunks(float *dgate, float *dup, const float 
 void host_swiglu_forward(const struct kernels *kernels, float *y, const float *gate,
                          const float *up, int64_t n)
 {
-    int64_t blocks = host_blocks(n, HOST_BLOCK);
-#pragma omp parallel for schedule(static) num_threads((int)kernels->threads) if (n > HOST_SERIAL)
-    for (int64_t block = 0; block < blocks; block++) {
-        int64_t first = block * HOST_BLOCK;
-        int64_t count = host_min(HOST_BLOCK, n - first), rest = count % HOST_CHUNK;
-        swiglu_chunks(y + first, gate + first, up + first, count / HOST_CHUNK);
-        if (rest > 0) {
-            int64_t last = first + count - rest;
-            size_t bytes = (size_t)rest * sizeof *y;
-            float g[HOST_CHUNK] = {0}, u[HOST_CHUNK] = {0}, out[HOST_CHUNK];
-            memcpy(g, gate + last, bytes);
-            memcpy(u, up + last, bytes);
-            swiglu_chunks(out, g, u, 1);
-            memcpy(y + last, out, bytes);
-        }
-    }
+    host_map_two(kernels, swiglu_chunks, y, gate, up, n);
 }
 
 void host_swiglu_backward(const struct kernels *kernels, float *dgate, float *dup, const float *dy,

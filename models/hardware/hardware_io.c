@@ -5,7 +5,6 @@
  * Points are short arrays [m, n, k, seconds, spread], since a profile has hundreds; they are sorted here.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -389,28 +388,18 @@ static enum status parse_host(struct json_object *object, struct hardware *out, 
     return json_object_close(&host, err);
 }
 
-static enum status parse_storage(struct json_object *object, struct hardware *out,
-                                 struct error *err)
+/* Reads an object of sourced values, if it is there. `what`: "a storage object". */
+static enum status parse_values(struct json_object *object, const char *key, const char *what,
+                                const struct sourced_value_spec *specs, size_t count, struct arena *arena, void *out,
+                                struct error *err)
 {
-    struct json_object storage;
+    struct json_object values;
     const json_t *value = NULL;
-    TRY(json_take_object(object, "storage", JSON_OPTIONAL, &value, err));
+    TRY(json_take_object(object, key, JSON_OPTIONAL, &value, err));
     if (!value) return STATUS_OK;
-    TRY(json_object_open(&storage, object->input, value, "a storage object", err));
-    TRY(sourced_values_read(&storage, storage_values, ARRAY_COUNT(storage_values), &out->arena,
-                            &out->storage, err));
-    return json_object_close(&storage, err);
-}
-
-static enum status parse_load(struct json_object *object, struct hardware *out, struct error *err)
-{
-    struct json_object load;
-    const json_t *value = NULL;
-    TRY(json_take_object(object, "load", JSON_OPTIONAL, &value, err));
-    if (!value) return STATUS_OK;
-    TRY(json_object_open(&load, object->input, value, "a load object", err));
-    TRY(sourced_values_read(&load, load_values, ARRAY_COUNT(load_values), &out->arena, &out->load, err));
-    return json_object_close(&load, err);
+    TRY(json_object_open(&values, object->input, value, what, err));
+    TRY(sourced_values_read(&values, specs, count, arena, out, err));
+    return json_object_close(&values, err);
 }
 
 static enum status read_optional_text(struct json_object *object, const char *key,
@@ -440,9 +429,11 @@ static enum status parse_machine(const struct json_input *in, const json_t *valu
     TRY(read_optional_text(&object, "measured_on", &out->arena, &out->measured_on, err));
     TRY(json_take_choice(&object, "stack", JSON_OPTIONAL, hardware_stack_names, STACK_COUNT, &stack, err));
     out->stack = (uint32_t)stack;
-    TRY(parse_load(&object, out, err));
+    TRY(parse_values(&object, "load", "a load object", load_values, ARRAY_COUNT(load_values), &out->arena, &out->load,
+                     err));
     TRY(parse_host(&object, out, err));
-    TRY(parse_storage(&object, out, err));
+    TRY(parse_values(&object, "storage", "a storage object", storage_values, ARRAY_COUNT(storage_values), &out->arena,
+                     &out->storage, err));
     TRY(parse_types(&object, out, err));
     TRY(topology_read(&object, out, err));
     return json_object_close(&object, err);

@@ -210,13 +210,7 @@ static void handle_event(struct graph_run *run, const struct sim_event *event)
 
 static void settle(struct graph_run *run)
 {
-    const struct sim_rate *changed = NULL;
-    uint32_t changed_count = 0;
-    if (run->slowing_changed) sim_interference_settle_caps(run->interference);
-    if (run->flows_changed || run->slowing_changed)
-        changed_count = sim_flows_settle(run->flows, run->now_s, &changed);
-    if (run->slowing_changed || (run->slowed && changed_count > 0))
-        sim_interference_settle_speeds(run->interference, changed, changed_count, run->now_s);
+    sim_interference_settle(run->interference, run->flows, run->flows_changed, run->slowing_changed, run->slowed, run->now_s);
     run->flows_changed = run->slowing_changed = false;
 }
 

@@ -28,12 +28,10 @@
  */
 #include "sim/live/live.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/process/clock.h"
 #include "base/try.h"
-#include "models/cost/cost.h"
 #include "planner/plan.h"
 #include "sim/engine/allocate.h"
 #include "sim/limit.h"
@@ -259,13 +257,7 @@ static HOT enum status handle_event(struct live *live, const struct sim_event *e
 
 static void settle(struct live *live)
 {
-    const struct sim_rate *changed = NULL;
-    uint32_t changed_count = 0;
-    if (live->slowing_changed) sim_interference_settle_caps(live->interference);
-    if (live->flows_changed || live->slowing_changed)
-        changed_count = sim_flows_settle(live->flows, live->now_s, &changed);
-    if (live->slowing_changed || (live->slowed && changed_count > 0))
-        sim_interference_settle_speeds(live->interference, changed, changed_count, live->now_s);
+    sim_interference_settle(live->interference, live->flows, live->flows_changed, live->slowing_changed, live->slowed, live->now_s);
     live->flows_changed = live->slowing_changed = false;
 }
 
