@@ -1,7 +1,5 @@
 #include "base/text.h"
 
-#include <stdint.h>
-
 /* Returns the length of the UTF-8 character that begins at `text`; 0 when none begins there. */
 static size_t character_bytes(const unsigned char *text, size_t left)
 {

@@ -7,7 +7,6 @@
  */
 #include <string.h>
 
-#include "base/size.h"
 #include "cli/cli_completion.h"
 
 /* Prints files=-f offers=" a b". */

@@ -1,7 +1,6 @@
 /* fish: a line for each word, with its help and the command before it. */
 #include <string.h>
 
-#include "base/size.h"
 #include "cli/cli_completion.h"
 
 /* Quotes for fish. */

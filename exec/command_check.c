@@ -1,7 +1,5 @@
 /* spillway-exec check: what a run of a plan would refuse before its first step. */
-#include <stdio.h>
 
-#include "base/files/file.h"
 #include "base/json/json_out.h"
 #include "base/process/options.h"
 #include "base/size.h"

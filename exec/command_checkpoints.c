@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/files/disk.h"
-#include "base/files/file.h"
 #include "base/json/json_out.h"
 #include "base/process/clock.h"
 #include "base/process/options.h"

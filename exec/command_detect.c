@@ -1,5 +1,4 @@
 /* spillway-exec detect: describes this machine without measurements. */
-#include "base/files/file.h"
 #include "base/process/options.h"
 #include "base/size.h"
 #include "exec/command.h"

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/files/file.h"
 #include "base/json/json_out.h"
 #include "base/process/options.h"
 #include "base/process/progress.h"

@@ -1,7 +1,6 @@
 #include "planner/plan_flops.h"
 
 #include "base/extreme.h"
-#include "models/cost/cost.h"
 #include "models/job/job.h"
 
 typedef double count_flops(const struct work_item *items, size_t count);

@@ -13,7 +13,6 @@
  */
 #include "sim/replay.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 

@@ -36,7 +36,6 @@
  */
 #include "sim/steady.h"
 
-#include "planner/plan_gang.h"
 #include "sim/engine/allocate.h"
 #include "sim/sim_state.h"
 

@@ -23,7 +23,6 @@
  */
 #include "traces/compare.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 

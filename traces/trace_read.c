@@ -19,7 +19,6 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 #include "traces/trace_file.h"
 #include "traces/trace_judge.h"
 

@@ -32,7 +32,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/files/file.h"
 #include "base/files/spool.h"
 #include "base/json/json_out.h"
 #include "base/size.h"

@@ -5,11 +5,9 @@
  */
 #include "base/files/outputs.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

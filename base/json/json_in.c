@@ -18,7 +18,6 @@
 #include "base/json/json_in.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

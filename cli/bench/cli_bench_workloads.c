@@ -9,7 +9,6 @@
 #include "cli/bench/cli_bench.h"
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
-#include "planner/strategy/planner.h"
 
 const char bench_searched[] = "searched", bench_optimal[] = "optimal";
 

@@ -4,7 +4,6 @@
  * added. The result covers 90 % if times depend smoothly on values. Long jobs are simulated by two minibatches.
  */
 #include <math.h>
-#include <stdio.h>
 
 #include "base/extreme.h"
 #include "base/try.h"

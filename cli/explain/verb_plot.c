@@ -9,7 +9,6 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "cli/common/cli.h"
-#include "cli/common/cli_trace.h"
 #include "plots/plot.h"
 #include "traces/trace_reader.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/files/file.h"
 #include "base/files/file_kind.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "models/job/parallel.h"
 

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "base/text/number.h"
 #include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/machine/cli_calibrate_fit.h"

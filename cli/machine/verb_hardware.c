@@ -1,5 +1,4 @@
 /* `hardware list`, `show` and `check`. */
-#include "base/size.h"
 #include "base/try.h"
 #include "cli/common/cli.h"
 #include "cli/common/cli_machine.h"

@@ -1,7 +1,6 @@
 /* `hardware import`: adds another tool's measurements to a machine. */
 #include <string.h>
 
-#include "base/files/file.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "base/try.h"

@@ -31,7 +31,6 @@
 #include "planner/policy/policies.h"
 #include "planner/policy/policy_load.h"
 #include "planner/solve/instance/instance_io.h"
-#include "planner/strategy/planner.h"
 #include "plots/plot.h"
 
 static const char *const activations_choices[] = {"auto", "recompute", "keep", "spill",

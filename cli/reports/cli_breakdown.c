@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 
-#include "base/text/quantity.h"
 #include "base/try.h"
 #include "cli/common/cli_table.h"
 

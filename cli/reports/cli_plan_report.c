@@ -21,7 +21,6 @@
 #include "cli/ways/cli_proven.h"
 #include "cli/ways/cli_saturn.h"
 #include "cli/ways/cli_swap.h"
-#include "models/job/memory.h"
 #include "models/job/parallel_offload.h"
 #include "planner/plan_hosts.h"
 #include "planner/plan_memory.h"

@@ -1,6 +1,5 @@
 #include "cli/reports/cli_ranking.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/text/quantity.h"

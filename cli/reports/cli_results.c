@@ -1,7 +1,6 @@
 /* Columns that no job fills are left out. */
 #include "cli/reports/cli_results.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 

@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/files/path.h"
 #include "base/try.h"
 #include "cli/process/cli_load.h"
 

@@ -2,7 +2,6 @@
 #include "cli/repro/cli_repro_report.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "base/try.h"

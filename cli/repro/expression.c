@@ -10,9 +10,7 @@
  */
 #include "cli/repro/expression.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "base/text/suggest.h"

@@ -25,7 +25,6 @@
 #include "planner/check/plan_io.h"
 #include "planner/plan_runnable.h"
 #include "planner/policy/policies.h"
-#include "planner/strategy/planner.h"
 
 static const char *const nan_choices[] = {"continue", "stop", "skip", NULL};
 enum { NAN_STOP = 1 }; /* index into these */

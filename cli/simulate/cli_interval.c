@@ -8,7 +8,6 @@
 #include "base/process/progress.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
-#include "cli/common/cli_trace.h"
 #include "cli/history/cli_history.h"
 #include "sim/uncertainty/prediction_interval.h"
 #include "sim/uncertainty/machine_draw.h"

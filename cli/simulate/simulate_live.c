@@ -9,7 +9,6 @@
 #include "cli/history/cli_history.h"
 #include "cli/reports/cli_simulated.h"
 #include "cli/simulate/cli_simulate.h"
-#include "cli/ways/cli_predict.h"
 #include "planner/policy/policy_process.h"
 #include "planner/solve/instance/instance_io.h"
 #include "sim/live/live.h"

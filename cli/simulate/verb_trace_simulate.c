@@ -1,5 +1,4 @@
 /* `trace simulate`: MLCommons Chakra on a machine (sim/chakra/chakra_import.h). */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/process/progress.h"
@@ -9,8 +8,6 @@
 #include "cli/document/cli_document.h"
 #include "cli/history/cli_history.h"
 #include "cli/reports/cli_simulated.h"
-#include "cli/ways/cli_predict.h"
-#include "planner/plan.h"
 #include "sim/chakra/chakra_import.h"
 
 struct trace_simulate_request {

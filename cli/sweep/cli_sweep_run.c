@@ -5,7 +5,6 @@
 #include "cli/sweep/cli_sweep_run.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 
 #include "base/process/clock.h"
 #include "base/process/progress.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/resident_subproblem.h"

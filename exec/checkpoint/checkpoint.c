@@ -29,7 +29,6 @@
 #include <string.h>
 
 #include "base/json/json_out.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "exec/files/weights.h"
 #include "models/job/learning_rate.h"

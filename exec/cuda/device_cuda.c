@@ -53,7 +53,6 @@
  * some millionths. A time before its command was handed over, or after the reaper saw it, moves the anchor by the
  * excess.
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

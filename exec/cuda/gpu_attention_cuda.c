@@ -6,7 +6,6 @@
 #include "exec/cuda/gpu_attention.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

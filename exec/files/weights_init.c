@@ -20,7 +20,6 @@
 
 #include "exec/files/weights.h"
 
-#include <assert.h>
 #include <math.h>
 #include <string.h>
 

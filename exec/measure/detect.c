@@ -4,7 +4,6 @@
  */
 #include "exec/measure/detect.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/try.h"
 #include "exec/device/backend.h"
 #include "exec/device/device_p2p.h"

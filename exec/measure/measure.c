@@ -15,7 +15,6 @@
  */
 #include "exec/measure/measure.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +22,6 @@
 #include <time.h>
 
 #include "base/process/clock.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "exec/device/host_memory.h"
 #include "exec/kernels/kernels.h"

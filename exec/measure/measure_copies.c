@@ -11,7 +11,6 @@
 #include "base/process/clock.h"
 #include "base/size.h"
 #include "base/try.h"
-#include "exec/device/host_memory.h"
 
 static const uint64_t copy_sizes[] = {4 << 10,  16 << 10, 64 << 10, 256 << 10,
                                       1 << 20,  4 << 20,  16 << 20, 64 << 20, 256 << 20};

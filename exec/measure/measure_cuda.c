@@ -5,7 +5,6 @@
  * The peak is computed from multiprocessors, operations per cycle and clock; if a product is faster, its rate is the
  * peak. The bandwidth of host memory is measured by an optimizer step on all cores.
  */
-#include <assert.h>
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +12,6 @@
 #include <string.h>
 
 #include "base/process/clock.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "exec/device/host_memory.h"
 #include "exec/kernels/kernels.h"

@@ -21,8 +21,6 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "base/process/progress.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "exec/measure/measure_bench.h"
 

@@ -5,8 +5,6 @@
  */
 #include "exec/measure/measure_sizes.h"
 
-#include <stddef.h>
-
 #include "base/size.h"
 
 struct axis {

@@ -11,7 +11,6 @@
 #include <sys/statvfs.h>
 
 #include "base/process/clock.h"
-#include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
 #include "exec/device/host_memory.h"

@@ -14,7 +14,6 @@
 
 #include "base/try.h"
 #include "models/hardware/hardware_build.h"
-#include "models/hardware/hardware_catalogue.h"
 #include "models/hardware/hardware_mix.h"
 #include "models/hardware/hardware_names.h"
 

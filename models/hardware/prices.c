@@ -1,7 +1,6 @@
 /* A row is interpreted when all of it is read. Positions in messages are the field's. */
 #include "models/hardware/prices.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "base/size.h"
-#include "base/text.h"
 #include "models/network/network_traits.h"
 
 const char *const data_format_names[] = {

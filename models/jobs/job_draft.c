@@ -7,7 +7,6 @@
 #include <assert.h>
 
 #include "base/size.h"
-#include "base/text.h"
 #include "base/try.h"
 
 const struct job_draft job_draft_empty = {

@@ -12,7 +12,6 @@
 #include "models/jobs/job_draft.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_t5.h"
-#include "models/network/network_traits.h"
 
 /* Returns false also if the file cannot be read. */
 static bool begins_as_llmc(const char *path)

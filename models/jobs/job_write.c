@@ -5,7 +5,6 @@
 #include "base/json/json_out.h"
 #include "models/jobs/jobs_file.h"
 #include "models/jobs/job_devices.h"
-#include "models/job/learning_rate.h"
 
 static void write_schedule(const struct rate_schedule *s, struct json_out *out)
 {

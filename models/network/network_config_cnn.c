@@ -2,7 +2,6 @@
 #include "models/network/network_config_parts.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/json/json_out.h"
 #include "base/size.h"

@@ -9,7 +9,6 @@
 #include "base/size.h"
 #include "base/try.h"
 #include "models/network/network_config_parts.h"
-#include "models/network/network_traits.h"
 
 /* A family's names of keys. */
 struct keys {

@@ -5,7 +5,6 @@
 
 #include "base/files/path.h"
 #include "base/json/json_out.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "models/network/profile_text.h"
 

@@ -6,7 +6,6 @@
  * tokens. Its BERT has a feed-forward part as wide as the network, 5000 positions, and a separate output table. Its
  * "800 M" ViT of 38 blocks has 698 million parameters; the names are the authors'.
  */
-#include <assert.h>
 #include <ctype.h>
 #include <limits.h>
 #include <stdio.h>

@@ -24,7 +24,6 @@
  */
 #include "planner/check/plan_check.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

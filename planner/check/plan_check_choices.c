@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "planner/check/plan_checker.h"
 

@@ -50,10 +50,8 @@
  *
  * Cost: units once; the order as in plan_check_run.c.
  */
-#include <assert.h>
 #include <inttypes.h>
 
-#include "base/size.h"
 #include "base/try.h"
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"

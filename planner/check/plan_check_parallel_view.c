@@ -4,7 +4,6 @@
 
 #include "base/size.h"
 #include "models/job/parallel_offload.h"
-#include "models/job/parallel_work.h"
 
 const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/order.h"
 #include "base/try.h"
 #include "planner/check/plan_check_walk.h"

@@ -22,7 +22,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "models/cost/cost.h"
 

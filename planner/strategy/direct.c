@@ -1,7 +1,6 @@
 /* The strategies that plan all jobs together, and the choice among them. */
 #include "planner/strategy/direct.h"
 
-#include "base/size.h"
 #include "base/try.h"
 #include "planner/check/plan_check.h"
 #include "planner/parallel/parallel_job.h"

@@ -6,10 +6,8 @@
 #include "planner/strategy/merge_cycle.h"
 
 #include <math.h>
-#include <stddef.h>
 
 #include "base/extreme.h"
-#include "base/size.h"
 
 enum {
     LONGEST = 512,                /* repetitions of the slowest subplan, at least 1 / drift_long */

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/alloc.h"
 #include "base/extreme.h"
 #include "base/order.h"
 #include "base/size.h"

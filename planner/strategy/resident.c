@@ -12,11 +12,9 @@
 
 #include "base/extreme.h"
 #include "base/hash.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/host_need.h"
-#include "planner/spill/cut/partition.h"
 #include "planner/strategy/direct.h"
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/resident_divide.h"

@@ -1,10 +1,8 @@
 /* Subproblems are planned in several ways, and the best plan is kept. */
 #include "planner/strategy/resident_subproblem.h"
 
-#include <math.h>
 #include <stddef.h>
 
-#include "base/extreme.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "planner/spill/cut/partition.h"

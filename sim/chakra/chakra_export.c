@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #include "base/json/json_out.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "models/kernel/work.h"
 #include "planner/plan_gang.h"

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/try.h"
 #include "models/cost/collective_group.h"
 #include "models/cost/cost.h"

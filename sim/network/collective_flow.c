@@ -26,7 +26,6 @@
 
 #include "base/size.h"
 #include "base/try.h"
-#include "models/cost/cost.h"
 #include "planner/plan_gang.h"
 #include "sim/engine/allocate.h"
 

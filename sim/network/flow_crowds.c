@@ -4,8 +4,6 @@
  */
 #include "sim/network/flow_state.h"
 
-#include <math.h>
-
 #include "sim/engine/allocate.h"
 
 /* One per link direction. */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "sim/placement/regroup.h"
 

@@ -10,7 +10,6 @@
 #include "base/files/path.h"
 #include "base/json/json_out.h"
 #include "base/order.h"
-#include "base/size.h"
 #include "base/text/number.h"
 #include "base/try.h"
 #include "sim/serving/arrivals_file.h"

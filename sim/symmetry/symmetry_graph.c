@@ -8,7 +8,6 @@
  */
 #include "sim/symmetry/symmetry_graph.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,7 +13,6 @@
 #include "base/alloc.h"
 #include "base/files/file_in.h"
 #include "base/json/json_stream.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "planner/plan.h"
 

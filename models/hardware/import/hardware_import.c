@@ -1,8 +1,5 @@
 /* Recognises the format of a file. */
 #include <ctype.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

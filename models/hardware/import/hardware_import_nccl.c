@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/text/number.h"
 #include "base/try.h"
 #include "models/hardware/import/hardware_import_parts.h"

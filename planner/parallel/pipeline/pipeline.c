@@ -25,7 +25,6 @@
 #include <string.h>
 
 #include "base/extreme.h"
-#include "base/size.h"
 #include "base/try.h"
 #include "planner/parallel/pipeline/pipeline_buckets.h"
 #include "planner/parallel/pipeline/pipeline_turns.h"

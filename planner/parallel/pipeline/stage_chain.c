@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/try.h"
-#include "models/cost/cost.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_work.h"
 #include "models/network/profile_text.h"

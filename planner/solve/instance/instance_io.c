@@ -8,7 +8,6 @@
 #include "base/alloc.h"
 #include "base/json/json_out.h"
 #include "base/json/json_stream.h"
-#include "base/size.h"
 #include "base/try.h"
 
 enum { NO_UNIT = UINT32_MAX };

@@ -8,7 +8,6 @@
  * column that is not 0. HiGHS's names its sections ("Model status", "# Columns 12") and has a line "name value" for
  * every column. A user's program gets CBC's arguments and writes either form.
  */
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,6 @@
  */
 #include "planner/solve/search/beam_search.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

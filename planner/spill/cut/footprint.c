@@ -15,12 +15,10 @@
 
 #include "base/alloc.h"
 #include "base/random.h"
-#include "models/cost/cost.h"
 #include "models/job/memory.h"
 #include "models/network/network_graph.h"
 #include "models/network/network_traits.h"
 #include "planner/pass_seconds.h"
-#include "planner/plan_work.h"
 
 struct footprint_entry {
     uint64_t first_layer, layer_count; /* layer_count 0: free */

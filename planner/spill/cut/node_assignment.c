@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "models/job/memory.h"
 
 struct node_assignment_work {
     double seconds;

@@ -9,7 +9,6 @@
 #include "models/job/evaluation.h"
 #include "planner/pass_seconds.h"
 #include "planner/plan_charges.h"
-#include "planner/plan_work.h"
 #include "planner/spill/cut/partition_storage.h"
 
 static double copied_s(const struct cost_table *t, uint32_t device, enum copy_direction direction,
