@@ -79,7 +79,6 @@ static const struct trace_place *place_of(const struct memory_plot *m, uint32_t 
     return trace ? &trace->places[place] : NULL;
 }
 
-/* Finds the panel of each place. */
 static enum status map_places(struct memory_plot *m, struct error *err)
 {
     const struct trace *trace = m->view.traces[0] ? m->view.traces[0] : m->view.traces[1];
@@ -212,7 +211,6 @@ static enum status read_traces(struct memory_plot *m, struct error *err)
     return STATUS_OK;
 }
 
-/* Adds a curve to the script. */
 static void add_curve(struct memory_plot *m, const struct panel *panel, uint32_t side)
 {
     const struct memory_curve *curve = &panel->curves[side];

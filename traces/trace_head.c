@@ -209,7 +209,6 @@ enum status trace_item_u32(const struct json_input *input, const json_t *array, 
     return status;
 }
 
-/* Takes an index into a table of `count` entries called `what`. */
 enum status trace_item_index(const struct json_input *input, const json_t *array, size_t index,
                               size_t count, const char *what, uint32_t *out, struct error *err)
 {

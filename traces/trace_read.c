@@ -304,7 +304,6 @@ static enum status check_in_block(const struct trace_reader *s, const struct tra
     return fail_index(s, "span_blocks", s->bounds.block - 1, err);
 }
 
-/* Reads the next span of a wanted block. */
 static enum status next_in_blocks(struct trace_reader *s, struct trace_span *out, bool *more, struct error *err)
 {
     struct json_element element;
@@ -319,7 +318,6 @@ static enum status next_in_blocks(struct trace_reader *s, struct trace_span *out
     return check_in_block(s, out, err);
 }
 
-/* Reads the next span. */
 static enum status next_span(struct trace_reader *s, struct trace_span *out, bool *more, struct error *err)
 {
     struct json_element element;

@@ -164,7 +164,6 @@ static const struct option_spec *find_synonym(const struct options *options, con
     return spec;
 }
 
-/* Finds an option by its long name. */
 static const struct option_spec *find_long(struct options *options, const char *name, size_t length)
 {
     const struct option_spec *spec = find_name(options, name, length);

@@ -181,7 +181,6 @@ static int floor_shift(int64_t x, int shift)
     return (int)(x >= 0 ? x >> shift : -((-x + ((int64_t)1 << shift) - 1) >> shift));
 }
 
-/* Returns floor(log2(10^e)) */
 static int floor_log2_pow10(int e)
 {
     return floor_shift((int64_t)e * 1741647, 19);

@@ -184,7 +184,6 @@ static enum status simulate(struct fit *fit, const gsl_vector *moved, double *ou
     return STATUS_OK;
 }
 
-/* Solves from `moved` on. */
 static enum status solve(struct fit *fit, gsl_multifit_nlinear_workspace *work, gsl_vector *moved, struct error *err)
 {
     gsl_multifit_nlinear_fdf system = {

@@ -199,7 +199,6 @@ static const char *offload_word(const struct parallel *p)
     return p->offload == OFFLOAD_NOTHING ? NULL : offload_words[p->offload];
 }
 
-/* Parses words without value. */
 static bool parse_flag(const char *word, struct parallel *out)
 {
     const struct {

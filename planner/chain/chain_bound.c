@@ -26,7 +26,6 @@ static double clamp(double value, double high)
     return !(value > 0) || !isfinite(value) ? 0 : value < high ? value : high; /* NaN: 0 */
 }
 
-/* Returns the place of a set's prices for a layer. */
 static struct chain_price *price_of(struct chain_price *prices, uint32_t layer, uint32_t set)
 {
     return &prices[(size_t)layer * CHAIN_PRICES_MAX + set];

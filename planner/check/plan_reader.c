@@ -49,7 +49,6 @@ uint32_t plan_reader_shards(const struct plan *plan, uint32_t job)
     return plan->job_first_shard[job + 1] - plan->job_first_shard[job];
 }
 
-/* Reads a shard of `job`, or null. */
 enum status plan_reader_shard(struct plan_reader *r, const json_t *row, size_t index, uint32_t job,
                                      uint32_t *out)
 {

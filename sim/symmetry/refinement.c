@@ -156,7 +156,6 @@ static void become_due(struct sim_refinement *c, uint32_t colour)
     c->due[c->due_count++] = colour;
 }
 
-/* Marks the neighbours of all nodes of a colour as due. */
 static void neighbours_become_due(struct sim_refinement *c, uint32_t colour)
 {
     const struct colour *of = &c->colours[colour];

@@ -311,7 +311,6 @@ struct symmetry_graph_joint {
     uint32_t node, place;
 };
 
-/* Adds the joint of a group on a kind of stream in one direction. */
 static void add_joint(struct symmetry_graph *g, uint32_t group, uint32_t stream, enum collective_way way,
                       struct symmetry_graph_joint *joints)
 {

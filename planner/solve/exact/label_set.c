@@ -181,7 +181,6 @@ static int compare_ranked(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Keeps the labels of ranked[0 .. count), in their order. */
 static void keep_ranked(struct label_set *l, uint32_t count)
 {
     for (uint32_t r = 0; r < count; r++) l->ranked[r].key = l->ranked[r].at;

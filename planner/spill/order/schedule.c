@@ -399,7 +399,6 @@ static enum status make_agenda(struct scheduler *s, struct agenda *out, struct e
     return STATUS_OK;
 }
 
-/* Ranks the jobs of the group that are ready by then. */
 static void rank_ready(struct scheduler *s, struct agenda *agenda, uint32_t group, double at)
 {
     for (uint32_t j; (j = agenda_wake(agenda, group, at)) != AGENDA_NONE;) {
