@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pty.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <termios.h>

@@ -14,7 +14,6 @@
  * sharing to 1e-5, so its makespans differ (tests/support/sim/support_live_workload.c says why).
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -41,7 +41,6 @@
 #include <string.h>
 
 #include "base/order.h"
-#include "base/process/progress.h"
 #include "base/size.h"
 #include "base/text/number.h"
 #include "planner/solve/certify/certify.h"

@@ -6,7 +6,6 @@
  * Prints, for each size: seconds of the scheduler and of the whole planner (partition, units, folding, bound, check),
  * and the simulated makespan over the lower bound. Medians of five.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

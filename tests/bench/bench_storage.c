@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/process/clock.h"
-#include "base/size.h"
 #include "exec/device/storage.h"
 
 enum { ROUNDS = 9, LANES = 2 };

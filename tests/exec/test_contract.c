@@ -20,7 +20,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"

@@ -5,7 +5,6 @@
  * The golden files are made by tests/golden/families_torch/make_families.py; PyTorch is not needed to
  * run this.
  */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -29,7 +29,6 @@ int main(void)
 #else
 
 #include "exec/cuda/kernels_cuda.h"
-#include "exec/cuda/kernels_cuda_launch.h"
 #include "exec/cuda/kernels_cuda_products.h"
 
 enum { ARENA_BYTES = 5 << 20 };

@@ -26,7 +26,6 @@ int main(void)
 #else
 
 #include "exec/cuda/kernels_cuda.h"
-#include "exec/cuda/kernels_cuda_launch.h"
 
 static cudaStream_t stream;
 static struct kernels *inner;

@@ -17,7 +17,6 @@
 #include "base/random.h"
 #include "exec/device/device.h"
 #include "exec/device/host_memory.h"
-#include "exec/device/pace.h"
 #include "tests/support/planner/support_p2p.h"
 
 enum { PAUSES_MAX = 20, ARENA_BYTES = 5 << 20 };

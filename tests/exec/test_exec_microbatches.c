@@ -19,7 +19,6 @@
 #include "base/size.h"
 #include "exec/run/run.h"
 #include "planner/strategy/planner.h"
-#include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 
 enum { STEPS = 5, SAMPLES = 6 };

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "base/size.h"
 #include "exec/device/storage.h"
 #include "tests/support/support_seed.h"
 

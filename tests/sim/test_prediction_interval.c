@@ -9,10 +9,8 @@
 #include <cmocka.h>
 #include <gsl/gsl_cdf.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/random.h"
-#include "base/size.h"
 #include "sim/uncertainty/prediction_interval.h"
 #include "tests/support/support_seed.h"
 

@@ -9,16 +9,13 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "base/size.h"
-#include "sim/placement/placement_search.h"
 #include "sim/placement/serving_bound.h"
 #include "sim/serving/served_network.h"
-#include "sim/serving/serving_io.h"
 #include "tests/support/sim/support_serving.h"
 #include "tests/support/support_seed.h"
 

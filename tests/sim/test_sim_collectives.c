@@ -13,7 +13,6 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/cost/cost.h"
-#include "planner/check/plan_check.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"

@@ -2,7 +2,6 @@
  * sim/network/crowd.h, as sim/network/flow.h uses it: against a closed form, against the general solver, which a path
  * of a group goes through, and in how much there is to do for each event as flows become more.
  */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,6 @@
 #include <cmocka.h>
 
 #include "sim/network/flow.h"
-#include "sim/sim.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"
 

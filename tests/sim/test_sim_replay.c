@@ -14,7 +14,6 @@
 #include "base/size.h"
 #include "planner/walk/plan_walk.h"
 #include "sim/replay.h"
-#include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_sim.h"
 #include "tests/support/support_seed.h"

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "base/size.h"
 #include "sim/swarm/swarm_bound.h"
 #include "sim/swarm/swarm_io.h"
 #include "tests/support/sim/support_swarm_reference.h"

@@ -14,7 +14,6 @@
 #include "base/random.h"
 #include "base/size.h"
 #include "models/cost/collective_group.h"
-#include "models/cost/cost.h"
 #include "tests/support/support_models.h"
 #include "tests/support/support_seed.h"
 

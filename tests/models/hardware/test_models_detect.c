@@ -15,7 +15,6 @@
 
 #include "base/json/json_in.h"
 #include "base/json/json_out.h"
-#include "base/size.h"
 #include "models/hardware/hardware_detect.h"
 
 #define MIB 0x1p20

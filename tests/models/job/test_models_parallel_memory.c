@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/random.h"
 #include "base/size.h"

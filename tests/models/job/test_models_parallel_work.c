@@ -9,7 +9,6 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"

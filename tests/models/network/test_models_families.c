@@ -17,7 +17,6 @@
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 #include "models/job/memory.h"
-#include "models/network/network_traits.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "tests/support/support_models.h"

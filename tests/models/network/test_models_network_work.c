@@ -13,7 +13,6 @@
 #include "base/size.h"
 #include "models/network/network.h"
 #include "tests/support/planner/support_parallel.h"
-#include "tests/support/support_models.h"
 
 static const struct state_format adamw = {.optimizer = OPTIMIZER_ADAMW};
 static const struct state_format sgd = {.optimizer = OPTIMIZER_SGD};

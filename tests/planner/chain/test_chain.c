@@ -10,7 +10,6 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,9 +20,7 @@
 #include "base/size.h"
 #include "planner/chain/chain_certify.h"
 #include "planner/chain/chain_check.h"
-#include "planner/chain/chain_formulation.h"
 #include "planner/chain/chain_io.h"
-#include "planner/chain/chain_search.h"
 #include "tests/support/planner/support_chain.h"
 #include "tests/support/support_json.h"
 #include "tests/support/support_seed.h"

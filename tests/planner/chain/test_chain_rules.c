@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/random.h"
 #include "planner/chain/chain_rules.h"
 #include "tests/support/planner/support_chain.h"
 #include "tests/support/support_seed.h"

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "base/size.h"
 #include "planner/swap/swap_choose.h"
 #include "tests/support/planner/support_chain.h"

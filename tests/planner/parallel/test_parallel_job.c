@@ -17,7 +17,6 @@
 #include "base/size.h"
 #include "models/cost/cost.h"
 #include "planner/check/plan_io.h"
-#include "planner/parallel/pipeline/pipeline.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 #include "tests/support/sim/support_chakra.h"

@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/size.h"

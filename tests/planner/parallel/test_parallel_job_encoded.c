@@ -13,7 +13,6 @@
 
 #include "base/size.h"
 #include "models/job/parallel_memory.h"
-#include "tests/support/planner/support_parallel.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 

@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"

@@ -15,7 +15,6 @@
 #include "models/cost/cost.h"
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
-#include "tests/support/planner/support_parallel.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "base/size.h"
 #include "models/cost/cost.h"
 #include "models/job/parallel_work.h"
 #include "planner/parallel/pipeline/stage_partition.h"

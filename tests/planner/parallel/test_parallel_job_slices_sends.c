@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "base/size.h"
-#include "planner/strategy/planner.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/planner/support_parallel_plan.h"
 

@@ -8,13 +8,11 @@
 
 #include <cmocka.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "models/cost/cost.h"
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check.h"
 #include "planner/check/plan_io.h"

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/size.h"
-#include "planner/check/plan_check.h"
 #include "planner/plan_memory.h"
 #include "tests/support/planner/support_plan.h"
 

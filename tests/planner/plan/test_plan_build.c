@@ -16,7 +16,6 @@
 #include "base/process/clock.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "planner/check/plan_check.h"
 #include "planner/walk/plan_build.h"
 #include "planner/walk/plan_fold.h"
 #include "tests/support/planner/support_plan.h"
@@ -490,7 +489,6 @@ static void test_random_repeats(void **state)
         free(folded.segments);
     }
 }
-
 
 int main(void)
 {

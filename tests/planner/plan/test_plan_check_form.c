@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "base/size.h"
-#include "models/hardware/hardware.h"
 #include "tests/support/planner/support_breakage.h"
 
 /* Returns the first operation on streams of this kind. */

@@ -18,7 +18,6 @@
 #include "base/json/json_out.h"
 #include "base/random.h"
 #include "base/size.h"
-#include "planner/check/plan_check.h"
 #include "planner/check/plan_io.h"
 #include "planner/policy/policies.h"
 #include "planner/strategy/planner.h"

@@ -12,7 +12,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/random.h"
 #include "base/size.h"
 #include "planner/policy/policies.h"
 #include "planner/policy/trial/policy_cases.h"

@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>

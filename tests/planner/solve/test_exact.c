@@ -10,7 +10,6 @@
 #include <cmocka.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +23,7 @@
 #include "planner/solve/exact/label_setting.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/instance/timetable_check.h"
-#include "planner/solve/search/beam_search.h"
 #include "planner/solve/search/list_baseline.h"
-#include "planner/solve/search/schedule_search.h"
 #include "tests/support/planner/support_instance.h"
 #include "tests/support/support_seed.h"
 

@@ -16,7 +16,6 @@
 #include "planner/solve/bounds/priced_bound.h"
 #include "planner/solve/certify/certify.h"
 #include "planner/solve/exact/label_setting.h"
-#include "planner/solve/instance/instance_change.h"
 #include "planner/solve/instance/instance_random.h"
 #include "planner/solve/search/list_baseline.h"
 #include "tests/support/planner/support_exhaustive.h"

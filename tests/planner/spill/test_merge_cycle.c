@@ -14,8 +14,6 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "base/size.h"
-#include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"

@@ -11,18 +11,14 @@
 
 #include <cmocka.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "base/size.h"
-#include "planner/check/plan_check.h"
 #include "planner/policy/policies.h"
 #include "planner/spill/cut/bound.h"
-#include "planner/spill/cut/partition.h"
 #include "planner/strategy/planner.h"
-#include "planner/walk/plan_walk.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"

@@ -13,8 +13,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "base/size.h"
-#include "planner/spill/cut/partition_storage.h"
 #include "planner/spill/order/instance_of_cut.h"
 #include "planner/spill/order/order_bound.h"
 #include "planner/spill/order/order_search.h"

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "models/job/memory.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"

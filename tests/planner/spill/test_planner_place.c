@@ -9,17 +9,14 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/random.h"
 #include "base/size.h"
 #include "models/job/memory.h"
 #include "planner/check/plan_check.h"
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/support_seed.h"
 
 enum { BLOCKS = 4, WIDTH = 64, VOCABULARY = 1021, MINIBATCHES = 3, SHARDS = BLOCKS + 2 };
 

@@ -10,12 +10,9 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json/json_out.h"
-#include "base/random.h"
 #include "base/size.h"
 #include "models/job/memory.h"
 #include "planner/check/plan_check.h"
@@ -23,7 +20,6 @@
 #include "planner/strategy/planner.h"
 #include "sim/sim.h"
 #include "tests/support/planner/support_planner.h"
-#include "tests/support/support_seed.h"
 
 enum { BLOCKS = 4, WIDTH = 64, VOCABULARY = 1021, SHARDS = BLOCKS + 2, KIB = 1 << 10 };
 static const double read_rate = 2.5e8, write_rate = 1.5e8;

@@ -20,7 +20,6 @@
 #include "planner/check/plan_io.h"
 #include "planner/strategy/reservation.h"
 #include "planner/strategy/planner.h"
-#include "planner/strategy/resident.h"
 #include "planner/strategy/resident_subproblem.h"
 #include "planner/strategy/resident_divide.h"
 #include "sim/sim.h"

@@ -6,8 +6,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "sim/swarm/swarm_run.h"
-
 #define NEVER HUGE_VAL
 
 enum where { AT_REST, IN_LINE, ON_THE_WAY, AT_PEER, OUT_OF_PATIENCE, NOBODY };
