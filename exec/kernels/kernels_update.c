@@ -91,63 +91,33 @@ struct kernel_step kernel_step_of(const struct job_optimizer *o, bool decays, ui
     return s;
 }
 
-static void sgd_apply(const struct kernel_step *step, float *p, const float *g, int64_t n)
+static void apply_chunks(const struct kernel_step *step, float *p, float *m, float *v, const float *g, int64_t chunks)
 {
-    int64_t rest = n % HOST_CHUNK, last = n - rest;
-    sgd_chunks(step, p, g, n / HOST_CHUNK);
-    if (rest == 0) return;
-    size_t bytes = (size_t)rest * sizeof *p;
-    float tail_p[HOST_CHUNK] = {0}, tail_g[HOST_CHUNK] = {0};
-    memcpy(tail_p, p + last, bytes);
-    memcpy(tail_g, g + last, bytes);
-    sgd_chunks(step, tail_p, tail_g, 1);
-    memcpy(p + last, tail_p, bytes);
+    switch ((enum optimizer_kind)step->kind) {
+    case OPTIMIZER_SGD: sgd_chunks(step, p, g, chunks); break;
+    case OPTIMIZER_ADAMW: adamw_chunks(step, p, m, v, g, chunks); break;
+    case OPTIMIZER_MOMENTUM: momentum_chunks(step, p, m, g, chunks); break;
+    case OPTIMIZER_COUNT: assert(false);
+    }
 }
 
-static void adamw_apply(const struct kernel_step *step, float *p, float *m, float *v, const float *g,
-                        int64_t n)
-{
-    int64_t rest = n % HOST_CHUNK, last = n - rest;
-    adamw_chunks(step, p, m, v, g, n / HOST_CHUNK);
-    if (rest == 0) return;
-    size_t bytes = (size_t)rest * sizeof *p;
-    float tail_p[HOST_CHUNK] = {0}, tail_m[HOST_CHUNK] = {0}, tail_v[HOST_CHUNK] = {0};
-    float tail_g[HOST_CHUNK] = {0};
-    memcpy(tail_p, p + last, bytes);
-    memcpy(tail_m, m + last, bytes);
-    memcpy(tail_v, v + last, bytes);
-    memcpy(tail_g, g + last, bytes);
-    adamw_chunks(step, tail_p, tail_m, tail_v, tail_g, 1);
-    memcpy(p + last, tail_p, bytes);
-    memcpy(m + last, tail_m, bytes);
-    memcpy(v + last, tail_v, bytes);
-}
-
-static void momentum_apply(const struct kernel_step *step, float *p, float *m, const float *g,
-                           int64_t n)
-{
-    int64_t rest = n % HOST_CHUNK, last = n - rest;
-    momentum_chunks(step, p, m, g, n / HOST_CHUNK);
-    if (rest == 0) return;
-    size_t bytes = (size_t)rest * sizeof *p;
-    float tail_p[HOST_CHUNK] = {0}, tail_m[HOST_CHUNK] = {0}, tail_g[HOST_CHUNK] = {0};
-    memcpy(tail_p, p + last, bytes);
-    memcpy(tail_m, m + last, bytes);
-    memcpy(tail_g, g + last, bytes);
-    momentum_chunks(step, tail_p, tail_m, tail_g, 1);
-    memcpy(p + last, tail_p, bytes);
-    memcpy(m + last, tail_m, bytes);
-}
-
+/* `m` and `v` are NULL for optimizers without them. */
 static void apply_fp32(const struct kernel_step *step, float *p, float *m, float *v, const float *g,
                        int64_t n)
 {
-    switch ((enum optimizer_kind)step->kind) {
-    case OPTIMIZER_SGD: sgd_apply(step, p, g, n); break;
-    case OPTIMIZER_ADAMW: adamw_apply(step, p, m, v, g, n); break;
-    case OPTIMIZER_MOMENTUM: momentum_apply(step, p, m, g, n); break;
-    case OPTIMIZER_COUNT: assert(false);
-    }
+    const int64_t rest = n % HOST_CHUNK, last = n - rest;
+    apply_chunks(step, p, m, v, g, n / HOST_CHUNK);
+    if (rest == 0) return;
+    const size_t bytes = (size_t)rest * sizeof *p;
+    float tail_p[HOST_CHUNK] = {0}, tail_m[HOST_CHUNK] = {0}, tail_v[HOST_CHUNK] = {0}, tail_g[HOST_CHUNK] = {0};
+    memcpy(tail_p, p + last, bytes);
+    memcpy(tail_g, g + last, bytes);
+    if (m) memcpy(tail_m, m + last, bytes);
+    if (v) memcpy(tail_v, v + last, bytes);
+    apply_chunks(step, tail_p, tail_m, tail_v, tail_g, 1);
+    memcpy(p + last, tail_p, bytes);
+    if (m) memcpy(m + last, tail_m, bytes);
+    if (v) memcpy(v + last, tail_v, bytes);
 }
 
 /* --- steps through the stack ------------------------------------------------------------------ */
