@@ -1,6 +1,6 @@
 /*
- * As on the host (kernels_embed.c), a row's gradient is the tied head's, if any, plus dx of every occurrence of the
- * row's token, in the order of the tokens. The tokens of a row are found by sorting pairs (row, token's place), with
+ * As on the host (kernels_embed.c), a row's gradient is the sum of dx of every occurrence of the row's token, in the
+ * order of the tokens, plus the tied head's, if any. The tokens of a row are found by sorting pairs (row, token's place), with
  * the row in the upper half of 64 bits. CUB's radix sort is stable: equal rows keep the order of the tokens. Tokens
  * outside the range, and the padding token, get the row after the vocabulary and end up last.
  *
@@ -96,7 +96,7 @@ __global__ static void update_rows(struct cuda_embed e, const unsigned long long
     const bool has_head = e.head && !is_position;
     if (e.skip_idle && !has_head && count == 0) return;
     for (int64_t i = threadIdx.x; i < e.c; i += THREADS) {
-        float g = has_head ? e.head[row * e.c + i] : 0.0f;
+        float g = 0.0f;
         for (int64_t k = 0; k < count; k += UNROLL) {
             float terms[UNROLL];
             for (int u = 0; u < UNROLL; u++) {
@@ -109,6 +109,7 @@ __global__ static void update_rows(struct cuda_embed e, const unsigned long long
             for (int u = 0; u < UNROLL; u++)
                 if (k + u < count) g += terms[u];
         }
+        if (has_head) g += e.head[row * e.c + i];
         struct step_numbers numbers = step_load(e.rows, row * e.c + i, e.step);
         step_apply(&numbers, g, e.rows.m != nullptr, e.rows.v != nullptr, e.step);
         step_store(e.rows, row * e.c + i, numbers, e.step);

@@ -51,8 +51,8 @@ struct kernels {
     void (*embed_forward)(const struct kernels *kernels, float *x, const float *rows,
                           const int32_t *tokens, int64_t token_stride, int64_t b, int64_t t,
                           int64_t c, int64_t v, int64_t first_row, int64_t row_count);
-    /* One optimizer step on a range of rows, which starts at first_row: gradient = head (may be NULL; only rows of
-     * the token table) + scattered dx, added in token order; the row of rows->padded takes no terms. */
+    /* One optimizer step on a range of rows, which starts at first_row: gradient = scattered dx, added in token
+     * order, + head (may be NULL; only rows of the token table); the row of rows->padded takes no terms of dx. */
     void (*embed_update)(const struct kernels *kernels, const struct kernel_parameters *rows,
                          const float *head_gradient, const float *dx, const int32_t *tokens,
                          int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
@@ -119,11 +119,12 @@ struct kernels {
 
     /* --- clipping, only by the host's processor ------------------------------------------- */
 
-    /* The gradient that embed_update would apply, for rows [0, row_count). */
-    void (*embed_gradient)(const struct kernels *kernels, float *gradient,
+    /* The gradient that embed_update would apply to its range of rows. `continues`: `gradient` has the sums of
+     * earlier tokens, and the result those of all tokens (head_gradient NULL). */
+    void (*embed_gradient)(const struct kernels *kernels, float *gradient, bool continues,
                            const float *head_gradient, const float *dx, const int32_t *tokens,
                            int64_t token_stride, int64_t b, int64_t t, int64_t c, int64_t v,
-                           int64_t row_count, int64_t padded, float *scratch);
+                           int64_t first_row, int64_t row_count, int64_t padded, float *scratch);
     /* Sum of squares, in an order that depends only on n. */
     double (*squares)(const struct kernels *kernels, const float *g, int64_t n);
     /* g is multiplied by `scale` */

@@ -5,15 +5,16 @@
  * first and writes 0 + its part. Tokens come before positions, so the sum is ((0 + token) + position) for every cut,
  * to the last bit.
  *
- * Update. A row's gradient is the tied head's (if any) plus dx of every occurrence of the row's token, in the order of
- * the tokens. It never exists as a table: rows are swept in order. Rows without a token step directly from the head's
- * gradient; for others a piece of the gradient is summed up on the stack. Pairs (row, r) of the tokens are sorted once
- * per call, with a stable radix sort of 11 bits a pass. A thread finds its first pair by bisection.
+ * Update. A row's gradient is the sum of dx of every occurrence of the row's token, in the order of the tokens, plus
+ * the tied head's (if any). It never exists as a table: rows are swept in order. Rows without a token step directly
+ * from the head's gradient; for others a piece of the gradient is summed up on the stack. Pairs (row, r) of the tokens
+ * are sorted once per call, with a stable radix sort of 11 bits a pass. A thread finds its first pair by bisection.
  *
  *     tokens 7 3 7 9   ->  pairs (3,1) (7,0) (7,2) (9,3)      scratch: 2 x 8 bytes per token
- *     row 7: g = head[7] + dx[0] + dx[2]
+ *     row 7: g = (dx[0] + dx[2]) + head[7]
  *
- * For clipping, the same sweep writes the gradient instead.
+ * The same sweep can write the gradient instead, or continue a gradient's sums with more tokens: the bits are those of
+ * one call with all tokens. The head's part comes last because in a pipeline another stage has it.
  *
  * Cost: a sweep of the tables, 28 bytes per parameter for AdamW (24 without a head), 1.1 GB for GPT-2. Rows without a
  * token are skipped with SGD, no decay and no head.
@@ -143,6 +144,7 @@ struct sweep {
     struct kernel_step step;
     struct kernel_parameters rows; /* of first_row */
     float *gradient;            /* of first_row; where it goes; NULL: it is applied */
+    bool continues;             /* `gradient` has the sums of earlier tokens */
     const float *head;          /* of first_row; NULL: none */
     const float *dx;
     const uint64_t *pairs;      /* tokens in range, sorted */
@@ -164,6 +166,7 @@ static void apply_gradient(const struct sweep *s, int64_t at, const float *g, in
 static void update_idle(const struct sweep *s, int64_t from, int64_t to)
 {
     static const float zeros[PIECE];
+    if (s->continues) return;
     int64_t end = to * s->c;
     /* positions have no gradient from the head */
     int64_t with_head = s->head ? host_min(to, s->vocabulary - s->first_row) * s->c : 0;
@@ -183,13 +186,14 @@ static void update_row(const struct sweep *s, int64_t row, const uint64_t *pairs
     for (int64_t first = 0; first < s->c; first += PIECE) {
         int64_t n = host_min(PIECE, s->c - first), at = row * s->c + first;
         float g[PIECE] = {0};
-        if (s->head && !position) memcpy(g, s->head + at, (size_t)n * sizeof *g);
+        if (s->continues) memcpy(g, s->gradient + at, (size_t)n * sizeof *g);
         for (int64_t k = 0; k < count; k++) {
             /* a position's terms are one token of each sample */
             int64_t place = position ? k * s->t + s->first_row + row - s->vocabulary
                                      : pair_place(pairs[k]);
             add_to_row(g, s->dx + place * s->c + first, n);
         }
+        if (s->head && !position) add_to_row(g, s->head + at, n);
         apply_gradient(s, at, g, n);
     }
 }
@@ -248,14 +252,15 @@ static void sweep_rows(const struct sweep *s, const struct kernels *kernels, int
         update_rows(s, block * BLOCK_ROWS, host_min((block + 1) * BLOCK_ROWS, row_count));
 }
 
-void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
+void host_embed_gradient(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
                          const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
-                         int64_t t, int64_t c, int64_t v, int64_t row_count, int64_t padded,
+                         int64_t t, int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
                          float *scratch)
 {
+    assert(!continues || !head_gradient);
     struct sweep sweep = {
-        .rows.padded = padded, .gradient = gradient, .head = head_gradient, .dx = dx, .b = b, .t = t,
-        .c = c, .vocabulary = v};
+        .rows.padded = padded, .gradient = gradient, .continues = continues, .head = head_gradient, .dx = dx, .b = b,
+        .t = t, .c = c, .vocabulary = v, .first_row = first_row};
     sort_tokens(&sweep, tokens, token_stride, row_count, scratch);
     sweep_rows(&sweep, kernels, row_count);
 }

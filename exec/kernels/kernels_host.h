@@ -72,9 +72,10 @@ void host_linear_weight_bf16(const struct kernels *kernels, float *dw, float *db
                              const float *dy, const bf16 *dy_rounded, const bf16 *x, int64_t m,
                              int64_t n, int64_t k, bool w_in_out, uint32_t add);
 
-void host_embed_gradient(const struct kernels *kernels, float *gradient, const float *head_gradient,
+void host_embed_gradient(const struct kernels *kernels, float *gradient, bool continues, const float *head_gradient,
                          const float *dx, const int32_t *tokens, int64_t token_stride, int64_t b,
-                         int64_t t, int64_t c, int64_t v, int64_t row_count, int64_t padded, float *scratch);
+                         int64_t t, int64_t c, int64_t v, int64_t first_row, int64_t row_count, int64_t padded,
+                         float *scratch);
 double host_squares(const struct kernels *kernels, const float *g, int64_t n);
 void host_update_scaled(const struct kernels *kernels, const struct kernel_parameters *parameters,
                         const float *g, int64_t n, const struct job_optimizer *optimizer, bool decays,

@@ -114,6 +114,28 @@ static void embedding_forward(const struct transformer_unit *unit)
     embed(unit, &e, unit->arguments->boundary_out);
 }
 
+/* Computes the gradient of the norm's input, microbatch by microbatch: its parameters' gradients are added up as in the
+ * blocks, although the tables take all samples at once. */
+static void norm_backward(const struct transformer_unit *unit, const struct embedding *e, float *d_sum)
+{
+    const struct kernels *k = unit->kernels;
+    const uint64_t microbatch = unit->arguments->job->microbatch;
+    const int64_t c = unit->c, rows = (int64_t)(microbatch * unit->arguments->job->sequence), values = 2 * c;
+    const float *weight = transformer_vector(unit, 0, norm_index(unit));
+    float *sum = unit->gradients, *part = sum + values;
+    for (int64_t first = 0; first < unit->r; first += rows) {
+        float *g = first > 0 ? part : sum;
+        k->norm_backward(k, d_sum + first * c, g, g + c, unit->arguments->gradient_in + first * c, e->sum + first * c,
+                         e->stats + 2 * first, weight, NULL, rows, c);
+        if (first > 0) k->residual(k, sum, sum, part, values);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        struct transformer_tensor tensor = transformer_tensor(unit, 0, norm_index(unit) + i);
+        tensor.g = sum + i * c;
+        transformer_step(unit, &tensor, false);
+    }
+}
+
 static void embedding_backward(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
@@ -121,10 +143,12 @@ static void embedding_backward(const struct transformer_unit *unit)
     struct embedding e = embedding_of(unit);
     float *d_sum = e.other;
     embed(unit, &e, e.other);
-    transformer_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0,
-                              norm_index(unit));
-    transformer_step_rows(unit, &words, a->table_gradient, d_sum, e.pairs);
-    if (types.row_count > 0) transformer_step_rows(unit, &types, NULL, d_sum, e.pairs);
+    if (unit->sums)
+        transformer_norm_backward(unit, d_sum, a->gradient_in, e.sum, e.stats, NULL, unit->r, 0, norm_index(unit));
+    else
+        norm_backward(unit, &e, d_sum);
+    transformer_rows_backward(unit, &words, a->table_gradient, d_sum, e.pairs);
+    if (types.row_count > 0) transformer_rows_backward(unit, &types, NULL, d_sum, e.pairs);
 }
 
 /* --- blocks ----------------------------------------------------------------------------------- */

@@ -5,7 +5,8 @@
  *     LOSS      blocks forward, the head forward and backward, blocks backward
  *     BACKWARD  the embedding; or blocks forward again unless their activations were kept, then blocks backward
  *               (if only the inputs of blocks were kept: forward and backward of each block, the last first;
- *               likewise a LOSS that holds only inputs)
+ *               likewise a LOSS that holds only inputs). In pipelines the head's loss comes first, forward and
+ *               backward, so that its logits are not kept
  *     UPDATE    the steps of all tensors, from gradients that a backward pass left
  *     NORM      the sums of squares of the same gradients, one for each tensor
  *     EVALUATE  forward, with the loss in the head's shard; nothing is kept and nothing changes
@@ -111,7 +112,8 @@ static struct transformer_unit unit_of(const struct transformer *transformer, co
 {
     const struct network *n = &a->job->network;
     const struct memory_table *workspace = workspace_of(a);
-    uint64_t samples = job_pass_samples(a->job, a->shard->first_layer);
+    bool alone = a->microbatch.alone;
+    uint64_t samples = alone ? a->job->microbatch : job_pass_samples(a->job, a->shard->first_layer);
     return (struct transformer_unit){
         .kernels = kernels,
         .arguments = a,
@@ -211,7 +213,7 @@ struct transformer_tensor transformer_tensor(const struct transformer_unit *unit
     uint64_t tables = layer == 0 ? network_table_rows(unit->network) * unit->network->width : 0;
     uint64_t offset = entry->offset_bytes - first->offset_bytes, skipped = tables * sizeof(float);
     float *g = NULL, *whole = unit->sums ? unit->sums : a->gradient;
-    if (whole && unit->turn == 0)
+    if (whole && !unit->adds)
         g = at_byte(whole, entry->offset_bytes);
     else if (unit->gradients && offset >= skipped)
         g = at_byte(unit->gradients, offset - skipped);
@@ -302,7 +304,7 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
     const struct unit_arguments *a = unit->arguments;
     const struct memory_entry *entry = &a->tables->parameters.entries[tensor->index];
     int64_t count = (int64_t)(entry->bytes / sizeof(float));
-    if (unit->turn > 0) {
+    if (unit->adds) {
         float *sum = at_byte(unit->sums, entry->offset_bytes);
         unit->kernels->residual(unit->kernels, sum, sum, tensor->g, count);
     }
@@ -315,6 +317,34 @@ void transformer_step(const struct transformer_unit *unit, const struct transfor
     else /* also when it is not a number */
         k->update_scaled(k, &parameters, tensor->g, count, &unit->optimizer, decays,
                          a->minibatch + 1, unit->scale);
+}
+
+/* Returns NULL if there is no such part. */
+static void *rows_in_part(const struct transformer_unit *unit, const struct state_layout *layout,
+                          enum state_part part, int64_t first)
+{
+    if (layout->parts[part].bytes == 0) return NULL;
+    return at_byte(unit->arguments->state, layout->parts[part].offset_bytes +
+                                               (uint64_t)first * layout->parts[part].row_bytes);
+}
+
+void transformer_update_rows(const struct kernels *kernels, const struct job *job, void *state, const float *gradient,
+                             uint64_t rows, uint64_t minibatch, struct unit_guard *guard)
+{
+    const struct unit_arguments a = {.job = job, .minibatch = minibatch, .guard = guard, .state = state};
+    const struct transformer_unit unit = {.kernels = kernels, .arguments = &a, .network = &job->network,
+                                          .optimizer = optimizer_at(job, minibatch)};
+    const struct state_layout layout = memory_state_rows(&job->network, rows, job_state_format(job));
+    const int64_t count = (int64_t)(rows * job->network.width);
+    void *const master = rows_in_part(&unit, &layout, STATE_MASTER, 0);
+    void *const weights = rows_in_part(&unit, &layout, STATE_WEIGHTS, 0);
+    const struct kernel_parameters parameters = {.p = master ? master : weights,
+                                                 .rounded = master ? weights : NULL,
+                                                 .m = rows_in_part(&unit, &layout, STATE_FIRST, 0),
+                                                 .v = rows_in_part(&unit, &layout, STATE_SECOND, 0),
+                                                 .key = rounding_key(&a, 0)};
+    if (!may_step(&unit, gradient, count)) return;
+    kernels->update(kernels, &parameters, gradient, count, &unit.optimizer, true, minibatch + 1);
 }
 
 /* --- layers that many have -------------------------------------------------------------------- */
@@ -439,15 +469,6 @@ static struct state_layout rows_layout(const struct transformer_unit *unit)
                             : a->tables->state.layout;
 }
 
-/* Returns NULL if there is no such part. */
-static void *rows_in_part(const struct transformer_unit *unit, const struct state_layout *layout,
-                          enum state_part part, int64_t first)
-{
-    if (layout->parts[part].bytes == 0) return NULL;
-    return at_byte(unit->arguments->state, layout->parts[part].offset_bytes +
-                                               (uint64_t)first * layout->parts[part].row_bytes);
-}
-
 void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows)
 {
     const struct kernels *k = unit->kernels;
@@ -462,8 +483,8 @@ void transformer_gather(const struct transformer_unit *unit, float *x, const str
                          rows->vocabulary, rows->first_row, rows->row_count);
 }
 
-void transformer_step_rows(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
-                           const float *head_gradient, const float *dx, float *scratch)
+static void step_rows(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
+                      const float *head_gradient, const float *dx, float *scratch)
 {
     const struct unit_arguments *a = unit->arguments;
     const struct state_layout layout = rows_layout(unit);
@@ -509,17 +530,24 @@ void transformer_tables_forward(const struct transformer_unit *unit)
     transformer_gather(unit, unit->arguments->boundary_out, &rows);
 }
 
+void transformer_rows_backward(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
+                               const float *head_gradient, const float *dx, float *scratch)
+{
+    float *gradient = unit->arguments->gradient;
+    if (!gradient) {
+        step_rows(unit, rows, head_gradient, dx, scratch);
+        return;
+    }
+    unit->kernels->embed_gradient(unit->kernels, gradient + rows->first * unit->c, unit->adds, head_gradient, dx,
+                                  rows->tokens, rows->token_stride, unit->b, unit->t, unit->c, rows->vocabulary,
+                                  rows->first_row, rows->row_count, rows->padded, scratch);
+}
+
 void transformer_tables_backward(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    if (a->gradient) {
-        unit->kernels->embed_gradient(unit->kernels, a->gradient, a->table_gradient, a->gradient_in,
-                                      a->batch, unit->t + 1, unit->b, unit->t, unit->c, unit->v,
-                                      table_rows(unit), transformer_padded(unit->network), unit->scratch);
-        return;
-    }
     const struct transformer_table_rows rows = all_rows(unit);
-    transformer_step_rows(unit, &rows, a->table_gradient, a->gradient_in, unit->scratch);
+    transformer_rows_backward(unit, &rows, a->table_gradient, a->gradient_in, unit->scratch);
 }
 
 static struct transformer_weights word_table(const struct transformer_unit *unit, uint64_t layer, uint32_t own_weight)
@@ -564,7 +592,7 @@ void transformer_words(const struct transformer_unit *unit, uint64_t layer, cons
                                                    words->stride, unit->b, unit->t, v, rows);
         if (!d_normf) continue;
         /* The embedding's gradient has the sums of earlier microbatches. */
-        bool more = rows.first > 0, weight_more = more || (tied && unit->turn > 0);
+        bool more = rows.first > 0, weight_more = more || (tied && unit->adds);
         product_backward(unit, d_normf + rows.first * c, false, d_table,
                                 (weight_more ? KERNEL_LINEAR_ADD_WEIGHT : 0) | (more ? KERNEL_LINEAR_ADD_BIAS : 0),
                                 bias.g, unit->logits, x, &product);
@@ -650,40 +678,66 @@ static void blocks_backward_alone(const struct transformer_unit *unit, uint64_t 
 
 /* --- passes ----------------------------------------------------------------------------------- */
 
+/* Returns the end of the shard's blocks. */
+static uint64_t blocks_end(const struct unit_arguments *a)
+{
+    return a->shard->first_layer + a->shard->layer_count - (has_head(a) ? 1 : 0);
+}
+
+/* Keeps what the backward pass needs, `all` or the `inputs` of layers; both NULL: nothing. */
+static void forward_of_blocks(const struct transformer_unit *unit, float *all, float *inputs)
+{
+    const struct unit_arguments *a = unit->arguments;
+    if (all)
+        blocks_forward(unit, blocks_end(a), all, a->boundary_out);
+    else
+        blocks_forward_only(unit, blocks_end(a), piece(a, workspace_of(a), "keep"), inputs);
+}
+
+/* Computes the head forward and backward, and the blocks backward; only the loss in an evaluation. `all` has all kept
+ * activations, or with `inputs` a single layer's, the last block's if it is `fresh`. */
+static void head_and_back(const struct transformer_unit *unit, float *all, float *inputs, bool fresh)
+{
+    const struct unit_arguments *a = unit->arguments;
+    const uint64_t head = blocks_end(a);
+    float *kept[TRANSFORMER_KEPT_MAX], *d_in = a->pass == PLAN_EVALUATE ? NULL : a->gradient_out;
+    assert(has_head(a));
+    if (holds_inputs(a)) {
+        kept_alone(unit, piece(a, workspace_of(a), "head"), head, kept);
+        unit->transformer->head(unit, head, kept, held_input(unit, inputs, head), d_in);
+        if (d_in) blocks_backward_alone(unit, head, all, inputs, d_in, fresh);
+        return;
+    }
+    kept_of(unit, all, head, kept);
+    unit->transformer->head(unit, head, kept, layer_input(unit, all, head), d_in);
+    if (d_in) blocks_backward(unit, head, all, d_in);
+}
+
 static void compute_loss(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    uint64_t head = unit->network->layer_count - 1;
-    assert(has_head(a));
-    float *all = piece(a, workspace_of(a), "activations"), *kept[TRANSFORMER_KEPT_MAX];
-    float *d_in = a->pass == PLAN_EVALUATE ? NULL : a->gradient_out;
+    float *all = piece(a, workspace_of(a), "activations"), *inputs = NULL;
     if (holds_inputs(a)) {
-        float *inputs = piece(a, workspace_of(a), "inputs");
-        const float *in = held_input(unit, inputs, head);
-        blocks_forward_only(unit, head, all, inputs);
-        kept_alone(unit, piece(a, workspace_of(a), "head"), head, kept);
-        unit->transformer->head(unit, head, kept, in, d_in);
-        if (d_in) blocks_backward_alone(unit, head, all, inputs, d_in, true);
-        return;
+        inputs = piece(a, workspace_of(a), "inputs");
+        blocks_forward_only(unit, blocks_end(a), all, inputs);
+    } else {
+        blocks_forward(unit, blocks_end(a), all, NULL);
     }
-    blocks_forward(unit, head, all, NULL);
-    kept_of(unit, all, head, kept);
-    const float *in = layer_input(unit, all, head);
-    unit->transformer->head(unit, head, kept, in, d_in);
-    if (d_in) blocks_backward(unit, head, all, d_in);
+    head_and_back(unit, all, inputs, true);
 }
 
 static void compute_backward(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    uint64_t end = a->shard->first_layer + a->shard->layer_count;
     float *made = piece(a, workspace_of(a), "activations");
-    if (holds_inputs(a)) {
-        blocks_backward_alone(unit, end, made, a->activations, a->gradient_in, false);
-        return;
-    }
-    if (!a->activations) blocks_forward(unit, end, made, NULL);
-    blocks_backward(unit, end, a->activations ? a->activations : made, a->gradient_in);
+    float *all = a->activations && !holds_inputs(a) ? a->activations : made;
+    if (!holds_inputs(a) && !a->activations) blocks_forward(unit, blocks_end(a), made, NULL);
+    if (has_head(a))
+        head_and_back(unit, all, a->activations, false);
+    else if (holds_inputs(a))
+        blocks_backward_alone(unit, blocks_end(a), made, a->activations, a->gradient_in, false);
+    else
+        blocks_backward(unit, blocks_end(a), all, a->gradient_in);
 }
 
 /* Clips as torch.nn.utils.clip_grad_norm_() does. */
@@ -724,17 +778,14 @@ static void compute_update(const struct transformer_unit *unit)
 static void compute_once(const struct transformer_unit *unit)
 {
     const struct unit_arguments *a = unit->arguments;
-    uint64_t end = a->shard->first_layer + a->shard->layer_count;
     bool embedding = a->shard->first_layer == 0;
     assert(!embedding || a->shard->layer_count == 1);
     switch (a->pass) {
     case PLAN_FORWARD:
         if (embedding)
             unit->transformer->embedding_forward(unit);
-        else if (a->activations && !a->inputs_only)
-            blocks_forward(unit, end, a->activations, a->boundary_out);
         else
-            blocks_forward_only(unit, end, piece(a, workspace_of(a), "keep"), a->activations);
+            forward_of_blocks(unit, a->inputs_only ? NULL : a->activations, a->activations);
         break;
     case PLAN_LOSS: compute_loss(unit); break;
     case PLAN_EVALUATE:
@@ -743,7 +794,7 @@ static void compute_once(const struct transformer_unit *unit)
         else if (has_head(a))
             compute_loss(unit);
         else
-            blocks_forward_only(unit, end, piece(a, workspace_of(a), "keep"), NULL);
+            forward_of_blocks(unit, NULL, NULL);
         break;
     case PLAN_BACKWARD:
         if (embedding)
@@ -759,6 +810,14 @@ static void compute_once(const struct transformer_unit *unit)
 
 /* --- several microbatches --------------------------------------------------------------------- */
 
+/* May be NULL. Of images, only the labels are moved: the pixels follow all labels. */
+static const int32_t *batch_of_turn(const int32_t *batch, const struct job *job, uint32_t turn)
+{
+    uint64_t labels = job->network.family == NETWORK_VIT
+                          ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
+    return batch ? batch + turn * job->microbatch * labels : NULL;
+}
+
 /* Moves each buffer of samples to the microbatch's part. */
 static struct unit_arguments arguments_of_turn(const struct unit_arguments *whole,
                                                const struct transformer_unit *unit, uint32_t turn)
@@ -768,9 +827,7 @@ static struct unit_arguments arguments_of_turn(const struct unit_arguments *whol
     uint64_t boundary = turn * (uint64_t)(unit->r * unit->c);
     const struct memory_table *table = a.inputs_only ? &a.tables->inputs : &a.tables->activations;
     uint64_t kept = turn * table->bytes / sizeof(float);
-    uint64_t labels = job->network.family == NETWORK_VIT
-                          ? 1 : job_batch_bytes(job) / sizeof(int32_t) / job_samples(job);
-    if (a.batch) a.batch += turn * job->microbatch * labels; /* for images, the pixels follow */
+    a.batch = batch_of_turn(a.batch, job, turn);
     if (a.boundary_in) a.boundary_in += boundary;
     if (a.boundary_out) a.boundary_out += boundary;
     if (a.gradient_in) a.gradient_in += boundary;
@@ -779,9 +836,26 @@ static struct unit_arguments arguments_of_turn(const struct unit_arguments *whol
     return a;
 }
 
+static void compute_alone(const struct transformer *transformer, const struct kernels *kernels,
+                          const struct unit_arguments *whole)
+{
+    struct unit_arguments a = *whole;
+    a.batch = batch_of_turn(a.batch, a.job, a.microbatch.index);
+    struct transformer_unit unit = unit_of(transformer, kernels, &a);
+    unit.turn = a.microbatch.index;
+    unit.adds = a.microbatch.adds;
+    unit.sums = a.pass == PLAN_BACKWARD ? a.gradient : NULL;
+    compute_once(&unit);
+    if (a.pass == PLAN_BACKWARD) shut_by_loss(&a);
+}
+
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
                          const struct unit_arguments *a)
 {
+    if (a->microbatch.alone) {
+        compute_alone(transformer, kernels, a);
+        return;
+    }
     struct transformer_unit unit = unit_of(transformer, kernels, a);
     bool back = a->pass == PLAN_LOSS || a->pass == PLAN_BACKWARD;
     if (a->pass == PLAN_UPDATE) unit.scale = clip_scale(a);
@@ -795,6 +869,7 @@ void transformer_compute(const struct transformer *transformer, const struct ker
         struct unit_arguments part = arguments_of_turn(a, &unit, turn);
         struct transformer_unit one = unit_of(transformer, kernels, &part);
         one.turn = turn;
+        one.adds = back && turn > 0;
         one.sums = back ? sums : NULL;
         compute_once(&one);
     }

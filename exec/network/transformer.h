@@ -22,7 +22,8 @@ struct transformer_unit {
     float scale;   /* of gradients in an UPDATE: below 1 when clipped */
     uint32_t block_tensors;
     uint32_t turn, turns; /* microbatch and number of microbatches */
-    float *sums;       /* if turns > 1: of microbatches' gradients so far, laid out like the parameters */
+    bool adds;         /* to the sums of earlier microbatches */
+    float *sums;       /* of microbatches' gradients so far, laid out like the parameters; may be NULL */
     float *gradients;  /* may be NULL or empty */
     float *d_stream, *d_stream2, *d_qkv, *d_wide, *scratch, *logits;
     bf16 *rounded, *d_rounded;
@@ -65,6 +66,10 @@ extern const struct transformer transformer_gpt2, transformer_llama, transformer
 /* Implements unit_compute(). */
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
                          const struct unit_arguments *arguments);
+
+/* Steps the first `rows` rows of an embedding's tables, laid out in `state` by memory_state_rows(). */
+void transformer_update_rows(const struct kernels *kernels, const struct job *job, void *state, const float *gradient,
+                             uint64_t rows, uint64_t minibatch, struct unit_guard *guard);
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
@@ -129,8 +134,9 @@ struct transformer_table_rows {
     int64_t padded;     /* as in struct kernel_parameters */
 };
 void transformer_gather(const struct transformer_unit *unit, float *x, const struct transformer_table_rows *rows);
-void transformer_step_rows(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
-                           const float *head_gradient, const float *dx, float *scratch);
+/* Steps the rows, or makes or continues their gradient. */
+void transformer_rows_backward(const struct transformer_unit *unit, const struct transformer_table_rows *rows,
+                               const float *head_gradient, const float *dx, float *scratch);
 
 /* Returns the padding token as a kernel argument. */
 int64_t transformer_padded(const struct network *network);

@@ -16,8 +16,8 @@ static const struct transformer *const implementations[NETWORK_FAMILY_COUNT] = {
     [NETWORK_VIT] = &transformer_vit,
 };
 
-enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
-                             struct arena *arena, struct unit_tables *out, struct error *err)
+static enum status init_tables(const struct job *job, const struct plan_shard *shard, uint64_t samples, uint32_t way,
+                               struct arena *arena, struct unit_tables *out, struct error *err)
 {
     const struct network *network = &job->network;
     struct unit_tables tables = {0};
@@ -31,13 +31,24 @@ enum status unit_tables_init(const struct job *job, const struct plan_shard *sha
                            job->sequence, arena, &tables.inputs, err));
     for (uint32_t pass = UNIT_FORWARD; pass <= UNIT_LOSS; pass++)
         for (uint32_t how = 0; how < UNIT_WAYS; how++) {
-            TRY(memory_workspace(network, shard->first_layer, shard->layer_count,
-                                      (enum unit_pass)pass, how | job_pass_way(job, shard->first_layer),
-                                      job_pass_samples(job, shard->first_layer), job->sequence,
-                                      arena, &tables.workspace[pass][how], err));
+            TRY(memory_workspace(network, shard->first_layer, shard->layer_count, (enum unit_pass)pass, how | way,
+                                 samples, job->sequence, arena, &tables.workspace[pass][how], err));
         }
     *out = tables;
     return STATUS_OK;
+}
+
+enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
+                             struct arena *arena, struct unit_tables *out, struct error *err)
+{
+    return init_tables(job, shard, job_pass_samples(job, shard->first_layer), job_pass_way(job, shard->first_layer),
+                       arena, out, err);
+}
+
+enum status unit_tables_init_alone(const struct job *job, const struct plan_shard *shard,
+                                   struct arena *arena, struct unit_tables *out, struct error *err)
+{
+    return init_tables(job, shard, job->microbatch, job_microbatch_way(job), arena, out, err);
 }
 
 void unit_compute(const struct kernels *kernels, const struct unit_arguments *arguments)

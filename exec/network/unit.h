@@ -23,6 +23,17 @@ struct unit_tables {
 MUST_CHECK enum status unit_tables_init(const struct job *job, const struct plan_shard *shard,
                                         struct arena *arena, struct unit_tables *out,
                                         struct error *err);
+/* Makes tables for units that compute one microbatch each. */
+MUST_CHECK enum status unit_tables_init_alone(const struct job *job, const struct plan_shard *shard,
+                                              struct arena *arena, struct unit_tables *out, struct error *err);
+
+/* The only microbatch that a unit computes. Zeroed: it computes all, one after the other. */
+struct unit_microbatch {
+    bool alone;
+    bool adds;      /* `gradient` has the sums of earlier microbatches, to which a backward pass adds */
+    uint32_t index; /* within the minibatch, whose data are in `batch` and whose loss in `loss`; all other buffers
+                     * have only this microbatch */
+};
 
 /*
  * Stops the steps of a job, on all its devices, at the first loss that is not finite, or the first gradient that is
@@ -41,6 +52,7 @@ struct unit_arguments {
     uint32_t pass;              /* PLAN_FORWARD, PLAN_LOSS, PLAN_BACKWARD, PLAN_UPDATE, PLAN_NORM,
                                    PLAN_EVALUATE */
     uint64_t minibatch;         /* from 0; the step is this + 1 */
+    struct unit_microbatch microbatch;
     uint64_t first_row, row_count; /* of an embedding slice; 0, 0: all */
     void *state;                /* state blob; only its weights in a forward pass or with a gradient; for a slice
                                    memory_state_rows() */

@@ -58,7 +58,10 @@ static struct transformer_linear patch_linear(const struct transformer_unit *uni
 static float *cut_images(const struct transformer_unit *unit)
 {
     const struct network *n = unit->network;
-    const float *images = (const float *)(const void *)(unit->arguments->batch + unit->b);
+    const int64_t image = (int64_t)(n->channels * n->image * n->image);
+    const int64_t labels = (int64_t)(unit->turns - unit->turn) * unit->b; /* of this microbatch and later ones */
+    const float *images =
+        (const float *)(const void *)(unit->arguments->batch + labels) + (int64_t)unit->turn * unit->b * image;
     unit->kernels->patches(unit->kernels, unit->scratch, images, unit->b, (int64_t)n->channels,
                            (int64_t)n->image, (int64_t)n->patch);
     return unit->scratch;

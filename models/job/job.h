@@ -182,20 +182,32 @@ static inline uint64_t job_samples(const struct job *job)
     return job->microbatch * job->microbatches;
 }
 
-/* Returns the samples of one computation over layers from `first_layer` on: a microbatch, but in an embedding the
- * whole minibatch, whose gradient's rows are added up in one order. */
+/* Returns the samples of one computation over layers from `first_layer` on: a microbatch, but in an embedding of
+ * tokens the whole minibatch, whose gradient's rows are added up in one order. */
 static inline uint64_t job_pass_samples(const struct job *job, uint64_t first_layer)
 {
-    return first_layer == 0 && network_layer_kind(&job->network, 0) == LAYER_EMBEDDING
-               ? job_samples(job) : job->microbatch;
+    const struct network *n = &job->network;
+    const bool tables = network_layer_kind(n, 0) == LAYER_EMBEDDING && n->family != NETWORK_VIT;
+    return first_layer == 0 && tables ? job_samples(job) : job->microbatch;
 }
 
-/* Returns UNIT_ACCUMULATE (models/job/memory.h) for several microbatches, plus the precision's flags. */
+/* Returns the precision's flags of `how` (models/job/memory.h). */
+static inline uint32_t job_precision_way(const struct job *job)
+{
+    return (job->precision == PRECISION_BF16 ? UNIT_HALF : 0) |
+           (job->precision == PRECISION_BF16_WEIGHTS ? UNIT_ROUNDED : 0);
+}
+
+/* Returns UNIT_ACCUMULATE for several microbatches, plus the precision's flags. */
 static inline uint32_t job_pass_way(const struct job *job, uint64_t first_layer)
 {
-    return (job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0) |
-           (job->precision == PRECISION_BF16 ? UNIT_HALF : 0) |
-           (job->precision == PRECISION_BF16_WEIGHTS ? UNIT_ROUNDED : 0);
+    return (job_pass_samples(job, first_layer) < job_samples(job) ? UNIT_ACCUMULATE : 0) | job_precision_way(job);
+}
+
+/* Returns the same for a computation over one microbatch in any layers. */
+static inline uint32_t job_microbatch_way(const struct job *job)
+{
+    return (job->microbatches > 1 ? UNIT_ACCUMULATE : 0) | job_precision_way(job);
 }
 
 static inline struct state_format job_state_format(const struct job *job)

@@ -523,7 +523,7 @@ static uint64_t gradient_words(const struct network *network, uint64_t layer)
     bool embedding = network_layer_kind(network, layer) == LAYER_EMBEDDING;
     if (embedding && network_has_plain_tables(network)) return 0;
     if (embedding && network->word_width > 0) return network->width * network->word_width; /* its projection's */
-    if (embedding && network->family == NETWORK_BERT) return 2 * network->width; /* its norm */
+    if (embedding && network->family == NETWORK_BERT) return 4 * network->width; /* its norm's, of two microbatches */
     return words(memory_parameter_bytes(network, layer, 1));
 }
 
@@ -725,15 +725,15 @@ static void lay_workspace(const struct workspace *w, enum unit_pass pass, uint32
         put_numbers(layout, "d_wide", w->d_wide, how);
     }
     put(layout, "scratch", scratch_words(w, how, forward));
-    if (pass != UNIT_BACKWARD) put(layout, "logits", w->logits);
+    put(layout, "logits", w->logits);
     if (!forward) put(layout, "activations", inputs ? w->layer : w->activations);
     if (!forward && accumulate) put(layout, "sums", out ? 0 : w->sums);
     if (how & UNIT_ROUNDED) put(layout, "rounded", w->rounded);
     if ((how & UNIT_ROUNDED) && !forward) put(layout, "d_rounded", w->d_rounded);
     if ((how & UNIT_HALF) && !forward) put(layout, "d_rounded", w->d_logits);
-    if (pass != UNIT_LOSS || !inputs) return;
+    if (forward || !inputs) return;
     put(layout, "head", w->head);
-    put(layout, "inputs", w->inputs);
+    if (pass == UNIT_LOSS) put(layout, "inputs", w->inputs);
 }
 
 enum { WORKSPACE_ENTRIES_MAX = 13 };

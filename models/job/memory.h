@@ -152,9 +152,9 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  * Each pass has its row's entries; unneeded entries have 0 bytes. `layer` is the first layer of the range.
  *
  *   FORWARD   keep, d_stream, d_stream2, scratch, logits, rounded
- *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, activations, sums, rounded,
- *             d_rounded
- *   LOSS      as BACKWARD, and logits, head, inputs
+ *   BACKWARD  gradients, d_stream, d_stream2, d_qkv, d_wide, scratch, logits, activations, sums, rounded,
+ *             d_rounded, head
+ *   LOSS      as BACKWARD, and inputs
  *
  *   keep         one layer's activations (for a forward pass that keeps nothing, or only inputs)
  *   d_stream2    (R,C), or (R,HD) if that is wider: gradient of one branch. It is added to the gradient of the
@@ -167,7 +167,7 @@ uint64_t memory_input_bytes(const struct network *network, uint64_t first_layer,
  *   sums         of the gradients of all layers, unless they have a separate buffer; only with
  *                UNIT_ACCUMULATE
  *   head, inputs activations kept by the head, and the inputs as laid out by memory_inputs(); only with
- *                UNIT_INPUTS
+ *                UNIT_INPUTS. The head computes in a BACKWARD where its forward pass is a unit of its own
  *   rounded      the input of a linear layer in bf16, d_rounded the gradient of its output, for the widest layer;
  *                only with UNIT_ROUNDED. With UNIT_HALF d_rounded is the gradient of logits in 16 bits
  *   d_qkv        (R,3HD), for llama (R,(H+2K)D): gradients of q, k and v, one after the other unless

@@ -123,11 +123,28 @@ static void test_embed_gradient(void **state)
         const struct kernel_parameters of_apart = {.p = apart, .m = apart + n, .v = apart + 2 * n};
         one->embed_update(one, &of_fused, head_gradient, dx, tokens, T + 1, B, T, C, V, 0, ROWS,
                           &adamw, 3, scratch);
-        two->embed_gradient(two, gradient, head_gradient, dx, tokens, T + 1, B, T, C, V, ROWS,
+        two->embed_gradient(two, gradient, false, head_gradient, dx, tokens, T + 1, B, T, C, V, 0, ROWS,
                             of_fused.padded, scratch);
         two->update(two, &of_apart, gradient, n, &adamw, true, 3);
         assert_memory_equal(fused, apart, 3 * (size_t)n * sizeof *p);
     }
+}
+
+/* The gradient of all samples at once equals the gradient that goes on sample by sample. */
+static void test_embed_gradient_continues(void **state)
+{
+    (void)state;
+    enum { B = 4, T = 17, C = 37, V = 53, P = 19, ROWS = V + P };
+    test_kernels();
+    const float *dx = random_array(B * T * C, 63, 1);
+    float *once = support_floats(ROWS * C), *apart = support_floats(ROWS * C), *scratch = support_floats(4 * B * T);
+    int32_t tokens[B * (T + 1)];
+    for (int i = 0; i < B * (T + 1); i++) tokens[i] = i * i % 11 * 3;
+    one->embed_gradient(one, once, false, NULL, dx, tokens, T + 1, B, T, C, V, 0, ROWS, 0, scratch);
+    for (int b = 0; b < B; b++)
+        two->embed_gradient(two, apart, b > 0, NULL, dx + b * T * C, tokens + b * (T + 1), T + 1, 1, T, C, V, 0, ROWS, 0,
+                            scratch);
+    assert_memory_equal(once, apart, ROWS * C * sizeof *once);
 }
 
 /* --- exponential and normal distribution ------------------------------------------------------ */
@@ -278,7 +295,8 @@ int main(void)
         cmocka_unit_test(test_subnormals),
         cmocka_unit_test(test_squares),
         cmocka_unit_test(test_update_scaled),
-        cmocka_unit_test(test_embed_gradient), cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_embed_gradient),
+        cmocka_unit_test(test_embed_gradient_continues), cmocka_unit_test(test_exponential),
         cmocka_unit_test(test_streams),    cmocka_unit_test(test_text),
     };
     return cmocka_run_group_tests_name("exec/kernels/kernels.h", tests, setup, teardown);

@@ -1,0 +1,145 @@
+#include "exec/network/chunk.h"
+
+#include <assert.h>
+
+#include "base/try.h"
+#include "exec/network/transformer.h"
+
+enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,
+                              struct arena *arena, struct chunk_tables *out, struct error *err)
+{
+    struct chunk_tables tables = {.memory = chunk_memory(job, layers)};
+    for (uint32_t i = 0; i < tables.memory.piece_count; i++) {
+        const struct chunk_piece *piece = &tables.memory.pieces[i];
+        tables.shards[i] = (struct plan_shard){.job = job_index, .first_layer = piece->first_layer,
+                                               .layer_count = piece->layer_count,
+                                               .inputs_only = piece->first_layer > 0 && tables.memory.inputs_only};
+        TRY(unit_tables_init_alone(job, &tables.shards[i], arena, &tables.units[i], err));
+    }
+    *out = tables;
+    return STATUS_OK;
+}
+
+static void *at_byte(void *base, uint64_t offset_bytes)
+{
+    return (char *)base + offset_bytes;
+}
+
+/* Returns the embedding's output, where the other layers of its chunk read it. */
+static float *between(const struct chunk_arguments *a)
+{
+    return a->activations ? a->activations : a->workspace;
+}
+
+static bool holds_embedding(const struct chunk_memory *m, uint32_t piece)
+{
+    return m->has_embedding && piece == 0;
+}
+
+/* Returns the tied table as the head reads it; NULL: there is none. */
+static const void *table_of(const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    if (m->table_rows == 0) return NULL;
+    return m->copies_table ? at_byte(a->state, m->table_weights_offset) : a->table;
+}
+
+/* Returns the arguments of a pass over a piece, without the boundaries to other pieces. */
+static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    const bool embedding = holds_embedding(m, i), head = m->has_head && i + 1 == m->piece_count;
+    return (struct unit_arguments){
+        .job = a->job,
+        .shard = &a->tables->shards[i],
+        .tables = &a->tables->units[i],
+        .pass = a->pass,
+        .minibatch = a->minibatch,
+        .microbatch = a->microbatch,
+        .state = at_byte(a->state, m->pieces[i].state_offset),
+        .gradient = a->gradient ? at_byte(a->gradient, m->pieces[i].gradient_offset) : NULL,
+        .table = head ? table_of(a) : NULL,
+        .table_gradient = head && a->gradient && m->table_rows > 0 ? chunk_table_gradient(a->tables, a->gradient) : NULL,
+        .batch = a->batch,
+        .loss = head ? a->loss : NULL,
+        .activations = a->activations && !embedding ? at_byte(a->activations, m->kept_offset) : NULL,
+        .inputs_only = m->inputs_only && !embedding,
+        .workspace = a->workspace ? at_byte(a->workspace, m->scratch_offset) : NULL,
+        .guard = a->guard,
+    };
+}
+
+static void embed(const struct kernels *kernels, const struct chunk_arguments *a, float *out)
+{
+    struct unit_arguments unit = unit_of(a, 0);
+    unit.pass = PLAN_FORWARD;
+    unit.boundary_out = out;
+    unit_compute(kernels, &unit);
+}
+
+static void forward(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    const uint32_t last = m->piece_count - 1;
+    const bool both = m->piece_count == CHUNK_PIECES_MAX;
+    if (m->has_embedding) embed(kernels, a, both ? between(a) : a->boundary_out);
+    if (holds_embedding(m, last)) return;
+    struct unit_arguments unit = unit_of(a, last);
+    unit.boundary_in = both ? between(a) : a->boundary_in;
+    unit.boundary_out = a->boundary_out;
+    unit_compute(kernels, &unit);
+}
+
+static void backward(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    const uint32_t last = m->piece_count - 1;
+    const bool both = m->piece_count == CHUNK_PIECES_MAX;
+    float *d_between = both ? at_byte(a->workspace, m->d_between_offset) : NULL;
+    if (!holds_embedding(m, last)) {
+        struct unit_arguments unit = unit_of(a, last);
+        if (both && !a->activations) embed(kernels, a, between(a));
+        unit.boundary_in = both ? between(a) : a->boundary_in;
+        unit.gradient_in = a->gradient_in;
+        unit.gradient_out = both ? d_between : a->gradient_out;
+        unit_compute(kernels, &unit);
+    }
+    if (!m->has_embedding) return;
+    struct unit_arguments unit = unit_of(a, 0);
+    unit.gradient_in = both ? d_between : a->gradient_in;
+    unit_compute(kernels, &unit);
+}
+
+/* Steps the head's copy of the table, or adds the head's gradient to the embedding's. */
+static void update_table(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    const struct chunk_memory *m = &a->tables->memory;
+    if (m->table_rows == 0) return;
+    if (m->copies_table && m->has_head) {
+        transformer_update_rows(kernels, a->job, at_byte(a->state, m->table_state_offset),
+                                chunk_table_gradient(a->tables, a->gradient), m->table_rows, a->minibatch, a->guard);
+    } else if (!m->copies_table && m->has_embedding) {
+        float *sum = at_byte(a->gradient, m->pieces[0].gradient_offset);
+        kernels->residual(kernels, sum, sum, a->table_gradient, (int64_t)(m->table_rows * a->job->network.width));
+    }
+}
+
+static void update(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    update_table(kernels, a);
+    for (uint32_t i = 0; i < a->tables->memory.piece_count; i++) {
+        const struct unit_arguments unit = unit_of(a, i);
+        unit_compute(kernels, &unit);
+    }
+}
+
+void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *a)
+{
+    assert(a->pass == PLAN_UPDATE || a->microbatch.alone);
+    switch (a->pass) {
+    case PLAN_FORWARD: forward(kernels, a); break;
+    case PLAN_BACKWARD: backward(kernels, a); break;
+    case PLAN_UPDATE: update(kernels, a); break;
+    default: assert(!"a pass over a chunk");
+    }
+}

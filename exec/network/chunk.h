@@ -1,0 +1,55 @@
+/*
+ * Carries out a pass of a parallel job over a chunk of layers and one microbatch (models/job/chunk_memory.h), as units
+ * over its pieces. The sums of gradients over microbatches have the order of a job on one device, and so the bits.
+ *
+ *     FORWARD   the embedding, then the other layers; the head only in the backward pass
+ *     BACKWARD  the head, forward and backward, then the other layers, then the embedding; gradients are added to the
+ *               sums of earlier microbatches
+ *     UPDATE    steps of all tensors. A tied table's two gradients are added first, unless a JOIN did so
+ */
+#ifndef SPILLWAY_EXEC_NETWORK_CHUNK_H
+#define SPILLWAY_EXEC_NETWORK_CHUNK_H
+
+#include "exec/network/unit.h"
+#include "models/job/chunk_memory.h"
+
+/* Made once per chunk. */
+struct chunk_tables {
+    struct chunk_memory memory;
+    struct plan_shard shards[CHUNK_PIECES_MAX]; /* one for each piece */
+    struct unit_tables units[CHUNK_PIECES_MAX];
+};
+
+MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,
+                                         struct arena *arena, struct chunk_tables *out, struct error *err);
+
+struct chunk_arguments {
+    const struct job *job;
+    const struct chunk_tables *tables;
+    uint32_t pass;            /* PLAN_FORWARD, PLAN_BACKWARD or PLAN_UPDATE */
+    uint64_t minibatch;
+    struct unit_microbatch microbatch;
+    void *state;
+    float *gradient;          /* BACKWARD, UPDATE */
+    const void *table;        /* BACKWARD of a head without a copy of its tied table: the embedding's state */
+    const float *table_gradient; /* UPDATE of that embedding: chunk_table_gradient() of the head's chunk */
+    const int32_t *batch;     /* of the minibatch; NULL without embedding and head */
+    double *loss;             /* of the last chunk */
+    float *boundary_in;       /* NULL for the first chunk */
+    float *boundary_out;      /* NULL for the last chunk */
+    const float *gradient_in; /* likewise, of its output */
+    float *gradient_out;      /* NULL for the first chunk */
+    float *activations;       /* NULL: nothing is kept */
+    void *workspace;
+    struct unit_guard *guard; /* as in struct unit_arguments */
+};
+
+/* Returns where the head's chunk has the tied table's gradient, within its gradient. */
+static inline float *chunk_table_gradient(const struct chunk_tables *tables, float *gradient)
+{
+    return gradient + tables->memory.table_gradient_offset / sizeof *gradient;
+}
+
+void chunk_compute(const struct kernels *kernels, const struct chunk_arguments *arguments);
+
+#endif

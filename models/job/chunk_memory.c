@@ -1,0 +1,93 @@
+#include "models/job/chunk_memory.h"
+
+#include <assert.h>
+
+#include "base/extreme.h"
+#include "base/size.h"
+
+/* Returns UNIT_KEEP and UNIT_INPUTS as the layers are kept. */
+static uint32_t kept_way(const struct job *job, struct parallel_layers layers)
+{
+    switch (parallel_recompute(job, layers)) {
+    case RECOMPUTE_FULL: return UNIT_KEEP | UNIT_INPUTS;
+    case RECOMPUTE_STAGE: return 0;
+    default: return UNIT_KEEP;
+    }
+}
+
+static bool splits_ends(const struct parallel *p)
+{
+    return parallel_place(p, 0).stage != parallel_place(p, parallel_chunks(p) - 1).stage;
+}
+
+static void add_piece(struct chunk_memory *m, uint64_t first, uint64_t count)
+{
+    if (count > 0) m->pieces[m->piece_count++] = (struct chunk_piece){.first_layer = first, .layer_count = count};
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return size_align(bytes, MEMORY_ALIGNMENT);
+}
+
+static void size_values(const struct job *job, struct chunk_memory *m)
+{
+    for (uint32_t i = 0; i < m->piece_count; i++) {
+        struct chunk_piece *piece = &m->pieces[i];
+        piece->state_offset = m->state_bytes;
+        piece->gradient_offset = m->gradient_bytes;
+        m->state_bytes += aligned(job_state(job, piece->first_layer, piece->layer_count).bytes);
+        m->gradient_bytes += aligned(memory_parameter_bytes(&job->network, piece->first_layer, piece->layer_count));
+    }
+    m->table_state_offset = m->state_bytes;
+    m->table_gradient_offset = m->gradient_bytes;
+    if (!m->has_head) return;
+    m->gradient_bytes += aligned(m->table_rows * job->network.width * sizeof(float));
+    if (!m->copies_table) return;
+    const struct state_layout rows = memory_state_rows(&job->network, m->table_rows, job_state_format(job));
+    m->table_weights_offset = m->table_state_offset + rows.parts[STATE_WEIGHTS].offset_bytes;
+    m->state_bytes += aligned(rows.bytes);
+}
+
+/* Returns the scratch of the passes over a piece: forward and backward. */
+static uint64_t piece_scratch(const struct job *job, const struct chunk_piece *piece, uint32_t kept)
+{
+    uint64_t bytes[3][UNIT_WAYS];
+    uint32_t how = job_microbatch_way(job), way = piece->first_layer == 0 ? UNIT_KEEP : kept;
+    memory_workspaces(&job->network, piece->first_layer, piece->layer_count, how, job->microbatch, job->sequence, bytes);
+    return max_u64(bytes[UNIT_FORWARD][way], bytes[UNIT_BACKWARD][way | UNIT_GRADIENTS_OUT]);
+}
+
+struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers)
+{
+    const struct network *n = &job->network;
+    const bool embedding = layers.first == 0, tied = n->tied_head;
+    const uint64_t stream = aligned(memory_boundary_bytes(n, 0, job->microbatch, job->sequence, PRECISION_FP32));
+    const uint32_t kept = kept_way(job, layers);
+    struct chunk_memory m = {.has_embedding = embedding, .has_head = layers.first + layers.count == n->layer_count,
+                             .inputs_only = kept & UNIT_INPUTS};
+    assert(job->parallel.tensor == 1 && parallel_slices(&job->parallel) == 1);
+    add_piece(&m, layers.first, embedding ? 1 : layers.count);
+    if (embedding) add_piece(&m, 1, layers.count - 1);
+    if (tied && (m.has_head || m.has_embedding)) m.table_rows = n->vocabulary;
+    m.copies_table = m.table_rows > 0 && splits_ends(&job->parallel);
+    size_values(job, &m);
+
+    const struct chunk_piece *last = &m.pieces[m.piece_count - 1];
+    const bool both = m.piece_count == CHUNK_PIECES_MAX;
+    if (both && kept) m.kept_offset = stream;
+    if (kept && last->first_layer > 0) {
+        const uint64_t bytes =
+            kept & UNIT_INPUTS
+                ? memory_input_bytes(n, last->first_layer, last->layer_count, job->microbatch, job->sequence,
+                                     PRECISION_FP32)
+                : memory_activation_bytes(n, last->first_layer, last->layer_count, job->microbatch, job->sequence,
+                                          PRECISION_FP32);
+        m.activation_bytes = m.kept_offset + bytes;
+    }
+    m.d_between_offset = both && !kept ? stream : 0;
+    m.scratch_offset = m.d_between_offset + (both ? stream : 0);
+    for (uint32_t i = 0; i < m.piece_count; i++)
+        m.workspace_bytes = max_u64(m.workspace_bytes, m.scratch_offset + piece_scratch(job, &m.pieces[i], kept));
+    return m;
+}

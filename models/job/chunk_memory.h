@@ -1,0 +1,49 @@
+/*
+ * The buffers of a parallel job's chunk of layers, as the executor lays them out. models/job/parallel_memory.h has the
+ * closed forms of the literature, for jobs that are only simulated.
+ *
+ * A chunk's embedding computes by itself, as in plans of spilled jobs (planner/plan.h), and so do its other layers:
+ * a chunk has one or two *pieces*, each laid out like a shard (models/job/memory.h), one after the other.
+ *
+ *     state        [ embedding's blob | layers' blob | blob of the tied table's rows ]
+ *     gradient     [ embedding's      | layers'      | tied table's, from the head ]
+ *     activations  [ embedding's output (R, C) | as kept by the layers ]
+ *     workspace    [ embedding's output | its gradient | scratch of a pass over either piece ]
+ *
+ * The table's own blob exists where the head is on another stage than the embedding: two copies with equal values,
+ * stepped with the same gradient, the sum of both ends'. On one stage the head reads the embedding's table, which is
+ * stepped with that sum. The table's gradient from the head is in the head's chunk in either case. The embedding's output is in the workspace only where its stage keeps nothing.
+ */
+#ifndef SPILLWAY_MODELS_JOB_CHUNK_MEMORY_H
+#define SPILLWAY_MODELS_JOB_CHUNK_MEMORY_H
+
+#include "models/job/job.h"
+
+struct chunk_piece {
+    uint64_t first_layer, layer_count;
+    uint64_t state_offset, gradient_offset;
+};
+
+enum { CHUNK_PIECES_MAX = 2 };
+
+struct chunk_memory {
+    struct chunk_piece pieces[CHUNK_PIECES_MAX];
+    uint32_t piece_count;
+    bool has_embedding;           /* pieces[0] */
+    bool has_head;                /* in the last piece */
+    bool inputs_only;             /* only inputs of layers are kept */
+    uint64_t table_rows;          /* of a tied table, in the head's chunk and in the embedding's; 0: none */
+    bool copies_table;            /* the head has a copy: the embedding is on another stage */
+    uint64_t table_state_offset;  /* of the copy, memory_state_rows() ... */
+    uint64_t table_weights_offset; /* ... and of its weights, as passes read them */
+    uint64_t table_gradient_offset;
+    uint64_t kept_offset;         /* of the layers' activations */
+    uint64_t d_between_offset;    /* in the workspace: the gradient of the embedding's output */
+    uint64_t scratch_offset;      /* in the workspace: a pass's */
+    uint64_t state_bytes, gradient_bytes, activation_bytes, workspace_bytes;
+};
+
+/* Describes a job without tensor groups and slices whose ranks have all of a chunk's state. */
+struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers layers);
+
+#endif
