@@ -5,16 +5,34 @@
 #include "base/try.h"
 #include "exec/network/transformer.h"
 
+/* Returns the entries of a piece's layers. */
+static struct memory_table part_of(const struct memory_table *whole, struct parallel_layers piece)
+{
+    struct memory_table part = {.entries = whole->entries, .bytes = whole->bytes};
+    for (uint32_t i = 0; i < whole->count; i++) {
+        if (whole->entries[i].layer < piece.first) part.entries = &whole->entries[i + 1];
+        else if (whole->entries[i].layer < piece.first + piece.count) part.count++;
+    }
+    return part;
+}
+
 enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,
                               struct arena *arena, struct chunk_tables *out, struct error *err)
 {
     struct chunk_tables tables = {.memory = chunk_memory(job, layers)};
+    struct memory_table parameters;
+    TRY(memory_parameters(&job->network, layers.first, layers.count, arena, &parameters, err));
+    TRY(memory_state_tables(&job->network, layers.first, layers.count, job_state_format(job), arena, &tables.state, err));
     for (uint32_t i = 0; i < tables.memory.piece_count; i++) {
-        const struct chunk_piece *piece = &tables.memory.pieces[i];
-        tables.shards[i] = (struct plan_shard){.job = job_index, .first_layer = piece->first_layer,
-                                               .layer_count = piece->layer_count,
-                                               .inputs_only = piece->first_layer > 0 && tables.memory.inputs_only};
-        TRY(unit_tables_init_alone(job, &tables.shards[i], arena, &tables.units[i], err));
+        const struct parallel_layers piece = tables.memory.pieces[i];
+        struct unit_tables *unit = &tables.units[i];
+        tables.shards[i] = (struct plan_shard){.job = job_index, .first_layer = piece.first, .layer_count = piece.count,
+                                               .inputs_only = piece.first > 0 && tables.memory.inputs_only};
+        TRY(unit_tables_init_alone(job, &tables.shards[i], arena, unit, err));
+        unit->parameters = part_of(&parameters, piece);
+        unit->state.layout = tables.state.layout;
+        for (uint32_t part = 0; part < STATE_PARTS; part++)
+            unit->state.parts[part] = part_of(&tables.state.parts[part], piece);
     }
     *out = tables;
     return STATUS_OK;
@@ -56,8 +74,8 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .pass = a->pass,
         .minibatch = a->minibatch,
         .microbatch = a->microbatch,
-        .state = at_byte(a->state, m->pieces[i].state_offset),
-        .gradient = a->gradient ? at_byte(a->gradient, m->pieces[i].gradient_offset) : NULL,
+        .state = a->state,
+        .gradient = a->gradient,
         .table = head ? table_of(a) : NULL,
         .table_gradient = head && a->gradient && m->table_rows > 0 ? chunk_table_gradient(a->tables, a->gradient) : NULL,
         .batch = a->batch,
@@ -119,8 +137,7 @@ static void update_table(const struct kernels *kernels, const struct chunk_argum
         transformer_update_rows(kernels, a->job, at_byte(a->state, m->table_state_offset),
                                 chunk_table_gradient(a->tables, a->gradient), m->table_rows, a->minibatch, a->guard);
     } else if (!m->copies_table && m->has_embedding) {
-        float *sum = at_byte(a->gradient, m->pieces[0].gradient_offset);
-        kernels->residual(kernels, sum, sum, a->table_gradient, (int64_t)(m->table_rows * a->job->network.width));
+        kernels->residual(kernels, a->gradient, a->gradient, a->table_gradient, (int64_t)(m->table_rows * a->job->network.width));
     }
 }
 

@@ -17,7 +17,8 @@
 struct chunk_tables {
     struct chunk_memory memory;
     struct plan_shard shards[CHUNK_PIECES_MAX]; /* one for each piece */
-    struct unit_tables units[CHUNK_PIECES_MAX];
+    struct unit_tables units[CHUNK_PIECES_MAX]; /* states and parameters as laid out for the whole chunk */
+    struct state_tables state;                  /* of the chunk, without the tied table's copy */
 };
 
 MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,

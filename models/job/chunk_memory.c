@@ -22,7 +22,7 @@ static bool splits_ends(const struct parallel *p)
 
 static void add_piece(struct chunk_memory *m, uint64_t first, uint64_t count)
 {
-    if (count > 0) m->pieces[m->piece_count++] = (struct chunk_piece){.first_layer = first, .layer_count = count};
+    if (count > 0) m->pieces[m->piece_count++] = (struct parallel_layers){first, count};
 }
 
 static uint64_t aligned(uint64_t bytes)
@@ -30,15 +30,10 @@ static uint64_t aligned(uint64_t bytes)
     return size_align(bytes, MEMORY_ALIGNMENT);
 }
 
-static void size_values(const struct job *job, struct chunk_memory *m)
+static void size_values(const struct job *job, struct parallel_layers layers, struct chunk_memory *m)
 {
-    for (uint32_t i = 0; i < m->piece_count; i++) {
-        struct chunk_piece *piece = &m->pieces[i];
-        piece->state_offset = m->state_bytes;
-        piece->gradient_offset = m->gradient_bytes;
-        m->state_bytes += aligned(job_state(job, piece->first_layer, piece->layer_count).bytes);
-        m->gradient_bytes += aligned(memory_parameter_bytes(&job->network, piece->first_layer, piece->layer_count));
-    }
+    m->state_bytes = aligned(job_state(job, layers.first, layers.count).bytes);
+    m->gradient_bytes = aligned(memory_parameter_bytes(&job->network, layers.first, layers.count));
     m->table_state_offset = m->state_bytes;
     m->table_gradient_offset = m->gradient_bytes;
     if (!m->has_head) return;
@@ -50,11 +45,11 @@ static void size_values(const struct job *job, struct chunk_memory *m)
 }
 
 /* Returns the scratch of the passes over a piece: forward and backward. */
-static uint64_t piece_scratch(const struct job *job, const struct chunk_piece *piece, uint32_t kept)
+static uint64_t piece_scratch(const struct job *job, const struct parallel_layers *piece, uint32_t kept)
 {
     uint64_t bytes[3][UNIT_WAYS];
-    uint32_t how = job_microbatch_way(job), way = piece->first_layer == 0 ? UNIT_KEEP : kept;
-    memory_workspaces(&job->network, piece->first_layer, piece->layer_count, how, job->microbatch, job->sequence, bytes);
+    uint32_t how = job_microbatch_way(job), way = piece->first == 0 ? UNIT_KEEP : kept;
+    memory_workspaces(&job->network, piece->first, piece->count, how, job->microbatch, job->sequence, bytes);
     return max_u64(bytes[UNIT_FORWARD][way], bytes[UNIT_BACKWARD][way | UNIT_GRADIENTS_OUT]);
 }
 
@@ -71,17 +66,17 @@ struct chunk_memory chunk_memory(const struct job *job, struct parallel_layers l
     if (embedding) add_piece(&m, 1, layers.count - 1);
     if (tied && (m.has_head || m.has_embedding)) m.table_rows = n->vocabulary;
     m.copies_table = m.table_rows > 0 && splits_ends(&job->parallel);
-    size_values(job, &m);
+    size_values(job, layers, &m);
 
-    const struct chunk_piece *last = &m.pieces[m.piece_count - 1];
+    const struct parallel_layers *last = &m.pieces[m.piece_count - 1];
     const bool both = m.piece_count == CHUNK_PIECES_MAX;
     if (both && kept) m.kept_offset = stream;
-    if (kept && last->first_layer > 0) {
+    if (kept && last->first > 0) {
         const uint64_t bytes =
             kept & UNIT_INPUTS
-                ? memory_input_bytes(n, last->first_layer, last->layer_count, job->microbatch, job->sequence,
+                ? memory_input_bytes(n, last->first, last->count, job->microbatch, job->sequence,
                                      PRECISION_FP32)
-                : memory_activation_bytes(n, last->first_layer, last->layer_count, job->microbatch, job->sequence,
+                : memory_activation_bytes(n, last->first, last->count, job->microbatch, job->sequence,
                                           PRECISION_FP32);
         m.activation_bytes = m.kept_offset + bytes;
     }

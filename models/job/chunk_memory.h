@@ -2,12 +2,13 @@
  * The buffers of a parallel job's chunk of layers, as the executor lays them out. models/job/parallel_memory.h has the
  * closed forms of the literature, for jobs that are only simulated.
  *
- * A chunk's embedding computes by itself, as in plans of spilled jobs (planner/plan.h), and so do its other layers:
- * a chunk has one or two *pieces*, each laid out like a shard (models/job/memory.h), one after the other.
+ * State and gradient are laid out like a shard's of these layers (models/job/memory.h); the tied table's part follows.
+ * A chunk's embedding computes by itself, as in plans of spilled jobs (planner/plan.h), and then its other layers: a
+ * chunk has one or two *pieces*.
  *
- *     state        [ embedding's blob | layers' blob | blob of the tied table's rows ]
- *     gradient     [ embedding's      | layers'      | tied table's, from the head ]
- *     activations  [ embedding's output (R, C) | as kept by the layers ]
+ *     state        [ blob of all layers | blob of the tied table's rows ]
+ *     gradient     [ of all layers      | of the tied table, from the head ]
+ *     activations  [ embedding's output (R, C) | as kept by the other layers ]
  *     workspace    [ embedding's output | its gradient | scratch of a pass over either piece ]
  *
  * The table's own blob exists where the head is on another stage than the embedding: two copies with equal values,
@@ -19,15 +20,10 @@
 
 #include "models/job/job.h"
 
-struct chunk_piece {
-    uint64_t first_layer, layer_count;
-    uint64_t state_offset, gradient_offset;
-};
-
 enum { CHUNK_PIECES_MAX = 2 };
 
 struct chunk_memory {
-    struct chunk_piece pieces[CHUNK_PIECES_MAX];
+    struct parallel_layers pieces[CHUNK_PIECES_MAX];
     uint32_t piece_count;
     bool has_embedding;           /* pieces[0] */
     bool has_head;                /* in the last piece */

@@ -236,8 +236,8 @@ static void make_line(struct line *line, const struct job *job, const struct ref
             stage->d_boundary[b] = c > 0 ? allocate(bytes) : NULL;
         }
         for (uint32_t i = 0; i < m->piece_count; i++) {
-            const int of = m->pieces[i].first_layer == 0 ? 0 : 1;
-            walk_piece(&stage->tables.units[i].state, stage->state + m->pieces[i].state_offset, &r->tables[of].state,
+            const int of = m->pieces[i].first == 0 ? 0 : 1;
+            walk_piece(&stage->tables.units[i].state, stage->state, &r->tables[of].state,
                        r->states[of], copy_part);
         }
     }
@@ -371,8 +371,8 @@ static void check_case(const struct job *job)
         struct stage *stage = &line.stages[c];
         const struct chunk_memory *m = &stage->tables.memory;
         for (uint32_t i = 0; i < m->piece_count; i++) {
-            const int of = m->pieces[i].first_layer == 0 ? 0 : 1;
-            walk_piece(&stage->tables.units[i].state, stage->state + m->pieces[i].state_offset,
+            const int of = m->pieces[i].first == 0 ? 0 : 1;
+            walk_piece(&stage->tables.units[i].state, stage->state,
                        &reference.tables[of].state, reference.states[of], compare_part);
         }
     }
