@@ -111,7 +111,8 @@ static void note_restarts(struct sim_durations *d)
         const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
         double restart_s = plan->reservations[plan->job_reservation[unit->job]].restart_s;
         if (unit->pass != PLAN_LOAD || !parallel_is_set(p) || parallel_place(p, unit->shard).on_stage > 0) continue;
-        for (uint32_t c = 0; c < d->class_count && restart_s > 0; c++) d->classes[c].by_op[unit->first_op] = restart_s;
+        for (uint32_t c = 0; c < d->class_count && restart_s > 0; c++)
+            d->classes[c].by_op[unit->first_op + unit->op_count - 1] = restart_s; /* its computation */
     }
 }
 
@@ -134,13 +135,15 @@ static void forget_charges(struct sim_durations *d)
         if (moves_states(&d->plan->units[u])) set_op(d, &d->plan->units[u], 0);
 }
 
-/* Returns true for the first unit of a parallel job's stage, which includes later chunks' states. */
+/* Returns true for the first unit of a parallel job's stage, which includes later chunks' states, unless these are
+ * copied. */
 static bool is_charged(const struct plan *plan, const struct plan_instance *instance)
 {
     const struct plan_unit *unit = &plan->units[instance->unit];
-    const struct parallel *p = &plan->jobs.jobs[unit->job].parallel;
+    const struct job *job = &plan->jobs.jobs[unit->job];
+    const struct parallel *p = &job->parallel;
     return moves_states(unit) && instance->gang != PLAN_NONE && parallel_is_set(p) &&
-           parallel_place(p, unit->shard).on_stage == 0;
+           parallel_place(p, unit->shard).on_stage == 0 && !parallel_is_carried_out(&plan->hardware, job);
 }
 
 /* Returns a reservation's place in tables with a last entry for none. */

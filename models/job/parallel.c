@@ -138,13 +138,33 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
     return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
 }
 
+/* Returns true when nothing but the cut into stages and the order of passes differs from a job on one device. */
+static bool is_plain(const struct job *job)
+{
+    const struct parallel *p = &job->parallel;
+    bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
+                 p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
+    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) plain &= !compression_is_set(&job->compression[i]);
+    return plain && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
+           !network_is_listed(&job->network);
+}
+
+bool parallel_is_carried_out(const struct hardware *hardware, const struct job *job)
+{
+    static const bool trained[NETWORK_FAMILY_COUNT] = {
+        [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
+    const struct parallel *p = &job->parallel;
+    if (hardware->stack != STACK_SPILLWAY || !parallel_is_set(p) || !is_plain(job)) return false;
+    if (p->tensor > 1 || p->data > 1 || p->recompute == RECOMPUTE_SELECTIVE || job->precision == PRECISION_BF16)
+        return false;
+    const bool splits_backward = p->schedule == PIPELINE_ZB_H1 || p->schedule == PIPELINE_ZB_H2 ||
+                                 p->schedule == PIPELINE_ZB_V;
+    return !splits_backward && trained[job->network.family];
+}
+
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job)
 {
     if (hardware->stack != STACK_SPILLWAY) return false; /* a study of other software */
     const struct parallel *p = &job->parallel;
-    bool single = parallel_is_set(p) && parallel_devices(p) == 1 && p->replicated == 0;
-    bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
-                 p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
-    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) plain &= !compression_is_set(&job->compression[i]);
-    return single && plain && job->gradients == PRECISION_FP32 && !job_clips(job) && !network_is_listed(&job->network);
+    return parallel_is_set(p) && parallel_devices(p) == 1 && is_plain(job);
 }

@@ -281,7 +281,7 @@ static enum status check_buffer(struct checker *c, uint32_t index)
                           plan_buffer_text(c->plan, index, text), job->shard_count);
     if ((b->kind == BUFFER_STATE && !b->on_device) || b->kind == BUFFER_STORED) {
         const struct check_shard_facts *f = &c->shards[job->first_shard + b->shard];
-        uint64_t expected = check_is_parallel(c, b->job) ? check_offloaded_bytes(c, b->job, b->shard) : f->state.bytes;
+        uint64_t expected = check_is_parallel(c, b->job) ? check_host_state_bytes(c, b->job, b->shard) : f->state.bytes;
         if (b->bytes != expected)
             return check_fail(c, CHECK_RULE_MEMORY,
                               "%s on %s has %" PRIu64 " bytes (expected %" PRIu64 ")",

@@ -20,6 +20,7 @@
 #include <inttypes.h>
 
 #include "base/try.h"
+#include "models/job/chunk_memory.h"
 #include "models/job/parallel_offload.h"
 #include "planner/check/plan_checker.h"
 
@@ -44,9 +45,11 @@ static struct plan_check_offload_shares shares_of(const struct checker *c, uint3
                                               .step_bytes = parallel_host_gradient_bytes(of, layers)};
 }
 
-uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard)
+uint64_t check_host_state_bytes(const struct checker *c, uint32_t job, uint32_t shard)
 {
+    const struct job *of = &c->plan->jobs.jobs[job];
     struct rank_state host = shares_of(c, job, shard).host;
+    if (check_is_carried_out(c, job)) return chunk_memory(of, parallel_layers(of, shard)).state_bytes;
     return host.weight_bytes + host.state_bytes;
 }
 

@@ -141,6 +141,20 @@ static enum status check_loss(struct check_walk *r, uint32_t job, bool held_out)
                       held_out ? "held-out " : "", version);
 }
 
+/* Does the same for a parallel job, whose microbatches are counted. */
+static enum status check_sum_of_losses(struct check_walk *r, uint32_t job)
+{
+    const struct check_job_progress *progress = &r->jobs[job];
+    const uint64_t microbatches = parallel_microbatches(&r->plan->jobs.jobs[job], 0);
+    struct buffer_extent wanted = {.end = sizeof(double),
+                                   .thing = check_job_thing(r->c, job, CHECK_THING_LOSS),
+                                   .version = (progress->minibatch + 1) * microbatches};
+    const struct buffer_extent *found;
+    if (progress->loss != PLAN_NONE && buffer_contents_hold(&r->hosts[r->index_of[progress->loss]], &wanted, &found))
+        return STATUS_OK;
+    return check_fail(r->c, CHECK_RULE_TRAINING, "the loss of minibatch %" PRIu64 " is not on the host", progress->minibatch);
+}
+
 /* Returns true for units that end a minibatch: a chunk's last update; if stages update independently, the backward pass
  * over the first run. */
 static bool ends_parallel_minibatch(const struct check_walk *r)
@@ -175,6 +189,7 @@ static enum status end_parallel_unit(struct check_walk *r)
     if (ends != unit->ends_minibatch)
         return check_fail(r->c, CHECK_RULE_FORM, ends ? "does not end the minibatch"
                                                 : "ends the minibatch too early");
+    if (ends && check_is_carried_out(r->c, unit->job)) TRY(check_sum_of_losses(r, unit->job));
     r->jobs[unit->job].minibatch += ends;
     return STATUS_OK;
 }

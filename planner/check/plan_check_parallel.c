@@ -45,6 +45,9 @@
  * A backward pass in one unit with collectives to hide has three computations, and its workspace holds the boundary's
  * gradient between them.
  *
+ * Jobs that are carried out (parallel_is_carried_out()) find a minibatch's data, of its step, and add each microbatch
+ * to its loss, as to a gradient.
+ *
  * Operands: plan_check_parallel_view.c. Contents of units: plan_check_parallel_unit.c. Devices, and counts of passes:
  * plan_check_parallel_order.c.
  *
@@ -53,6 +56,7 @@
 #include <inttypes.h>
 
 #include "base/try.h"
+#include "models/job/chunk_memory.h"
 #include "models/job/parallel_offload.h"
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check_parallel_view.h"
@@ -104,14 +108,37 @@ static bool passes(const struct check_parallel_view *v)
     return v->unit->pass != PLAN_LOAD && v->unit->pass != PLAN_STORE && v->unit->pass != PLAN_UPDATE;
 }
 
+/* Data are read by the passes of the first chunk and the backward pass of the last one, which makes the loss. */
+static enum use use_of_carried_out(const struct check_parallel_view *v, enum check_operand operand)
+{
+    const uint32_t pass = v->op->pass;
+    const bool first = v->chunk == 0, last = v->chunk + 1 == v->chunks, back = pass == PLAN_BACKWARD;
+    const enum use lives = pass == PLAN_LOAD ? USE_MAKE : pass == PLAN_STORE ? USE_READ : USE_NONE;
+    if (!v->carried_out) return USE_NONE;
+    switch (operand) {
+    case CHECK_OPERAND_BATCH:
+        if (lives != USE_NONE) return check_brings_batch(v) ? lives : USE_NONE;
+        return (first && (back || pass == PLAN_FORWARD)) || (last && back) ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_LOSS: return !last ? USE_NONE : back ? USE_CHANGE : lives;
+    case CHECK_OPERAND_TABLE: return v->shares_table && last && back ? USE_READ : USE_NONE;
+    case CHECK_OPERAND_TABLE_GRADIENT: return v->shares_table && first && pass == PLAN_UPDATE ? USE_READ : USE_NONE;
+    default: return USE_NONE;
+    }
+}
+
 static enum use use_of(const struct check_parallel_view *v, enum check_operand operand)
 {
     static const uint8_t *const threes[] = {first_of_three, second_of_three, third_of_three};
     const uint8_t *own = v->part > 0 ? threes[v->part - 1] : uses[v->op->pass];
     bool apart = (v->gathers || v->versions > 0) && passes(v), scatters = v->scatters && passes(v);
     bool many = v->versions > 1 && v->unit->pass == PLAN_UPDATE;
+    bool copied = v->carried_out && (v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE);
     switch (operand) {
-    case CHECK_OPERAND_STATE: return apart ? USE_NONE : own[CHECK_OPERAND_STATE];
+    case CHECK_OPERAND_STATE: return apart || copied ? USE_NONE : own[CHECK_OPERAND_STATE];
+    case CHECK_OPERAND_BATCH:
+    case CHECK_OPERAND_LOSS:
+    case CHECK_OPERAND_TABLE:
+    case CHECK_OPERAND_TABLE_GRADIENT: return use_of_carried_out(v, operand);
     case CHECK_OPERAND_WEIGHTS: return many ? USE_READ : apart || v->versions > 0 ? own[CHECK_OPERAND_STATE] : USE_NONE;
     case CHECK_OPERAND_NEXT_WEIGHTS: return many ? USE_MAKE : USE_NONE;
     case CHECK_OPERAND_GRADIENT: return scatters ? USE_NONE : own[CHECK_OPERAND_GRADIENT];
@@ -173,6 +200,15 @@ static struct meaning meaning_of(const struct check_parallel_view *v, enum check
         if (part == 1) return (struct meaning){check_shard_thing(own, CHECK_THING_PARTIAL_GRADIENT), CHECK_CLOCK_MICROBATCH};
         if (part == 3) return (struct meaning){check_shard_thing(own, CHECK_THING_GRADIENT), CHECK_CLOCK_MICROBATCH};
         return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
+    case CHECK_OPERAND_BATCH: {
+        bool lives = v->op->pass == PLAN_LOAD || v->op->pass == PLAN_STORE; /* whatever is there */
+        return (struct meaning){lives ? NOTHING : v->batch_thing, CHECK_CLOCK_STEP};
+    }
+    case CHECK_OPERAND_LOSS: return (struct meaning){v->loss_thing, CHECK_CLOCK_SUM};
+    case CHECK_OPERAND_TABLE: return (struct meaning){check_shard_thing(own - v->chunk, CHECK_THING_STATE), CHECK_CLOCK_STEP};
+    case CHECK_OPERAND_TABLE_GRADIENT:
+        return (struct meaning){check_shard_thing(own - v->chunk + v->chunks - 1, CHECK_THING_PARAMETER_GRADIENT),
+                                CHECK_CLOCK_SUM};
     default: return (struct meaning){NOTHING, CHECK_CLOCK_MINIBATCH};
     }
 }
@@ -396,7 +432,9 @@ static enum status check_ends(struct checker *c, const struct check_parallel_vie
     for (uint32_t end = 0; end < 2; end++) {
         uint32_t chunk = end == 0 ? 0 : v->chunks - 1, global = v->global - v->chunk + chunk;
         const struct plan_buffer *b = check_buffer_of(c, &accesses[end]);
-        uint64_t bytes = parallel_state(v->job, parallel_layers(v->job, chunk)).gradient_bytes;
+        struct parallel_layers layers = parallel_layers(v->job, chunk);
+        uint64_t bytes = v->carried_out ? chunk_memory(v->job, layers).gradient_bytes
+                                        : parallel_state(v->job, layers).gradient_bytes;
         if (accesses[end].flags != (ACCESS_READ | ACCESS_WRITE) || b->kind != BUFFER_GRADIENT || b->shard != chunk ||
             b->variant != 0 || !b->on_device || accesses[end].offset_bytes != 0 || b->bytes < bytes)
             return check_fail(c, CHECK_RULE_FORM, "a collective over the ends on the %s",
@@ -444,6 +482,7 @@ enum status check_parallel_op(struct checker *c)
         return v.op->kind == OP_COMPUTE ? check_work(c, &v) : STATUS_OK;
     }
     if (v.op->kind == OP_COLLECTIVE) return check_collective(c, &v);
+    if (v.carried_out && v.op->pass == PLAN_BATCH) return check_batch_op(c);
     uint32_t index = (uint32_t)(v.op - &c->plan->ops[v.unit->first_op]);
     return check_holds_place(c, index) ? STATUS_OK : check_compute(c, &v);
 }

@@ -83,6 +83,48 @@ static enum status check_axis(struct checker *c, uint32_t axis, const struct wan
                       plan_axis_names[axis], found);
 }
 
+/* Returns the bytes that a unit of this pass copies between the host and the device; 0: none. */
+static uint64_t carried_bytes(struct checker *c, const struct check_parallel_view *v)
+{
+    if (!v->carried_out) return 0;
+    switch (v->unit->pass) {
+    case PLAN_LOAD:
+    case PLAN_STORE: return check_operand_bytes(c, v, CHECK_OPERAND_STATE);
+    case PLAN_BATCH: return check_brings_batch(v) ? check_operand_bytes(c, v, CHECK_OPERAND_BATCH) : 0;
+    case PLAN_UPDATE: return v->chunk + 1 == v->chunks ? check_operand_bytes(c, v, CHECK_OPERAND_LOSS) : 0;
+    default: return 0;
+    }
+}
+
+bool check_is_carried_copy(const struct checker *c)
+{
+    const uint32_t pass = c->unit->pass, stream = c->op->stream;
+    if (!check_is_carried_out(c, c->unit->job)) return false;
+    return stream == STREAM_H2D ? pass == PLAN_LOAD || pass == PLAN_BATCH
+                                : stream == STREAM_D2H && (pass == PLAN_STORE || pass == PLAN_UPDATE);
+}
+
+/* Checks the copies of states, data and losses. */
+static enum status check_carried_copies(struct checker *c, const struct check_parallel_view *v)
+{
+    static const uint32_t kinds[PLAN_PASS_COUNT] = {[PLAN_LOAD] = BUFFER_STATE, [PLAN_STORE] = BUFFER_STATE,
+                                                    [PLAN_BATCH] = BUFFER_BATCH, [PLAN_UPDATE] = BUFFER_LOSS};
+    const uint64_t wanted = carried_bytes(c, v);
+    uint32_t copies = 0;
+    for (uint32_t o = 0; v->carried_out && o < v->unit->op_count; o++) {
+        const struct plan_op *op = &c->plan->ops[v->unit->first_op + o];
+        const struct plan_access *from = &c->plan->accesses[op->first_access];
+        if (op->kind != OP_COPY || op->stream == STREAM_P2P) continue;
+        const struct plan_buffer *b = check_buffer_of(c, from);
+        copies++;
+        if (b->kind != kinds[v->unit->pass] || op->bytes != wanted || from[0].offset_bytes != 0 || from[1].offset_bytes != 0)
+            return check_fail(c, CHECK_RULE_WORK, "copies %" PRIu64 " bytes of the %s (expected %" PRIu64 " of the %s)",
+                              op->bytes, plan_buffer_names[b->kind], wanted, plan_buffer_names[kinds[v->unit->pass]]);
+    }
+    if (copies == (wanted > 0 ? 1 : 0)) return STATUS_OK;
+    return check_fail(c, CHECK_RULE_TRAINING, "copies %u times between host and device (expected %u)", copies, wanted > 0);
+}
+
 enum status check_parallel_unit(struct checker *c)
 {
     struct wanted_collectives tensor = {0}, data = {0}, ends = {0};
@@ -128,9 +170,13 @@ enum status check_parallel_unit(struct checker *c)
         break;
     case PLAN_LOAD:
     case PLAN_STORE: break;
+    case PLAN_BATCH:
+        if (!check_brings_batch(&v)) return check_fail(c, CHECK_RULE_FORM, "a batch for a chunk that has no use for it");
+        break;
     default: return check_fail(c, CHECK_RULE_FORM, "a parallel job has no such unit");
     }
     TRY(check_fetched(c, &v, &tensor));
+    TRY(check_carried_copies(c, &v));
     TRY(check_axis(c, AXIS_TENSOR, &tensor));
     TRY(check_axis(c, AXIS_DATA, &data));
     return check_axis(c, AXIS_ENDS, &ends);

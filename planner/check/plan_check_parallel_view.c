@@ -3,12 +3,13 @@
 #include <assert.h>
 
 #include "base/size.h"
+#include "models/job/chunk_memory.h"
 #include "models/job/parallel_offload.h"
 
 const char *const check_operand_names[CHECK_OPERANDS] = {
     "state", "gradient", "boundary", "boundary of the next", "activations", "gradient of the next boundary",
     "gradient of the boundary", "workspace", "gathered weights", "gradient of the microbatch",
-    "next version of the weights"};
+    "next version of the weights", "batch", "loss", "state of the first chunk", "gradient of the last chunk"};
 
 /* Returns the unit's slice, or 0 if there is none. */
 static uint32_t slice_of(const struct checker *c)
@@ -32,6 +33,8 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
     struct rank_state whole = whole_of(job, layers, &c->shards[global]);
     bool asynchronous = pipeline_is_asynchronous(job->parallel.schedule);
     bool apart = parallel_splits(&job->parallel, ZERO_GRADIENTS) || parallel_offloads(&job->parallel);
+    bool carried_out = check_is_carried_out(c, c->unit->job);
+    uint32_t chunks = parallel_chunks(&job->parallel);
     return (struct check_parallel_view){
         .unit = c->unit,
         .op = c->op,
@@ -39,7 +42,11 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .slice = parallel_slice_in(job, slice_of(c), room),
         .layers = layers,
         .chunk = c->unit->shard,
-        .chunks = parallel_chunks(&job->parallel),
+        .chunks = chunks,
+        .carried_out = carried_out,
+        .shares_table = carried_out && chunks > 1 && job->network.tied_head && parallel_joined_bytes(job) == 0,
+        .batch_thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
+        .loss_thing = check_job_thing(c, c->unit->job, CHECK_THING_LOSS),
         .global = global,
         .ranks = parallel_replicas(&job->parallel, parallel_place(&job->parallel, c->unit->shard).stage),
         .whole = whole,
@@ -47,6 +54,14 @@ struct check_parallel_view check_parallel_view(const struct checker *c, struct j
         .gathers = parallel_fetches_weights(&job->parallel) && whole.weight_bytes > 0,
         .scatters = apart && whole.gradient_bytes > 0,
         .drains = parallel_offloads(&job->parallel)};
+}
+
+bool check_brings_batch(const struct check_parallel_view *v)
+{
+    const struct parallel *p = &v->job->parallel;
+    if (!v->carried_out) return false;
+    if (v->chunk == 0) return true;
+    return v->chunk + 1 == v->chunks && parallel_place(p, v->chunk).stage != parallel_place(p, 0).stage;
 }
 
 bool check_holds_place(const struct checker *c, uint32_t index)
@@ -75,10 +90,13 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
 {
     bool own = b->shard == v->chunk, next = b->shard == v->chunk + 1;
     switch (b->kind) {
-    case BUFFER_STATE: return own ? CHECK_OPERAND_STATE : CHECK_OPERANDS;
+    case BUFFER_BATCH: return CHECK_OPERAND_BATCH;
+    case BUFFER_LOSS: return CHECK_OPERAND_LOSS;
+    case BUFFER_STATE: return own ? CHECK_OPERAND_STATE : b->shard == 0 ? CHECK_OPERAND_TABLE : CHECK_OPERANDS;
     case BUFFER_PARAMETERS: return own ? CHECK_OPERAND_WEIGHTS : CHECK_OPERANDS;
     case BUFFER_GRADIENT:
-        return !own ? CHECK_OPERANDS : b->variant == 0 ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_WHOLE_GRADIENT;
+        if (!own) return b->shard + 1 == v->chunks && b->variant == 0 ? CHECK_OPERAND_TABLE_GRADIENT : CHECK_OPERANDS;
+        return b->variant == 0 ? CHECK_OPERAND_GRADIENT : CHECK_OPERAND_WHOLE_GRADIENT;
     case BUFFER_ACTIVATIONS: return own ? CHECK_OPERAND_ACTIVATIONS : CHECK_OPERANDS;
     case BUFFER_WORKSPACE: return own ? CHECK_OPERAND_WORKSPACE : CHECK_OPERANDS;
     case BUFFER_BOUNDARY: return own ? CHECK_OPERAND_INPUT : next ? CHECK_OPERAND_OUTPUT : CHECK_OPERANDS;
@@ -86,6 +104,20 @@ enum check_operand check_operand_of(const struct check_parallel_view *v, const s
         return own ? CHECK_OPERAND_INPUT_GRADIENT : next ? CHECK_OPERAND_OUTPUT_GRADIENT : CHECK_OPERANDS;
     default: return CHECK_OPERANDS;
     }
+}
+
+/* Takes the sizes of the executor's buffers. */
+static void find_carried_out(const struct check_parallel_view *v, uint64_t bytes[CHECK_OPERANDS])
+{
+    const struct chunk_memory own = chunk_memory(v->job, v->layers);
+    bytes[CHECK_OPERAND_STATE] = own.state_bytes;
+    bytes[CHECK_OPERAND_GRADIENT] = own.gradient_bytes;
+    bytes[CHECK_OPERAND_ACTIVATIONS] = own.activation_bytes;
+    bytes[CHECK_OPERAND_WORKSPACE] = own.workspace_bytes;
+    bytes[CHECK_OPERAND_BATCH] = job_batch_bytes(v->job);
+    bytes[CHECK_OPERAND_LOSS] = sizeof(double);
+    bytes[CHECK_OPERAND_TABLE] = chunk_memory(v->job, parallel_layers(v->job, 0)).state_bytes;
+    bytes[CHECK_OPERAND_TABLE_GRADIENT] = chunk_memory(v->job, parallel_layers(v->job, v->chunks - 1)).gradient_bytes;
 }
 
 /* Boundaries before the first chunk and after the last have no bytes. */
@@ -104,6 +136,7 @@ static void find_bytes(const struct check_parallel_view *v, uint64_t bytes[CHECK
         bytes[CHECK_OPERAND_INPUT] = bytes[CHECK_OPERAND_INPUT_GRADIENT] = parallel_boundary_bytes(v->slice, first - 1);
     if (v->chunk + 1 < v->chunks)
         bytes[CHECK_OPERAND_OUTPUT] = bytes[CHECK_OPERAND_OUTPUT_GRADIENT] = parallel_boundary_bytes(v->slice, last);
+    if (v->carried_out) find_carried_out(v, bytes);
 }
 
 uint64_t check_operand_bytes(const struct checker *c, const struct check_parallel_view *v, enum check_operand operand)

@@ -308,7 +308,7 @@ static enum status check_end(struct check_walk *r)
     TRY(check_nothing_lives(r));
     uint32_t states = 0, spilled = 0; /* shards whose states begin and end on the host */
     for (uint32_t j = 0; j < plan->jobs.count; j++)
-        if (!check_is_parallel(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel))
+        if (!check_is_parallel(r->c, j) || parallel_offloads(&plan->jobs.jobs[j].parallel) || check_is_carried_out(r->c, j))
             spilled += r->c->jobs[j].shard_count;
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *buffer = &plan->buffers[b];

@@ -15,7 +15,7 @@
 
 /* --- computations --------------------------------------------------------------------------- */
 
-static enum status check_batch_op(struct checker *c)
+enum status check_batch_op(struct checker *c)
 {
     const struct plan_op *op = c->op;
     const struct check_job_facts *job = &c->jobs[c->unit->job];
@@ -33,6 +33,7 @@ static enum status check_batch_op(struct checker *c)
                           "the batch buffer has %" PRIu64 " bytes (expected %" PRIu64 ")",
                           check_buffer_of(c, access)->bytes, job->batch_bytes);
     struct check_claim claim = {.thing = check_job_thing(c, c->unit->job, CHECK_THING_BATCH),
+                                .clock = check_is_parallel(c, c->unit->job) ? CHECK_CLOCK_STEP : CHECK_CLOCK_MINIBATCH,
                                 .makes = true,
                                 .held_out = c->unit->pass == PLAN_EVALUATE,
                                 .bytes = job->batch_bytes};
@@ -286,7 +287,8 @@ static enum status check_op(struct checker *c)
     }
     if (parallel && op->after_count > 0)
         return check_fail(c, CHECK_RULE_WAITING, "an ordering in a parallel job");
-    if (parallel && op->kind == OP_COPY && op->stream != STREAM_P2P && !check_offload_copies(c))
+    if (parallel && op->kind == OP_COPY && op->stream != STREAM_P2P && !check_offload_copies(c) &&
+        !check_is_carried_copy(c))
         return check_fail(c, CHECK_RULE_FORM, "a copy on the %s stream", plan_stream_names[op->stream]);
     if (op->kind == OP_COPY) return check_copy(c);
     return parallel ? check_parallel_op(c) : check_compute(c);

@@ -39,7 +39,7 @@ struct check_shard_facts {
     uint64_t input_bytes, output_bytes, activation_bytes;
     uint64_t norm_offset, norm_bytes; /* its tensors' norms within the job's; 0, 0: it does not clip */
     bool parallel_known;                /* parallel: bytes that its passes use ... */
-    uint64_t parallel_bytes[11];
+    uint64_t parallel_bytes[15];
     bool whole_known;
     struct rank_state whole;          /* ... state of its ranks together ... */
     uint32_t right_work[PLAN_PASS_COUNT]; /* ... and, by pass, the last right one of plan->works for a job without
@@ -163,6 +163,9 @@ MUST_CHECK enum status check_add_claim(struct checker *c, const struct plan_acce
 /* Checks the operation's operands and work and makes its claims: forward, loss, backward or update. */
 MUST_CHECK enum status check_training_op(struct checker *c);
 
+/* Checks the reading of a minibatch's data on the host. */
+MUST_CHECK enum status check_batch_op(struct checker *c);
+
 /* For parallel jobs: check a computation or collective (operands, claims, work); a unit's computations and collectives;
  * an instance's devices. */
 MUST_CHECK enum status check_parallel_op(struct checker *c);
@@ -170,10 +173,11 @@ MUST_CHECK enum status check_parallel_unit(struct checker *c);
 MUST_CHECK enum status check_parallel_place(struct checker *c, const struct plan_instance *instance,
                                             uint32_t index);
 
-/* For jobs that offload (planner/check/plan_check_offload.c): bytes of a rank's weights and states on the host or on
- * storage; whether units like this may copy between devices, host and storage; whether the operation changes offloaded
+/* Returns the bytes of a rank's weights and states on the host or on storage, of a parallel job. */
+uint64_t check_host_state_bytes(const struct checker *c, uint32_t job, uint32_t shard);
+
+/* For jobs that offload (planner/check/plan_check_offload.c): whether units like this may copy between devices, host and storage; whether the operation changes offloaded
  * shares, and its check. */
-uint64_t check_offloaded_bytes(const struct checker *c, uint32_t job, uint32_t shard);
 bool check_offload_copies(const struct checker *c);
 bool check_is_offload_op(const struct checker *c);
 MUST_CHECK enum status check_offload_op(struct checker *c);
@@ -210,6 +214,13 @@ static inline bool check_is_parallel(const struct checker *c, uint32_t job)
 {
     return parallel_is_set(&c->plan->jobs.jobs[job].parallel);
 }
+/* Returns true for parallel jobs with data, losses and copies of states. */
+static inline bool check_is_carried_out(const struct checker *c, uint32_t job)
+{
+    return parallel_is_carried_out(&c->plan->hardware, &c->plan->jobs.jobs[job]);
+}
+/* Returns true for a copy of those from or to the host that belongs in a unit like this. */
+bool check_is_carried_copy(const struct checker *c);
 
 /* Check reservations: their devices, one for each job; the devices of a job's instance. */
 MUST_CHECK enum status check_reservations(struct checker *c);

@@ -75,6 +75,8 @@ static void begin_minibatch(struct parallel_job *s)
         stage->next_gathering = stage->first_gathering;
         for (uint32_t slot = 0; slot < stage->weights.slots; slot++) gather_next(s, stage);
     }
+    for (uint32_t r = 0; r < s->chunks; r++)
+        if (s->of[r].brings_batch) parallel_job_emit_batch(s, r);
 }
 
 /* Chunks after each pass that makes a gradient of chunk r. */
@@ -182,6 +184,7 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
 {
     s->job = job;
     s->parallel = &s->job->parallel;
+    s->carried_out = parallel_is_carried_out(&s->plan->hardware, s->job);
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     TRY(ARENA_NEW(arena, s->chunks, s->of, err));

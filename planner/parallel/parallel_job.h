@@ -28,6 +28,13 @@
  * A LOAD begins and a STORE ends the life of states and gradients. The first LOAD and STORE of each stage include the
  * copy of its states from host memory or back (planner/plan_charges.h).
  *
+ * Jobs that are carried out (parallel_is_carried_out()) have more. LOADs and STOREs copy states, and begin and end the
+ * lives of a minibatch's data, on the stages of the first and the last chunk, and of its loss. A BATCH for each of the
+ * two stages, before the minibatch's passes, reads the data and brings them there. The first chunk's passes and the last chunk's backward pass
+ * read them; the latter adds to the loss, which the last chunk's UPDATE copies to the host. Where both ends of a tied
+ * table are on one stage, the last backward pass reads the first chunk's state, and the first chunk's UPDATE the last
+ * one's gradient.
+ *
  *   access of          LOAD  FORWARD  BACKWARD  _INPUT  _WEIGHT  UPDATE  STORE   GATHER  REDUCE
  *   state               aw      r        r        r                rw     rx       r
  *   gradient            aw               rw                rw      rw     rx               rw

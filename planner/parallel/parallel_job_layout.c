@@ -16,11 +16,26 @@
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
+#include "models/job/chunk_memory.h"
 #include "models/job/parallel_memory.h"
 
 enum { GRADIENT_SLOTS = 2, STAGED_SLOTS = 2 };
 
 /* --- sizes ---------------------------------------------------------------------------------- */
+
+/* Takes the sizes of the executor's buffers. */
+static void size_carried_out(struct parallel_job *s, uint32_t r)
+{
+    struct parallel_job_chunk *chunk = &s->of[r];
+    const struct chunk_memory memory = chunk_memory(s->job, chunk->layers);
+    chunk->state_bytes = memory.state_bytes;
+    chunk->gradient_bytes = memory.gradient_bytes;
+    chunk->workspace_bytes = memory.workspace_bytes;
+    chunk->pools[PARALLEL_JOB_ACTIVATIONS].bytes = memory.activation_bytes;
+    chunk->has_batch = memory.has_embedding || memory.has_head;
+    chunk->brings_batch = chunk->has_batch && (r == 0 || chunk->stage != s->of[0].stage);
+    chunk->has_loss = memory.has_head;
+}
 
 static void size_chunk(struct parallel_job *s, uint32_t r)
 {
@@ -54,6 +69,7 @@ static void size_chunk(struct parallel_job *s, uint32_t r)
         chunk->pools[PARALLEL_JOB_BOUNDARY].bytes = max_u64(chunk->pools[PARALLEL_JOB_BOUNDARY].bytes, boundary);
         chunk->pools[PARALLEL_JOB_GRADIENT].bytes = chunk->pools[PARALLEL_JOB_BOUNDARY].bytes;
     }
+    if (s->carried_out) size_carried_out(s, r);
 }
 
 uint64_t parallel_job_range_bytes(uint64_t bytes)
@@ -394,7 +410,7 @@ static void place_alternating(struct parallel_job *s, uint32_t index)
 
 static void place_stage(struct parallel_job *s, uint32_t index)
 {
-    bool alternate = gradients_alternate(s);
+    bool alternate = gradients_alternate(s), has_batch = false, has_loss = false;
     struct parallel_job_stage *stage = &s->stages[index];
     uint64_t workspace = 0;
     stage->end = s->base_bytes;
@@ -405,7 +421,11 @@ static void place_stage(struct parallel_job *s, uint32_t index)
         chunk->gradient_offset = reserve(stage, parallel_job_range_bytes(chunk->gradient_bytes));
         chunk->version_offset = reserve(stage, chunk->versions * parallel_job_range_bytes(chunk->version_bytes));
         if (chunk->workspace_bytes > workspace) workspace = chunk->workspace_bytes;
+        has_batch |= chunk->has_batch;
+        has_loss |= chunk->has_loss;
     }
+    if (has_batch) stage->batch_offset = reserve(stage, parallel_job_range_bytes(job_batch_bytes(s->job)));
+    if (has_loss) stage->loss_offset = reserve(stage, parallel_job_range_bytes(sizeof(double)));
     stage->workspace_offset = reserve(stage, parallel_job_range_bytes(workspace));
     place_ring(stage, &stage->weights);
     place_ring(stage, &stage->gradients);

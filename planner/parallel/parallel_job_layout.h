@@ -100,6 +100,8 @@ struct parallel_job_chunk {
     uint64_t state_bytes, gradient_bytes, workspace_bytes;   /* on each rank */
     uint64_t whole_weight_bytes, whole_gradient_bytes;       /* of all ranks together */
     struct rank_state host;                                  /* of each rank, where states are offloaded */
+    bool has_batch, has_loss; /* carried out: it has an embedding or a head, or a head */
+    bool brings_batch;        /* it is the first on its stage with data */
     uint64_t state_offset, gradient_offset;
     bool swaps;             /* activations go to the host after the forward pass and come back */
     bool gathers;           /* weights are gathered for each pass, from the ranks' shares or the host */
@@ -119,6 +121,7 @@ struct parallel_job_stage {
     uint32_t turns, first_turn; /* replicas that alternate, and first of their gangs; 1: all in step */
     uint32_t start, lag;        /* asynchronous: tick of its first pass, ticks between both passes */
     uint64_t workspace_offset, end;
+    uint64_t batch_offset, loss_offset; /* carried out */
     struct parallel_job_ring weights, gradients;
     struct parallel_job_ring staged_weights, staged_states; /* in each rank's host memory, on the way from storage */
     uint64_t staged_end;
@@ -134,6 +137,7 @@ struct parallel_job {
     struct job sliced;       /* the job with the current slice */
     const struct parallel *parallel;
     uint32_t index;          /* of the job */
+    bool carried_out;        /* parallel_is_carried_out() */
     uint32_t chunks, microbatches;
     struct parallel_job_chunk *of;   /* per chunk */
     struct parallel_job_stage *stages;

@@ -169,6 +169,41 @@ static void access_staged(struct parallel_job_unit *u, struct accesses *a, struc
     add_placed(u, a, host_buffer(u, BUFFER_STAGED, variant, bytes), flags, ring->offset + slot * ring->bytes, bytes);
 }
 
+/* Returns a buffer of the whole job. */
+static uint32_t job_buffer(const struct parallel_job_unit *u, uint32_t kind, bool on_device, uint64_t bytes)
+{
+    struct plan_buffer b = {.kind = kind, .job = u->s->index, .shard = PLAN_NONE, .on_device = on_device, .bytes = bytes};
+    return plan_builder_buffer(u->s->builder, &b);
+}
+
+/* Accesses the minibatch's data, on a stage of the first or the last chunk of a job that is carried out. */
+static void access_batch(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = job_batch_bytes(u->s->job);
+    if (!u->s->carried_out || !u->chunk->has_batch) return;
+    add_placed(u, a, job_buffer(u, BUFFER_BATCH, true, bytes), flags, u->stage->batch_offset, bytes);
+}
+
+/* Accesses the minibatch's loss, on the last chunk's stage. */
+static void access_loss(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
+{
+    uint64_t bytes = sizeof(double);
+    if (!u->s->carried_out || !u->chunk->has_loss) return;
+    add_placed(u, a, job_buffer(u, BUFFER_LOSS, true, bytes), flags, u->stage->loss_offset, bytes);
+}
+
+/* Returns true if the head reads the embedding's table, and the embedding's step the head's gradient of it. */
+static bool shares_table(const struct parallel_job *s)
+{
+    return s->carried_out && s->job->network.tied_head && s->joined_bytes == 0 && s->chunks > 1;
+}
+
+/* Reads another chunk's state or gradient. */
+static void access_other(struct parallel_job_unit *u, struct accesses *a, uint32_t kind, uint32_t chunk, uint64_t bytes)
+{
+    add_access(a, buffer(u, kind, chunk, 0, bytes), ACCESS_READ);
+}
+
 static void access_workspace(struct parallel_job_unit *u, struct accesses *a, uint32_t flags)
 {
     uint64_t bytes = u->chunk->workspace_bytes;
@@ -350,6 +385,7 @@ static void emit_forward(struct parallel_job *s, uint32_t r, uint32_t n)
     access_thing(&u, &a, PARALLEL_JOB_ACTIVATIONS, r, n, MAKE);
     access_thing(&u, &a, PARALLEL_JOB_BOUNDARY, r + 1, n, MAKE);
     uint32_t output = a.of[a.count - 1].buffer; /* the activations if no boundary leaves */
+    if (r == 0) access_batch(&u, &a, ACCESS_READ);
     access_workspace(&u, &a, MAKE | ACCESS_RELEASE);
     add_compute(&u, PLAN_FORWARD, work_of(&u, PARALLEL_FORWARD), &a);
     add_tensor_collectives(&u, PARALLEL_FORWARD, false, STREAM_COMPUTE, output);
@@ -365,6 +401,9 @@ static void emit_backward_in_one(struct parallel_job_unit *u, uint32_t n)
     access_inputs(u, &a, n, ACCESS_RELEASE);
     access_sum(u, &a);
     access_thing(u, &a, PARALLEL_JOB_GRADIENT, u->r, n, MAKE);
+    access_batch(u, &a, ACCESS_READ);
+    access_loss(u, &a, CHANGE);
+    if (u->chunk->has_loss && shares_table(u->s)) access_other(u, &a, BUFFER_STATE, 0, u->s->of[0].state_bytes);
     access_workspace(u, &a, MAKE | ACCESS_RELEASE);
     add_compute(u, PLAN_BACKWARD, work_of(u, PARALLEL_BACKWARD), &a);
 }
@@ -584,6 +623,16 @@ void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r)
     end_unit(&u);
 }
 
+/* Copies the minibatch's loss to the host. */
+static void add_loss(struct parallel_job_unit *u)
+{
+    struct accesses a = {0};
+    if (!u->s->carried_out || !u->chunk->has_loss) return;
+    access_loss(u, &a, ACCESS_READ);
+    add_access(&a, job_buffer(u, BUFFER_LOSS, false, sizeof(double)), ACCESS_WRITE);
+    add_copy(u, STREAM_D2H, sizeof(double), &a);
+}
+
 /* Emits an update. If ranks have shares of states but whole weights, weights are gathered after it. */
 void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_minibatch)
 {
@@ -601,22 +650,54 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
         access_version(&u, &a, u.chunk->version, ACCESS_READ | (u.chunk->version_ends ? ACCESS_RELEASE : 0));
         access_version(&u, &a, u.chunk->version + 1, MAKE);
     }
+    if (r == 0 && shares_table(s))
+        access_other(&u, &a, BUFFER_GRADIENT, s->chunks - 1, s->of[s->chunks - 1].gradient_bytes);
     add_tensor_collectives(&u, PARALLEL_UPDATE, false, STREAM_COMPUTE, a.of[1].buffer);
     add_tensor_collectives(&u, PARALLEL_UPDATE, true, STREAM_COMPUTE, a.of[1].buffer);
     add_compute(&u, PLAN_UPDATE, work_of(&u, PARALLEL_UPDATE), &a);
+    add_loss(&u);
     access_state(&u, &state, CHANGE);
     if (parallel_splits(s->parallel, ZERO_STATES) && !u.chunk->gathers && u.chunk->whole_weight_bytes > 0)
         add_in_data_group(&u, COLLECTIVE_ALL_GATHER, u.chunk->whole_weight_bytes, &state);
     end_unit(&u);
 }
 
+void parallel_job_emit_batch(struct parallel_job *s, uint32_t r)
+{
+    struct parallel_job_unit u = begin_unit(s, r, PLAN_BATCH, false);
+    uint64_t bytes = job_batch_bytes(s->job);
+    uint32_t read = job_buffer(&u, BUFFER_BATCH, false, bytes);
+    struct accesses made = {0}, up = {0};
+    struct plan_op op = {.kind = OP_COMPUTE, .stream = STREAM_HOST, .pass = PLAN_BATCH, .work = PLAN_NONE};
+    add_access(&made, read, ACCESS_WRITE);
+    plan_builder_op(s->builder, &op, made.of, made.count, NULL, 0);
+    add_access(&up, read, ACCESS_READ);
+    access_batch(&u, &up, ACCESS_WRITE);
+    add_copy(&u, STREAM_H2D, bytes, &up);
+    end_unit(&u);
+}
+
+/* Copies a chunk's state from the host, or back. */
+static void add_state_copy(struct parallel_job_unit *u, bool load)
+{
+    struct accesses a = {0};
+    uint32_t host = host_buffer(u, BUFFER_STATE, 0, u->chunk->state_bytes);
+    if (load) add_access(&a, host, ACCESS_READ);
+    access_state(u, &a, load ? MAKE : LAST);
+    if (!load) add_access(&a, host, ACCESS_WRITE);
+    add_copy(u, load ? STREAM_H2D : STREAM_D2H, u->chunk->state_bytes, &a);
+}
+
 void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load)
 {
     struct parallel_job_unit u = begin_unit(s, r, load ? PLAN_LOAD : PLAN_STORE, false);
     struct accesses a = {0};
-    access_state(&u, &a, load ? MAKE : LAST);
+    if (s->carried_out) add_state_copy(&u, load);
+    else access_state(&u, &a, load ? MAKE : LAST);
     if (!parallel_offloads(s->parallel)) access_gradient(&u, &a, load ? MAKE : LAST);
     if (u.chunk->versions > 0) access_version(&u, &a, u.chunk->version, load ? MAKE : LAST);
+    if (u.chunk->brings_batch) access_batch(&u, &a, load ? MAKE : LAST);
+    access_loss(&u, &a, load ? MAKE : LAST);
     add_compute(&u, load ? PLAN_LOAD : PLAN_STORE, PLAN_NONE, &a);
     end_unit(&u);
 }

@@ -25,7 +25,10 @@ void parallel_job_emit_update(struct parallel_job *s, uint32_t r, bool ends_mini
 /* Emits the copy of host-updated weights to the devices. */
 void parallel_job_emit_refresh(struct parallel_job *s, uint32_t r);
 
-/* Emits the load, or the end, of states' and gradients' lives. */
+/* Reads a minibatch's data and brings them to the chunk's stage. */
+void parallel_job_emit_batch(struct parallel_job *s, uint32_t r);
+
+/* Emits the load, or the end, of states' and gradients' lives, and of data and loss. */
 void parallel_job_emit_resident(struct parallel_job *s, uint32_t r, bool load);
 
 #endif
