@@ -519,6 +519,21 @@ static inline bool plan_buffer_lives(const struct plan_buffer *buffer)
     return buffer->on_device || buffer->kind == BUFFER_STAGED;
 }
 
+/* Return the number of devices that carry out an instance; the m-th of them; and that one's peer, where the instance has
+ * peers. */
+static inline uint32_t plan_instance_members(const struct plan *plan, const struct plan_instance *instance)
+{
+    return instance->gang == PLAN_NONE ? 1 : plan_gang_size(&plan->gangs[instance->gang]);
+}
+static inline uint32_t plan_instance_device(const struct plan *plan, const struct plan_instance *instance, uint32_t m)
+{
+    return instance->gang == PLAN_NONE ? instance->device : plan->gang_devices[plan->gangs[instance->gang].first + m];
+}
+static inline uint32_t plan_instance_peer(const struct plan *plan, const struct plan_instance *instance, uint32_t m)
+{
+    return instance->gang == PLAN_NONE ? instance->peer : plan->gang_devices[plan->gangs[instance->peer].first + m];
+}
+
 /* Returns true when the instance runs on the device. */
 static inline bool plan_runs_on(const struct plan *plan, const struct plan_instance *instance,
                                 uint32_t device)

@@ -9,9 +9,13 @@ enum status plan_runnable(const struct plan *plan, struct error *err)
             return error_set(err, STATUS_BAD_INPUT,
                              "job '%s' has precision 'bf16', 16 bits throughout, which can be simulated, not run "
                              "(expected 'fp32', or 'bf16-weights' for weights of 16 bits)", plan->jobs.jobs[j].name);
-    if (plan->gang_count > 0)
-        return error_set(err, STATUS_BAD_INPUT,
-                         "the plan has parallel jobs, which can be simulated, not run");
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const struct job *job = &plan->jobs.jobs[j];
+        const char *why = parallel_is_set(&job->parallel) ? parallel_only_simulated(&plan->hardware, job) : NULL;
+        if (why)
+            return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel with %s, which can be simulated, not run",
+                             job->name, why);
+    }
     if (hardware_host_count(&plan->hardware) > 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",

@@ -1,6 +1,7 @@
 #include "exec/network/chunk.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/try.h"
 #include "exec/network/transformer.h"
@@ -20,8 +21,7 @@ enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct 
                               struct arena *arena, struct chunk_tables *out, struct error *err)
 {
     struct chunk_tables tables = {.memory = chunk_memory(job, layers)};
-    struct memory_table parameters;
-    TRY(memory_parameters(&job->network, layers.first, layers.count, arena, &parameters, err));
+    TRY(memory_parameters(&job->network, layers.first, layers.count, arena, &tables.parameters, err));
     TRY(memory_state_tables(&job->network, layers.first, layers.count, job_state_format(job), arena, &tables.state, err));
     for (uint32_t i = 0; i < tables.memory.piece_count; i++) {
         const struct parallel_layers piece = tables.memory.pieces[i];
@@ -29,7 +29,7 @@ enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct 
         tables.shards[i] = (struct plan_shard){.job = job_index, .first_layer = piece.first, .layer_count = piece.count,
                                                .inputs_only = piece.first > 0 && tables.memory.inputs_only};
         TRY(unit_tables_init_alone(job, &tables.shards[i], arena, unit, err));
-        unit->parameters = part_of(&parameters, piece);
+        unit->parameters = part_of(&tables.parameters, piece);
         unit->state.layout = tables.state.layout;
         for (uint32_t part = 0; part < STATE_PARTS; part++)
             unit->state.parts[part] = part_of(&tables.state.parts[part], piece);
@@ -41,6 +41,18 @@ enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct 
 static void *at_byte(void *base, uint64_t offset_bytes)
 {
     return (char *)base + offset_bytes;
+}
+
+void chunk_fill_table(const struct chunk_tables *tables, void *state, const struct chunk_tables *first,
+                      const void *first_state)
+{
+    const struct chunk_memory *m = &tables->memory;
+    if (!m->copies_table || !m->has_head) return;
+    for (uint32_t part = 0; part < STATE_PARTS; part++) {
+        const uint64_t from = first->state.layout.parts[part].offset_bytes, to = m->table_rows_layout.parts[part].offset_bytes;
+        memcpy(at_byte(state, m->table_state_offset + to), (const char *)first_state + from,
+               m->table_rows_layout.parts[part].bytes);
+    }
 }
 
 /* Returns the embedding's output, where the other layers of its chunk read it. */
@@ -59,7 +71,9 @@ static const void *table_of(const struct chunk_arguments *a)
 {
     const struct chunk_memory *m = &a->tables->memory;
     if (m->table_rows == 0) return NULL;
-    return m->copies_table ? at_byte(a->state, m->table_weights_offset) : a->table;
+    return m->copies_table
+               ? at_byte(a->state, m->table_state_offset + m->table_rows_layout.parts[STATE_WEIGHTS].offset_bytes)
+               : a->table;
 }
 
 /* Returns the arguments of a pass over a piece, without the boundaries to other pieces. */

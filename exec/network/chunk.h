@@ -19,6 +19,7 @@ struct chunk_tables {
     struct plan_shard shards[CHUNK_PIECES_MAX]; /* one for each piece */
     struct unit_tables units[CHUNK_PIECES_MAX]; /* states and parameters as laid out for the whole chunk */
     struct state_tables state;                  /* of the chunk, without the tied table's copy */
+    struct memory_table parameters;             /* likewise */
 };
 
 MUST_CHECK enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct parallel_layers layers,
@@ -44,6 +45,10 @@ struct chunk_arguments {
     void *workspace;
     struct unit_guard *guard; /* as in struct unit_arguments */
 };
+
+/* Copies the embedding's rows from the first chunk's state to the head's copy, if the chunk has one. */
+void chunk_fill_table(const struct chunk_tables *tables, void *state, const struct chunk_tables *first,
+                      const void *first_state);
 
 /* Returns where the head's chunk has the tied table's gradient, within its gradient. */
 static inline float *chunk_table_gradient(const struct chunk_tables *tables, float *gradient)

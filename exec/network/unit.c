@@ -87,7 +87,6 @@ const char *unit_unsupported(const struct job *job)
     const struct transformer *transformer = implementations[job->network.family];
     if (job->precision == PRECISION_BF16)
         return "precision \"bf16\", 16 bits throughout, can be planned and simulated only (\"bf16-weights\" is carried out)";
-    if (parallel_is_set(&job->parallel)) return "parallel jobs can be planned and simulated only";
     if (transformer) return transformer->unsupported ? transformer->unsupported(job) : NULL;
     static _Thread_local char text[96];
     snprintf(text, sizeof text, "networks of family '%s' can be planned and simulated only",

@@ -48,9 +48,9 @@ static enum status walk_all(struct run_loop *loop, struct error *err)
         status = run_make_room(loop, &op, err);
         if (status != STATUS_OK) break;
         run_look_at_stop(loop);
-        if (loop->stopping && !work_is_left(loop)) break;
+        if (loop->stopping && !work_is_left(loop) && op.join_at == 0) break;
         const bool beyond = loop->stopping && op.minibatch >= loop->run->jobs[op.unit->job].limit;
-        run_enqueue(loop, &op, beyond && !run_saves_state(loop, &op));
+        status = run_enqueue(loop, &op, beyond && !run_saves_state(loop, &op), err);
     }
     if (status == STATUS_OK && plan_walk_failed(loop->walk))
         status = error_set(err, STATUS_NO_MEMORY, "no memory left to walk the plan");
@@ -65,8 +65,8 @@ static void predict_p2p(struct run_loop *loop, const struct plan_instance *insta
     const struct plan_unit *const unit = &plan->units[instance->unit];
     for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
         if (plan->ops[o].stream != STREAM_P2P) continue;
-        loop->predicted_s[o] =
-            cost_p2p_s(&plan->hardware, instance->peer, instance->device, plan->ops[o].bytes);
+        const uint32_t from = plan_instance_peer(plan, instance, 0), to = plan_instance_device(plan, instance, 0);
+        loop->predicted_s[o] = cost_p2p_s(&plan->hardware, from, to, plan->ops[o].bytes);
         loop->predicted_max_s = fmax(loop->predicted_max_s, loop->predicted_s[o]);
     }
 }
@@ -126,6 +126,7 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
         {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
         {plan->jobs.count, sizeof *loop->walked, &loop->walked},
         {plan->jobs.count, sizeof *loop->last, &loop->last},
+        {plan->shard_count, sizeof *loop->passes, &loop->passes},
         {device_buffers, sizeof *loop->states, &loop->states},
         {run->storage ? plan->buffer_count : 0, sizeof *loop->staged, &loop->staged},
         {users, sizeof *loop->users, &loop->users},

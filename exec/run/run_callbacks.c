@@ -106,14 +106,18 @@ struct compute_call {
     const struct plan_op *op;
     uint64_t minibatch;
     bool *omitted;
-    struct unit_arguments arguments;
+    bool of_chunk;
+    union {
+        struct unit_arguments unit;
+        struct chunk_arguments chunk;
+    } arguments;
 };
 static_assert(sizeof(struct compute_call) <= DEVICE_ARGUMENT_MAX, "goes through a stream's queue");
 
 /* Called before the job's next minibatch can begin. */
 static void look_at_guard(const struct compute_call *call)
 {
-    struct unit_guard *const guard = call->arguments.guard;
+    struct unit_guard *const guard = call->of_chunk ? call->arguments.chunk.guard : call->arguments.unit.guard;
     const int state = guard ? atomic_load(&guard->state) : UNIT_GUARD_OPEN;
     if (state == UNIT_GUARD_LOSS) diverge(call->run, call->unit->job, call->minibatch, "the loss");
     if (state == UNIT_GUARD_GRADIENT) diverge(call->run, call->unit->job, call->minibatch, "the step");
@@ -126,9 +130,11 @@ static void call_compute(const struct kernels *kernels, void *argument)
     char what[PLAN_TEXT_BYTES];
     ranges_push(plan_op_text(call->run->plan, call->unit, call->op, what));
     if (begin_minibatch(call->run, job, call->minibatch)) {
-        const double *const norms = call->op->pass == PLAN_UPDATE ? call->arguments.norms : NULL;
+        const bool steps = call->op->pass == PLAN_UPDATE && !call->of_chunk;
+        const double *const norms = steps ? call->arguments.unit.norms : NULL;
         const bool skips = norms && skips_step(call->run, job, call->minibatch, norms);
-        if (!skips) unit_compute(kernels, &call->arguments);
+        if (call->of_chunk) chunk_compute(kernels, &call->arguments.chunk);
+        else if (!skips) unit_compute(kernels, &call->arguments.unit);
         look_at_guard(call);
         if (norms && call->unit->shard == 0)
             handle_norm(call->run, job, call->minibatch, norms, skips);
@@ -156,11 +162,24 @@ void run_callback_compute(struct run *run, const struct plan_walk_op *op,
                                       .op = op->op,
                                       .minibatch = op->minibatch,
                                       .omitted = omitted,
-                                      .arguments = *arguments};
+                                      .arguments.unit = *arguments};
     if (op->op->stream == STREAM_HOST)
         device_call(stream, call_gather, &call, sizeof call, timing);
     else
         device_compute(stream, call_compute, &call, sizeof call, timing);
+}
+
+void run_callback_chunk(struct run *run, const struct plan_walk_op *op, const struct chunk_arguments *arguments,
+                        bool *omitted, struct device_timing *timing)
+{
+    const struct compute_call call = {.run = run,
+                                      .unit = op->unit,
+                                      .op = op->op,
+                                      .minibatch = op->minibatch,
+                                      .omitted = omitted,
+                                      .of_chunk = true,
+                                      .arguments.chunk = *arguments};
+    device_compute(run->streams[op->stream], call_compute, &call, sizeof call, timing);
 }
 
 /* --- batches and best weights ------------------------------------------------------------------- */

@@ -10,6 +10,8 @@
 void run_callback_compute(struct run *run, const struct plan_walk_op *op,
                           const struct unit_arguments *arguments, bool *omitted,
                           struct device_timing *timing);
+void run_callback_chunk(struct run *run, const struct plan_walk_op *op, const struct chunk_arguments *arguments,
+                        bool *omitted, struct device_timing *timing);
 void run_callback_batch(struct run *run, const struct plan_walk_op *op, int32_t *batch,
                         struct device_timing *timing);
 void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct device_timing *timing);

@@ -11,10 +11,16 @@
 #include <string.h>
 
 #include "exec/run/run_callbacks.h"
+#include "exec/run/run_collective.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_write_back.h"
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
+
+static void call_nothing(void *argument)
+{
+    (void)argument;
+}
 
 static char *address_of(const struct run_loop *loop, const struct plan_place_use *use)
 {
@@ -72,7 +78,12 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
                 arguments.gradient_in = at;
             break;
         case BUFFER_ACTIVATIONS: arguments.activations = at; break;
-        case BUFFER_GRADIENT: arguments.gradient = at; break;
+        case BUFFER_GRADIENT: /* the first chunk's step reads the last one's, where these share a table */
+            if (buffer->shard == shard || buffer->shard == PLAN_NONE)
+                arguments.gradient = at;
+            else
+                arguments.table_gradient = at;
+            break;
         case BUFFER_NORMS: arguments.norms = at; break;
         case BUFFER_WORKSPACE: arguments.workspace = at; break;
         case BUFFER_KEPT:
@@ -83,9 +94,69 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
     return arguments;
 }
 
+/* Returns the chunk's microbatch: each pass of a minibatch is over the next one. */
+static struct unit_microbatch next_microbatch(struct run_loop *loop, const struct plan_walk_op *op, uint32_t shard)
+{
+    struct run_passes *const passes = &loop->passes[shard];
+    if (passes->minibatch != op->minibatch) *passes = (struct run_passes){.minibatch = op->minibatch};
+    uint32_t *const count = op->op->pass == PLAN_FORWARD ? &passes->forward : &passes->backward;
+    const uint32_t index = (*count)++;
+    return (struct unit_microbatch){.alone = true, .adds = index > 0, .index = index};
+}
+
+/* Computes over a chunk of a parallel job: the operands are those of a unit over a shard, but for tied tables. */
+static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const struct plan_walk_op *op)
+{
+    const struct plan *const plan = loop->plan;
+    const uint32_t first = plan->job_first_shard[op->unit->job], shard = first + op->unit->shard;
+    const uint32_t last = plan->job_first_shard[op->unit->job + 1] - 1;
+    const struct unit_arguments unit = unit_arguments_of(loop, op);
+    struct chunk_arguments arguments = {
+        .job = unit.job,
+        .tables = &loop->run->chunks[shard],
+        .pass = unit.pass,
+        .minibatch = unit.minibatch,
+        .state = unit.state,
+        .gradient = unit.gradient,
+        .table = unit.table,
+        .batch = unit.batch,
+        .loss = unit.loss,
+        .boundary_in = unit.boundary_in,
+        .boundary_out = unit.boundary_out,
+        .gradient_in = unit.gradient_in,
+        .gradient_out = unit.gradient_out,
+        .activations = unit.activations,
+        .workspace = unit.workspace,
+        .guard = unit.guard,
+    };
+    if (unit.pass == PLAN_UPDATE) {
+        float *const of_head = shard == last ? unit.gradient : unit.table_gradient;
+        if (of_head) arguments.table_gradient = chunk_table_gradient(&loop->run->chunks[last], of_head);
+    } else {
+        arguments.microbatch = next_microbatch(loop, op, shard);
+        if (shard == first) arguments.table = unit.state; /* a head in the same chunk */
+    }
+    return arguments;
+}
+
+/* Returns true for a computation without work, which only begins or ends lives of buffers. */
+static bool is_idle(const struct plan_walk_op *op)
+{
+    return op->op->work == PLAN_NONE && op->gang != PLAN_NONE && op->op->pass != PLAN_BATCH;
+}
+
 static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op,
                             struct run_flight *flight)
 {
+    if (is_idle(op)) {
+        device_call(loop->run->streams[op->stream], call_nothing, NULL, 0, &flight->timing);
+        return;
+    }
+    if (op->gang != PLAN_NONE && op->op->pass != PLAN_BATCH) {
+        const struct chunk_arguments arguments = chunk_arguments_of(loop, op);
+        run_callback_chunk(loop->run, op, &arguments, &flight->omitted, &flight->timing);
+        return;
+    }
     if (op->op->pass == PLAN_OPEN || op->op->pass == PLAN_CLOSE) {
         run_files_enqueue(loop->run, op, &flight->timing);
     } else if (op->op->pass == PLAN_KEEP) {
@@ -97,6 +168,19 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
         const struct unit_arguments arguments = unit_arguments_of(loop, op);
         run_callback_compute(loop->run, op, &arguments, &flight->omitted, &flight->timing);
     }
+}
+
+/* Joins the gradients that the first and the last stage have of a tied table. */
+static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
+                                      struct error *err)
+{
+    const struct plan_buffer *const buffer = &loop->plan->buffers[op->uses[0].buffer];
+    const uint32_t shard = loop->plan->job_first_shard[buffer->job] + buffer->shard;
+    float *gradient = (float *)(void *)address_of(loop, &op->uses[0]);
+    assert(op->op->collective == COLLECTIVE_ALL_REDUCE && op->op->axes == 1u << AXIS_ENDS && op->use_count == 1);
+    if (buffer->shard > 0) gradient = chunk_table_gradient(&loop->run->chunks[shard], gradient);
+    return run_collective_enqueue(loop->run, op, gradient, op->op->bytes / sizeof *gradient, &flight->omitted,
+                                  &flight->timing, err);
 }
 
 static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight)
@@ -165,13 +249,12 @@ static void measure_slots(const struct run_loop *loop, const struct plan_walk_op
     }
 }
 
-static void call_nothing(void *argument)
+enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip, struct error *err)
 {
-    (void)argument;
-}
+    enum status status = STATUS_OK;
+    if (op->join_at == 0) loop->join_skipped = skip;
+    else skip = loop->join_skipped;
 
-void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip)
-{
     struct run *const run = loop->run;
     struct device_stream *const stream = run->streams[op->stream];
     struct run_flight *const flight = run_flight_of(loop, op->number);
@@ -200,6 +283,8 @@ void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip
         run_saver_before(run->saver, op);
         if (op->op->kind == OP_COPY)
             enqueue_copy(loop, op, flight);
+        else if (op->op->kind == OP_COLLECTIVE)
+            status = enqueue_collective(loop, op, flight, err);
         else
             enqueue_compute(loop, op, flight);
         run_follow_state(loop, op);
@@ -212,4 +297,5 @@ void run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bool skip
     const struct plan_unit *const unit = op->unit;
     if (unit->ends_minibatch && op->op_index + 1 == unit->op_count) loop->walked[unit->job]++;
     if (!skip) run_saver_after(run->saver, op, loop->walked[unit->job]);
+    return status;
 }

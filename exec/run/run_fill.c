@@ -121,6 +121,17 @@ static void *fill_some_weights(void *pointer)
     }
 }
 
+/* Fills the copies of tied tables in pipelines, of which neither files nor checkpoints know. */
+static void fill_tables(struct run *run)
+{
+    const struct plan *const plan = run->plan;
+    for (uint32_t j = 0; j < plan->jobs.count; j++) {
+        const uint32_t first = plan->job_first_shard[j], last = plan->job_first_shard[j + 1] - 1;
+        if (parallel_is_set(&plan->jobs.jobs[j].parallel))
+            chunk_fill_table(&run->chunks[last], run->states[last], &run->chunks[first], run->states[first]);
+    }
+}
+
 enum status run_fill_all(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
@@ -159,5 +170,6 @@ enum status run_fill_all(struct run *run, struct error *err)
             note_resumed(run, item->job, &item->found);
     }
     arena_release(&scratch);
+    fill_tables(run);
     return status;
 }

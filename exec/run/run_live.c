@@ -103,7 +103,7 @@ static enum status enqueue_unit(struct run_live *live, const struct plan_dispatc
     plan_walk_push(loop->walk, next->instance);
     while (plan_walk_next(loop->walk, &op)) {
         TRY(run_make_room(loop, &op, err));
-        run_enqueue(loop, &op, false);
+        TRY(run_enqueue(loop, &op, false, err));
         if (next->decided && last[op.op->stream] == op.op_index)
             device_call(loop->run->streams[op.stream], call_behind, &own, sizeof own, NULL);
     }

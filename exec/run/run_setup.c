@@ -22,6 +22,7 @@
 #include "exec/files/weights.h"
 #include "exec/run/run_attention.h"
 #include "exec/run/run_checks.h"
+#include "exec/run/run_collective.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_files.h"
 #include "exec/state/run_saver.h"
@@ -104,15 +105,30 @@ static enum status find_states(struct run *run, struct error *err)
     return STATUS_OK;
 }
 
+static enum status make_chunk_tables(struct run *run, uint32_t s, struct error *err)
+{
+    const struct plan_shard *const shard = &run->plan->shards[s];
+    const struct parallel_layers layers = {shard->first_layer, shard->layer_count};
+    struct chunk_tables *const chunk = &run->chunks[s];
+    TRY(chunk_tables_init(&run->plan->jobs.jobs[shard->job], shard->job, layers, &run->arena, chunk, err));
+    run->tables[s] = (struct unit_tables){.parameters = chunk->parameters, .state = chunk->state};
+    return STATUS_OK;
+}
+
 static enum status make_tables(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->tables, err));
+    TRY(ARENA_NEW(&run->arena, plan->shard_count, run->chunks, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->state_tables, err));
     TRY(ARENA_NEW(&run->arena, plan->shard_count, run->value_tables, err));
     for (uint32_t s = 0; s < plan->shard_count; s++) {
         const struct plan_shard *const shard = &plan->shards[s];
-        TRY(unit_tables_init(&plan->jobs.jobs[shard->job], shard, &run->arena, &run->tables[s], err));
+        const struct job *const job = &plan->jobs.jobs[shard->job];
+        if (parallel_is_set(&job->parallel))
+            TRY(make_chunk_tables(run, s, err));
+        else
+            TRY(unit_tables_init(job, shard, &run->arena, &run->tables[s], err));
         run->state_tables[s] = run->tables[s].state;
         run->value_tables[s] = state_tables_of_values(run->tables[s].parameters);
     }
@@ -237,8 +253,28 @@ static enum status find_users(struct run *run, struct error *err)
     const uint32_t count = run->options->live ? plan->instance_count : plan_first_choice(plan);
     for (uint32_t i = 0; i < count; i++) {
         const struct plan_instance *const instance = &plan->instances[i];
-        run->uses_device[(size_t)plan->units[instance->unit].job * devices + instance->device] = true;
+        bool *const uses = &run->uses_device[(size_t)plan->units[instance->unit].job * devices];
+        for (uint32_t m = 0; m < plan_instance_members(plan, instance); m++)
+            uses[plan_instance_device(plan, instance, m)] = true;
     }
+    return STATUS_OK;
+}
+
+/* Returns true where devices have streams for copies from each other. */
+static bool copies_between_devices(const struct plan *plan)
+{
+    return plan_device_streams(plan) > STREAM_P2P;
+}
+
+static enum status link_pair(struct run *run, uint32_t to, uint32_t from, struct error *err)
+{
+    enum p2p_way way;
+    char why[P2P_WHY_BYTES];
+    TRY(device_link(run->devices[to], run->devices[from], &way, why, err));
+    if (way == P2P_STAGED)
+        run_note(run, "direct copies from device %" PRIu32 " to device %" PRIu32 " do not work (%s): "
+                 "they go through host memory, which takes longer than planned",
+                 from, to, why);
     return STATUS_OK;
 }
 
@@ -246,21 +282,18 @@ static enum status link_devices(struct run *run, struct error *err)
 {
     const struct plan *const plan = run->plan;
     const size_t devices = plan->hardware.device_count;
-    if (!hardware_has_p2p(&plan->hardware)) return STATUS_OK;
+    if (!copies_between_devices(plan)) return STATUS_OK;
     bool *const tried = alloc_zeroed(devices * devices, sizeof *tried);
     if (!tried) return error_memory(err, "the links between devices", devices * devices);
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < plan->instance_count && status == STATUS_OK; i++) {
-        const uint32_t to = plan->instances[i].device, from = plan->instances[i].peer;
-        enum p2p_way way;
-        char why[P2P_WHY_BYTES];
-        if (from == PLAN_NONE || tried[to * devices + from]) continue;
-        tried[to * devices + from] = true;
-        status = device_link(run->devices[to], run->devices[from], &way, why, err);
-        if (status == STATUS_OK && way == P2P_STAGED)
-            run_note(run, "direct copies from device %" PRIu32 " to device %" PRIu32 " do not work (%s): "
-                     "they go through host memory, which takes longer than planned",
-                     from, to, why);
+        const struct plan_instance *const instance = &plan->instances[i];
+        const uint32_t members = instance->peer == PLAN_NONE ? 0 : plan_instance_members(plan, instance);
+        for (uint32_t m = 0; m < members && status == STATUS_OK; m++) {
+            const uint32_t to = plan_instance_device(plan, instance, m), from = plan_instance_peer(plan, instance, m);
+            if (!tried[to * devices + from]) status = link_pair(run, to, from, err);
+            tried[to * devices + from] = true;
+        }
     }
     free(tried);
     return status;
@@ -284,10 +317,10 @@ static enum status open_devices(struct run *run, struct error *err)
             .threads = run->threads,
             .h2d_bytes_per_s = rate,
             .d2h_bytes_per_s = rate,
-            .p2p = hardware_has_p2p(&plan->hardware),
-            .p2p_bytes_per_s =
+            .p2p = copies_between_devices(plan),
+            .p2p_bytes_per_s = /* without direct links, through host memory */
                 about->network_count == 0
-                    ? 0
+                    ? rate
                     : paced_rate(&plan->hardware, about->networks[0].path, about->networks[0].path_count),
             .poison = run->options->poison,
             .delay_seed = run->options->delay_seed,
@@ -461,6 +494,7 @@ enum status run_setup(struct run *run, struct error *err)
 void run_teardown(struct run *run)
 {
     if (run->devices) {
+        run_collective_cancel(run);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_stop(run->devices[d]);
         device_stop(run->cpu);
         run_storage_stop(run->storage);
@@ -468,6 +502,7 @@ void run_teardown(struct run *run)
         device_close(run->cpu);
         device_close(run->files);
         for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) device_close(run->devices[d]);
+        run_collective_release(run);
     }
     run_storage_close(run->storage);
     for (uint32_t j = 0; run->sources && j < run->plan->jobs.count; j++) {

@@ -38,8 +38,9 @@ static bool is_ahead(const struct run_loop *loop, const struct plan_walk_op *op)
     /* waits, the work, the loss's call; with poison, for each access two waits and the filling */
     const uint64_t wanted = op->wait_count + 2 + 3 * (uint64_t)op->use_count;
     assert(wanted < DEVICE_QUEUE_MAX / 2);
-    const uint64_t in_flight = loop->next - loop->oldest;
-    return in_flight == RUN_WINDOW || queued + wanted > DEVICE_QUEUE_MAX ||
+    const uint64_t in_flight = loop->next - loop->oldest + op->join_count - 1;
+    if (op->join_at > 0) return false; /* the first member made room; now nobody may wait for it */
+    return in_flight >= RUN_WINDOW || queued + wanted > DEVICE_QUEUE_MAX ||
            (in_flight > AHEAD_MIN && loop->backlog_s[op->stream] > BACKLOG_MAX_S);
 }
 

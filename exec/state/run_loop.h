@@ -30,6 +30,12 @@ struct run_staged_state {
     bool fresh;
 };
 
+/* The passes over a chunk that were enqueued for a minibatch: each is over the next microbatch. */
+struct run_passes {
+    uint64_t minibatch;
+    uint32_t forward, backward;
+};
+
 struct run_loop {
     struct run *run;
     const struct plan *plan;
@@ -43,7 +49,9 @@ struct run_loop {
     double polled_s;        /* last progress report */
     uint64_t *walked;       /* per job: minibatches that the walk has passed */
     uint64_t *last;         /* per job: operation enqueued last */
+    struct run_passes *passes; /* per shard: of parallel jobs */
     bool stopping;
+    bool join_skipped;      /* the first member of a collective was; so are the others */
     struct run_device_state *states; /* [device][buffer] */
     struct run_staged_state *staged; /* [buffer] */
     uint64_t *users;        /* with poison: events, [device][buffer][stream of the device] */

@@ -10,7 +10,7 @@
 #include "exec/device/backend.h"
 #include "exec/device/device.h"
 #include "exec/files/data.h"
-#include "exec/network/unit.h"
+#include "exec/network/chunk.h"
 #include "exec/state/run_log.h"
 #include "exec/state/run_options.h"
 
@@ -37,6 +37,7 @@ struct run_progress {
 };
 
 struct run_storage; /* run_storage.h */
+struct run_collective; /* run_collective.c */
 
 /* The state of a shard or slice on a device. */
 struct run_device_state {
@@ -67,7 +68,8 @@ struct run {
     struct device *cpu;          /* the host's processor, without an arena; may be NULL */
     struct kernels gather;       /* of the processor, for one thread: computations of the host stream */
     struct device_stream **streams; /* by plan_stream() */
-    struct unit_tables *tables;  /* per shard */
+    struct unit_tables *tables;  /* per shard; of a chunk only states and parameters */
+    struct chunk_tables *chunks; /* per shard: of parallel jobs */
     struct state_tables *state_tables; /* per shard, in the form of weights.h ... */
     struct state_tables *value_tables; /* ... and of only its values, for kept weights */
     float **states;              /* per shard, on the host; NULL: on storage */
@@ -81,6 +83,10 @@ struct run {
     struct run_log *log;
     struct run_saver *saver;     /* NULL: no checkpoints */
     uint64_t snapshot_offset;    /* in `host`: room for the largest job's state */
+
+    struct run_collective *collectives; /* in flight; under lock, like `cancelled` */
+    struct run_collective *joining;     /* whose members are being enqueued; only for the walking thread */
+    bool cancelled;                     /* no member waits for others any longer */
 
     pthread_mutex_t lock;
     struct run_progress *jobs;

@@ -39,9 +39,8 @@ static void size_values(const struct job *job, struct parallel_layers layers, st
     if (!m->has_head) return;
     m->gradient_bytes += aligned(m->table_rows * job->network.width * sizeof(float));
     if (!m->copies_table) return;
-    const struct state_layout rows = memory_state_rows(&job->network, m->table_rows, job_state_format(job));
-    m->table_weights_offset = m->table_state_offset + rows.parts[STATE_WEIGHTS].offset_bytes;
-    m->state_bytes += aligned(rows.bytes);
+    m->table_rows_layout = memory_state_rows(&job->network, m->table_rows, job_state_format(job));
+    m->state_bytes += aligned(m->table_rows_layout.bytes);
 }
 
 /* Returns the scratch of the passes over a piece: forward and backward. */

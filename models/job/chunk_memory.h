@@ -30,8 +30,8 @@ struct chunk_memory {
     bool inputs_only;             /* only inputs of layers are kept */
     uint64_t table_rows;          /* of a tied table, in the head's chunk and in the embedding's; 0: none */
     bool copies_table;            /* the head has a copy: the embedding is on another stage */
-    uint64_t table_state_offset;  /* of the copy, memory_state_rows() ... */
-    uint64_t table_weights_offset; /* ... and of its weights, as passes read them */
+    uint64_t table_state_offset;  /* of the copy ... */
+    struct state_layout table_rows_layout; /* ... which has this layout, memory_state_rows() */
     uint64_t table_gradient_offset;
     uint64_t kept_offset;         /* of the layers' activations */
     uint64_t d_between_offset;    /* in the workspace: the gradient of the embedding's output */

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "base/size.h"
 #include "models/hardware/hardware.h"
 #include "models/job/job.h"
 
@@ -138,28 +139,62 @@ uint64_t parallel_updates(const struct job *job, uint32_t stage)
     return parallel_has_own_pace(p) ? job->minibatches / p->replicas[stage] : job->minibatches;
 }
 
+static bool compresses(const struct job *job)
+{
+    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++)
+        if (compression_is_set(&job->compression[i])) return true;
+    return false;
+}
+
 /* Returns true when nothing but the cut into stages and the order of passes differs from a job on one device. */
 static bool is_plain(const struct job *job)
 {
     const struct parallel *p = &job->parallel;
     bool plain = p->offload == OFFLOAD_NOTHING && !p->swap && !p->choose && p->slices == 0 &&
                  p->schedule != PIPELINE_TERAPIPE && !pipeline_is_asynchronous(p->schedule);
-    for (uint32_t i = 0; i < COMPRESSION_COUNT; i++) plain &= !compression_is_set(&job->compression[i]);
-    return plain && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
+    return plain && !compresses(job) && p->replicated == 0 && job->gradients == PRECISION_FP32 && !job_clips(job) &&
            !network_is_listed(&job->network);
 }
 
-bool parallel_is_carried_out(const struct hardware *hardware, const struct job *job)
+static const char *why_schedule(const struct parallel *p)
+{
+    static const char *const why[PIPELINE_SCHEDULE_COUNT] = {
+        [PIPELINE_ZB_H1] = "the schedule zb-h1", [PIPELINE_ZB_H2] = "the schedule zb-h2",
+        [PIPELINE_ZB_V] = "the schedule zb-v",   [PIPELINE_PIPEDREAM] = "the schedule pipedream",
+        [PIPELINE_2BW] = "the schedule 2bw",     [PIPELINE_TERAPIPE] = "the schedule terapipe"};
+    return why[p->schedule];
+}
+
+const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job)
 {
     static const bool trained[NETWORK_FAMILY_COUNT] = {
         [NETWORK_GPT2] = true, [NETWORK_LLAMA] = true, [NETWORK_BERT] = true, [NETWORK_VIT] = true};
     const struct parallel *p = &job->parallel;
-    if (hardware->stack != STACK_SPILLWAY || !parallel_is_set(p) || !is_plain(job)) return false;
-    if (p->tensor > 1 || p->data > 1 || p->recompute == RECOMPUTE_SELECTIVE || job->precision == PRECISION_BF16)
-        return false;
-    const bool splits_backward = p->schedule == PIPELINE_ZB_H1 || p->schedule == PIPELINE_ZB_H2 ||
-                                 p->schedule == PIPELINE_ZB_V;
-    return !splits_backward && trained[job->network.family];
+    const struct {
+        bool is;
+        const char *why;
+    } ways[] = {
+        {hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
+        {p->tensor > 1, "tensor groups"},
+        {p->data > 1 || p->replicated > 0, "replicas"},
+        {p->offload != OFFLOAD_NOTHING, "offloading"},
+        {p->swap || p->choose, "swapping and the choice of what to recompute"},
+        {p->slices > 0, "slices of tokens"},
+        {p->recompute == RECOMPUTE_SELECTIVE, "selective recomputation"},
+        {compresses(job), "compression"},
+        {job_clips(job), "clipping"},
+        {job->gradients != PRECISION_FP32, "gradients of 16 bits"},
+        {job->precision == PRECISION_BF16, "precision bf16"},
+        {network_is_listed(&job->network) || !trained[job->network.family], "its network"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(ways); i++)
+        if (ways[i].is) return ways[i].why;
+    return why_schedule(p);
+}
+
+bool parallel_is_carried_out(const struct hardware *hardware, const struct job *job)
+{
+    return parallel_is_set(&job->parallel) && !parallel_only_simulated(hardware, job);
 }
 
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job)

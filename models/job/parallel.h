@@ -397,9 +397,9 @@ bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 /*
  * True when the executor carries out the job as a pipeline: its chunks' buffers are those of models/job/chunk_memory.h,
  * and its plan has batches, losses and copies of states. False for jobs that are only simulated, with the closed forms
- * of models/job/parallel_memory.h: those with tensor groups, replicas, asynchronous or split schedules, slices,
- * offloading, compression or selective recomputation, networks that nobody trains here, and another stack.
+ * of models/job/parallel_memory.h. The first function returns why, such as "tensor groups", or NULL; static text.
  */
+const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job);
 bool parallel_is_carried_out(const struct hardware *hardware, const struct job *job);
 
 /* Returns true if a group of `tensor` devices may divide the rows of norms and sums ("sequence"). */
