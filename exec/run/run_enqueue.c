@@ -125,7 +125,7 @@ static struct chunk_arguments chunk_arguments_of(struct run_loop *loop, const st
         .boundary_out = unit.boundary_out,
         .gradient_in = unit.gradient_in,
         .gradient_out = unit.gradient_out,
-        .activations = unit.activations,
+        .activations = loop->run->chunks[shard].memory.activation_bytes > 0 ? unit.activations : NULL,
         .workspace = unit.workspace,
         .guard = unit.guard,
     };
