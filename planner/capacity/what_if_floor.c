@@ -10,6 +10,7 @@
 #include "models/cost/collective_group.h"
 #include "models/cost/compression.h"
 #include "models/cost/cost.h"
+#include "models/job/chunk_memory.h"
 #include "models/job/job.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
@@ -291,8 +292,15 @@ static uint64_t kept_at_once(const struct what_if_floor_view *v, uint32_t stage)
 static uint64_t stage_bytes(const struct what_if_floor_view *v, uint32_t stage)
 {
     uint64_t sum = 0, workspace = 0;
+    bool carried_out = parallel_is_carried_out(v->hardware, v->job);
     for (uint32_t r = stage; r < parallel_chunks(v->parallel); r += v->parallel->pipeline) {
         struct parallel_layers layers = parallel_layers(v->job, r);
+        if (carried_out) {
+            const struct chunk_memory chunk = chunk_memory(v->job, layers);
+            sum += chunk.state_bytes + chunk.gradient_bytes + kept_at_once(v, stage) * chunk.activation_bytes;
+            workspace = max_u64(workspace, chunk.workspace_bytes);
+            continue;
+        }
         struct rank_state state = parallel_state(v->job, layers);
         sum += state.weight_bytes + state.state_bytes + state.gradient_bytes +
                kept_at_once(v, stage) * parallel_kept_bytes(v->job, layers, false);

@@ -17,6 +17,7 @@
 #include "base/extreme.h"
 #include "base/size.h"
 #include "base/try.h"
+#include "models/job/chunk_memory.h"
 #include "models/job/parallel_memory.h"
 #include "models/job/parallel_offload.h"
 
@@ -67,9 +68,21 @@ static struct holds state_alone(const struct job *job, const struct plan_shard *
                     layout.parts[STATE_FIRST].bytes + layout.parts[STATE_SECOND].bytes);
 }
 
-/* On a device, or the host's share; `weights`: together with the states. */
-static struct holds state_parallel(const struct job *job, const struct plan_shard *shard, const struct plan_buffer *b)
+/* A pipeline's chunk may have a copy of the tied table. */
+static struct holds state_of_chunk(const struct job *job, const struct plan_shard *shard, const struct plan_buffer *b)
 {
+    const struct chunk_memory chunk = chunk_memory(job, (struct parallel_layers){shard->first_layer, shard->layer_count});
+    struct state_layout layout = job_state(job, shard->first_layer, shard->layer_count);
+    for (uint32_t part = 0; part < STATE_PARTS; part++) layout.parts[part].bytes += chunk.table_rows_layout.parts[part].bytes;
+    return state_of(b->bytes, layout.parts[STATE_MASTER].bytes,
+                    layout.parts[STATE_FIRST].bytes + layout.parts[STATE_SECOND].bytes);
+}
+
+/* On a device, or the host's share; `weights`: together with the states. */
+static struct holds state_parallel(const struct plan *plan, const struct plan_shard *shard, const struct plan_buffer *b)
+{
+    const struct job *job = &plan->jobs.jobs[b->job];
+    if (parallel_is_carried_out(&plan->hardware, job)) return state_of_chunk(job, shard, b);
     struct parallel_layers layers = {shard->first_layer, shard->layer_count};
     struct rank_state have = b->on_device ? parallel_state(job, layers) : parallel_host_state(job, layers);
     struct parameter_bytes each = parallel_parameter_bytes(job);
@@ -134,7 +147,7 @@ static struct holds held_by(const struct plan *plan, const struct plan_buffer *b
     switch ((enum plan_buffer_kind)b->kind) {
     case BUFFER_STATE:
     case BUFFER_STORED:
-        return parallel_is_set(&job->parallel) ? state_parallel(job, shard_of(plan, b), b)
+        return parallel_is_set(&job->parallel) ? state_parallel(plan, shard_of(plan, b), b)
                                                : state_alone(job, shard_of(plan, b), b->bytes);
     case BUFFER_PARAMETERS:
     case BUFFER_KEPT: return all_of(MEMORY_PART_WEIGHTS, b->bytes);

@@ -590,6 +590,7 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     out->peer = op->stream == STREAM_P2P ? walk->peer : PLAN_NONE;
     out->gang = instance->gang;
     out->join_count = 1;
+    out->join_at = 0;
     if (op->kind == OP_COLLECTIVE) {
         const struct walk_member *joins = &step.members->of[walk->at.member];
         out->group = joins->group;

@@ -283,7 +283,7 @@ static void activations_of_encoders(void **state)
     assert_int_equal(memory_workspace_bytes(&bert, 0, 1, UNIT_FORWARD, true, 3, 128),
                      rows * (2 * 1024 + 2 + 4) * 4);
     assert_int_equal(memory_workspace_bytes(&bert, 0, 1, UNIT_BACKWARD, true, 3, 128),
-                     rows * (2 * 1024 + 2 + 4) * 4 + 2 * 1024 * 4);
+                     rows * (2 * 1024 + 2 + 4) * 4 + 4 * 1024 * 4);
     /* 17 tokens whatever the sequence; heads of 64 on a width of 1280: 4 C + 4 H D + 2 F + 4 + H.
      * 2 * 17 rows of 2 or 16 floats are not multiples of 64 bytes: three entries are padded. */
     rows = 2 * 17;
@@ -376,12 +376,12 @@ static void workspaces_of_gpt2(void **state)
     const struct expected backward[] = {
         {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
         {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
-        {"activations", 3 * KEPT - STREAM},
+        {"logits", 0},           {"activations", 3 * KEPT - STREAM},
     };
     const struct expected backward_kept[] = {
         {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
         {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
-        {"activations", 0},
+        {"logits", 0},           {"activations", 0},
     };
     const struct expected loss[] = {
         {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
@@ -397,18 +397,18 @@ static void workspaces_of_gpt2(void **state)
     const struct expected embedding[] = {
         {"gradients", 0}, {"d_stream", 0}, {"d_stream2", 0},
         {"d_qkv", 0},     {"d_wide", 0},   {"scratch", 192 * 4 * 4},
-        {"activations", 0},
+        {"logits", 0},           {"activations", 0},
     };
     check_workspace(&n, 4, 3, UNIT_FORWARD, false, forward, 5);
     check_workspace(&n, 4, 3, UNIT_FORWARD, true, forward_kept, 5);
-    check_workspace(&n, 4, 3, UNIT_BACKWARD, false, backward, 7);
-    check_workspace(&n, 4, 3, UNIT_BACKWARD, true, backward_kept, 7);
+    check_workspace(&n, 4, 3, UNIT_BACKWARD, false, backward, 8);
+    check_workspace(&n, 4, 3, UNIT_BACKWARD, true, backward_kept, 8);
     check_workspace(&n, 11, 3, UNIT_LOSS, false, loss, 8);
     check_workspace(&n, 11, 3, UNIT_LOSS, true, loss, 8);
     check_workspace(&n, 13, 1, UNIT_LOSS, false, head, 8);
-    check_workspace(&n, 0, 1, UNIT_BACKWARD, false, embedding, 7);
+    check_workspace(&n, 0, 1, UNIT_BACKWARD, false, embedding, 8);
     check_workspace(&n, 4, 3, UNIT_FORWARD, UNIT_INPUTS, forward, 5); /* kept nowhere: as without */
-    check_workspace(&n, 4, 3, UNIT_BACKWARD, UNIT_INPUTS, backward, 7);
+    check_workspace(&n, 4, 3, UNIT_BACKWARD, UNIT_INPUTS, backward, 8);
     n.tied_head = false; /* the head's own table has a gradient: 50257 * 768 + 1536 floats */
     struct expected untied[ARRAY_COUNT(loss)];
     memcpy(untied, loss, sizeof loss);
@@ -429,7 +429,8 @@ static void workspaces_of_inputs(void **state)
     const struct expected backward_inputs[] = {
         {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
         {"d_qkv", 3 * STREAM},   {"d_wide", 4 * STREAM}, {"scratch", SCORES},
-        {"activations", KEPT - STREAM},
+        {"logits", 0},           {"activations", KEPT - STREAM},
+        {"head", 0},
     };
     const struct expected loss_inputs[] = {
         {"gradients", BLOCK},    {"d_stream", 0}, {"d_stream2", STREAM},
@@ -439,7 +440,7 @@ static void workspaces_of_inputs(void **state)
     };
     const uint32_t inputs = UNIT_KEEP | UNIT_INPUTS;
     check_workspace(&n, 4, 3, UNIT_FORWARD, inputs, forward_inputs, 5);
-    check_workspace(&n, 2, 9, UNIT_BACKWARD, inputs, backward_inputs, 7);
+    check_workspace(&n, 2, 9, UNIT_BACKWARD, inputs, backward_inputs, 9);
     check_workspace(&n, 11, 3, UNIT_LOSS, inputs, loss_inputs, 10);
     check_workspace(&n, 11, 3, UNIT_LOSS, UNIT_INPUTS, loss_inputs, 10);
 }
