@@ -203,13 +203,13 @@ static void record_flight(struct run_loop *loop, const struct run_flight *flight
         .start_s = start_s,
         .end_s = end_s,
         .number = flight->number,
-        .bytes = op->kind == OP_COPY ? op->bytes : 0,
+        .bytes = op->kind == OP_COMPUTE ? 0 : op->bytes,
         .minibatch = (uint32_t)flight->minibatch,
         .stream = flight->stream,
         .job = flight->unit->job,
         .shard = flight->unit->shard,
         .kind = op->kind,
-        .pass = op->kind == OP_COPY ? (uint8_t)flight->unit->pass : op->pass,
+        .pass = op->kind == OP_COMPUTE ? op->pass : (uint8_t)flight->unit->pass,
         .op_index = (uint8_t)(flight->op_index < 255 ? flight->op_index : 255),
     };
     run_record_span(loop->record, &span);

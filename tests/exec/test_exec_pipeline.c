@@ -1,0 +1,242 @@
+/* label: medium
+ * Pipelines that are carried out have the bits of one device.
+ *
+ * For every family, random cuts, schedules, microbatches and ways to recompute, with random pauses on every stream and
+ * NaN in all memory that was released: the plan passes its check, and the run ends with the losses and weights of the
+ * job spilled on one device. Checkpoints do not show how the job was cut: those of a pipeline equal the spilled job's
+ * byte for byte, and each goes on under another cut with the same bits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/files/file.h"
+#include "base/random.h"
+#include "base/size.h"
+#include "exec/run/run.h"
+#include "planner/check/plan_check.h"
+#include "planner/strategy/planner.h"
+#include "sim/sim.h"
+#include "tests/support/planner/support_planner.h"
+#include "tests/support/support_seed.h"
+
+enum { STEPS = 3, DEVICES = 4, CASES = 12 };
+
+static const char *const configs[] = {
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
+    "\"vocab_size\": 67}",
+    "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
+    "\"vocab_size\": 67, \"tie_word_embeddings\": false}",
+    "{\"model_type\": \"llama\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 4, "
+    "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, "
+    "\"tie_word_embeddings\": true}",
+    "{\"model_type\": \"bert\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 24, \"max_position_embeddings\": 16, \"vocab_size\": 67, \"type_vocab_size\": 2, "
+    "\"architectures\": [\"BertForMaskedLM\"]}",
+    "{\"model_type\": \"vit\", \"num_hidden_layers\": 6, \"hidden_size\": 16, \"num_attention_heads\": 2, "
+    "\"intermediate_size\": 24, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
+};
+
+/* Stages, chunks on each, buckets, schedule. */
+struct cut {
+    uint32_t pipeline, chunks, buckets, schedule;
+};
+static const struct cut cuts[] = {
+    {2, 1, 1, PIPELINE_GPIPE},       {3, 1, 1, PIPELINE_GPIPE}, {2, 1, 1, PIPELINE_1F1B},
+    {3, 1, 1, PIPELINE_1F1B},        {4, 1, 1, PIPELINE_1F1B},  {2, 2, 1, PIPELINE_INTERLEAVED},
+    {2, 3, 1, PIPELINE_INTERLEAVED}, {1, 3, 1, PIPELINE_1F1B},  {2, 1, 3, PIPELINE_1F1B},
+    {2, 1, 2, PIPELINE_GPIPE},
+};
+
+struct setting {
+    const char *config;
+    uint64_t microbatches, first; /* first: minibatches already done */
+    uint32_t precision;
+    const struct cut *cut;        /* NULL: one device, spilled */
+    uint32_t recompute;
+    bool blocking;
+};
+
+static void make_plan(const struct setting *s, struct plan *plan)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    test_hardware(&hardware, s->cut ? DEVICES : 1, 1 << 24, 1e9);
+    hardware.backend = "host";
+    hardware.threads = 1;
+    test_network_jobs(&jobs, 1, s->config, STEPS);
+    struct job *job = &jobs.jobs[0];
+    job->microbatch = 2;
+    job->microbatches = s->microbatches;
+    job->precision = s->precision;
+    job->optimizer.learning_rate = 0.01;
+    job->first_minibatch = s->first;
+    job->minibatches = STEPS - s->first;
+    if (s->cut)
+        job->parallel = (struct parallel){.tensor = 1, .data = 1, .prefetch = 1, .pipeline = s->cut->pipeline,
+                                          .chunks = s->cut->chunks, .buckets = s->cut->buckets,
+                                          .schedule = s->cut->schedule, .recompute = s->recompute,
+                                          .blocking = s->blocking};
+    const struct planner_options options = {.policy = s->cut ? NULL : "spill-sequential", .shards = 3,
+                                            .activations = PLANNER_AUTO, .optimizer = PLANNER_PLACE_DEVICE};
+    enum status status = parallel_is_set(&job->parallel) ? parallel_check(job, &err) : STATUS_OK;
+    if (!status) status = planner_plan(&hardware, &jobs, &options, plan, &err);
+    if (!status) status = plan_check(plan, &err);
+    if (status) fail_msg("%s", err.text);
+}
+
+struct outcome {
+    double losses[STEPS];
+    uint64_t fingerprint, minibatches;
+};
+
+/* Releases the plan. */
+static void run(struct plan *plan, const struct run_options *options, struct outcome *out)
+{
+    struct run_result result = {0};
+    struct trace trace = {0};
+    struct error err = {0};
+    if (run_plan(plan, options, &result, &trace, &err)) fail_msg("%s", err.text);
+    if (options->record_spans && trace_check(&trace, &err)) fail_msg("%s", err.text);
+    if (options->record_spans) assert_int_equal(trace.span_count, plan_operations(plan));
+    out->minibatches = result.jobs[0].minibatches;
+    out->fingerprint = result.jobs[0].weights_fingerprint;
+    memcpy(out->losses, result.jobs[0].losses, out->minibatches * sizeof *out->losses);
+    trace_release(&trace);
+    run_result_release(&result);
+    plan_release(plan);
+}
+
+static void assert_same(const struct outcome *wanted, const struct outcome *found, const struct setting *s)
+{
+    char what[160];
+    snprintf(what, sizeof what, "%.25s..., %u stages, %u chunks, %u buckets, %s, recompute %s, %u microbatches",
+             s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets, pipeline_schedule_names[s->cut->schedule],
+             recompute_names[s->recompute], (unsigned)s->microbatches);
+    assert_int_equal(found->minibatches, STEPS);
+    for (uint32_t i = 0; i < STEPS; i++)
+        if (memcmp(&wanted->losses[i], &found->losses[i], sizeof(double)) != 0)
+            fail_msg("%s: loss %u is %.17g, not %.17g", what, i, found->losses[i], wanted->losses[i]);
+    if (wanted->fingerprint != found->fingerprint) fail_msg("%s: other weights", what);
+}
+
+static struct setting draw(uint64_t seed, uint64_t n, const char *config)
+{
+    static const uint32_t recompute[] = {RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_STAGE};
+    struct setting s = {.config = config,
+                        .cut = &cuts[random_below(seed, 7 * n, ARRAY_COUNT(cuts))],
+                        .recompute = recompute[random_below(seed, 7 * n + 1, 3)],
+                        .precision = random_below(seed, 7 * n + 2, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32,
+                        .blocking = random_below(seed, 7 * n + 3, 4) == 0};
+    s.microbatches = 1 + random_below(seed, 7 * n + 4, 5);
+    if (s.cut->schedule == PIPELINE_INTERLEAVED) s.microbatches = s.cut->pipeline * (1 + random_below(seed, 7 * n + 4, 2));
+    return s;
+}
+
+static void test_bits_of_one_device(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("pipelines");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++)
+        for (uint64_t n = 0; n < CASES; n++) {
+            const struct setting s = draw(seed, c * CASES + n, configs[c]);
+            struct setting alone = s;
+            struct outcome wanted, found;
+            struct plan plan = {0};
+            alone.cut = NULL;
+            make_plan(&alone, &plan);
+            run(&plan, &(struct run_options){.poison = true}, &wanted);
+            make_plan(&s, &plan);
+            run(&plan, &(struct run_options){.poison = true, .delay_seed = n % 3 == 0 ? 0 : seed + n, .record_spans = true},
+                &found);
+            assert_same(&wanted, &found, &s);
+        }
+}
+
+/* --- checkpoints ------------------------------------------------------------------------------ */
+
+static char top[] = "/tmp/test-pipeline-XXXXXX";
+
+static char *folder(uint32_t number, char out[64])
+{
+    snprintf(out, 64, "%s/%u", top, number);
+    return out;
+}
+
+static void assert_same_file(const char *a, const char *b, uint64_t step)
+{
+    char path[128], *text[2];
+    size_t length[2];
+    struct error err = {0};
+    const char *const folders[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/job-0/step-%010llu.safetensors", folders[i], (unsigned long long)step);
+        if (file_read(path, 64 << 20, &text[i], &length[i], &err)) fail_msg("%s", err.text);
+    }
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(text[0], text[1], length[0]);
+    free(text[0]);
+    free(text[1]);
+}
+
+static void remove_top(void)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf '%s'", top);
+    assert_int_equal(system(command), 0);
+}
+
+static void copy_folder(const char *from, const char *to)
+{
+    char command[256];
+    snprintf(command, sizeof command, "rm -rf '%s' && cp -r '%s' '%s'", to, from, to);
+    assert_int_equal(system(command), 0);
+}
+
+/* Takes a checkpoint after every minibatch under each cut and by itself, and goes on from each under the next cut. */
+static void test_checkpoints_do_not_show_the_cut(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    struct setting s = {.config = configs[0], .microbatches = 4};
+    struct outcome wanted, found;
+    struct plan plan = {0};
+    char own[64], other[64];
+    for (uint32_t i = 0; i <= ARRAY_COUNT(cuts); i++) {
+        const struct run_checkpoints checkpoints = {
+            .folder = folder(i, own), .every_steps = 1, .keep = 100, .each = true};
+        s.cut = i == 0 ? NULL : &cuts[i - 1];
+        make_plan(&s, &plan);
+        run(&plan, &(struct run_options){.poison = true, .delay_seed = 5 + i, .checkpoints = &checkpoints},
+            i == 0 ? &wanted : &found);
+        if (i == 0) continue;
+        assert_same(&wanted, &found, &s);
+        for (uint64_t step = 1; step <= STEPS; step++) assert_same_file(folder(0, other), own, step);
+    }
+    for (uint32_t i = 0; i <= ARRAY_COUNT(cuts); i++) {
+        const struct run_checkpoints checkpoints = {.folder = folder(99, own), .keep = 100};
+        copy_folder(folder(i, other), own);
+        s.cut = &cuts[i % ARRAY_COUNT(cuts)];
+        s.first = 1 + i % (STEPS - 1);
+        make_plan(&s, &plan);
+        run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
+        assert_same(&wanted, &found, &s);
+    }
+    remove_top();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bits_of_one_device),
+        cmocka_unit_test(test_checkpoints_do_not_show_the_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
