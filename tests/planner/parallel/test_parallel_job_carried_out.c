@@ -1,0 +1,207 @@
+/*
+ * Plans of pipelines that are carried out (label: fast): data, losses and copies of states are in them, buffers have
+ * the executor's sizes, and the judge misses nothing that is left out.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "models/job/chunk_memory.h"
+#include "sim/sim.h"
+#include "tests/support/planner/support_parallel_plan.h"
+#include "tests/support/planner/support_planner.h"
+
+enum { MINIBATCHES = 3 };
+
+/* A variant is a number of stages, from 2 on: a job on one device is planned as such. */
+static void make_plan(struct plan *out, uint32_t stages)
+{
+    struct hardware hardware;
+    struct job_set jobs;
+    struct error err = {0};
+    const struct planner_options options = {.weight_buffers = 0};
+    test_hardware(&hardware, 4, 1 << 26, 1e9);
+    test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
+    jobs.jobs[0].microbatches = 4;
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = stages, .prefetch = 1,
+                                              .chunks = 1, .schedule = PIPELINE_1F1B};
+    *out = (struct plan){0};
+    if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
+}
+
+/* Adds up the bytes that a run copies on streams of a kind, of buffers of a kind. */
+static uint64_t copied(const struct plan *plan, uint32_t stream, uint32_t kind)
+{
+    uint64_t sum = 0;
+    for (uint32_t s = 0; s < plan->segment_count; s++)
+        for (uint32_t i = 0; i < plan->segments[s].instance_count; i++) {
+            const struct plan_unit *unit = &plan->units[plan->instances[plan->segments[s].first_instance + i].unit];
+            for (uint32_t o = unit->first_op; o < unit->first_op + unit->op_count; o++) {
+                const struct plan_op *op = &plan->ops[o];
+                if (op->kind != OP_COPY || op->stream != stream) continue;
+                if (plan->buffers[plan->accesses[op->first_access].buffer].kind == kind)
+                    sum += op->bytes * plan->segments[s].repeat_count;
+            }
+        }
+    return sum;
+}
+
+static void copies(void **state)
+{
+    (void)state;
+    for (uint32_t stages = 2; stages <= 4; stages++) {
+        struct plan plan;
+        make_plan(&plan, stages);
+        const struct job *job = &plan.jobs.jobs[0];
+        uint64_t states = 0;
+        for (uint32_t c = 0; c < parallel_chunks(&job->parallel); c++)
+            states += chunk_memory(job, parallel_layers(job, c)).state_bytes;
+        assert_int_equal(copied(&plan, STREAM_H2D, BUFFER_STATE), states);
+        assert_int_equal(copied(&plan, STREAM_D2H, BUFFER_STATE), states);
+        assert_int_equal(copied(&plan, STREAM_H2D, BUFFER_BATCH), 2 * MINIBATCHES * job_batch_bytes(job));
+        assert_int_equal(copied(&plan, STREAM_D2H, BUFFER_LOSS), MINIBATCHES * sizeof(double));
+        plan_release(&plan);
+    }
+}
+
+/* The last chunk has a table of its own, with moments. */
+static void tables(void **state)
+{
+    (void)state;
+    for (uint32_t stages = 2; stages <= 4; stages++) {
+        struct plan plan;
+        make_plan(&plan, stages);
+        const struct job *job = &plan.jobs.jobs[0];
+        const uint32_t chunks = parallel_chunks(&job->parallel);
+        const struct chunk_memory first = chunk_memory(job, parallel_layers(job, 0)),
+                                  last = chunk_memory(job, parallel_layers(job, chunks - 1));
+        const uint64_t table = job->network.vocabulary * job->network.width * sizeof(float);
+        const struct parallel_layers layers = parallel_layers(job, chunks - 1);
+        const uint64_t own = size_align(job_state(job, layers.first, layers.count).bytes, MEMORY_ALIGNMENT);
+        const uint64_t parts = 1 + optimizer_moments(job->optimizer.kind);
+        assert_int_equal(last.state_bytes - own, size_align(parts * table, MEMORY_ALIGNMENT));
+        assert_int_equal(last.gradient_bytes,
+                         size_align(memory_parameter_bytes(&job->network, layers.first, layers.count), MEMORY_ALIGNMENT) +
+                             size_align(table, MEMORY_ALIGNMENT));
+        assert_true(first.has_embedding && last.has_head);
+        plan_release(&plan);
+    }
+}
+
+/* --- broken plans ---------------------------------------------------------------------------- */
+
+static struct plan_op *copy_of(struct plan *p, uint32_t pass, uint32_t chunk)
+{
+    return test_parallel_op(p, pass, chunk, OP_COPY);
+}
+
+static struct plan_access *access_of(struct plan *p, struct plan_op *op, uint32_t kind)
+{
+    for (uint32_t a = 0; a < op->access_count; a++)
+        if (p->buffers[p->accesses[op->first_access + a].buffer].kind == kind) return &p->accesses[op->first_access + a];
+    fail_msg("no access of kind %u", kind);
+    return NULL;
+}
+
+static struct plan_buffer *buffer_of(struct plan *p, uint32_t kind, uint32_t shard, bool on_device)
+{
+    for (uint32_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].kind == kind && p->buffers[b].shard == shard && p->buffers[b].on_device == on_device)
+            return &p->buffers[b];
+    fail_msg("no buffer of kind %u", kind);
+    return NULL;
+}
+
+static void data_late(struct plan *p)
+{
+    test_parallel_swap(test_parallel_instance(p, PLAN_BATCH, 0, 0), test_parallel_instance(p, PLAN_FORWARD, 0, 0));
+}
+static void data_short(struct plan *p) { copy_of(p, PLAN_BATCH, 0)->bytes -= 4; }
+static void labels_short(struct plan *p) { copy_of(p, PLAN_BATCH, 1)->bytes -= 4; }
+static void data_elsewhere(struct plan *p)
+{
+    test_parallel_swap_places(test_parallel_instance(p, PLAN_BATCH, 0, 0), test_parallel_instance(p, PLAN_BATCH, 1, 0));
+}
+static void data_small(struct plan *p) { buffer_of(p, BUFFER_BATCH, PLAN_NONE, true)->bytes -= 4; }
+static void data_unused(struct plan *p)
+{
+    struct plan_op *op = test_parallel_op(p, PLAN_FORWARD, 0, OP_COMPUTE);
+    access_of(p, op, BUFFER_BATCH)->buffer = (uint32_t)(buffer_of(p, BUFFER_LOSS, PLAN_NONE, true) - p->buffers);
+}
+static void loss_short(struct plan *p) { copy_of(p, PLAN_UPDATE, 1)->bytes = 4; }
+static void loss_read(struct plan *p)
+{
+    access_of(p, test_parallel_op(p, PLAN_BACKWARD, 1, OP_COMPUTE), BUFFER_LOSS)->flags = ACCESS_READ;
+}
+static void loss_elsewhere(struct plan *p) { copy_of(p, PLAN_UPDATE, 1)->stream = STREAM_H2D; }
+static void state_short(struct plan *p) { copy_of(p, PLAN_LOAD, 1)->bytes -= 64; }
+static void state_small(struct plan *p) { buffer_of(p, BUFFER_STATE, 1, false)->bytes -= 64; }
+static void state_lost(struct plan *p)
+{
+    test_parallel_swap(test_parallel_instance(p, PLAN_STORE, 1, 0), test_parallel_instance(p, PLAN_UPDATE, 1, 0));
+}
+static void workspace_small(struct plan *p) { buffer_of(p, BUFFER_WORKSPACE, 1, true)->bytes -= 64; }
+static void gradient_small(struct plan *p) { buffer_of(p, BUFFER_GRADIENT, 1, true)->bytes -= 64; }
+static void broken(void **state)
+{
+    (void)state;
+    static const struct test_parallel_damage cases[] = {
+        {data_late, 2, "reads unwritten bytes of the batch"},
+        {labels_short, 2, "work: copies 540 bytes of the batch (expected 544 of the batch)"},
+        {data_short, 2, "work: copies 540 bytes of the batch (expected 544 of the batch)"},
+        {data_elsewhere, 2, "is not on the devices of stage 0"},
+        {data_small, 2, "(it has 540)"},
+        {data_unused, 2, "form: has no use for the loss of job-0"},
+        {loss_short, 2, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
+        {loss_read, 2, "form: only reads the loss of job-0"},
+        {loss_elsewhere, 2, "form: a copy on the h2d stream"},
+        {state_short, 2, "of the state (expected"},
+        {state_small, 2, "state of job-0 shard 1 on the host has"},
+        {state_lost, 2, "job-0 shard 1"},
+        {workspace_small, 2, "memory: the workspace of job-0 shard 1"},
+        {gradient_small, 2, "memory: the gradient of job-0 shard 1"},
+    };
+    test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
+}
+
+/* Timed as planned, without charges for states beside their copies: the first copy begins at 0, and the last ends the
+ * run. */
+static void simulated(void **state)
+{
+    (void)state;
+    for (uint32_t stages = 2; stages <= 4; stages++) {
+        struct plan plan;
+        struct sim_result result = {0};
+        struct trace trace = {0};
+        struct error err = {0};
+        make_plan(&plan, stages);
+        const struct sim_options options = {.record_spans = true};
+        if (sim_run(&plan, &options, &result, &trace, &err)) fail_msg("%s", err.text);
+        double last_s = 0;
+        for (uint64_t i = 0; i < trace.span_count; i++) {
+            const struct trace_span *span = &trace.spans[i];
+            if (span->pass != PLAN_LOAD && span->pass != PLAN_STORE) continue;
+            if (span->kind == OP_COMPUTE) assert_true(span->end_s <= span->start_s);
+            if (span->pass == PLAN_STORE && span->end_s > last_s) last_s = span->end_s;
+        }
+        test_parallel_near(result.makespan_s, last_s);
+        trace_release(&trace);
+        plan_release(&plan);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies),
+        cmocka_unit_test(tables),
+        cmocka_unit_test(broken),
+        cmocka_unit_test(simulated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
