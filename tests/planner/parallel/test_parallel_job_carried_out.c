@@ -155,7 +155,7 @@ static void broken(void **state)
         {labels_short, 2, "work: copies 540 bytes of the batch (expected 544 of the batch)"},
         {data_short, 2, "work: copies 540 bytes of the batch (expected 544 of the batch)"},
         {data_elsewhere, 2, "is not on the devices of stage 0"},
-        {data_small, 2, "(it has 540)"},
+        {data_small, 2, "the batch of job-0 has 540 bytes (expected 544)"},
         {data_unused, 2, "form: has no use for the loss of job-0"},
         {loss_short, 2, "work: copies 4 bytes of the loss (expected 8 of the loss)"},
         {loss_read, 2, "form: only reads the loss of job-0"},
