@@ -11,10 +11,14 @@ enum status plan_runnable(const struct plan *plan, struct error *err)
                              "(expected 'fp32', or 'bf16-weights' for weights of 16 bits)", plan->jobs.jobs[j].name);
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const struct job *job = &plan->jobs.jobs[j];
-        const char *why = parallel_is_set(&job->parallel) ? parallel_only_simulated(&plan->hardware, job) : NULL;
-        if (why)
-            return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel with %s, which can be simulated, not run",
-                             job->name, why);
+        if (!parallel_is_set(&job->parallel) || parallel_is_carried_out(&job->parallel)) continue;
+        const char *why = parallel_only_simulated(&plan->hardware, job);
+        if (!why)
+            return error_set(err, STATUS_BAD_INPUT,
+                             "job '%s' is parallel, and its plan has no data, losses and copies of states, so it can be "
+                             "simulated, not run", job->name);
+        return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel with %s, which can be simulated, not run", job->name,
+                         why);
     }
     if (hardware_host_count(&plan->hardware) > 1)
         return error_set(err, STATUS_BAD_INPUT,

@@ -143,7 +143,7 @@ static bool is_charged(const struct plan *plan, const struct plan_instance *inst
     const struct job *job = &plan->jobs.jobs[unit->job];
     const struct parallel *p = &job->parallel;
     return moves_states(unit) && instance->gang != PLAN_NONE && parallel_is_set(p) &&
-           parallel_place(p, unit->shard).on_stage == 0 && !parallel_is_carried_out(&plan->hardware, job);
+           parallel_place(p, unit->shard).on_stage == 0 && !parallel_is_carried_out(p);
 }
 
 /* Returns a reservation's place in tables with a last entry for none. */

@@ -192,9 +192,10 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
     return why_schedule(p);
 }
 
-bool parallel_is_carried_out(const struct hardware *hardware, const struct job *job)
+bool parallel_may_be_carried_out(const struct hardware *hardware, const struct job *job)
 {
-    return parallel_is_set(&job->parallel) && !parallel_only_simulated(hardware, job);
+    const struct parallel *p = &job->parallel;
+    return parallel_is_set(p) && p->carrying != PARALLEL_SIMULATED && !parallel_only_simulated(hardware, job);
 }
 
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job)

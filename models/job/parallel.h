@@ -179,6 +179,13 @@ enum parallel_offload {
     PARALLEL_OFFLOAD_COUNT
 };
 
+/* Whether the executor carries out the job. The planner decides, and its plans say so. */
+enum parallel_carrying {
+    PARALLEL_UNDECIDED, /* in plans: not carried out */
+    PARALLEL_SIMULATED, /* not wanted, although it may be possible */
+    PARALLEL_CARRIED_OUT
+};
+
 /* The fastest, or one of models/cost/collective.h where it applies. */
 enum parallel_algorithm {
     PARALLEL_FASTEST,
@@ -215,6 +222,7 @@ struct parallel {
     bool exposed;                    /* passes wait for collectives of tensor groups */
     bool blocking;                   /* no computation during a fetch */
     bool scatter;                    /* ranks of a tensor group send parts of a boundary */
+    uint32_t carrying;               /* enum parallel_carrying */
     uint32_t slice_begin, slice_length; /* of parallel_slice(): tokens; length 0: all */
 };
 
@@ -395,12 +403,22 @@ MUST_CHECK enum status parallel_check(const struct job *job, struct error *err);
 bool parallel_is_alone(const struct hardware *hardware, const struct job *job);
 
 /*
- * True when the executor carries out the job as a pipeline: its chunks' buffers are those of models/job/chunk_memory.h,
- * and its plan has batches, losses and copies of states. False for jobs that are only simulated, with the closed forms
- * of models/job/parallel_memory.h. The first function returns why, such as "tensor groups", or NULL; static text.
+ * The executor carries out pipelines: their chunks' buffers are those of models/job/chunk_memory.h, and their plans have
+ * batches, losses and copies of states. Other jobs are only simulated, with the closed forms of
+ * models/job/parallel_memory.h.
  */
+
+/* Returns why a job cannot be carried out, such as "tensor groups", or NULL; static text. */
 const char *parallel_only_simulated(const struct hardware *hardware, const struct job *job);
-bool parallel_is_carried_out(const struct hardware *hardware, const struct job *job);
+
+/* Returns true for a job that a planner would have carried out. */
+bool parallel_may_be_carried_out(const struct hardware *hardware, const struct job *job);
+
+/* Returns true for a job of a plan that is carried out. */
+static inline bool parallel_is_carried_out(const struct parallel *parallel)
+{
+    return parallel_is_set(parallel) && parallel->carrying == PARALLEL_CARRIED_OUT;
+}
 
 /* Returns true if a group of `tensor` devices may divide the rows of norms and sums ("sequence"). */
 bool parallel_divides_tokens(const struct job *job, uint32_t tensor);

@@ -96,6 +96,7 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     set_out(out);
     size_t schedule = out->schedule, recompute = out->recompute, collective = out->collective;
     size_t partition = out->partition, offload = out->offload;
+    bool carried_out = false;
     TRY(json_take_u32(&o, "tensor", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->tensor, err));
     TRY(json_take_u32(&o, "pipeline", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->pipeline, err));
     TRY(json_take_u32(&o, "data", JSON_OPTIONAL, 1, PARALLEL_DEGREE_MAX, &out->data, err));
@@ -112,6 +113,8 @@ enum status parallel_parse(const struct json_input *in, const json_t *value, str
     TRY(json_take_bool(&o, "scatter", JSON_OPTIONAL, &out->scatter, err));
     TRY(json_take_bool(&o, "exposed", JSON_OPTIONAL, &out->exposed, err));
     TRY(json_take_bool(&o, "blocking", JSON_OPTIONAL, &out->blocking, err));
+    TRY(json_take_bool(&o, "carried_out", JSON_OPTIONAL, &carried_out, err));
+    if (json_object_get(value, "carried_out")) out->carrying = carried_out ? PARALLEL_CARRIED_OUT : PARALLEL_SIMULATED;
     TRY(json_take_u32(&o, "zero", JSON_OPTIONAL, ZERO_NOTHING, ZERO_WEIGHTS, &out->zero, err));
     TRY(json_take_u32(&o, "prefetch", JSON_OPTIONAL, 0, PARALLEL_CHUNKS_MAX, &out->prefetch, err));
     TRY(json_take_choice(&o, "offload", JSON_OPTIONAL, parallel_offload_names, PARALLEL_OFFLOAD_COUNT, &offload, err));
@@ -173,6 +176,7 @@ void parallel_write(const struct parallel *p, struct json_out *out, const char *
     if (p->scatter) json_out_bool(out, "scatter", true);
     if (p->exposed) json_out_bool(out, "exposed", true);
     if (p->blocking) json_out_bool(out, "blocking", true);
+    if (p->carrying != PARALLEL_UNDECIDED) json_out_bool(out, "carried_out", p->carrying == PARALLEL_CARRIED_OUT);
     if (p->zero > 0) json_out_u64(out, "zero", p->zero);
     if (gathers_ahead(p)) json_out_u64(out, "prefetch", p->prefetch);
     if (p->offload != OFFLOAD_NOTHING) json_out_string(out, "offload", parallel_offload_names[p->offload]);

@@ -292,7 +292,7 @@ static uint64_t kept_at_once(const struct what_if_floor_view *v, uint32_t stage)
 static uint64_t stage_bytes(const struct what_if_floor_view *v, uint32_t stage)
 {
     uint64_t sum = 0, workspace = 0;
-    bool carried_out = parallel_is_carried_out(v->hardware, v->job);
+    bool carried_out = parallel_may_be_carried_out(v->hardware, v->job);
     for (uint32_t r = stage; r < parallel_chunks(v->parallel); r += v->parallel->pipeline) {
         struct parallel_layers layers = parallel_layers(v->job, r);
         if (carried_out) {

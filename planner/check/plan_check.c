@@ -122,6 +122,9 @@ static enum status check_shards(struct checker *c, uint32_t job)
     struct error own = {0};
     if (parallel_check(about, &own) != STATUS_OK)
         return check_fail(c, CHECK_RULE_FORM, "%s: %s", about->name, own.text);
+    const char *why = parallel_is_carried_out(&about->parallel) ? parallel_only_simulated(&plan->hardware, about) : NULL;
+    if (why)
+        return check_fail(c, CHECK_RULE_FORM, "%s is said to be carried out, and is parallel with %s", about->name, why);
     if (parallel && end - first != parallel_chunks(&about->parallel))
         return check_fail(c, CHECK_RULE_LAYERS, "%s has %u shards (expected %u chunks of layers)", about->name,
                           end - first, parallel_chunks(&about->parallel));

@@ -217,7 +217,7 @@ static inline bool check_is_parallel(const struct checker *c, uint32_t job)
 /* Returns true for parallel jobs with data, losses and copies of states. */
 static inline bool check_is_carried_out(const struct checker *c, uint32_t job)
 {
-    return parallel_is_carried_out(&c->plan->hardware, &c->plan->jobs.jobs[job]);
+    return parallel_is_carried_out(&c->plan->jobs.jobs[job].parallel);
 }
 /* Returns true for a copy of those from or to the host that belongs in a unit like this. */
 bool check_is_carried_copy(const struct checker *c);

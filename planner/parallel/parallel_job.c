@@ -184,7 +184,9 @@ static enum status prepare(struct parallel_job *s, struct job *job, struct arena
 {
     s->job = job;
     s->parallel = &s->job->parallel;
-    s->carried_out = parallel_is_carried_out(&s->plan->hardware, s->job);
+    if (job->parallel.carrying != PARALLEL_SIMULATED)
+        job->parallel.carrying = parallel_may_be_carried_out(&s->plan->hardware, job) ? PARALLEL_CARRIED_OUT : PARALLEL_UNDECIDED;
+    s->carried_out = parallel_is_carried_out(&job->parallel);
     s->chunks = parallel_chunks(s->parallel);
     s->microbatches = (uint32_t)(s->job->microbatches / s->parallel->data) * parallel_slices(s->parallel);
     TRY(ARENA_NEW(arena, s->chunks, s->of, err));

@@ -28,7 +28,7 @@
  * A LOAD begins and a STORE ends the life of states and gradients. The first LOAD and STORE of each stage include the
  * copy of its states from host memory or back (planner/plan_charges.h).
  *
- * Jobs that are carried out (parallel_is_carried_out()) have more. LOADs and STOREs copy states, and begin and end the
+ * Jobs that are carried out (models/job/parallel.h) have more. LOADs and STOREs copy states, and begin and end the
  * lives of a minibatch's data, on the stages of the first and the last chunk, and of its loss. A BATCH for each of the
  * two stages, before the minibatch's passes, reads the data and brings them there. The first chunk's passes and the last chunk's backward pass
  * read them; the latter adds to the loss, which the last chunk's UPDATE copies to the host. Where both ends of a tied

@@ -82,7 +82,7 @@ static struct holds state_of_chunk(const struct job *job, const struct plan_shar
 static struct holds state_parallel(const struct plan *plan, const struct plan_shard *shard, const struct plan_buffer *b)
 {
     const struct job *job = &plan->jobs.jobs[b->job];
-    if (parallel_is_carried_out(&plan->hardware, job)) return state_of_chunk(job, shard, b);
+    if (parallel_is_carried_out(&job->parallel)) return state_of_chunk(job, shard, b);
     struct parallel_layers layers = {shard->first_layer, shard->layer_count};
     struct rank_state have = b->on_device ? parallel_state(job, layers) : parallel_host_state(job, layers);
     struct parameter_bytes each = parallel_parameter_bytes(job);
