@@ -38,11 +38,6 @@ enum status chunk_tables_init(const struct job *job, uint32_t job_index, struct 
     return STATUS_OK;
 }
 
-static void *at_byte(void *base, uint64_t offset_bytes)
-{
-    return (char *)base + offset_bytes;
-}
-
 void chunk_fill_table(const struct chunk_tables *tables, void *state, const struct chunk_tables *first,
                       const void *first_state)
 {
@@ -50,7 +45,7 @@ void chunk_fill_table(const struct chunk_tables *tables, void *state, const stru
     if (!m->copies_table || !m->has_head) return;
     for (uint32_t part = 0; part < STATE_PARTS; part++) {
         const uint64_t from = first->state.layout.parts[part].offset_bytes, to = m->table_rows_layout.parts[part].offset_bytes;
-        memcpy(at_byte(state, m->table_state_offset + to), (const char *)first_state + from,
+        memcpy(transformer_at(state, m->table_state_offset + to), (const char *)first_state + from,
                m->table_rows_layout.parts[part].bytes);
     }
 }
@@ -72,7 +67,7 @@ static const void *table_of(const struct chunk_arguments *a)
     const struct chunk_memory *m = &a->tables->memory;
     if (m->table_rows == 0) return NULL;
     return m->copies_table
-               ? at_byte(a->state, m->table_state_offset + m->table_rows_layout.parts[STATE_WEIGHTS].offset_bytes)
+               ? transformer_at(a->state, m->table_state_offset + m->table_rows_layout.parts[STATE_WEIGHTS].offset_bytes)
                : a->table;
 }
 
@@ -94,9 +89,9 @@ static struct unit_arguments unit_of(const struct chunk_arguments *a, uint32_t i
         .table_gradient = head && a->gradient && m->table_rows > 0 ? chunk_table_gradient(a->tables, a->gradient) : NULL,
         .batch = a->batch,
         .loss = head ? a->loss : NULL,
-        .activations = a->activations && !embedding ? at_byte(a->activations, m->kept_offset) : NULL,
+        .activations = a->activations && !embedding ? transformer_at(a->activations, m->kept_offset) : NULL,
         .inputs_only = m->inputs_only && !embedding,
-        .workspace = a->workspace ? at_byte(a->workspace, m->scratch_offset) : NULL,
+        .workspace = a->workspace ? transformer_at(a->workspace, m->scratch_offset) : NULL,
         .guard = a->guard,
     };
 }
@@ -127,7 +122,7 @@ static void backward(const struct kernels *kernels, const struct chunk_arguments
     const struct chunk_memory *m = &a->tables->memory;
     const uint32_t last = m->piece_count - 1;
     const bool both = m->piece_count == CHUNK_PIECES_MAX;
-    float *d_between = both ? at_byte(a->workspace, m->d_between_offset) : NULL;
+    float *d_between = both ? transformer_at(a->workspace, m->d_between_offset) : NULL;
     if (!holds_embedding(m, last)) {
         struct unit_arguments unit = unit_of(a, last);
         if (both && !a->activations) embed(kernels, a, between(a));
@@ -148,7 +143,7 @@ static void update_table(const struct kernels *kernels, const struct chunk_argum
     const struct chunk_memory *m = &a->tables->memory;
     if (m->table_rows == 0) return;
     if (m->copies_table && m->has_head) {
-        transformer_update_rows(kernels, a->job, at_byte(a->state, m->table_state_offset),
+        transformer_update_rows(kernels, a->job, transformer_at(a->state, m->table_state_offset),
                                 chunk_table_gradient(a->tables, a->gradient), m->table_rows, a->minibatch, a->guard);
     } else if (!m->copies_table && m->has_embedding) {
         kernels->residual(kernels, a->gradient, a->gradient, a->table_gradient, (int64_t)(m->table_rows * a->job->network.width));

@@ -63,13 +63,16 @@ struct transformer {
 };
 extern const struct transformer transformer_gpt2, transformer_llama, transformer_bert, transformer_vit;
 
-/* Implements unit_compute(). */
+/* Implements unit_compute() (transformer_pass.c). */
 void transformer_compute(const struct transformer *transformer, const struct kernels *kernels,
                          const struct unit_arguments *arguments);
 
 /* Steps the first `rows` rows of an embedding's tables, laid out in `state` by memory_state_rows(). */
 void transformer_update_rows(const struct kernels *kernels, const struct job *job, void *state, const float *gradient,
                              uint64_t rows, uint64_t minibatch, struct unit_guard *guard);
+
+/* Stops the job's steps if its loss is not finite. */
+void transformer_shut_by_loss(const struct unit_arguments *arguments);
 
 /* --- tensors ---------------------------------------------------------------------------------- */
 
@@ -85,6 +88,15 @@ struct transformer_tensor {
     float *g;
     uint32_t index; /* in the shard's tables */
 };
+
+static inline void *transformer_at(void *base, uint64_t offset_bytes)
+{
+    return (char *)base + offset_bytes;
+}
+
+/* Returns a layer's entries. Earlier layers of the shard, all blocks, have `per_block` entries. */
+const struct memory_entry *transformer_layer_entries(const struct memory_table *table, const struct unit_arguments *arguments,
+                                                     uint64_t layer, uint32_t per_block);
 
 /* Returns tensors in the order of network_layer_tensors(). An embedding's rows have no gradient here; a separate
  * kernel steps them. */
