@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/clones.h"
+#include "base/process/clock.h"
 
 enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096 };
 
@@ -22,7 +23,8 @@ struct run_collective {
     uint32_t members, arrived, meetings, left;
     uint32_t job;
     uint64_t minibatch, count;
-    bool shut; /* beyond the job's limit; decided once, at the first meeting */
+    bool shut; /* beyond the job's limit; decided once, at the first meeting ... */
+    double begun_s; /* ... when it begins for all members, as in the simulator */
     float **values; /* by member */
     pthread_cond_t met;
 };
@@ -32,6 +34,7 @@ struct collective_call {
     struct run_collective *collective;
     uint32_t member;
     bool *omitted;
+    struct device_timing *timing;
 };
 
 /* --- meetings --------------------------------------------------------------------------------- */
@@ -72,7 +75,10 @@ static bool meet(struct run *run, struct run_collective *c)
     pthread_mutex_lock(&run->lock);
     const uint32_t meeting = c->meetings;
     if (++c->arrived == c->members) {
-        if (c->meetings++ == 0) c->shut = c->minibatch >= atomic_load(&run->jobs[c->job].limit);
+        if (c->meetings++ == 0) {
+            c->shut = c->minibatch >= atomic_load(&run->jobs[c->job].limit);
+            c->begun_s = clock_s();
+        }
         c->arrived = 0;
         pthread_cond_broadcast(&c->met);
     }
@@ -151,6 +157,7 @@ static void call_join(void *argument)
     const struct collective_call *const call = argument;
     struct run_collective *const c = call->collective;
     bool met = meet(call->run, c);
+    if (met) call->timing->start_s = c->begun_s;
     if (met && c->shut) *call->omitted = true;
     if (met && !c->shut) {
         reduce_slice(c, call->member);
@@ -168,7 +175,7 @@ enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *o
     if (!run->joining) return error_memory(err, "a collective", op->join_count * sizeof values);
     run->joining->values[op->join_at] = values;
     const struct collective_call call = {
-        .run = run, .collective = run->joining, .member = op->join_at, .omitted = omitted};
+        .run = run, .collective = run->joining, .member = op->join_at, .omitted = omitted, .timing = timing};
     device_call(run->streams[op->stream], call_join, &call, sizeof call, timing);
     return STATUS_OK;
 }

@@ -25,6 +25,10 @@ def job(name, network, steps, microbatch=4, sequence=64, optimizer="adamw"):
             "minibatches": steps, "optimizer": {"kind": optimizer, "lr": 1e-3}, "seed": 7}
 
 
+def pipelined(network, steps, microbatches=8, **more):
+    return [{**job("a", network, steps, **more), "microbatches": microbatches}]
+
+
 def several(count, steps, networks=(SMALL, MIDDLE), **more):
     return [job(f"j{i}", networks[i % len(networks)], steps, **more) for i in range(count)]
 
@@ -71,6 +75,15 @@ WORKLOADS = {
                                                   "--link-rate", "2GB/s", "--no-double-buffer"]),
     "long sequence": ([job("a", gpt(4, 384, 6), 25, microbatch=1, sequence=256)],
                       ["--devices", "1", "--device-memory", "96MiB"]),
+    "pipeline 1f1b": (pipelined(MIDDLE, 10), ["--devices", "2", "--parallel", "pp=2"]),
+    "pipeline gpipe": (pipelined(MIDDLE, 10), ["--devices", "2", "--parallel", "pp=2", "--schedule", "gpipe"]),
+    "pipeline interleaved": (pipelined(MIDDLE, 10), ["--devices", "2", "--parallel", "pp=2,v=2",
+                                                     "--schedule", "interleaved"]),
+    "pipeline, 2 microbatches": (pipelined(SMALL, 40, microbatches=2), ["--devices", "2", "--parallel", "pp=2"]),
+    "pipeline, recompute full": (pipelined(MIDDLE, 10), ["--devices", "2", "--parallel", "pp=2",
+                                                         "--recompute", "full"]),
+    "pipeline, 300 MB/s": (pipelined(MIDDLE, 10), ["--devices", "2", "--parallel", "pp=2", "--p2p-rate", "300MB/s"]),
+    "pipeline, wide": (pipelined(WIDE, 8, optimizer="sgd"), ["--devices", "2", "--parallel", "pp=2"]),
 }
 
 
