@@ -13,7 +13,7 @@
 /*
  * Enqueues a member's part of an all-reduce of fp32 sums: `values` of `count` numbers, replaced by the sums over all
  * members. The members of a collective follow each other (plan_walk.h). Beyond its job's limit it does nothing, for all
- * members alike, and *omitted is set.
+ * members alike, and *omitted is set. *timing begins when the last member has come.
  */
 MUST_CHECK enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *op, float *values,
                                               uint64_t count, bool *omitted, struct device_timing *timing,
