@@ -111,6 +111,19 @@ static void predict(struct run_loop *loop)
     }
 }
 
+static uint32_t replicas_of(const struct plan *plan, uint32_t shard)
+{
+    const struct parallel *const p = &plan->jobs.jobs[plan->shards[shard].job].parallel;
+    return parallel_is_set(p) ? p->data : 1;
+}
+
+static size_t count_passes(const struct plan *plan)
+{
+    size_t count = 0;
+    for (uint32_t s = 0; s < plan->shard_count; s++) count += replicas_of(plan, s);
+    return count;
+}
+
 static enum status loop_init(struct run_loop *loop, struct error *err)
 {
     struct run *const run = loop->run;
@@ -126,13 +139,16 @@ static enum status loop_init(struct run_loop *loop, struct error *err)
         {plan->op_count, sizeof *loop->predicted_s, &loop->predicted_s},
         {plan->jobs.count, sizeof *loop->walked, &loop->walked},
         {plan->jobs.count, sizeof *loop->last, &loop->last},
-        {plan->shard_count, sizeof *loop->passes, &loop->passes},
+        {count_passes(plan), sizeof *loop->passes, &loop->passes},
+        {plan->shard_count, sizeof *loop->first_passes, &loop->first_passes},
         {device_buffers, sizeof *loop->states, &loop->states},
         {run->storage ? plan->buffer_count : 0, sizeof *loop->staged, &loop->staged},
         {users, sizeof *loop->users, &loop->users},
     };
     for (size_t i = 0; i < ARRAY_COUNT(arrays); i++)
         TRY(arena_array(&run->arena, arrays[i].count, arrays[i].size, arrays[i].out, err));
+    for (uint32_t s = 1; s < plan->shard_count; s++)
+        loop->first_passes[s] = loop->first_passes[s - 1] + replicas_of(plan, s - 1);
     predict(loop);
     return run->options->live ? plan_walk_create_open(plan, &loop->walk, err)
                               : plan_walk_create(plan, NULL, &loop->walk, err);

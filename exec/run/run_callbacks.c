@@ -270,10 +270,29 @@ void run_callback_keep(struct run *run, const struct plan_walk_op *op, struct de
 struct loss_call {
     struct run *run;
     struct device *device; /* that the loss comes from */
-    uint32_t job;
+    uint32_t job, rank;
     uint64_t minibatch;
     const double *loss;
 };
+
+/* Takes a replica's part of a loss. Returns true when all have come, with their sum in the order of replicas: those of
+ * the next minibatch may come before the last one. */
+static bool add_partial_loss(struct run *run, const struct loss_call *call, uint32_t replicas, double *loss)
+{
+    struct run_progress *const progress = &run->jobs[call->job];
+    const uint32_t turn = (uint32_t)(call->minibatch % 2);
+    double *const parts = progress->partial_losses + (size_t)turn * replicas;
+    pthread_mutex_lock(&run->lock);
+    parts[call->rank] = *call->loss;
+    const bool all = ++progress->partial_count[turn] == replicas;
+    if (all) {
+        progress->partial_count[turn] = 0;
+        *loss = 0;
+        for (uint32_t i = 0; i < replicas; i++) *loss += parts[i];
+    }
+    pthread_mutex_unlock(&run->lock);
+    return all;
+}
 
 static void call_loss(void *argument)
 {
@@ -281,9 +300,12 @@ static void call_loss(void *argument)
     struct run *const run = call->run;
     const struct job *const job = &run->plan->jobs.jobs[call->job];
     struct run_progress *const progress = &run->jobs[call->job];
-    const double now_s = clock_s(), loss = *call->loss;
+    const double now_s = clock_s();
+    const uint32_t replicas = parallel_is_set(&job->parallel) ? job->parallel.data : 1;
+    double loss = *call->loss;
     struct error lost = {0};
     if (device_failed(call->device, &lost) != STATUS_OK) return; /* it did not arrive */
+    if (replicas > 1 && !add_partial_loss(run, call, replicas, &loss)) return;
 
     pthread_mutex_lock(&run->lock);
     const bool counts = call->minibatch < atomic_load(&progress->limit) && !progress->damaged;
@@ -360,6 +382,7 @@ void run_callback_loss(struct run *run, const struct plan_walk_op *op, const dou
         .run = run,
         .device = run->devices[op->device],
         .job = op->unit->job,
+        .rank = op->rank,
         .minibatch = op->minibatch,
         .loss = loss,
     };

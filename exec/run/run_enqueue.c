@@ -22,11 +22,11 @@ static void call_nothing(void *argument)
     (void)argument;
 }
 
-static char *address_of(const struct run_loop *loop, const struct plan_place_use *use)
+static char *address_of(const struct run_loop *loop, const struct plan_walk_op *op, const struct plan_place_use *use)
 {
     if (use->place == 0 && use->slot != PLAN_NONE)
         return loop->run->host + loop->run->stage_offset + use->address;
-    if (use->place == 0) return run_host_buffer(loop->run, use->buffer) + use->address;
+    if (use->place == 0) return run_host_buffer_of(loop->run, use->buffer, op->rank) + use->address;
     return (char *)device_arena(loop->run->devices[use->place - 1]) + use->address;
 }
 
@@ -51,7 +51,7 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
     };
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_buffer *const buffer = &plan->buffers[op->uses[i].buffer];
-        void *const at = address_of(loop, &op->uses[i]);
+        void *const at = address_of(loop, op, &op->uses[i]);
         switch ((enum plan_buffer_kind)buffer->kind) {
         case BUFFER_STATE: /* a resident head reads the token table in the embedding's state */
             if (buffer->shard == shard)
@@ -94,14 +94,15 @@ static struct unit_arguments unit_arguments_of(const struct run_loop *loop,
     return arguments;
 }
 
-/* Returns the chunk's microbatch: each pass of a minibatch is over the next one. */
+/* Returns the chunk's microbatch: each pass of a minibatch is over the replica's next one. */
 static struct unit_microbatch next_microbatch(struct run_loop *loop, const struct plan_walk_op *op, uint32_t shard)
 {
-    struct run_passes *const passes = &loop->passes[shard];
+    struct run_passes *const passes = &loop->passes[loop->first_passes[shard] + op->rank];
     if (passes->minibatch != op->minibatch) *passes = (struct run_passes){.minibatch = op->minibatch};
     uint32_t *const count = op->op->pass == PLAN_FORWARD ? &passes->forward : &passes->backward;
-    const uint32_t index = (*count)++;
-    return (struct unit_microbatch){.alone = true, .adds = index > 0, .index = index};
+    const struct job *const job = &loop->plan->jobs.jobs[op->unit->job];
+    const uint32_t each = (uint32_t)(job->microbatches / job->parallel.data), done = (*count)++;
+    return (struct unit_microbatch){.alone = true, .adds = done > 0, .index = op->rank * each + done};
 }
 
 /* Computes over a chunk of a parallel job: the operands are those of a unit over a shard, but for tied tables. */
@@ -162,7 +163,7 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     } else if (op->op->pass == PLAN_KEEP) {
         run_callback_keep(loop->run, op, &flight->timing);
     } else if (op->op->pass == PLAN_BATCH) {
-        run_callback_batch(loop->run, op, (int32_t *)(void *)address_of(loop, &op->uses[0]),
+        run_callback_batch(loop->run, op, (int32_t *)(void *)address_of(loop, op, &op->uses[0]),
                            &flight->timing);
     } else {
         const struct unit_arguments arguments = unit_arguments_of(loop, op);
@@ -170,15 +171,16 @@ static void enqueue_compute(struct run_loop *loop, const struct plan_walk_op *op
     }
 }
 
-/* Joins the gradients that the first and the last stage have of a tied table. */
+/* Adds up replicas' gradients, or those that the first and the last stage have of a tied table. */
 static enum status enqueue_collective(struct run_loop *loop, const struct plan_walk_op *op, struct run_flight *flight,
                                       struct error *err)
 {
     const struct plan_buffer *const buffer = &loop->plan->buffers[op->uses[0].buffer];
     const uint32_t shard = loop->plan->job_first_shard[buffer->job] + buffer->shard;
-    float *gradient = (float *)(void *)address_of(loop, &op->uses[0]);
-    assert(op->op->collective == COLLECTIVE_ALL_REDUCE && op->op->axes == 1u << AXIS_ENDS && op->use_count == 1);
-    if (buffer->shard > 0) gradient = chunk_table_gradient(&loop->run->chunks[shard], gradient);
+    float *gradient = (float *)(void *)address_of(loop, op, &op->uses[0]);
+    assert(op->op->collective == COLLECTIVE_ALL_REDUCE && op->use_count == 1);
+    if (op->unit->pass == PLAN_JOIN && buffer->shard > 0)
+        gradient = chunk_table_gradient(&loop->run->chunks[shard], gradient);
     return run_collective_enqueue(loop->run, op, gradient, op->op->bytes / sizeof *gradient, &flight->omitted,
                                   &flight->timing, err);
 }
@@ -189,19 +191,19 @@ static void enqueue_copy(struct run_loop *loop, const struct plan_walk_op *op, s
     const struct plan_place_use *const from = &op->uses[0], *const to = &op->uses[1];
     if (op->op->stream == STREAM_READ || op->op->stream == STREAM_WRITE) {
         const struct plan_place_use *const staged = op->op->stream == STREAM_READ ? to : from;
-        run_storage_enqueue(loop->run, op, address_of(loop, staged), run_copied_minibatch(loop, op),
+        run_storage_enqueue(loop->run, op, address_of(loop, op, staged), run_copied_minibatch(loop, op),
                             &flight->omitted, &flight->timing);
         return;
     }
-    char *const target = address_of(loop, to);
+    char *const target = address_of(loop, op, to);
     const struct device_guard guard = {.limit = &loop->run->jobs[op->unit->job].limit,
                                        .value = run_copied_minibatch(loop, op)};
     if (op->op->stream == STREAM_P2P) {
         device_copy_p2p(stream, target, loop->run->devices[from->place - 1],
-                        address_of(loop, from), op->op->bytes, guard, &flight->timing);
+                        address_of(loop, op, from), op->op->bytes, guard, &flight->timing);
         return;
     }
-    device_copy_guarded(stream, target, address_of(loop, from), op->op->bytes, guard,
+    device_copy_guarded(stream, target, address_of(loop, op, from), op->op->bytes, guard,
                         &flight->timing);
     if (to->place == 0 && loop->plan->buffers[to->buffer].kind == BUFFER_LOSS)
         run_callback_loss(loop->run, op, (const double *)(void *)target);
@@ -216,7 +218,7 @@ static void poison_released(struct run_loop *loop, const struct plan_walk_op *op
         const uint64_t offset = loop->plan->accesses[op->op->first_access + i].offset_bytes;
         const bool staged = use->place == 0 && use->slot != PLAN_NONE;
         if (staged && (use->flags & ACCESS_RELEASE) && loop->run->backend->arena_on_host)
-            device_poison(stream, address_of(loop, use) - offset, /* the last to use it */
+            device_poison(stream, address_of(loop, op, use) - offset, /* the last to use it */
                           loop->plan->buffers[use->buffer].bytes);
         if (!plan_use_on_device(use)) continue;
         const uint32_t device = use->place - 1;
@@ -227,7 +229,7 @@ static void poison_released(struct run_loop *loop, const struct plan_walk_op *op
         for (uint32_t kind = STREAM_COMPUTE; kind < plan_device_streams(loop->plan); kind++)
             device_wait(stream, loop->run->streams[plan_stream(loop->plan, device, kind)],
                         users[kind]);
-        device_poison(stream, address_of(loop, use) - offset,
+        device_poison(stream, address_of(loop, op, use) - offset,
                       loop->plan->buffers[use->buffer].bytes);
         memset(users, 0, STREAM_HOST * sizeof *users);
     }
@@ -295,7 +297,7 @@ enum status run_enqueue(struct run_loop *loop, const struct plan_walk_op *op, bo
     loop->next = op->number + 1;
     loop->last[op->unit->job] = op->number;
     const struct plan_unit *const unit = op->unit;
-    if (unit->ends_minibatch && op->op_index + 1 == unit->op_count) loop->walked[unit->job]++;
+    if (unit->ends_minibatch && op->ends_unit) loop->walked[unit->job]++;
     if (!skip) run_saver_after(run->saver, op, loop->walked[unit->job]);
     return status;
 }

@@ -121,14 +121,20 @@ static void *fill_some_weights(void *pointer)
     }
 }
 
-/* Fills the copies of tied tables in pipelines, of which neither files nor checkpoints know. */
-static void fill_tables(struct run *run)
+/* Fills the copies of tied tables in pipelines, of which neither files nor checkpoints know, then the states of all
+ * replicas but the first. */
+static void fill_copies(struct run *run)
 {
     const struct plan *const plan = run->plan;
     for (uint32_t j = 0; j < plan->jobs.count; j++) {
         const uint32_t first = plan->job_first_shard[j], last = plan->job_first_shard[j + 1] - 1;
         if (parallel_is_set(&plan->jobs.jobs[j].parallel))
             chunk_fill_table(&run->chunks[last], run->states[last], &run->chunks[first], run->states[first]);
+    }
+    for (uint32_t b = 0; b < plan->buffer_count; b++) {
+        const struct plan_buffer *const buffer = &plan->buffers[b];
+        for (uint32_t rank = 1; buffer->kind == BUFFER_STATE && rank < plan_buffer_ranks(plan, buffer); rank++)
+            memcpy(run_host_buffer_of(run, b, rank), run_host_buffer(run, b), buffer->bytes);
     }
 }
 
@@ -170,6 +176,6 @@ enum status run_fill_all(struct run *run, struct error *err)
             note_resumed(run, item->job, &item->found);
     }
     arena_release(&scratch);
-    fill_tables(run);
+    fill_copies(run);
     return status;
 }

@@ -31,7 +31,6 @@
 #include "models/job/evaluation.h"
 #include "planner/policy/policy_process.h"
 
-enum { BUFFER_ALIGNMENT = 4096 };
 
 /* --- host buffers ----------------------------------------------------------------------------- */
 
@@ -63,17 +62,18 @@ static enum status lay_out_host(struct run *run, struct error *err)
     for (uint32_t b = 0; b < plan->buffer_count; b++) {
         const struct plan_buffer *const buffer = &plan->buffers[b];
         if (plan_buffer_lives(buffer) || buffer->kind == BUFFER_STORED || plan_has_range(plan, buffer->job)) continue;
-        uint64_t end;
-        if (!size_add(run->host_bytes, plan->buffers[b].bytes, &end) ||
-            end > UINT64_MAX - BUFFER_ALIGNMENT)
+        uint64_t all, end;
+        if (buffer->bytes > UINT64_MAX - RUN_HOST_ALIGNMENT ||
+            !size_mul(size_align(buffer->bytes, RUN_HOST_ALIGNMENT), plan_buffer_ranks(plan, buffer), &all) ||
+            !size_add(run->host_bytes, all, &end))
             return error_memory(err, "the host buffers", UINT64_MAX);
         run->host_offset[b] = run->host_bytes;
-        run->host_bytes = size_align(end, BUFFER_ALIGNMENT);
+        run->host_bytes = end;
     }
     TRY(lay_out_ranges(run, err));
     run->stage_offset = run->host_bytes;
     run->stage_bytes = plan_staged_bytes(plan);
-    if (!size_add(run->host_bytes, size_align(run->stage_bytes, BUFFER_ALIGNMENT), &run->host_bytes))
+    if (!size_add(run->host_bytes, size_align(run->stage_bytes, RUN_HOST_ALIGNMENT), &run->host_bytes))
         return error_memory(err, "the host buffers", UINT64_MAX);
     if (!run->options->checkpoints) return STATUS_OK;
     run->snapshot_offset = run->host_bytes;
@@ -390,6 +390,7 @@ static enum status make_results(struct run *run, struct error *err)
     for (uint32_t j = 0; j < jobs->count; j++) {
         const struct job *const job = &jobs->jobs[j];
         TRY(ARENA_NEW(&result->arena, job->first_minibatch + job->minibatches, result->jobs[j].losses, err));
+        if (job->parallel.data > 1) TRY(ARENA_NEW(&run->arena, 2 * job->parallel.data, run->jobs[j].partial_losses, err));
         result->jobs[j].first_minibatch = job->first_minibatch;
         result->jobs[j].best_evaluation = EVALUATION_NONE;
         status = ARENA_NEW(&result->arena,

@@ -30,7 +30,7 @@ struct run_staged_state {
     bool fresh;
 };
 
-/* The passes over a chunk that were enqueued for a minibatch: each is over the next microbatch. */
+/* The passes of a replica over a chunk that were enqueued for a minibatch: each is over the next microbatch. */
 struct run_passes {
     uint64_t minibatch;
     uint32_t forward, backward;
@@ -49,7 +49,8 @@ struct run_loop {
     double polled_s;        /* last progress report */
     uint64_t *walked;       /* per job: minibatches that the walk has passed */
     uint64_t *last;         /* per job: operation enqueued last */
-    struct run_passes *passes; /* per shard: of parallel jobs */
+    struct run_passes *passes; /* of parallel jobs: per shard and replica ... */
+    uint32_t *first_passes;    /* ... those of each shard */
     bool stopping;
     bool join_skipped;      /* the first member of a collective was; so are the others */
     struct run_device_state *states; /* [device][buffer] */

@@ -213,7 +213,7 @@ static void cut(struct run_saver *saver, const struct plan_walk_op *op, uint64_t
 
 static bool ends_minibatch(const struct plan_walk_op *op)
 {
-    return op->unit->ends_minibatch && op->op_index + 1 == op->unit->op_count;
+    return op->unit->ends_minibatch && op->ends_unit;
 }
 
 static bool is_due(const struct run_saver *saver, uint32_t job, uint64_t minibatch)

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/files/disk.h"
+#include "base/size.h"
 #include "exec/checkpoint/checkpoint.h"
 #include "exec/device/backend.h"
 #include "exec/device/device.h"
@@ -33,6 +34,8 @@ struct run_progress {
     bool held_out_failed; /* no data: no further evaluations */
     uint64_t improved;    /* minibatches up to the best evaluation of this run; 0: none */
     bool kept;            /* the best weights were kept */
+    double *partial_losses; /* of replicas, for even and odd minibatches; and how many have come */
+    uint32_t partial_count[2];
     bool opened, closed;  /* for a job with a range of host memory: loaded; written and released */
 };
 
@@ -100,6 +103,13 @@ struct run {
 static inline char *run_host_buffer(const struct run *run, uint32_t buffer)
 {
     return run->host + run->host_offset[buffer];
+}
+
+/* Returns the buffer of a rank of a parallel job, whose ranks have one each. */
+enum { RUN_HOST_ALIGNMENT = 4096 };
+static inline char *run_host_buffer_of(const struct run *run, uint32_t buffer, uint32_t rank)
+{
+    return run_host_buffer(run, buffer) + rank * size_align(run->plan->buffers[buffer].bytes, RUN_HOST_ALIGNMENT);
 }
 
 /* Copies the newer part of a device's state to the shard's whole state at `to`, on the D2H stream; skipped when its

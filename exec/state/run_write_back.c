@@ -46,7 +46,7 @@ void run_follow_state(struct run_loop *loop, const struct plan_walk_op *op)
     for (uint32_t i = 0; i < op->use_count; i++) {
         const struct plan_place_use *const use = &op->uses[i];
         const struct plan_buffer *const buffer = &loop->plan->buffers[use->buffer];
-        if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE) continue;
+        if (!plan_use_on_device(use) || buffer->kind != BUFFER_STATE || op->rank > 0) continue; /* replicas are equal */
         struct run_device_state *const state = device_state_of(loop, op, use->buffer);
         if (use->flags & ACCESS_ACQUIRE)
             *state = (struct run_device_state){.arrived = op->minibatch, .bytes = buffer->bytes};

@@ -176,7 +176,8 @@ const char *parallel_only_simulated(const struct hardware *hardware, const struc
     } ways[] = {
         {hardware->stack != STACK_SPILLWAY, "the software stack of its machine"},
         {p->tensor > 1, "tensor groups"},
-        {p->data > 1 || p->replicated > 0, "replicas"},
+        {p->replicated > 0, "unequal replicas"},
+        {p->data > 1 && p->zero > ZERO_NOTHING, "split states"},
         {p->offload != OFFLOAD_NOTHING, "offloading"},
         {p->swap || p->choose, "swapping and the choice of what to recompute"},
         {p->slices > 0, "slices of tokens"},

@@ -153,7 +153,7 @@ enum status check_parallel_unit(struct checker *c)
     case PLAN_GATHER: want(&data, COLLECTIVE_ALL_GATHER, v.gathers && shares, v.whole.weight_bytes); break;
     case PLAN_REDUCE:
         want(&data, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, v.ranks > 1 && !joins,
-             parallel_reduced_bytes(v.job, v.layers));
+             v.carried_out ? check_operand_bytes(c, &v, CHECK_OPERAND_GRADIENT) : parallel_reduced_bytes(v.job, v.layers));
         break;
     case PLAN_UPDATE:
         want_pass(&v, PARALLEL_UPDATE, &tensor);

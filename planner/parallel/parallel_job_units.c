@@ -564,6 +564,7 @@ void parallel_job_emit_reduce(struct parallel_job *s, uint32_t r)
         add_compute(&u, PLAN_REDUCE, work_of(&u, PARALLEL_ENCODE), &a);
         bytes = parallel_reduced_bytes(s->job, u.chunk->layers);
     }
+    if (s->carried_out) bytes = u.chunk->gradient_bytes;
     add_in_data_group(&u, shares ? COLLECTIVE_REDUCE_SCATTER : COLLECTIVE_ALL_REDUCE, bytes, &a);
     end_unit(&u);
 }

@@ -586,9 +586,11 @@ bool plan_walk_next(struct plan_walk *walk, struct plan_walk_op *out)
     out->op = op;
     out->unit = unit;
     out->op_index = walk->at.op;
+    out->ends_unit = walk->at.op + 1 == unit->op_count && (!step.members || walk->at.member + 1 == step.members->count);
     out->device = walk->device;
     out->peer = op->stream == STREAM_P2P ? walk->peer : PLAN_NONE;
     out->gang = instance->gang;
+    out->rank = walk->rank;
     out->join_count = 1;
     out->join_at = 0;
     if (op->kind == OP_COLLECTIVE) {

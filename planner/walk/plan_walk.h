@@ -35,9 +35,11 @@ struct plan_walk_op {
     const struct plan_op *op;
     const struct plan_unit *unit;
     uint32_t op_index;    /* index in the unit */
+    bool ends_unit;       /* it is the unit's last one, on the last of its devices */
     uint32_t device;
     uint32_t peer;        /* source device of a P2P copy; else PLAN_NONE */
     uint32_t gang;        /* gang of its instance, or PLAN_NONE */
+    uint32_t rank;        /* the device's place in the gang; 0 without a gang */
     uint32_t group;       /* COLLECTIVE: group of the gang, in the order of plan_gang_order() */
     uint32_t join_count, join_at; /* COLLECTIVE: number of operations that are one collective, with consecutive numbers,
                                    * and this one's index. For others the count is 1 */

@@ -3,8 +3,9 @@
  *
  * For every family, random cuts, schedules, microbatches and ways to recompute, with random pauses on every stream and
  * NaN in all memory that was released: the plan passes its check, and the run ends with the losses and weights of the
- * job spilled on one device. Checkpoints do not show how the job was cut: those of a pipeline equal the spilled job's
- * byte for byte, and each goes on under another cut with the same bits.
+ * job spilled on one device. Replicas add up their gradients in another order: all plans of equally many replicas have
+ * the same bits, and losses that differ from one device's only by rounding. Checkpoints do not show how the job was cut:
+ * those of a pipeline equal the spilled job's byte for byte, and each goes on under another cut with the same bits.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,7 @@
 #include "tests/support/planner/support_planner.h"
 #include "tests/support/support_seed.h"
 
-enum { STEPS = 3, DEVICES = 4, CASES = 12 };
+enum { STEPS = 3, DEVICES = 8, CASES = 12 };
 
 static const char *const configs[] = {
     "{\"model_type\": \"gpt2\", \"n_layer\": 6, \"n_embd\": 16, \"n_head\": 2, \"n_positions\": 16, "
@@ -43,15 +45,15 @@ static const char *const configs[] = {
     "\"intermediate_size\": 24, \"image_size\": 8, \"patch_size\": 4, \"num_labels\": 5}",
 };
 
-/* Stages, chunks on each, buckets, schedule. */
+/* Stages, chunks on each, buckets, schedule, replicas. */
 struct cut {
-    uint32_t pipeline, chunks, buckets, schedule;
+    uint32_t pipeline, chunks, buckets, schedule, data;
 };
 static const struct cut cuts[] = {
-    {2, 1, 1, PIPELINE_GPIPE},       {3, 1, 1, PIPELINE_GPIPE}, {2, 1, 1, PIPELINE_1F1B},
-    {3, 1, 1, PIPELINE_1F1B},        {4, 1, 1, PIPELINE_1F1B},  {2, 2, 1, PIPELINE_INTERLEAVED},
-    {2, 3, 1, PIPELINE_INTERLEAVED}, {1, 3, 1, PIPELINE_1F1B},  {2, 1, 3, PIPELINE_1F1B},
-    {2, 1, 2, PIPELINE_GPIPE},
+    {2, 1, 1, PIPELINE_GPIPE, 1},       {3, 1, 1, PIPELINE_GPIPE, 1}, {2, 1, 1, PIPELINE_1F1B, 1},
+    {3, 1, 1, PIPELINE_1F1B, 1},        {4, 1, 1, PIPELINE_1F1B, 1},  {2, 2, 1, PIPELINE_INTERLEAVED, 1},
+    {2, 3, 1, PIPELINE_INTERLEAVED, 1}, {1, 3, 1, PIPELINE_1F1B, 1},  {2, 1, 3, PIPELINE_1F1B, 1},
+    {2, 1, 2, PIPELINE_GPIPE, 1},
 };
 
 struct setting {
@@ -61,6 +63,12 @@ struct setting {
     const struct cut *cut;        /* NULL: one device, spilled */
     uint32_t recompute;
     bool blocking;
+};
+
+static const struct cut replicated[] = {
+    {1, 1, 1, PIPELINE_GPIPE, 2}, {1, 3, 1, PIPELINE_1F1B, 2},        {2, 1, 1, PIPELINE_1F1B, 2},
+    {3, 1, 1, PIPELINE_GPIPE, 2}, {2, 2, 1, PIPELINE_INTERLEAVED, 2}, {2, 1, 2, PIPELINE_1F1B, 2},
+    {1, 1, 1, PIPELINE_1F1B, 4},  {2, 1, 1, PIPELINE_GPIPE, 4},
 };
 
 static void make_plan(const struct setting *s, struct plan *plan)
@@ -80,7 +88,8 @@ static void make_plan(const struct setting *s, struct plan *plan)
     job->first_minibatch = s->first;
     job->minibatches = STEPS - s->first;
     if (s->cut)
-        job->parallel = (struct parallel){.tensor = 1, .data = 1, .prefetch = 1, .pipeline = s->cut->pipeline,
+        job->parallel = (struct parallel){.tensor = 1, .prefetch = 1, .pipeline = s->cut->pipeline,
+                                          .data = s->cut->data,
                                           .chunks = s->cut->chunks, .buckets = s->cut->buckets,
                                           .schedule = s->cut->schedule, .recompute = s->recompute,
                                           .blocking = s->blocking};
@@ -116,9 +125,10 @@ static void run(struct plan *plan, const struct run_options *options, struct out
 
 static void assert_same(const struct outcome *wanted, const struct outcome *found, const struct setting *s)
 {
-    char what[160];
-    snprintf(what, sizeof what, "%.25s..., %u stages, %u chunks, %u buckets, %s, recompute %s, %u microbatches",
-             s->config, s->cut->pipeline, s->cut->chunks, s->cut->buckets, pipeline_schedule_names[s->cut->schedule],
+    char what[200];
+    snprintf(what, sizeof what,
+             "%.25s..., %u stages, %u chunks, %u buckets, %u replicas, %s, recompute %s, %u microbatches", s->config,
+             s->cut->pipeline, s->cut->chunks, s->cut->buckets, s->cut->data, pipeline_schedule_names[s->cut->schedule],
              recompute_names[s->recompute], (unsigned)s->microbatches);
     assert_int_equal(found->minibatches, STEPS);
     for (uint32_t i = 0; i < STEPS; i++)
@@ -158,6 +168,37 @@ static void test_bits_of_one_device(void **state)
                 &found);
             assert_same(&wanted, &found, &s);
         }
+}
+
+/* Compares all cuts of 2 and of 4 replicas with the first, and the first with one device. */
+static void test_bits_of_equal_replicas(void **state)
+{
+    (void)state;
+    const uint64_t seed = support_seed("replicas");
+    for (size_t c = 0; c < ARRAY_COUNT(configs); c++) {
+        struct outcome alone, first = {0}, found;
+        struct plan plan = {0};
+        uint32_t replicas = 0;
+        const uint32_t precision = random_below(seed, c, 3) == 0 ? PRECISION_BF16_WEIGHTS : PRECISION_FP32;
+        struct setting s = {.config = configs[c], .microbatches = 8, .precision = precision};
+        make_plan(&s, &plan);
+        run(&plan, &(struct run_options){.poison = true}, &alone);
+        for (size_t i = 0; i < ARRAY_COUNT(replicated); i++) {
+            s.cut = &replicated[i];
+            s.recompute = random_below(seed, 100 * c + i, 2) ? RECOMPUTE_NONE : RECOMPUTE_STAGE;
+            make_plan(&s, &plan);
+            run(&plan, &(struct run_options){.poison = true, .delay_seed = seed + i, .record_spans = true}, &found);
+            if (replicas != s.cut->data) {
+                replicas = s.cut->data;
+                first = found;
+                for (uint32_t k = 0; k < STEPS; k++)
+                    if (fabs(found.losses[k] / alone.losses[k] - 1) > (precision == PRECISION_FP32 ? 1e-5 : 1e-2))
+                        fail_msg("%.25s...: loss %u is %.9g, of one device %.9g", s.config, k, found.losses[k],
+                                 alone.losses[k]);
+            }
+            assert_same(&first, &found, &s);
+        }
+    }
 }
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
@@ -229,6 +270,14 @@ static void test_checkpoints_do_not_show_the_cut(void **state)
         run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, &found);
         assert_same(&wanted, &found, &s);
     }
+    for (uint32_t i = 0; i < 2; i++) { /* replicas: whole under one cut, then from the middle under another */
+        const struct run_checkpoints checkpoints = {.folder = folder(98, own), .every_steps = 1, .keep = 100, .each = true};
+        s.cut = &replicated[2 * i];
+        s.first = i;
+        make_plan(&s, &plan);
+        run(&plan, &(struct run_options){.poison = true, .checkpoints = &checkpoints}, i == 0 ? &wanted : &found);
+    }
+    assert_same(&wanted, &found, &s);
     remove_top();
 }
 
@@ -236,6 +285,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_of_one_device),
+        cmocka_unit_test(test_bits_of_equal_replicas),
         cmocka_unit_test(test_checkpoints_do_not_show_the_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
