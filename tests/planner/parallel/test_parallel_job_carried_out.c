@@ -18,9 +18,10 @@
 
 enum { MINIBATCHES = 3 };
 
-/* A variant is a number of stages, from 2 on: a job on one device is planned as such. */
-static void make_plan(struct plan *out, uint32_t stages)
+/* A variant is a number of stages, from 2 on: a job on one device is planned as such; from 10 on of two replicas. */
+static void make_plan(struct plan *out, uint32_t variant)
 {
+    const uint32_t stages = variant % 10;
     struct hardware hardware;
     struct job_set jobs;
     struct error err = {0};
@@ -28,7 +29,7 @@ static void make_plan(struct plan *out, uint32_t stages)
     test_hardware(&hardware, 4, 1 << 26, 1e9);
     test_gpt_jobs(&jobs, 1, 6, 32, 97, MINIBATCHES);
     jobs.jobs[0].microbatches = 4;
-    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1, .pipeline = stages, .prefetch = 1,
+    jobs.jobs[0].parallel = (struct parallel){.tensor = 1, .data = 1 + variant / 10, .pipeline = stages, .prefetch = 1,
                                               .chunks = 1, .schedule = PIPELINE_1F1B};
     *out = (struct plan){0};
     if (planner_plan(&hardware, &jobs, &options, out, &err)) fail_msg("%s", err.text);
@@ -147,6 +148,12 @@ static void state_lost(struct plan *p)
 }
 static void workspace_small(struct plan *p) { buffer_of(p, BUFFER_WORKSPACE, 1, true)->bytes -= 64; }
 static void gradient_small(struct plan *p) { buffer_of(p, BUFFER_GRADIENT, 1, true)->bytes -= 64; }
+static void reduced_short(struct plan *p) { test_parallel_op(p, PLAN_REDUCE, 0, OP_COLLECTIVE)->bytes /= 2; }
+static void not_reduced(struct plan *p)
+{
+    test_parallel_swap(test_parallel_instance(p, PLAN_REDUCE, 1, 0), test_parallel_instance(p, PLAN_JOIN, 0, 0));
+}
+
 static void broken(void **state)
 {
     (void)state;
@@ -165,6 +172,10 @@ static void broken(void **state)
         {state_lost, 2, "job-0 shard 1"},
         {workspace_small, 2, "memory: the workspace of job-0 shard 1"},
         {gradient_small, 2, "memory: the gradient of job-0 shard 1"},
+        {reduced_short, 12, "0 times all-reduce of"},
+        {not_reduced, 12, "(expected reduced gradient of job-0 shard 0, microbatch 2)"},
+        {data_late, 12, "reads unwritten bytes of the batch"},
+        {loss_elsewhere, 12, "form: a copy on the h2d stream"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), make_plan);
 }
