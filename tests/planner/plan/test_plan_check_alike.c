@@ -1,7 +1,7 @@
 /*
  * Units that plan_check() does not look at each by itself since they are like one that it has looked at (label: fast):
  * whatever is changed in one of them, it says the same as if it looked at each. For that the test puts a
- * check_is_alike() in place of the library's that can be switched off.
+ * check_is_alike() in place of the library's that can be switched off. Units that differ in one field are not alike.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "base/size.h"
 #include "planner/check/plan_check.h"
 #include "tests/support/planner/support_random_family.h"
 #include "tests/support/support_seed.h"
@@ -213,8 +214,161 @@ static void whatever_is_changed(void **state)
         if (found[d] < 5) fail_msg("%s: only %u times", damages[d].name, found[d]);
 }
 
+/* --- field by field ---------------------------------------------------------------------------- */
+
+enum { BUFFERS = 64 }; /* two halves, one for each unit */
+
+/* Two alike units of one operation: unit 1 does to the buffers of the second half what unit 0 does to the first. */
+struct two_units {
+    struct plan plan;
+    struct plan_unit units[2];
+    struct plan_op ops[2];
+    struct plan_access accesses[BUFFERS];
+    struct plan_buffer buffers[BUFFERS];
+};
+
+static void two_units_of(struct two_units *two, uint32_t accesses)
+{
+    *two = (struct two_units){0};
+    for (uint32_t u = 0; u < 2; u++) {
+        two->units[u] = (struct plan_unit){.pass = PLAN_FORWARD, .first_op = u, .op_count = 1, .acquire_count = 1};
+        two->ops[u] = (struct plan_op){.kind = OP_COMPUTE, .pass = PLAN_FORWARD, .first_access = u * accesses,
+                                       .access_count = accesses};
+        for (uint32_t a = 0; a < accesses; a++) {
+            uint32_t at = u * accesses + a;
+            two->accesses[at] = (struct plan_access){.buffer = at, .flags = ACCESS_READ};
+            two->buffers[at] = (struct plan_buffer){.kind = a == 0 ? BUFFER_STATE : BUFFER_BOUNDARY, .shard = a,
+                                                    .on_device = true, .bytes = 64};
+        }
+    }
+    two->plan = (struct plan){.units = two->units, .unit_count = 2, .ops = two->ops, .op_count = 2,
+                              .accesses = two->accesses, .access_count = 2 * accesses, .buffers = two->buffers,
+                              .buffer_count = 2 * accesses};
+}
+
+static bool are_alike(const struct two_units *two)
+{
+    const bool there = is_alike(&two->plan, &two->units[1], &two->units[0]);
+    assert_int_equal(is_alike(&two->plan, &two->units[0], &two->units[1]), there);
+    return there;
+}
+
+/* Changes an object of each unit by itself, and expects that the units are not alike any more. */
+#define DIFFERS(object, change)                                                                                       \
+    for (uint32_t u = 0; u < 2; u++) {                                                                                \
+        two_units_of(&two, 2);                                                                                        \
+        (object)->change;                                                                                             \
+        if (are_alike(&two)) fail_msg("alike with %s->%s of unit %u", #object, #change, u);                           \
+    }
+
+static void no_field_is_left_out(void **state)
+{
+    struct two_units two;
+    (void)state;
+    two_units_of(&two, 2);
+    assert_true(are_alike(&two));
+    DIFFERS(&two.units[u], job = 1)
+    DIFFERS(&two.units[u], shard = 1)
+    DIFFERS(&two.units[u], pass = PLAN_BACKWARD)
+    DIFFERS(&two.units[u], op_count = 0)
+    DIFFERS(&two.units[u], acquire_count = 0)
+    DIFFERS(&two.units[u], ends_minibatch = true)
+    DIFFERS(&two.ops[u], kind = OP_COLLECTIVE)
+    DIFFERS(&two.ops[u], stream = STREAM_D2H)
+    DIFFERS(&two.ops[u], pass = PLAN_BACKWARD)
+    DIFFERS(&two.ops[u], collective = COLLECTIVE_ALL_REDUCE + 1)
+    DIFFERS(&two.ops[u], axes = 1)
+    DIFFERS(&two.ops[u], rounds = 1)
+    DIFFERS(&two.ops[u], work = 1)
+    DIFFERS(&two.ops[u], slice = 1)
+    DIFFERS(&two.ops[u], bytes = 1)
+    DIFFERS(&two.ops[u], first_row = 1)
+    DIFFERS(&two.ops[u], row_count = 1)
+    DIFFERS(&two.ops[u], after_count = 1)
+    DIFFERS(&two.ops[u], access_count = 1)
+    DIFFERS(&two.accesses[2 * u], flags = ACCESS_WRITE)
+    DIFFERS(&two.accesses[2 * u], offset_bytes = 1)
+    DIFFERS(&two.buffers[2 * u], kind = BUFFER_GRADIENT)
+    DIFFERS(&two.buffers[2 * u], job = 1)
+    DIFFERS(&two.buffers[2 * u], shard = 1)
+    DIFFERS(&two.buffers[2 * u], variant = 1)
+    DIFFERS(&two.buffers[2 * u], on_device = false)
+    DIFFERS(&two.buffers[2 * u], bytes = 65)
+}
+
+/* Orderings are distances in plan order, which no other instance has checked. */
+static void orderings_are_not_alike(void **state)
+{
+    struct two_units two;
+    struct plan_after afters[1] = {{0}};
+    (void)state;
+    two_units_of(&two, 2);
+    two.plan.afters = afters;
+    two.plan.after_count = 1;
+    assert_true(are_alike(&two));
+    two.ops[0].after_count = two.ops[1].after_count = 1;
+    assert_false(are_alike(&two));
+}
+
+static void variants(void **state)
+{
+    static const struct {
+        uint32_t kind;
+        bool may_differ;
+    } kinds[] = {{BUFFER_STATE, false}, {BUFFER_GRADIENT, false}, {BUFFER_PARAMETERS, false}, {BUFFER_ACTIVATIONS, true},
+                 {BUFFER_BOUNDARY, true}, {BUFFER_BOUNDARY_GRADIENT, true}};
+    struct two_units two;
+    (void)state;
+    for (size_t k = 0; k < ARRAY_COUNT(kinds); k++) {
+        two_units_of(&two, 2);
+        two.buffers[1].kind = two.buffers[3].kind = kinds[k].kind;
+        assert_true(are_alike(&two));
+        two.buffers[3].variant = 1;
+        assert_int_equal(are_alike(&two), kinds[k].may_differ);
+    }
+}
+
+/* One buffer twice against two buffers, of equal fields, in either unit; one buffer twice in both. */
+static void pairs_of_buffers(void **state)
+{
+    struct two_units two;
+    (void)state;
+    for (uint32_t twice = 0; twice < 4; twice++) {
+        two_units_of(&two, 2);
+        for (uint32_t b = 0; b < 4; b++) two.buffers[b] = two.buffers[0];
+        if (twice & 1) two.accesses[1].buffer = 0;
+        if (twice & 2) two.accesses[3].buffer = 2;
+        assert_int_equal(are_alike(&two), twice == 0 || twice == 3);
+    }
+    for (uint32_t accesses = PAIRS_MAX - 1; accesses <= PAIRS_MAX + 1; accesses++) {
+        two_units_of(&two, accesses);
+        assert_int_equal(are_alike(&two), accesses <= PAIRS_MAX);
+    }
+}
+
+/* A unit that reads beyond the tables is not alike, and nothing beyond them is read. */
+static void beyond_the_tables(void **state)
+{
+    struct two_units two;
+    (void)state;
+    two_units_of(&two, 2);
+    two.accesses[3].buffer = 4;
+    two.buffers[4] = two.buffers[3];
+    assert_false(is_alike(&two.plan, &two.units[1], &two.units[0]));
+    two_units_of(&two, 2);
+    two.plan.access_count = 3;
+    assert_false(is_alike(&two.plan, &two.units[1], &two.units[0]));
+    two_units_of(&two, 2);
+    two.ops[1].first_after = 1;
+    assert_false(is_alike(&two.plan, &two.units[1], &two.units[0]));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whatever_is_changed)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(whatever_is_changed),   cmocka_unit_test(no_field_is_left_out),
+        cmocka_unit_test(orderings_are_not_alike), cmocka_unit_test(variants),
+        cmocka_unit_test(pairs_of_buffers),      cmocka_unit_test(beyond_the_tables),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
