@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "models/job/parallel_memory.h"
@@ -153,9 +154,11 @@ static void offloaded(void **state)
 
 /* --- broken plans ---------------------------------------------------------------------------- */
 
-static void whole_plan(struct plan *out, uint32_t data)
+/* Variant 1: one replica; 2: two; 3: two, which split gradients. */
+static void whole_plan(struct plan *out, uint32_t variant)
 {
-    struct parallel p = {.tensor = 2, .pipeline = 2, .data = data, .chunks = 1, .schedule = PIPELINE_1F1B, .prefetch = 1};
+    struct parallel p = {.tensor = 2, .pipeline = 2, .data = variant == 1 ? 1 : 2, .chunks = 1,
+                         .schedule = PIPELINE_1F1B, .prefetch = 1, .zero = variant == 3 ? 2 : 0};
     make_plan(p, true, 1e10, 0, out);
 }
 
@@ -177,6 +180,55 @@ static void break_ends(struct plan *p)
 }
 static void break_untied(struct plan *p) { p->jobs.jobs[0].network.tied_head = false; }
 
+/* The join is on other things than the gradients of both ends. */
+static void break_one_end(struct plan *p) { join_of(p)->access_count = 1; }
+static void break_pass(struct plan *p)
+{
+    struct plan_op *op = test_parallel_op(p, PLAN_REDUCE, 1, OP_COLLECTIVE);
+    assert_int_equal(op->access_count, 2); /* from whole gradients to shares */
+    op->axes = 1u << AXIS_ENDS;
+}
+static void break_buffer(struct plan *p)
+{
+    struct plan_access *a = &p->accesses[join_of(p)->first_access];
+    for (uint32_t b = 0; b < p->buffer_count; b++)
+        if (p->buffers[b].kind == BUFFER_STATE && p->buffers[b].shard == 1 && p->buffers[b].on_device) a[1].buffer = b;
+}
+static void break_offset(struct plan *p) { p->accesses[join_of(p)->first_access].offset_bytes = 64; }
+
+/* Makes the join's first access one to a new buffer like the first stage's gradient, and returns it. */
+static struct plan_buffer *other_gradient(struct plan *p)
+{
+    struct plan_access *access = &p->accesses[join_of(p)->first_access];
+    struct plan_buffer *buffers;
+    struct error err = {0};
+    if (ARENA_NEW(&p->arena, p->buffer_count + 1, buffers, &err)) fail_msg("%s", err.text);
+    memcpy(buffers, p->buffers, p->buffer_count * sizeof *buffers);
+    buffers[p->buffer_count] = buffers[access->buffer];
+    access->buffer = p->buffer_count++;
+    p->buffers = buffers;
+    return &buffers[access->buffer];
+}
+/* The larger gradient of the first stage in place of the last one's. */
+static void break_shard(struct plan *p)
+{
+    struct plan_access *a = &p->accesses[join_of(p)->first_access];
+    const uint32_t first = a[0].buffer, last = a[1].buffer;
+    a[0].buffer = last;
+    a[1].buffer = first;
+    p->buffers[last].bytes = p->buffers[first].bytes;
+}
+static void break_variant(struct plan *p) { other_gradient(p)->variant = 1; }
+static void break_place(struct plan *p) { other_gradient(p)->on_device = false; }
+
+/* Collectives of any axis. */
+static void break_axes(struct plan *p) { join_of(p)->axes = 1u << AXIS_ENDS | 1u << AXIS_DATA; }
+static void break_no_axis(struct plan *p) { join_of(p)->axes = 0; }
+static void break_unknown(struct plan *p) { join_of(p)->collective = COLLECTIVE_KIND_COUNT; }
+static void break_rounds(struct plan *p) { join_of(p)->rounds = 0; }
+static void break_empty(struct plan *p) { join_of(p)->bytes = 0; }
+static void break_copies(struct plan *p) { join_of(p)->stream = STREAM_D2H; }
+
 static void broken(void **state)
 {
     (void)state;
@@ -194,6 +246,19 @@ static void broken(void **state)
         {break_gang, 1, "is not on the devices of the first and the last stage"},
         {break_flags, 1, "form: a collective over the ends on the gradient of job-0 shard 1"},
         {break_ends, 1, "form: a collective over the ends on the gradient of job-0 shard 1"},
+        {break_one_end, 1, "form: a collective over the ends on 1 buffers, in a join on the data stream"},
+        {break_pass, 3, "form: a collective over the ends on 2 buffers, in a reduce on the data stream"},
+        {break_buffer, 1, "form: a collective over the ends on the state of job-0 shard 1"},
+        {break_shard, 1, "form: a collective over the ends on the gradient of job-0 shard 1"},
+        {break_offset, 1, "form: a collective over the ends on the gradient of job-0 shard 0"},
+        {break_variant, 1, "form: a collective over the ends on the gradient of job-0 shard 0"},
+        {break_place, 1, "form: a collective over the ends on the gradient of job-0 shard 0"},
+        {break_axes, 1, "form: a collective over axes 0x6"},
+        {break_no_axis, 1, "form: a collective over axes 0x0"},
+        {break_unknown, 1, "form: 1 collectives of kind"},
+        {break_rounds, 1, "form: 0 collectives of kind"},
+        {break_empty, 1, "and 0 bytes on the data stream"},
+        {break_copies, 1, "bytes on the d2h stream"},
         {break_untied, 1, "1 collectives over the ends group (expected 0)"},
     };
     test_parallel_broken(cases, ARRAY_COUNT(cases), whole_plan);
