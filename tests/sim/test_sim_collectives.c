@@ -30,10 +30,10 @@ struct gang {
     uint32_t algorithm; /* forced; COLLECTIVE_ALGORITHM_COUNT: none */
 };
 
-/* A copy to a device from host memory, which begins at once, or a computation. */
+/* A copy to a device from host memory, which begins at once, a computation, a copy to host memory. */
 struct lone_copy {
     uint32_t device;
-    uint64_t bytes, compute_ns; /* both 0: there is none */
+    uint64_t bytes, compute_ns, out_bytes; /* all 0: there is none */
 };
 
 static void machine(const char *name, struct hardware *out)
@@ -65,10 +65,10 @@ static void plan_of(struct hardware *hardware, const struct gang *gangs, uint32_
         plan_builder_op(builder, &op, NULL, 0, NULL, 0);
         units[g] = plan_builder_unit_end(builder);
     }
-    const bool some = copy.bytes > 0 || copy.compute_ns > 0;
+    const bool some = copy.bytes > 0 || copy.compute_ns > 0 || copy.out_bytes > 0;
     if (some)
-        lone = sim_test_unit(builder, &(struct sim_test_unit){
-                                          .job = count, .in_bytes = copy.bytes, .compute_ns = copy.compute_ns});
+        lone = sim_test_unit(builder, &(struct sim_test_unit){.job = count, .in_bytes = copy.bytes,
+                                                              .compute_ns = copy.compute_ns, .out_bytes = copy.out_bytes});
     for (uint32_t g = 0; g < count; g++) plan_builder_gang_instance(builder, units[g], numbers[g], NULL, 0);
     if (some) sim_test_run_on(builder, lone, copy.device, 0);
     sim_test_finish(builder, out);
@@ -256,7 +256,7 @@ static void a_collective_beside_copies(void **state)
         struct plan plan;
         const struct gang gang = ring_of(0, 1, 40000000);
         bridge_machine(&hardware, duplex == 1);
-        plan_of(&hardware, &gang, 1, (struct lone_copy){0, 32000000, 0}, &plan);
+        plan_of(&hardware, &gang, 1, (struct lone_copy){0, 32000000, 0, 0}, &plan);
         struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
         assert_int_equal(chosen.paths, 1);
         for (uint32_t j = 0; j < 2; j++) SIM_ASSERT_CLOSE(chosen.ends_s[j], ends_s[duplex][j]);
@@ -286,12 +286,187 @@ static void a_ring_through_host_memory(void **state)
             gang.devices[d] = d;
         }
         gang.extents[AXIS_TENSOR] = 4;
-        plan_of(&hardware, &gang, 1, (struct lone_copy){0, copies * UINT64_C(40000000), 0}, &plan);
+        plan_of(&hardware, &gang, 1, (struct lone_copy){0, copies * UINT64_C(40000000), 0, 0}, &plan);
         struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
         assert_int_equal(chosen.paths, copies);
         SIM_ASSERT_CLOSE(chosen.ends_s[0], copies ? 65e-3 : 60e-3);
         if (copies) SIM_ASSERT_CLOSE(chosen.ends_s[1], 45e-3);
         SIM_ASSERT_CLOSE(simulate(&plan, SIM_COLLECTIVES_FLOWS).makespan_s, chosen.makespan_s);
+        plan_release(&plan);
+    }
+}
+
+/* --- which copies meet collectives -------------------------------------------------------------- */
+
+/* Devices with a link of their own, over which they reach each other and the host. */
+static void star_machine(struct hardware *out, uint32_t devices, bool duplex)
+{
+    sim_test_machine(out, "cuda", devices);
+    for (uint32_t d = 0; d < devices; d++) {
+        uint32_t own = sim_test_link(out, 16e9, 0, duplex);
+        sim_test_connect(out, d, own);
+        struct hardware_network *network = hardware_join(&out->devices[d], 1);
+        network->path[network->path_count++] = own;
+    }
+    hardware_note_p2p(out);
+}
+
+/* Copies in and copies out meet a ring on its devices' links, which carry both directions, and nowhere else;
+ * computations meet none. On a simplex link a copy out and a ring's messages in share the one direction. */
+static void copies_of_hosts_meet_rings(void **state)
+{
+    (void)state;
+    const struct lone_copy copies[] = {{.bytes = 32000000}, {.out_bytes = 32000000}, {.compute_ns = 1000000}};
+    for (uint32_t c = 0; c < ARRAY_COUNT(copies); c++)
+        for (uint32_t device = 0; device < 3; device++)
+            for (uint32_t duplex = 0; duplex < 2; duplex++) {
+                struct hardware hardware;
+                struct plan plan;
+                const struct gang gang = ring_of(0, 1, 40000000);
+                struct lone_copy copy = copies[c];
+                copy.device = device;
+                star_machine(&hardware, 3, duplex == 1);
+                plan_of(&hardware, &gang, 1, copy, &plan);
+                struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
+                struct outcome flows = simulate(&plan, SIM_COLLECTIVES_FLOWS);
+                assert_int_equal(chosen.paths, device < 2 && copy.compute_ns == 0);
+                for (uint32_t j = 0; j < 2; j++) SIM_ASSERT_CLOSE(chosen.ends_s[j], flows.ends_s[j]);
+                plan_release(&plan);
+            }
+}
+
+/* A message from device 0 to device 1 meets copies out of the first and into the second, on a simplex link all. */
+static void copies_of_hosts_meet_sends(void **state)
+{
+    (void)state;
+    static const struct {
+        struct lone_copy copy;
+        bool meets[2]; /* by device, on duplex links */
+    } cases[] = {
+        {{.bytes = 32000000}, {false, true}},
+        {{.out_bytes = 32000000}, {true, false}},
+        {{.bytes = 32000000, .out_bytes = 32000000}, {true, true}},
+    };
+    for (uint32_t c = 0; c < ARRAY_COUNT(cases); c++)
+        for (uint32_t device = 0; device < 3; device++)
+            for (uint32_t duplex = 0; duplex < 2; duplex++) {
+                struct hardware hardware;
+                struct plan plan;
+                struct gang gang = ring_of(0, 1, 40000000);
+                struct lone_copy copy = cases[c].copy;
+                copy.device = device;
+                gang.op.collective = COLLECTIVE_SEND;
+                star_machine(&hardware, 3, duplex == 1);
+                plan_of(&hardware, &gang, 1, copy, &plan);
+                struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
+                assert_int_equal(chosen.paths, device < 2 && (duplex == 0 || cases[c].meets[device]));
+                SIM_ASSERT_CLOSE(chosen.makespan_s, simulate(&plan, SIM_COLLECTIVES_FLOWS).makespan_s);
+                plan_release(&plan);
+            }
+}
+
+/* If one of a gang's groups meets others, all of them flow. */
+static void one_group_of_two_meets(void **state)
+{
+    (void)state;
+    for (uint32_t device = 0; device < 5; device++) {
+        struct hardware hardware;
+        struct plan plan;
+        struct gang gang = ring_of(0, 1, 40000000);
+        gang.devices[2] = 2;
+        gang.devices[3] = 3;
+        gang.extents[AXIS_DATA] = 2;
+        star_machine(&hardware, 5, true);
+        plan_of(&hardware, &gang, 1, (struct lone_copy){.device = device, .bytes = 32000000}, &plan);
+        assert_int_equal(simulate(&plan, SIM_COLLECTIVES_AUTO).paths, device < 4 ? 2 : 0);
+        plan_release(&plan);
+    }
+}
+
+/* A ring of two devices or a message between them, and copies of a device or a gang at the same time. */
+struct at_once {
+    uint32_t ring[2];
+    uint32_t collective, stream, size; /* of the copies; size 1: a device by itself */
+    uint32_t to[2], from[2];
+    bool meets;
+};
+
+static void plan_at_once(struct hardware *hardware, const struct at_once *about, struct plan *out)
+{
+    struct plan_builder *builder = sim_test_builder(hardware, 2);
+    const uint32_t of_ring[AXIS_COUNT] = {2, 1, 1}, of_copies[AXIS_COUNT] = {about->size, 1, 1};
+    struct plan_buffer name = {.kind = BUFFER_STATE, .job = 1, .bytes = 1000000};
+    const struct plan_op ring = {.kind = OP_COLLECTIVE, .stream = STREAM_GROUP, .collective = (uint8_t)about->collective,
+                                 .axes = 1u << AXIS_TENSOR, .rounds = 1, .bytes = 40000000, .work = PLAN_NONE};
+    const struct plan_op copy = {.kind = OP_COPY, .stream = (uint8_t)about->stream, .bytes = 1000000, .work = PLAN_NONE};
+    const struct plan_op use = {.kind = OP_COMPUTE, .stream = STREAM_COMPUTE, .pass = PLAN_FORWARD, .work = PLAN_NONE};
+    plan_builder_plan(builder)->jobs.jobs[0].parallel.collective = PARALLEL_RING + COLLECTIVE_RING;
+    const uint32_t ring_gang = plan_builder_gang(builder, of_ring, about->ring);
+    const bool gangs = about->size > 1, direct = about->stream == STREAM_P2P;
+    if (gangs) /* host memory for each rank */
+        plan_builder_plan(builder)->jobs.jobs[1].parallel =
+            (struct parallel){.tensor = about->size, .pipeline = 1, .data = 1, .chunks = 1};
+    const uint32_t to = gangs ? plan_builder_gang(builder, of_copies, about->to) : about->to[0];
+    const uint32_t from = gangs && direct ? plan_builder_gang(builder, of_copies, about->from) : about->from[0];
+    const uint32_t host = plan_builder_buffer(builder, &name);
+    name.on_device = true;
+    const uint32_t device = plan_builder_buffer(builder, &name), slot = plan_builder_slot(builder, 0, 1000000);
+
+    plan_builder_unit_begin(builder, 0, 0, PLAN_FORWARD, false);
+    plan_builder_op(builder, &ring, NULL, 0, NULL, 0);
+    const uint32_t rings = plan_builder_unit_end(builder);
+    plan_builder_gang_instance(builder, rings, ring_gang, NULL, 0);
+    if (direct) { /* the source's life begins there */
+        const struct plan_access made = {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE};
+        plan_builder_unit_begin(builder, 1, 0, PLAN_FORWARD, false);
+        plan_builder_op(builder, &use, &made, 1, NULL, 0);
+        const uint32_t unit = plan_builder_unit_end(builder);
+        if (gangs) plan_builder_gang_instance(builder, unit, from, &slot, 1);
+        else plan_builder_instance(builder, unit, from, &slot, 1);
+    }
+    const struct plan_access ends[] = {
+        {.buffer = direct ? device : host, .flags = direct ? ACCESS_READ | ACCESS_RELEASE : ACCESS_READ},
+        {.buffer = device, .flags = ACCESS_WRITE | ACCESS_ACQUIRE | ACCESS_RELEASE}};
+    plan_builder_unit_begin(builder, 1, 1, PLAN_FORWARD, false);
+    plan_builder_op(builder, &copy, ends, 2, NULL, 0);
+    const uint32_t copies = plan_builder_unit_end(builder);
+    if (gangs) plan_builder_gang_instance(builder, copies, to, &slot, 1);
+    else plan_builder_instance(builder, copies, to, &slot, 1);
+    if (direct) plan_builder_peer(builder, from);
+    sim_test_finish(builder, out);
+}
+
+/* A collective flows where a copy crosses a link direction of one of its devices, be it the source or the destination,
+ * of any device of a gang. */
+static void copies_of_devices_and_gangs_meet(void **state)
+{
+    (void)state;
+    static const struct at_once cases[] = {
+        {{0, 1}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 1, {2}, {3}, false},
+        {{0, 1}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 1, {1}, {3}, true},
+        {{0, 1}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 1, {3}, {0}, true},
+        {{4, 5}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 2, {0, 1}, {2, 3}, false},
+        {{0, 4}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 2, {0, 1}, {2, 3}, true},
+        {{1, 4}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 2, {0, 1}, {2, 3}, true},
+        {{2, 4}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 2, {0, 1}, {2, 3}, true},
+        {{3, 4}, COLLECTIVE_ALL_REDUCE, STREAM_P2P, 2, {0, 1}, {2, 3}, true},
+        {{4, 5}, COLLECTIVE_ALL_REDUCE, STREAM_H2D, 2, {0, 1}, {0}, false},
+        {{0, 4}, COLLECTIVE_ALL_REDUCE, STREAM_H2D, 2, {0, 1}, {0}, true},
+        {{1, 4}, COLLECTIVE_ALL_REDUCE, STREAM_H2D, 2, {0, 1}, {0}, true},
+        {{0, 1}, COLLECTIVE_SEND, STREAM_P2P, 1, {2}, {0}, true},
+        {{0, 1}, COLLECTIVE_SEND, STREAM_P2P, 1, {0}, {2}, false},
+        {{0, 1}, COLLECTIVE_SEND, STREAM_P2P, 1, {1}, {2}, true},
+        {{0, 1}, COLLECTIVE_SEND, STREAM_P2P, 1, {2}, {1}, false},
+    };
+    for (size_t c = 0; c < ARRAY_COUNT(cases); c++) {
+        struct hardware hardware;
+        struct plan plan;
+        star_machine(&hardware, 6, true);
+        plan_at_once(&hardware, &cases[c], &plan);
+        struct outcome chosen = simulate(&plan, SIM_COLLECTIVES_AUTO);
+        struct outcome flows = simulate(&plan, SIM_COLLECTIVES_FLOWS);
+        if ((chosen.paths > 0) != cases[c].meets) fail_msg("case %zu: %u flows", c, chosen.paths);
+        for (uint32_t j = 0; j < 2; j++) SIM_ASSERT_CLOSE(chosen.ends_s[j], flows.ends_s[j]);
         plan_release(&plan);
     }
 }
@@ -511,6 +686,10 @@ int main(void)
         cmocka_unit_test(two_groups_over_one_nic),
         cmocka_unit_test(a_collective_beside_copies),
         cmocka_unit_test(a_ring_through_host_memory),
+        cmocka_unit_test(copies_of_hosts_meet_rings),
+        cmocka_unit_test(copies_of_hosts_meet_sends),
+        cmocka_unit_test(one_group_of_two_meets),
+        cmocka_unit_test(copies_of_devices_and_gangs_meet),
         cmocka_unit_test(a_computation_beside_a_collective),
         cmocka_unit_test(rings_meet_at_random),
         cmocka_unit_test(folding),
