@@ -1,6 +1,7 @@
 #include "planner/plan_runnable.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum status plan_runnable(const struct plan *plan, struct error *err)
 {
@@ -20,6 +21,10 @@ enum status plan_runnable(const struct plan *plan, struct error *err)
         return error_set(err, STATUS_BAD_INPUT, "job '%s' is parallel with %s, which can be simulated, not run", job->name,
                          why);
     }
+    if (plan->gang_count > 0 && strcmp(plan->hardware.backend, "host") != 0)
+        return error_set(err, STATUS_BAD_INPUT,
+                         "the plan has parallel jobs on devices of backend '%s', which can be simulated, not run "
+                         "(expected 'host')", plan->hardware.backend);
     if (hardware_host_count(&plan->hardware) > 1)
         return error_set(err, STATUS_BAD_INPUT,
                          "the plan is for %" PRIu32 " nodes, each with a host of its own: it can be simulated, not run",

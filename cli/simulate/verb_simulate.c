@@ -139,10 +139,11 @@ static enum status print_text(struct cli *cli, const struct simulate_report *rep
     cli_simulated_reserved(out, &report->simulated);
     if (report->outcome) cli_failures_print(out, report->outcome);
     cli_trace_written(cli, report->trace_path);
-    if (report->trace_path || report->request->subject != SIMULATE_PLAN || report->plan->gang_count > 0)
-        return STATUS_OK;
+    if (report->trace_path || report->request->subject != SIMULATE_PLAN) return STATUS_OK;
     struct error refused = {0};
-    if (!cli_runs_here(&report->plan->hardware) || plan_runnable(report->plan, &refused) != STATUS_OK)
+    const bool runs = cli_runs_here(&report->plan->hardware) && plan_runnable(report->plan, &refused) == STATUS_OK;
+    if (!runs && report->plan->gang_count > 0) return STATUS_OK;
+    if (!runs)
         cli_next(cli, (const char *const[]){"explain", report->plan_path, NULL});
     else if (report->request->live)
         cli_next(cli, (const char *const[]){"run", report->plan_path, "--dispatch", "live", "--policy",

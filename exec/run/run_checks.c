@@ -37,9 +37,6 @@ enum status run_check_machine(struct run *run, struct error *err)
         return error_set(err, STATUS_DEVICE,
                          "the plan is for '%s', whose backend is '%s' (this program was built with %s)",
                          hardware->name, hardware->backend, backend_names());
-    if (run->plan->gang_count > 0 && !run->backend->arena_on_host)
-        return error_set(err, STATUS_DEVICE, "the plan has parallel jobs, which only host devices carry out so far, and its "
-                         "backend is '%s'", hardware->backend);
     uint32_t count = 0;
     const enum status status = run->backend->count(&count, err);
     if (status != STATUS_OK) return error_add(err, "the plan is for '%s'", hardware->name);
