@@ -154,6 +154,7 @@ static void tell_demand(const struct sim *sim, struct sim_path *paths)
         struct sim_path *prefetch = &paths[sim->first_prefetch_path + d];
         *prefetch = paths[2 * d];
         prefetch->priority = 1;
+        prefetch->takes_turns = true; /* a device copies in one thing at a time */
     }
 }
 

@@ -18,6 +18,9 @@
  * A path with weights is its own class, and uses rate * weight of a link direction. If it is the only path of a link
  * direction, bandwidth / weight is a cap on it.
  *
+ * Copies of one device in one direction may have two paths that differ only in priority. The device makes one of these
+ * copies at a time, so its link still has a single flow per direction, and the second path adds no load.
+ *
  * Cost: O(hops of all paths * hops of a path), once; with weights O(hops).
  */
 #include "sim/network/path_classes.h"
@@ -45,7 +48,7 @@ static void list_link_dir_paths(struct sim_path_classes *o)
         for (uint32_t h = 0; h < o->paths[p].hop_count; h++) {
             struct sim_path_classes_link_dir *link_dir = &o->link_dirs[hop_link_dir(o, p, h)];
             link_dir->path_count++;
-            link_dir->flow_limit += o->paths[p].flow_limit;
+            if (!o->paths[p].takes_turns) link_dir->flow_limit += o->paths[p].flow_limit;
         }
     uint32_t total = 0;
     for (uint32_t l = 0; l < o->link_dir_count; l++) {
@@ -112,6 +115,7 @@ static double most_arriving(struct sim_path_classes *o, uint32_t link_dir)
     uint32_t count = o->link_dirs[link_dir].path_count;
     double most = 0;
     for (uint32_t i = 0; i < count; i++) {
+        if (o->paths[paths[i]].takes_turns) continue;
         double rate = o->base_caps[paths[i]] * o->paths[paths[i]].flow_limit;
         uint32_t other = narrowest_other(o, paths[i], link_dir);
         if (other == NO_LINK_DIR)
@@ -205,7 +209,7 @@ static void count_hops(struct sim_path_classes *o)
         const struct sim_path *path = &o->paths[p];
         assert(path->priority < SIM_PRIORITIES_MAX);
         assert(path->crossings || path->hop_count <= SIM_HOPS_MAX);
-        assert(!path->crossings || (path->flow_limit == 1 && path->group != SIM_NO_GROUP));
+        assert(!path->crossings || (path->flow_limit == 1 && path->group != SIM_NO_GROUP && !path->takes_turns));
         assert(path->flow_limit >= 1);
         assert(path->cap_bytes_per_s > 0);
         assert(isfinite(path->cap_bytes_per_s));

@@ -47,6 +47,8 @@ struct sim_path {
     uint32_t times;         /* paths that it stands for, with itself (sim/symmetry/symmetry.h) */
     uint32_t group;         /* paths of different groups are never one class */
     uint32_t priority;      /* also separates classes; below SIM_PRIORITIES_MAX, 0 goes first */
+    bool takes_turns;       /* an earlier path has the same hops, cap and flow limit, and of the two only one at a time
+                             * has flows; neither has weights */
 };
 
 static inline struct sim_crossing sim_path_crossing(const struct sim_path *path, uint32_t hop)

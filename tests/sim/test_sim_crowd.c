@@ -16,11 +16,12 @@
 
 enum { PATHS_MAX = 4096, LINKS_MAX_HERE = 1 + 2 * PATHS_MAX, COPIES = 6 };
 
-/* Copies on each path: the first begins at a time of its own, the next so long after the one before. */
+/* Copies on each path: each begins after its wait, the first from zero, a later one from the end of the one before. */
 struct traffic {
     struct sim_link links[LINKS_MAX_HERE];
     struct sim_path paths[PATHS_MAX];
     double wait_s[PATHS_MAX][COPIES], volume[PATHS_MAX][COPIES];
+    uint32_t next[PATHS_MAX]; /* the path of the next copy: itself, or the path that it takes turns with */
     uint32_t link_count, path_count, copies;
 };
 
@@ -50,7 +51,8 @@ static void run(const struct traffic *t, struct outcome *out)
     assert_int_equal(ARENA_NEW(&arena, bundles, owners, &err), STATUS_OK);
     for (uint32_t b = 0; b < bundles; b++) owners[b] = b;
     sim_flows_attach(flows, queue, owners);
-    for (uint32_t p = 0; p < t->path_count; p++) sim_queue_set(queue, bundles + p, t->wait_s[p][0], p);
+    for (uint32_t p = 0; p < t->path_count; p++)
+        if (t->next[p] >= p) sim_queue_set(queue, bundles + p, t->wait_s[p][0], p);
     struct sim_event event;
     out->events = 0;
     while (sim_queue_pop(queue, &event)) {
@@ -62,6 +64,7 @@ static void run(const struct traffic *t, struct outcome *out)
         } else {
             uint32_t p = sim_flows_finish(flows, event.owner, event.time_s);
             out->end_s[p][at[p]++] = event.time_s;
+            p = t->next[p];
             if (at[p] < t->copies) sim_queue_set(queue, bundles + p, event.time_s + t->wait_s[p][at[p]], p);
         }
         (void)sim_flows_settle(flows, event.time_s, &changed);
@@ -72,12 +75,18 @@ static void run(const struct traffic *t, struct outcome *out)
     arena_release(&arena);
 }
 
-/* Runs with a `group` for each path: no path is in a crowd then. */
+/* Runs with a `group` for each path, and without takes_turns: no path is in a crowd or in another's class then. */
 static void run_directly(struct traffic *t, struct outcome *out)
 {
-    for (uint32_t p = 0; p < t->path_count; p++) t->paths[p].group = p;
+    for (uint32_t p = 0; p < t->path_count; p++) {
+        t->paths[p].group = p;
+        t->paths[p].takes_turns = false;
+    }
     run(t, out);
-    for (uint32_t p = 0; p < t->path_count; p++) t->paths[p].group = SIM_NO_GROUP;
+    for (uint32_t p = 0; p < t->path_count; p++) {
+        t->paths[p].group = SIM_NO_GROUP;
+        t->paths[p].takes_turns = t->next[p] < p;
+    }
 }
 
 static uint32_t add_link(struct traffic *t, double bytes_per_s, bool duplex)
@@ -91,7 +100,9 @@ static void add_device(struct traffic *t, uint32_t uplink, double bytes_per_s)
 {
     uint32_t own = add_link(t, bytes_per_s, true);
     for (uint32_t direction = 0; direction < 2; direction++) {
-        struct sim_path *path = &t->paths[t->path_count++];
+        struct sim_path *path = &t->paths[t->path_count];
+        t->next[t->path_count] = t->path_count;
+        t->path_count++;
         *path = (struct sim_path){.cap_bytes_per_s = bytes_per_s, .flow_limit = 1, .group = SIM_NO_GROUP, .times = 1};
         path->hops[path->hop_count++] = (struct sim_hop){0, direction};
         if (uplink > 0) path->hops[path->hop_count++] = (struct sim_hop){uplink, direction};
@@ -226,12 +237,66 @@ static void work_grows_with_events_alone(void **state)
     }
 }
 
+/* --- copies on demand first ------------------------------------------------------------------- */
+
+/* Devices directly at the bridge: copies in on demand, copies in ahead of time, and copies out. */
+static void draw_demand(struct sim_test_random *random, struct traffic *t, uint32_t devices, double bridge)
+{
+    *t = (struct traffic){.copies = 3};
+    add_link(t, bridge, false);
+    for (uint32_t d = 0; d < devices; d++) {
+        add_device(t, 0, 12.5);
+        uint32_t in = t->path_count - 2, ahead = t->path_count++;
+        t->paths[in + 1].priority = 1;
+        t->paths[ahead] = t->paths[in];
+        t->paths[ahead].priority = 1;
+        t->paths[ahead].takes_turns = true;
+        t->next[in] = ahead;
+        t->next[ahead] = in;
+    }
+    for (uint32_t p = 0; p < t->path_count; p++)
+        for (uint32_t c = 0; c < t->copies; c++) {
+            t->wait_s[p][c] = sim_test_between(random, 0, 1);
+            t->volume[p][c] = sim_test_between(random, 5, 20);
+        }
+}
+
+/* Bridges that the copies on demand fill, that all copies fill, and that nothing fills. */
+static void demand_agrees_without_turns(void **state)
+{
+    struct sim_test_random random = {.key = support_seed("sim crowd demand")};
+    (void)state;
+    for (uint32_t i = 0; i < 30; i++) {
+        uint32_t devices = 2 + sim_test_below(&random, 60);
+        draw_demand(&random, &traffic, devices, 12.5 * devices * sim_test_between(&random, 0.1, 2.2));
+        run(&traffic, &crowded);
+        run_directly(&traffic, &direct);
+        assert_same(&traffic);
+    }
+}
+
+/* All devices together have three classes. Without takes_turns each device has two of its own, and a doubling of the
+ * devices is four times the work. */
+static void demand_grows_with_events_alone(void **state)
+{
+    (void)state;
+    for (uint32_t devices = 64; 3 * devices <= PATHS_MAX; devices *= 2) {
+        struct sim_test_random random = {.key = 7};
+        draw_demand(&random, &traffic, devices, 6.25 * devices);
+        run(&traffic, &crowded);
+        assert_int_equal(crowded.events, (uint64_t)traffic.path_count * traffic.copies * 2);
+        assert_true(crowded.work <= crowded.events * 3);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_as_by_hand),
         cmocka_unit_test(agrees_with_the_general_solver),
         cmocka_unit_test(work_grows_with_events_alone),
+        cmocka_unit_test(demand_agrees_without_turns),
+        cmocka_unit_test(demand_grows_with_events_alone),
     };
     return cmocka_run_group_tests_name("sim/network/crowd.h", tests, NULL, NULL);
 }
