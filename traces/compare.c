@@ -34,6 +34,7 @@ const char *const compare_class_names[COMPARE_CLASS_COUNT] = {
     [COMPARE_H2D] = "h2d",
     [COMPARE_D2H] = "d2h",
     [COMPARE_P2P] = "p2p",
+    [COMPARE_COLLECTIVE] = "collectives",
     [COMPARE_CPU] = "cpu",
     [COMPARE_READ] = "read",
     [COMPARE_WRITE] = "write",
@@ -131,14 +132,15 @@ static void sum_classes(const struct compare_side sides[SIDES], struct compare_c
                                       [STREAM_H2D] = COMPARE_H2D,
                                       [STREAM_D2H] = COMPARE_D2H,
                                       [STREAM_P2P] = COMPARE_P2P,
+                                      [STREAM_GROUP] = COMPARE_COLLECTIVE,
+                                      [STREAM_DATA] = COMPARE_COLLECTIVE,
                                       [STREAM_CPU] = COMPARE_CPU,
                                       [STREAM_READ] = COMPARE_READ,
                                       [STREAM_WRITE] = COMPARE_WRITE,
                                       [STREAM_FILE] = COMPARE_FILE};
         uint32_t kind = predicted->streams[i].kind;
         const struct stream_sum *p = &sides[0].sums[i], *m = &sides[1].sums[i];
-        bool executed = kind != STREAM_HOST && kind != STREAM_GROUP && kind != STREAM_DATA;
-        if (!executed || !p->used) continue; /* the spans match: m is used as well */
+        if (kind == STREAM_HOST || !p->used) continue; /* the spans match: m is used as well */
         struct compare_class_result *busy = &classes[of_kind[kind]];
         busy->predicted_s += p->busy_s;
         busy->measured_s += m->busy_s;

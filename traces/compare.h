@@ -8,12 +8,14 @@
 
 /* Classes of time. Waiting is the time between a compute stream's first and last span in which it
  * does not compute. "cpu" counts computations of the host's processor, "read" and "write" transfers
- * from and to storage. The stream that reads batches belongs to no class. */
+ * from and to storage, "collectives" those of parallel jobs, each with its wait for other devices. The stream that
+ * reads batches belongs to no class. */
 enum compare_class {
     COMPARE_COMPUTE,
     COMPARE_H2D,
     COMPARE_D2H,
     COMPARE_P2P,
+    COMPARE_COLLECTIVE,
     COMPARE_CPU,
     COMPARE_READ,
     COMPARE_WRITE,

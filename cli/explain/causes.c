@@ -39,7 +39,7 @@ const char *const explain_cause_remedies[EXPLAIN_CAUSE_COUNT] = {
     "optimizers have the speed of host memory: fill its channels, or keep optimizers on the devices (--optimizer device)",
     "a faster disk, or more host memory, so that fewer states are stored",
     "a faster disk, or more host memory, so that it holds more jobs at a time",
-    "measure the network of the devices again: it is slower than its value",
+    "members came late, or the network of the devices is slower than its value: measure it again",
     "faster input: data on a local disk",
 };
 

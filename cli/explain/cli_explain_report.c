@@ -18,7 +18,7 @@ static const double worth_naming = 0.005;
 static const char *const doing[STREAM_KIND_COUNT] = {
     [STREAM_COMPUTE] = "computing", [STREAM_H2D] = "copying in", [STREAM_D2H] = "copying out",
     [STREAM_P2P] = "copying from other devices", [STREAM_GROUP] = "collectives of tensor groups",
-    [STREAM_DATA] = "collectives of data-parallel groups", [STREAM_HOST] = "gathering input",
+    [STREAM_DATA] = "collectives of replicas and stages", [STREAM_HOST] = "gathering input",
     [STREAM_CPU] = "computing on the host's processor", [STREAM_READ] = "reading from storage",
     [STREAM_WRITE] = "writing to storage", [STREAM_FILE] = "opening and closing jobs",
 };

@@ -61,7 +61,7 @@ static enum status print_classes(FILE *out, const struct compare_result *compari
                                                   ">OF THE MAKESPAN", NULL});
     for (uint32_t c = 0; c < COMPARE_CLASS_COUNT; c++) {
         const struct compare_class_result *result = &comparison->classes[c];
-        bool everywhere = c != COMPARE_P2P && c != COMPARE_CPU && c != COMPARE_READ &&
+        bool everywhere = c != COMPARE_P2P && c != COMPARE_COLLECTIVE && c != COMPARE_CPU && c != COMPARE_READ &&
                           c != COMPARE_WRITE && c != COMPARE_FILE;
         if (!everywhere && result->predicted_s <= 0 && result->measured_s <= 0) continue;
         cli_table_cell(&table, "%s", compare_class_names[c]);
@@ -173,7 +173,8 @@ static enum status print_json(struct cli *cli, const struct compare_request *req
     json_out_object_begin(json, "by_class", false);
     for (uint32_t c = 0; c < COMPARE_CLASS_COUNT; c++) {
         const struct compare_class_result *result = &comparison->classes[c];
-        if (c == COMPARE_FILE && result->predicted_s <= 0 && result->measured_s <= 0) continue;
+        bool of_few = c == COMPARE_FILE || c == COMPARE_COLLECTIVE;
+        if (of_few && result->predicted_s <= 0 && result->measured_s <= 0) continue;
         json_out_object_begin(json, compare_class_names[c], true);
         json_out_double(json, "predicted_s", result->predicted_s);
         json_out_double(json, "measured_s", result->measured_s);

@@ -81,6 +81,25 @@ static void classes_have_their_closed_form(void **state)
     trace_release(&measured);
 }
 
+static void collectives_are_a_class(void **state)
+{
+    (void)state;
+    static const uint32_t kinds[] = {STREAM_GROUP, STREAM_DATA};
+    for (size_t k = 0; k < ARRAY_COUNT(kinds); k++) {
+        struct trace predicted, measured;
+        struct compare_result result;
+        struct error err = {0};
+        make_pair(&predicted, &measured);
+        predicted.streams[GPU0_D2H].kind = measured.streams[GPU0_D2H].kind = kinds[k];
+        assert_int_equal(compare_traces(&predicted, &measured, &result, &err), STATUS_OK);
+        expect_class(&result.classes[COMPARE_COLLECTIVE], 0.5, 0.25, 1, 0.25 / 6);
+        expect_class(&result.classes[COMPARE_D2H], 0, 0, 0, 0);
+        compare_release(&result);
+        trace_release(&predicted);
+        trace_release(&measured);
+    }
+}
+
 static void jobs_and_the_worst_operations(void **state)
 {
     (void)state;
@@ -203,6 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_have_their_closed_form),
+        cmocka_unit_test(collectives_are_a_class),
         cmocka_unit_test(jobs_and_the_worst_operations),
         cmocka_unit_test(only_the_twenty_worst_are_kept),
         cmocka_unit_test(nothing_measured_has_no_error),
