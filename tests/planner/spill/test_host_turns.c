@@ -169,9 +169,8 @@ static void test_random_jobs(void **state)
 
 static const struct draw five = {.seed = 11, .devices = 2, .jobs = 5, .policy = "sharded-lrtf"};
 
-static void make_five(struct plan *plan)
+static void make_jobs(struct draw d, struct plan *plan)
 {
-    struct draw d = five;
     struct plan whole;
     struct error err = {0};
     if (make(&d, &whole, &err) != STATUS_OK) fail_msg("%s", err.text);
@@ -180,6 +179,8 @@ static void make_five(struct plan *plan)
     if (make(&d, plan, &err) != STATUS_OK) fail_msg("%s", err.text);
     assert_non_null(plan->host_ranges);
 }
+
+static void make_five(struct plan *plan) { make_jobs(five, plan); }
 
 static struct plan_unit *unit_of(struct plan *plan, uint32_t pass, uint32_t job)
 {
@@ -225,6 +226,32 @@ static void closed_early(struct plan *plan)
     last[0] = swap;
 }
 
+static struct plan_op *file_op(struct plan *plan, uint32_t pass) { return &plan->ops[unit_of(plan, pass, 0)->first_op]; }
+static struct plan_access *file_access(struct plan *plan, uint32_t pass)
+{
+    return &plan->accesses[file_op(plan, pass)->first_access];
+}
+static uint32_t buffer_of(const struct plan *plan, uint32_t kind, bool on_device)
+{
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].kind == kind && plan->buffers[b].job == 0 && plan->buffers[b].on_device == on_device &&
+            (plan->buffers[b].shard == 0 || plan->buffers[b].shard == PLAN_NONE))
+            return b;
+    fail();
+    return PLAN_NONE;
+}
+static void other_pass(struct plan *plan) { file_op(plan, PLAN_OPEN)->pass = PLAN_CLOSE; }
+static void two_operations(struct plan *plan) { unit_of(plan, PLAN_OPEN, 0)->op_count = 2; }
+static void with_work(struct plan *plan) { file_op(plan, PLAN_CLOSE)->work = 0; }
+static void with_rows(struct plan *plan) { file_op(plan, PLAN_OPEN)->row_count = 1; }
+static void of_loss(struct plan *plan) { file_access(plan, PLAN_OPEN)->buffer = buffer_of(plan, BUFFER_LOSS, false); }
+static void of_device(struct plan *plan) { file_access(plan, PLAN_CLOSE)->buffer = buffer_of(plan, BUFFER_STATE, true); }
+static void open_reads(struct plan *plan) { file_access(plan, PLAN_OPEN)->flags = ACCESS_READ; }
+static void close_writes(struct plan *plan) { file_access(plan, PLAN_CLOSE)->flags = ACCESS_READ | ACCESS_WRITE; }
+static void of_two(struct plan *plan) { file_op(plan, PLAN_OPEN)->access_count = 2; }
+static void beyond_all(struct plan *plan) { plan->host_ranges[1].offset_bytes = UINT64_MAX - 4095; }
+static void stored(struct plan *plan) { plan->buffers[buffer_of(plan, BUFFER_STATE, false)].kind = BUFFER_STORED; }
+
 static void test_broken_plans(void **state)
 {
     (void)state;
@@ -240,6 +267,17 @@ static void test_broken_plans(void **state)
         {wrong_state, "opens something else than the shard's state"},
         {opened_twice, "expected each once, in order"},
         {closed_early, "expected each once, in order, at its end"},
+        {other_pass, "in a unit that is about more"},
+        {two_operations, "in a unit that is about more"},
+        {with_work, "in a unit that is about more"},
+        {with_rows, "in a unit that is about more"},
+        {of_loss, "opens something else than the shard's state on the host"},
+        {of_device, "closes something else than the shard's state on the host"},
+        {open_reads, "opens something else than the shard's state on the host"},
+        {close_writes, "closes something else than the shard's state on the host"},
+        {of_two, "opens something else than the shard's state on the host"},
+        {beyond_all, "in host memory ends beyond 2^64 bytes"},
+        {stored, ", of a job that has a range of host memory"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
         struct plan plan;
@@ -251,6 +289,86 @@ static void test_broken_plans(void **state)
         if (!strstr(err.text, cases[i].says)) fail_msg("case %zu: %s", i, err.text);
         plan_release(&plan);
     }
+}
+
+/* Returns the host buffer of a kind and a shard. */
+static uint32_t host_buffer(const struct plan *plan, uint32_t kind, uint32_t job, uint32_t shard)
+{
+    for (uint32_t b = 0; b < plan->buffer_count; b++)
+        if (plan->buffers[b].kind == kind && plan->buffers[b].job == job && plan->buffers[b].shard == shard &&
+            !plan->buffers[b].on_device)
+            return b;
+    fail();
+    return PLAN_NONE;
+}
+
+/* Adds empty host activations of the same shard. */
+static uint32_t add_activations(struct plan *plan, uint32_t like)
+{
+    struct plan_buffer *buffers;
+    struct error err = {0};
+    if (ARENA_NEW(&plan->arena, plan->buffer_count + 1, buffers, &err)) fail_msg("%s", err.text);
+    memcpy(buffers, plan->buffers, plan->buffer_count * sizeof *buffers);
+    buffers[plan->buffer_count] = buffers[like];
+    buffers[plan->buffer_count].kind = BUFFER_ACTIVATIONS;
+    buffers[plan->buffer_count].bytes = 0; /* the range has no room */
+    plan->buffers = buffers;
+    return plan->buffer_count++;
+}
+
+/* A job that keeps its best weights closes both its state and them, of the same shard. */
+static void test_broken_best_weights(void **state)
+{
+    (void)state;
+    static const char of_state[] = "closes something else than the shard's state on the host",
+                      of_weights[] = "closes something else than the shard's best weights";
+    static const char *const says[] = {of_weights, of_state, of_weights, of_weights, of_state};
+    for (uint32_t c = 0; c < ARRAY_COUNT(says); c++) {
+        struct draw d = five;
+        struct plan plan;
+        struct error err = {0};
+        uint32_t job = 0;
+        d.best = true;
+        make_jobs(d, &plan);
+        while (job < plan.jobs.count && !plan.jobs.jobs[job].keep_best) job++;
+        assert_true(job < plan.jobs.count);
+        const struct plan_unit *close = unit_of(&plan, PLAN_CLOSE, job);
+        while (close->pass != PLAN_CLOSE || close->job != job || close->shard != 1) close++;
+        struct plan_op *op = &plan.ops[close->first_op];
+        struct plan_access *ends = &plan.accesses[op->first_access];
+        assert_int_equal(op->access_count, 2);
+        const uint32_t own = ends[0].buffer, kept = ends[1].buffer;
+        if (c == 0) ends[1].buffer = host_buffer(&plan, BUFFER_KEPT, job, 0);
+        if (c == 1) ends[0].buffer = kept, ends[1].buffer = own;
+        if (c == 2) ends[1].buffer = add_activations(&plan, kept);
+        if (c == 3) ends[1].flags = ACCESS_READ | ACCESS_WRITE;
+        if (c == 4) op->access_count = 1;
+        assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
+        if (!strstr(err.text, says[c])) fail_msg("case %u: %s", c, err.text);
+        plan_release(&plan);
+    }
+}
+
+/* A range may be as large as its job's buffers, each of whole pages, and no smaller. */
+static void test_smallest_range(void **state)
+{
+    (void)state;
+    struct plan plan;
+    struct error err = {0};
+    make_five(&plan);
+    for (uint32_t j = 0; j < plan.jobs.count; j++) {
+        uint64_t used = 0;
+        for (uint32_t b = 0; b < plan.buffer_count; b++)
+            if (plan.buffers[b].job == j && !plan.buffers[b].on_device) used += (plan.buffers[b].bytes + 4095) / 4096 * 4096;
+        assert_true(plan.host_ranges[j].bytes >= used);
+        plan.host_ranges[j].bytes = used;
+    }
+    if (plan_check(&plan, &err)) fail_msg("%s", err.text);
+    plan.host_ranges[1].bytes--;
+    assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
+    assert_non_null(strstr(err.text, "job-1 has a range of "));
+    assert_non_null(strstr(err.text, " bytes of host memory, and its buffers take "));
+    plan_release(&plan);
 }
 
 /* A job larger than the host: by how much, and what would help. */
@@ -323,6 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_jobs),
         cmocka_unit_test(test_broken_plans),
+        cmocka_unit_test(test_broken_best_weights),
+        cmocka_unit_test(test_smallest_range),
         cmocka_unit_test(test_refusal),
         cmocka_unit_test(test_seconds),
         cmocka_unit_test(test_equal_jobs_look_once),
