@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "base/size.h"
 #include "models/job/parallel_work.h"
 #include "planner/check/plan_check.h"
 #include "planner/check/plan_io.h"
@@ -447,6 +448,93 @@ static void staged_on_each(void **state)
     plan_release(&plan);
 }
 
+/* The judge counts what the planner counts: a host and a storage of as many bytes as the fullest of each has in use are
+ * enough, and one byte less is not. */
+static void fits_to_the_byte(struct plan *plan)
+{
+    struct plan_host_use uses[2] = {{0}};
+    struct error err = {0};
+    const uint32_t hosts = hardware_host_count(&plan->hardware);
+    uint64_t memory = 0, stored = 0;
+    char text[128];
+    assert_in_range(hosts, 1, 2);
+    assert_int_equal(plan_host_uses(plan, uses, &err), STATUS_OK);
+    for (uint32_t h = 0; h < hosts; h++) {
+        if (uses[h].memory_bytes > memory) memory = uses[h].memory_bytes;
+        if (uses[h].stored_bytes > stored) stored = uses[h].stored_bytes;
+    }
+    plan->hardware.host_bytes.value = hosts * (double)memory;
+    if (stored > 0) plan->hardware.storage.capacity_bytes.value = hosts * (double)stored;
+    if (plan_check(plan, &err)) fail_msg("%s", err.text);
+    plan->hardware.host_bytes.value = hosts * (double)(memory - 1);
+    assert_int_equal(plan_check(plan, &err), STATUS_CHECK);
+    snprintf(text, sizeof text, " are %" PRIu64 " bytes (host memory is %" PRIu64 ")", memory, memory - 1);
+    if (!strstr(err.text, text)) fail_msg("%s", err.text);
+    plan->hardware.host_bytes.value = hosts * (double)memory;
+    if (stored == 0) return;
+    plan->hardware.storage.capacity_bytes.value = hosts * (double)(stored - 1);
+    err = (struct error){0};
+    assert_int_equal(plan_check(plan, &err), STATUS_CHECK);
+    snprintf(text, sizeof text, " are %" PRIu64 " bytes (the storage has %" PRIu64 ")", stored, stored - 1);
+    if (!strstr(err.text, text)) fail_msg("%s", err.text);
+}
+
+/* Parallel jobs with states on hosts or storage, and spilled jobs, which read states from storage. */
+static void to_the_byte(void **state)
+{
+    (void)state;
+    static const char *const offloads[] = {
+        "\"tensor\": 1, \"data\": 4, \"zero\": 2, \"offload\": \"states\"",
+        "\"tensor\": 2, \"pipeline\": 2, \"data\": 2, \"zero\": 3, \"offload\": \"states\", \"storage\": true",
+        "\"pipeline\": 4, \"data\": 2, \"zero\": 3, \"offload\": \"weights\", \"storage\": true",
+    };
+    static const char spilled[] = JOB_HEAD "\"microbatch\": 1, \"minibatches\": 3}, "
+                                           "{\"name\": \"b\", \"network\": \"gpt2-tiny-bytes\", \"sequence\": 32, "
+                                           "\"microbatch\": 1, \"minibatches\": 2}]}";
+    for (uint32_t nodes = 1; nodes <= 2; nodes++) {
+        struct plan plan;
+        struct error err = {0};
+        const char *machine = nodes == 1 ? "p3.16xlarge" : "2x p3.16xlarge";
+        const struct node node = {.kind = "p3.16xlarge", .device_bytes = 6 << 20, .host_bytes = 1 << 30,
+                                  .storage_bytes = 1 << 30};
+        for (size_t i = 0; i < ARRAY_COUNT(offloads); i++) {
+            char jobs[TEXT_BYTES];
+            snprintf(jobs, sizeof jobs, JOB_HEAD "\"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 2, "
+                                                 "\"parallel\": {%s}}]}", offloads[i]);
+            make_plan(machine, jobs, &plan);
+            fits_to_the_byte(&plan);
+            plan_release(&plan);
+        }
+        if (plan_by("sharded-lrtf", nodes, spilled, node, PLANNER_STORAGE_ALL, &plan, &err)) fail_msg("%s", err.text);
+        fits_to_the_byte(&plan);
+        plan_release(&plan);
+    }
+}
+
+/* Ranges of host memory are of jobs that take turns there, and of no parallel job. */
+static void no_range_of_parallel_jobs(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"", ", \"storage\": true"};
+    for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
+        char jobs[TEXT_BYTES];
+        struct plan plan;
+        struct error err = {0};
+        snprintf(jobs, sizeof jobs, JOB_HEAD "\"microbatch\": 1, \"microbatches\": 8, \"minibatches\": 2, \"parallel\": "
+                                             "{\"data\": 4, \"zero\": 3, \"offload\": \"states\"%s}}]}", ways[i]);
+        make_plan("p3.16xlarge", jobs, &plan);
+        struct plan_host_range range = {.offset_bytes = 64}; /* empty */
+        plan.host_ranges = &range;
+        if (plan_check(&plan, &err)) fail_msg("%s", err.text);
+        range = (struct plan_host_range){.bytes = UINT64_C(1) << 40};
+        assert_int_equal(plan_check(&plan, &err), STATUS_CHECK);
+        const char *says = i == 0 ? "a is parallel and has a range of host memory" : ", of a job that has a range of host memory";
+        if (!strstr(err.text, says)) fail_msg("%s", err.text);
+        plan.host_ranges = NULL;
+        plan_release(&plan);
+    }
+}
+
 /* Stages whose states stay on devices may be on several nodes, except if the first and the last share a table. */
 static void tied(void **state)
 {
@@ -488,7 +576,8 @@ int main(void)
         cmocka_unit_test(too_much_for_one), cmocka_unit_test(at_home),
         cmocka_unit_test(one_spilled),     cmocka_unit_test(staged_on_each),
         cmocka_unit_test(counted_in_any_order), cmocka_unit_test(traced),
-        cmocka_unit_test(tied),
+        cmocka_unit_test(tied),             cmocka_unit_test(to_the_byte),
+        cmocka_unit_test(no_range_of_parallel_jobs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
