@@ -51,22 +51,35 @@ void spase_list_clear(struct spase_list *list, const int64_t *free_at)
 
 /* --- gangs on one node ----------------------------------------------------------------------- */
 
+/* Returns the number of slots that become free before `time`. */
+static uint32_t free_before(const struct spase_slot *slots, uint32_t count, int64_t time)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (slots[middle].free < time) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Returns the number of slots that are free by `time`. */
+static uint32_t free_by(const struct spase_slot *slots, uint32_t count, int64_t time)
+{
+    return free_before(slots, count, time + 1);
+}
+
 /* Assigns the last k of slots [0, free_count), free by the start, until `end`. */
 static void assign(struct spase_slot *slots, uint32_t count, uint32_t free_count, uint32_t k, int64_t end,
                    uint32_t *devices)
 {
     uint32_t gang[SPASE_DEVICES_MAX], at = free_count - k;
+    uint32_t moving = free_before(slots + free_count, count - free_count, end);
     for (uint32_t i = 0; i < k; i++) gang[i] = slots[at + i].device;
-    for (uint32_t i = free_count; i < count && slots[i].free < end; i++) slots[at++] = slots[i];
+    memmove(slots + at, slots + free_count, moving * sizeof *slots);
+    at += moving;
     for (uint32_t i = 0; i < k; i++) slots[at + i] = (struct spase_slot){end, gang[i]};
     if (devices) memcpy(devices, gang, k * sizeof *gang);
-}
-
-static uint32_t free_by(const struct spase_slot *slots, uint32_t count, int64_t time)
-{
-    uint32_t k = 0;
-    while (k < count && slots[k].free <= time) k++;
-    return k;
 }
 
 /* Returns the node where a gang of k can start first; then the one that leaves devices idle least. */
