@@ -66,6 +66,36 @@ static void test_round_trip(void **state)
     trainer_release(&cut);
 }
 
+/* Tensors are written in chunks of 1 MiB: one of exactly a chunk, one of two chunks and a rest; also if the disk takes
+ * half of each write. */
+static void test_large_tensors(void **state)
+{
+    (void)state;
+    static const uint64_t vocabularies[] = {4096, 8193}; /* of 64 numbers of 4 bytes */
+    for (size_t i = 0; i < 2 * ARRAY_COUNT(vocabularies); i++) {
+        struct job job = support_checkpoint_job();
+        struct trainer trainer;
+        struct support_disk disk;
+        struct error err = {0};
+        double read_losses[SUPPORT_CHECKPOINT_STEPS];
+        job.network = support_gpt2_network(64, 1, 1, vocabularies[i / 2], 3);
+        support_checkpoint_trainer(&trainer, &job, 1);
+        support_disk_init(&disk);
+        if (i % 2 == 1) {
+            disk.fault = FAULT_SHORT;
+            disk.at = 1;
+        }
+        if (support_checkpoint_write(&disk.disk, &trainer, 1, 1, &err) != 1) fail_msg("%s", err.text);
+        const struct checkpoint_subject subject = support_checkpoint_subject(&trainer);
+        struct checkpoint_history read = support_checkpoint_only_losses(read_losses);
+        support_checkpoint_fill(&trainer, 99);
+        if (checkpoint_read(&disk.disk, SUPPORT_CHECKPOINT_FOLDER, &subject, 1, &read, NULL, &err)) fail_msg("%s", err.text);
+        assert_true(support_checkpoint_holds(&trainer, 1));
+        support_disk_release(&disk);
+        trainer_release(&trainer);
+    }
+}
+
 /* Reads only the parameters of step 2, into memory that has room only for them. */
 static void check_parameters_alone(struct support_disk *disk, struct trainer *trainer)
 {
@@ -534,6 +564,7 @@ int main(void)
     support_checkpoint_begin();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_large_tensors),
         cmocka_unit_test(test_the_best),
         cmocka_unit_test(test_evaluations_in_order),
         cmocka_unit_test(test_the_container),
