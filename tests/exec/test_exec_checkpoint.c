@@ -96,6 +96,36 @@ static void test_large_tensors(void **state)
     }
 }
 
+static uint32_t refused_writes;
+
+/* Takes no byte and says nothing of an error, and takes all after ten such calls. */
+static ssize_t refuse(struct disk *disk, int file, const void *data, size_t length)
+{
+    (void)disk, (void)file, (void)data;
+    return refused_writes++ < 10 ? 0 : (ssize_t)length;
+}
+
+static void test_a_disk_that_takes_nothing(void **state)
+{
+    (void)state;
+    const struct job job = support_checkpoint_job();
+    struct trainer trainer;
+    struct support_disk disk;
+    struct error err = {0};
+    support_checkpoint_trainer(&trainer, &job, 1);
+    support_disk_init(&disk);
+    struct disk_calls calls = *disk.disk.calls;
+    calls.write = refuse;
+    disk.disk.calls = &calls;
+    refused_writes = 0;
+    assert_int_equal(support_checkpoint_write(&disk.disk, &trainer, 1, 1, &err), 0);
+    assert_int_equal(err.status, STATUS_IO);
+    assert_non_null(strstr(err.text, strerror(ENOSPC)));
+    assert_int_equal(refused_writes, 1);
+    support_disk_release(&disk);
+    trainer_release(&trainer);
+}
+
 /* Reads only the parameters of step 2, into memory that has room only for them. */
 static void check_parameters_alone(struct support_disk *disk, struct trainer *trainer)
 {
@@ -565,6 +595,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_large_tensors),
+        cmocka_unit_test(test_a_disk_that_takes_nothing),
         cmocka_unit_test(test_the_best),
         cmocka_unit_test(test_evaluations_in_order),
         cmocka_unit_test(test_the_container),
