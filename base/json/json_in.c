@@ -238,12 +238,19 @@ static enum status parse(const char *name, char *text, size_t length, struct jso
     return json_input_parse_cut(name, text, length, &(struct json_anchor){.line = 1, .column = 1}, 1, false, out, err);
 }
 
+enum status json_text_read(const char *path, char **text, size_t *length, const char **name, struct error *err)
+{
+    *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    return file_read(path, input_bytes_max, text, length, err);
+}
+
 enum status json_input_read(const char *path, struct json_input **out, struct error *err)
 {
     char *text;
+    const char *name;
     size_t length;
-    TRY(file_read(path, input_bytes_max, &text, &length, err));
-    return parse(strcmp(path, "-") == 0 ? "standard input" : path, text, length, out, err);
+    TRY(json_text_read(path, &text, &length, &name, err));
+    return parse(name, text, length, out, err);
 }
 
 enum status json_input_parse(const char *name, const char *text, size_t length,

@@ -39,7 +39,7 @@ MUST_CHECK enum status json_input_parse(const char *name, const char *text, size
 struct json_anchor {
     size_t offset, line, column;
 };
-enum { JSON_ANCHORS_MAX = 9 };
+enum { JSON_ANCHORS_MAX = 13 };
 
 /* Parses a text from which parts of the file are left out. The anchors map the rest to the file, in the order of
  * their offsets; the first offset is 0. `text` is malloc'ed and NUL-terminated; the reader takes it over, also on

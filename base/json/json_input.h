@@ -30,8 +30,14 @@ struct json_input {
     struct json_anchor anchors[JSON_ANCHORS_MAX];
     size_t anchor_count;
     const struct json_input *beside; /* another input to whose values errors may point; NULL: none */
+    struct json_rows *rows;          /* long arrays that are empty in the tree (base/json/json_rows.h); NULL: none */
     struct json_lacking *lacking;    /* changes while a reader holds the input as const */
 };
+
+/* Reads the text of a JSON file as json_input_read() does. *name stands for the file name in messages; it is `path`
+ * or static. The caller frees *text. */
+MUST_CHECK enum status json_text_read(const char *path, char **text, size_t *length, const char **name,
+                                      struct error *err);
 
 enum json_place_part { JSON_PLACE_VALUE, JSON_PLACE_KEY };
 

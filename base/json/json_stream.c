@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/files/file_in.h"
+#include "base/json/json_input.h"
 #include "base/text/number.h"
 #include "base/try.h"
 
@@ -488,6 +489,11 @@ enum status json_stream_of_element(const struct json_stream *stream, const struc
 const struct json_input *json_stream_head(const struct json_stream *stream)
 {
     return stream->head;
+}
+
+void json_stream_set_rows(struct json_stream *stream, struct json_rows *rows)
+{
+    stream->head->rows = rows;
 }
 
 enum status json_stream_begin(struct json_stream *stream, size_t index, struct error *err)

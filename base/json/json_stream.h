@@ -16,9 +16,10 @@
 
 struct file_in;
 struct file_place;
+struct json_rows;
 struct json_stream; /* opaque */
 
-enum { JSON_STREAM_ARRAYS_MAX = 8 };
+enum { JSON_STREAM_ARRAYS_MAX = 12 };
 
 /* Opens a file. `arrays` holds keys of the top-level object, at most JSON_STREAM_ARRAYS_MAX, then NULL; they outlive
  * the stream. The key "" also stands for a top-level array. The caller frees *out with json_stream_close(). Input
@@ -38,6 +39,9 @@ MUST_CHECK enum status json_stream_of_file(struct file_in *file, const char *con
 
 /* Returns the file without the elements of the long arrays. Borrowed. */
 const struct json_input *json_stream_head(const struct json_stream *stream);
+
+/* Lets readers of the head find the elements of the long arrays. For base/json/json_rows.c. */
+void json_stream_set_rows(struct json_stream *stream, struct json_rows *rows);
 
 /* Goes to the first element of arrays[index]. An array that is missing in the file counts as empty. */
 MUST_CHECK enum status json_stream_begin(struct json_stream *stream, size_t index, struct error *err);

@@ -229,8 +229,8 @@ static bool ends_in_csv(const char *path)
 
 static enum status find_json_kind(const char *path, const struct kind **out, struct error *err)
 {
-    static const char *const long_arrays[] = {"spans",    "levels",  "traceEvents", "units",
-                                              "segments", "buffers", "jobs",        "layers", NULL};
+    static const char *const long_arrays[] = {"spans", "levels", "traceEvents", "units",   "segments", "buffers",
+                                              "jobs",  "layers", "links",       "devices", "events",   NULL};
     struct json_stream *file = NULL;
     TRY(json_stream_open(path, long_arrays, &file, err));
     const struct json_input *in = json_stream_head(file);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/json/json_rows.h"
 #include "base/try.h"
 
 #define SECONDS_MAX 1e12 /* thirty thousand years */
@@ -33,15 +34,21 @@ static enum status read_stragglers(const struct json_input *in, const json_t *va
     return json_object_close(&object, err);
 }
 
-static enum status read_event(const struct json_input *in, const json_t *array, size_t index, uint32_t devices,
-                              struct failure_event *out, struct error *err)
+struct event_reader {
+    struct failure_event *events;
+    uint32_t devices;
+};
+
+static enum status read_event(const struct json_row *row, void *context, struct error *err)
 {
+    const struct event_reader *reader = context;
+    struct failure_event *out = &reader->events[row->index];
     struct json_object object;
     *out = (struct failure_event){0};
-    TRY(json_object_open_at(&object, in, array, index, "an event object", err));
+    TRY(json_row_open(&object, row, "an event object", err));
     TRY(json_take_quantity(&object, "at", JSON_REQUIRED, DIMENSION_SECONDS, 0, SECONDS_MAX, &out->at_s, err));
     TRY(json_take_quantity(&object, "for", JSON_REQUIRED, DIMENSION_SECONDS, 0, SECONDS_MAX, &out->for_s, err));
-    TRY(json_take_u32(&object, "device", JSON_REQUIRED, 0, devices - 1, &out->device, err));
+    TRY(json_take_u32(&object, "device", JSON_REQUIRED, 0, reader->devices - 1, &out->device, err));
     TRY(json_take_double(&object, "factor", JSON_OPTIONAL, 1, 1e6, &out->factor, err));
     return json_object_close(&object, err);
 }
@@ -56,13 +63,16 @@ static int by_time(const void *a, const void *b)
 static enum status read_events(const struct json_input *in, const json_t *array, uint32_t devices,
                                struct arena *arena, struct failures *out, struct error *err)
 {
-    if (json_array_size(array) > FAILURE_EVENTS_MAX)
+    size_t count;
+    TRY(json_rows_count(in, array, &count, err));
+    if (count > FAILURE_EVENTS_MAX)
         return error_set(err, STATUS_LIMIT, "%s: too many events (limit is %d)", json_input_name(in),
                          FAILURE_EVENTS_MAX);
-    out->event_count = (uint32_t)json_array_size(array);
+    out->event_count = (uint32_t)count;
     if (out->event_count == 0) return STATUS_OK;
     TRY(ARENA_NEW(arena, out->event_count, out->events, err));
-    for (uint32_t i = 0; i < out->event_count; i++) TRY(read_event(in, array, i, devices, &out->events[i], err));
+    struct event_reader reader = {.events = out->events, .devices = devices};
+    TRY(json_rows_each(in, array, read_event, &reader, err));
     qsort(out->events, out->event_count, sizeof *out->events, by_time);
     return STATUS_OK;
 }
@@ -96,14 +106,24 @@ enum status failures_parse(const struct json_input *in, const json_t *value, uin
     return events ? read_events(in, events, devices, arena, out, err) : STATUS_OK;
 }
 
+struct file_reader {
+    uint32_t devices;
+    struct arena *arena;
+    struct failures *out;
+};
+
+static enum status read_root(const struct json_input *in, void *context, struct error *err)
+{
+    const struct file_reader *reader = context;
+    return failures_parse(in, json_input_root(in), reader->devices, reader->arena, reader->out, err);
+}
+
 enum status failures_read(const char *path, uint32_t devices, struct arena *arena, struct failures *out,
                           struct error *err)
 {
-    struct json_input *in;
-    TRY(json_input_read(path, &in, err));
-    enum status status = failures_parse(in, json_input_root(in), devices, arena, out, err);
-    json_input_destroy(in);
-    return status;
+    static const char *const arrays[] = {"events", NULL};
+    struct file_reader reader = {.devices = devices, .arena = arena, .out = out};
+    return json_rows_read_file(path, arrays, read_root, &reader, err);
 }
 
 double failures_life_s(const struct failures *failures, double exponential)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json/json_out.h"
+#include "base/json/json_rows.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "models/hardware/sourced_value.h"
@@ -451,13 +452,20 @@ enum status hardware_parse(const struct json_input *in, const json_t *value, str
     return status;
 }
 
+static enum status read_root(const struct json_input *in, void *context, struct error *err)
+{
+    struct hardware *hardware = context;
+    hardware_release(hardware);
+    return hardware_parse(in, json_input_root(in), hardware, err);
+}
+
 enum status hardware_read(const char *path, struct hardware *out, struct error *err)
 {
-    struct json_input *in;
-    TRY(json_input_read(path, &in, err));
-    enum status status = hardware_parse(in, json_input_root(in), out, err);
-    json_input_destroy(in);
-    return status;
+    static const char *const arrays[] = {"links", "devices", NULL};
+    struct hardware hardware = {0};
+    TRY(json_rows_read_file(path, arrays, read_root, &hardware, err));
+    *out = hardware;
+    return STATUS_OK;
 }
 
 void hardware_write(const struct hardware *hardware, struct json_out *out, const char *key)

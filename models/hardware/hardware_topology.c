@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/json_rows.h"
 #include "base/size.h"
 #include "base/try.h"
 #include "models/hardware/sourced_value.h"
@@ -16,11 +17,13 @@ static const struct sourced_value_spec link_values[] = {
 
 /* --- links -------------------------------------------------------------------------------- */
 
-static enum status parse_link(const struct json_input *in, const json_t *array, size_t index,
-                              struct arena *arena, struct hardware_link *out, struct error *err)
+static enum status parse_link(const struct json_row *row, void *context, struct error *err)
 {
+    struct hardware *hardware = context;
+    struct arena *arena = &hardware->arena;
+    struct hardware_link *out = &hardware->links[row->index];
     struct json_object object;
-    TRY(json_object_open_at(&object, in, array, index, "a link object", err));
+    TRY(json_row_open(&object, row, "a link object", err));
     TRY(sourced_values_read_text(&object, "name", arena, &out->name, err));
     TRY(sourced_values_read(&object, link_values, ARRAY_COUNT(link_values), arena, out, err));
     TRY(json_take_bool(&object, "duplex", JSON_REQUIRED, &out->duplex, err));
@@ -65,10 +68,8 @@ static enum status parse_links(struct json_object *object, struct hardware *out,
                    &out->link_count, &out->links, err));
     *names = (struct link_names){.count = out->link_count};
     TRY(ARENA_NEW(&out->arena, out->link_count, names->of, err));
-    for (uint32_t i = 0; i < out->link_count; i++) {
-        TRY(parse_link(object->input, array, i, &out->arena, &out->links[i], err));
-        names->of[i] = (struct link_name){out->links[i].name, i};
-    }
+    TRY(json_rows_each(object->input, array, parse_link, out, err));
+    for (uint32_t i = 0; i < out->link_count; i++) names->of[i] = (struct link_name){out->links[i].name, i};
     qsort(names->of, names->count, sizeof *names->of, compare_link_names);
     for (uint32_t i = 1; i < names->count; i++)
         if (strcmp(names->of[i - 1].name, names->of[i].name) == 0 && names->of[i].link < twice)
@@ -137,14 +138,21 @@ static enum status parse_networks(struct json_object *object, const struct link_
     return STATUS_OK;
 }
 
-static enum status parse_device(const struct json_input *in, const json_t *array, size_t index,
-                                const struct hardware *hardware, const struct link_names *names,
-                                struct hardware_device *out, struct error *err)
+struct device_reader {
+    struct hardware *hardware;
+    const struct link_names *names;
+};
+
+static enum status parse_device(const struct json_row *row, void *context, struct error *err)
 {
+    const struct device_reader *reader = context;
+    const struct hardware *hardware = reader->hardware;
+    const struct json_input *in = row->in;
+    struct hardware_device *out = &hardware->devices[row->index];
     struct json_object object;
     const json_t *path;
     const char *type_name;
-    TRY(json_object_open_at(&object, in, array, index, "a device object", err));
+    TRY(json_row_open(&object, row, "a device object", err));
     TRY(json_take_string(&object, "type", JSON_REQUIRED, &type_name, err));
     while (out->type < hardware->type_count &&
            strcmp(hardware->types[out->type].name, type_name) != 0)
@@ -153,8 +161,8 @@ static enum status parse_device(const struct json_input *in, const json_t *array
         return json_fail_key(in, object.value, "type", err, "unknown device type '%.100s'",
                              type_name);
     TRY(json_take_array(&object, "path", JSON_REQUIRED, &path, err));
-    TRY(parse_path(in, path, "path", 1, names, out->path, &out->path_count, err));
-    TRY(parse_networks(&object, names, out, err));
+    TRY(parse_path(in, path, "path", 1, reader->names, out->path, &out->path_count, err));
+    TRY(parse_networks(&object, reader->names, out, err));
     uint64_t usable = (uint64_t)hardware->types[out->type].usable_bytes.value;
     out->memory_bytes = usable;
     TRY(json_take_u64(&object, "memory_bytes", JSON_OPTIONAL, 1, usable, &out->memory_bytes, err));
@@ -182,8 +190,8 @@ static enum status parse_devices(struct json_object *object, const struct link_n
     const json_t *array;
     TRY(sourced_values_read_table(object, "devices", HARDWARE_DEVICES_MAX, sizeof *out->devices, &out->arena, &array,
                    &out->device_count, &out->devices, err));
-    for (uint32_t i = 0; i < out->device_count; i++)
-        TRY(parse_device(object->input, array, i, out, names, &out->devices[i], err));
+    struct device_reader reader = {.hardware = out, .names = names};
+    TRY(json_rows_each(object->input, array, parse_device, &reader, err));
     if (hardware_host_count(out) > 1) TRY(place_on_hosts(object->input, array, out, err));
     hardware_note_p2p(out);
     return STATUS_OK;

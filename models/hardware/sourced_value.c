@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/json_rows.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
 
@@ -167,7 +168,8 @@ enum status sourced_values_read_table(struct json_object *object, const char *ke
                                       uint32_t *count, void *out, struct error *err)
 {
     TRY(json_take_array(object, key, JSON_REQUIRED, array, err));
-    size_t found = json_array_size(*array);
+    size_t found;
+    TRY(json_rows_count(object->input, *array, &found, err));
     if (found == 0 || found > limit)
         return json_fail_key(object->input, object->value, key, err,
                              "'%s' has %zu elements (expected 1 to %zu)", key, found, limit);

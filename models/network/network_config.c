@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/json_rows.h"
 #include "base/try.h"
 #include "models/network/network_config_parts.h"
 #include "models/network/network_foreign.h"
@@ -129,15 +130,26 @@ enum status network_parse(const struct json_input *in, const json_t *value, cons
     return STATUS_OK;
 }
 
+struct config_reader {
+    const char *path;
+    struct arena *arena;
+    struct network *out;
+};
+
+static enum status read_root(const struct json_input *in, void *context, struct error *err)
+{
+    const struct config_reader *reader = context;
+    TRY(network_parse(in, json_input_root(in), reader->path, reader->arena, reader->out, err));
+    network_ignored_defaults(json_input_root(in), reader->out);
+    return STATUS_OK;
+}
+
 enum status network_read_config(const char *path, struct arena *arena, struct network *out,
                                 struct error *err)
 {
-    struct json_input *in;
-    TRY(json_input_read(path, &in, err));
-    enum status status = network_parse(in, json_input_root(in), path, arena, out, err);
-    if (status == STATUS_OK) network_ignored_defaults(json_input_root(in), out);
-    json_input_destroy(in);
-    return status;
+    static const char *const arrays[] = {"layers", NULL}; /* of profiles; other families read the whole tree */
+    struct config_reader reader = {.path = path, .arena = arena, .out = out};
+    return json_rows_read_file(path, arrays, read_root, &reader, err);
 }
 
 void network_write(const struct network *network, struct json_out *out, const char *key)

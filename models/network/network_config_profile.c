@@ -5,6 +5,7 @@
 
 #include "base/files/path.h"
 #include "base/json/json_out.h"
+#include "base/json/json_rows.h"
 #include "base/try.h"
 #include "models/network/profile_text.h"
 
@@ -24,11 +25,11 @@ static enum status read_time(struct json_object *o, const char *ns_key, const ch
     return STATUS_OK;
 }
 
-static enum status parse_layer(const struct json_input *in, const json_t *layers, size_t index,
-                               struct layer_profile *out, uint64_t *repeat, struct error *err)
+static enum status parse_layer(const struct json_row *row, struct layer_profile *out, uint64_t *repeat,
+                               struct error *err)
 {
     struct json_object o;
-    TRY(json_object_open_at(&o, in, layers, index, "a layer object", err));
+    TRY(json_row_open(&o, row, "a layer object", err));
     *out = (struct layer_profile){0};
     *repeat = 1;
     const uint64_t bytes_max = NETWORK_PROFILE_BYTES_MAX;
@@ -43,7 +44,7 @@ static enum status parse_layer(const struct json_input *in, const json_t *layers
     TRY(json_take_u64(&o, "repeat", JSON_OPTIONAL, 1, NETWORK_LAYERS_MAX, repeat, err));
     TRY(json_object_close(&o, err));
     if (out->parameter_bytes % sizeof(float) != 0)
-        return json_fail_key(in, o.value, "parameter_bytes", err,
+        return json_fail_key(row->in, o.value, "parameter_bytes", err,
                              "'parameter_bytes' %" PRIu64
                              " is not a multiple of 4 (parameters are fp32)",
                              out->parameter_bytes);
@@ -61,13 +62,33 @@ static enum status read_text(struct json_object *o, const char *text, struct are
     return profile_text_network(arena, &profile, n, err);
 }
 
+static enum status count_layer(const struct json_row *row, void *context, struct error *err)
+{
+    struct network *n = context;
+    struct layer_profile layer;
+    uint64_t repeat;
+    TRY(parse_layer(row, &layer, &repeat, err));
+    n->layer_count += repeat;
+    if (n->layer_count <= NETWORK_LAYERS_MAX) return STATUS_OK;
+    return error_set(err, STATUS_LIMIT, "%s: too many layers (limit is %d)", json_input_name(row->in),
+                     NETWORK_LAYERS_MAX);
+}
+
+/* `context` points to the place of the next layer. */
+static enum status add_layer(const struct json_row *row, void *context, struct error *err)
+{
+    struct layer_profile **next = context, layer;
+    uint64_t repeat;
+    TRY(parse_layer(row, &layer, &repeat, err));
+    while (repeat-- > 0) *(*next)++ = layer;
+    return STATUS_OK;
+}
+
 enum status config_parse_profile(struct json_object *o, struct arena *arena, struct network *n,
                                  struct error *err)
 {
     const char *text = NULL, *device;
     const json_t *layers;
-    struct layer_profile layer;
-    uint64_t repeat;
     json_take_any(o, "name");
     TRY(json_take_u64(o, "samples", JSON_OPTIONAL, 1, NETWORK_PROFILE_SAMPLES_MAX, &n->profile_samples, err));
     TRY(json_take_string(o, "measured_on", JSON_OPTIONAL, &device, err)); /* for readers of the file */
@@ -75,13 +96,7 @@ enum status config_parse_profile(struct json_object *o, struct arena *arena, str
     if (text) return read_text(o, text, arena, n, err);
     TRY(json_take_array(o, "layers", JSON_REQUIRED, &layers, err));
     TRY(json_object_close(o, err));
-    for (size_t i = 0; i < json_array_size(layers); i++) {
-        TRY(parse_layer(o->input, layers, i, &layer, &repeat, err));
-        n->layer_count += repeat;
-        if (n->layer_count > NETWORK_LAYERS_MAX)
-            return error_set(err, STATUS_LIMIT, "%s: too many layers (limit is %d)",
-                             json_input_name(o->input), NETWORK_LAYERS_MAX);
-    }
+    TRY(json_rows_each(o->input, layers, count_layer, n, err));
     if (n->layer_count == 0)
         return json_fail_key(o->input, o->value, "layers", err,
                              "'layers' is empty (expected at least one layer)");
@@ -89,11 +104,7 @@ enum status config_parse_profile(struct json_object *o, struct arena *arena, str
     struct layer_profile *profile;
     TRY(ARENA_NEW(arena, (size_t)n->layer_count, profile, err));
     n->profile = profile;
-    for (size_t i = 0; i < json_array_size(layers); i++) {
-        TRY(parse_layer(o->input, layers, i, &layer, &repeat, err));
-        while (repeat-- > 0) *profile++ = layer;
-    }
-    return STATUS_OK;
+    return json_rows_each(o->input, layers, add_layer, &profile, err);
 }
 
 static bool same_layer(const struct layer_profile *a, const struct layer_profile *b)
