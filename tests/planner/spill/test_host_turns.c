@@ -226,6 +226,21 @@ static void closed_early(struct plan *plan)
     last[0] = swap;
 }
 
+static void closed_twice(struct plan *plan)
+{
+    struct plan_instance *first = instance_of(plan, PLAN_CLOSE, 0), *next = first + 1;
+    while (plan->units[next->unit].pass != PLAN_CLOSE || plan->units[next->unit].job != 0) next++;
+    next->unit = first->unit;
+}
+static void used_before_all_are_open(struct plan *plan)
+{
+    struct plan_instance *last = instance_of(plan, PLAN_OPEN, 0), *next = last + 1, swap;
+    for (; plan->units[next->unit].job != 0 || plan->units[next->unit].pass == PLAN_OPEN; next++)
+        if (plan->units[next->unit].job == 0) last = next;
+    swap = *last;
+    *last = *next;
+    *next = swap;
+}
 static struct plan_op *file_op(struct plan *plan, uint32_t pass) { return &plan->ops[unit_of(plan, pass, 0)->first_op]; }
 static struct plan_access *file_access(struct plan *plan, uint32_t pass)
 {
@@ -267,6 +282,8 @@ static void test_broken_plans(void **state)
         {wrong_state, "opens something else than the shard's state"},
         {opened_twice, "expected each once, in order"},
         {closed_early, "expected each once, in order, at its end"},
+        {closed_twice, "closes shard 0 of job-0 (expected each once, in order, at its end)"},
+        {used_before_all_are_open, "job-0 is not in host memory yet ("},
         {other_pass, "in a unit that is about more"},
         {two_operations, "in a unit that is about more"},
         {with_work, "in a unit that is about more"},
