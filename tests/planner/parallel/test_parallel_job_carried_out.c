@@ -201,6 +201,7 @@ static void simulated(void **state)
             if (span->pass == PLAN_STORE && span->end_s > last_s) last_s = span->end_s;
         }
         test_parallel_near(result.makespan_s, last_s);
+        sim_result_release(&result);
         trace_release(&trace);
         plan_release(&plan);
     }
