@@ -30,6 +30,7 @@ static void add_up(struct explain_path *path)
 {
     struct explain_handover *handovers = path->handovers;
     size_t kept = 0;
+    if (path->handover_count == 0) return;
     qsort(handovers, path->handover_count, sizeof *handovers, by_streams);
     for (size_t i = 0; i < path->handover_count; i++) {
         if (kept > 0 && by_streams(&handovers[kept - 1], &handovers[i]) == 0) {
