@@ -90,7 +90,7 @@ static enum status read_all(struct trace_path *p, const char *name, struct error
     }
     TRY(trace_reader_finish(p->reader, &spans, err));
     if (p->span_count == 0) return error_set(err, STATUS_BAD_INPUT, "%s: the trace has no operations that last", name);
-    qsort(p->items, p->count, sizeof *p->items, by_end);
+    if (p->count > 0) qsort(p->items, p->count, sizeof *p->items, by_end);
     p->from_s = holds ? 0 : HUGE_VAL;
     if (p->window_spans < spans / WINDOWS_MOST) p->window_spans = spans / WINDOWS_MOST;
     p->length_s = (p->last.end_s - p->begin_s) * (double)p->window_spans / (double)p->span_count;
@@ -114,7 +114,7 @@ static enum status load(struct trace_path *p, double from_s, double to_s, uint64
         if (*full) return STATUS_OK;
         TRY(hold(p, &item, err));
     }
-    qsort(p->items, p->count, sizeof *p->items, by_end);
+    if (p->count > 0) qsort(p->items, p->count, sizeof *p->items, by_end);
     return STATUS_OK;
 }
 
