@@ -1,6 +1,7 @@
 /*
- * An all-reduce has two meetings. At the first all values are there, and each member adds up its slice of them into its
- * own memory; at the second all slices are sums, and each member copies the others' slices.
+ * An all-reduce has three meetings. At the first all values are there, and each member adds up its slice of them into
+ * its own memory; at the second all slices are sums, and each member copies the others' slices; after the third nobody
+ * reads them any more.
  *
  *     member 0   [ sum | x0  | x0  ]        [ sum | sum | sum ]
  *     member 1   [ x1  | sum | x1  ]   -->  [ sum | sum | sum ]        slices of 64-byte lines

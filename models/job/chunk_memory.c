@@ -1,3 +1,4 @@
+/* A piece's sizes come from models/job/memory.h, like a shard's; this file adds them up and places the pieces. */
 #include "models/job/chunk_memory.h"
 
 #include <assert.h>
