@@ -83,6 +83,7 @@ struct trace {
     bool complete;      /* false: stopped before its end */
     double load;        /* share of processor time that others took, in [0, 1]. Measured trace: during the run;
                            predicted trace: during the measurement of the machine's profile */
+    double late;        /* measured trace of a dilated machine: share by which its work was late, in [0, 1] */
     double makespan_s;  /* end of the last span minus start of the first */
     struct trace_stream *streams;
     uint32_t stream_count;

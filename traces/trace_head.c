@@ -88,6 +88,7 @@ static enum status read_head(struct trace *trace, struct json_object *object, st
     if (status == STATUS_OK) status = read_text(trace, object, "hardware", &trace->hardware, err);
     if (status == STATUS_OK) status = read_text(trace, object, "policy", &trace->policy, err);
     if (status == STATUS_OK) status = json_take_double(object, "load", JSON_OPTIONAL, 0, 1, &trace->load, err);
+    if (status == STATUS_OK) status = json_take_double(object, "late", JSON_OPTIONAL, 0, 1, &trace->late, err);
     if (status == STATUS_OK) status = read_fingerprint(object, &trace->plan_fingerprint, err);
     if (status == STATUS_OK)
         status = json_take_bool(object, "complete", JSON_REQUIRED, &trace->complete, err);

@@ -241,6 +241,7 @@ static void write_run(const struct trace *trace, struct json_out *out)
     json_out_string(out, "hardware", trace->hardware);
     json_out_string(out, "policy", trace->policy);
     if (trace->load > 0) json_out_double(out, "load", trace->load);
+    if (trace->late > 0) json_out_double(out, "late", trace->late);
     json_out_string(out, "plan", fingerprint);
     json_out_bool(out, "complete", trace->complete);
     json_out_double(out, "makespan_s", trace->makespan_s);

@@ -70,6 +70,7 @@ struct load load_between(const struct load_mark *from, const struct load_mark *t
     struct load load = {.others = 0};
     if (!from->known || !to->known || !(all_s > 0) || !(wall_s > 0)) return load;
     load.others = share(to->busy_s - from->busy_s - (to->own_s - from->own_s), all_s);
+    load.own = share(to->own_s - from->own_s, all_s);
     load.stolen = share(to->stolen_s - from->stolen_s, all_s);
     load.waited = fmax(0, to->waited_s - from->waited_s) / wall_s; /* threads that have ended take theirs along */
     return load;

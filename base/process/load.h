@@ -25,6 +25,7 @@ struct load_mark {
 struct load {
     double others; /* used by other programs */
     double stolen; /* given to other machines by the hypervisor */
+    double own;    /* used by this process */
     double waited; /* seconds that this process's threads waited for a processor, per second of wall clock */
 };
 

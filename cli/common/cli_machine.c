@@ -4,6 +4,7 @@
  */
 #include "cli/common/cli_machine.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -86,6 +87,15 @@ static enum status read_options(const struct cli_machine *machine, struct hardwa
             return error_set(err, STATUS_BAD_INPUT, "--matmul-efficiency is %g (expected more than 0 and at most 1)",
                              machine->matmul_efficiency);
         options.matmul_efficiency = machine->matmul_efficiency;
+    }
+    if (machine->dilation >= 0) {
+        if (!(machine->dilation >= 1 && machine->dilation <= HARDWARE_DILATION_MAX))
+            return error_set(err, STATUS_BAD_INPUT, "--dilate is %g (expected 1 to %d)", machine->dilation,
+                             HARDWARE_DILATION_MAX);
+        if (machine->threads > 1)
+            return error_set(err, STATUS_BAD_INPUT, "--dilate gives each device one thread, and --threads says %" PRIu64,
+                             machine->threads);
+        options.dilation = machine->dilation;
     }
     TRY(cli_bytes(machine->device_memory_bytes, "device-memory", &options.device_memory_bytes, err));
     TRY(cli_bytes(machine->host_memory_bytes, "host-memory", &options.host_memory_bytes, err));

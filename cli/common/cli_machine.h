@@ -13,7 +13,7 @@ struct cli_machine {
     uint64_t threads;
     double device_memory_bytes, link_bytes_per_s, host_memory_bytes; /* or CLI_NOT_GIVEN */
     double storage_bytes, storage_bytes_per_s, p2p_bytes_per_s, nic_bytes_per_s; /* likewise */
-    double matmul_efficiency; /* or CLI_NOT_GIVEN */
+    double matmul_efficiency, dilation; /* or CLI_NOT_GIVEN */
     size_t stack;             /* enum hardware_stack; STACK_COUNT: the machine's */
     bool no_p2p, no_tf32;
     bool is_argument;         /* instead of by --hw */
@@ -28,6 +28,7 @@ struct cli_machine {
      .p2p_bytes_per_s = CLI_NOT_GIVEN,                                                            \
      .nic_bytes_per_s = CLI_NOT_GIVEN,                                                            \
      .matmul_efficiency = CLI_NOT_GIVEN,                                                          \
+     .dilation = CLI_NOT_GIVEN,                                                                   \
      .stack = STACK_COUNT}
 
 /* For one machine; for several the message points to `whatif`. */
@@ -56,6 +57,8 @@ struct cli_machine {
                     "make no direct copies between devices"),                                     \
         OPTION_U64("threads", 0, "N", 1, 4096, &(m)->threads,                                     \
                    "threads of each host device"),                                                \
+        OPTION_DOUBLE("dilate", 0, "F", &(m)->dilation,                                           \
+                      "host devices F times slower, so that few cores stand for many"),           \
         OPTION_DOUBLE("matmul-efficiency", 0, "SHARE", &(m)->matmul_efficiency,                   \
                       "share of peak that unmeasured matrix products reach, such as 0.4"),        \
         OPTION_FLAG("no-tf32", 0, &(m)->no_tf32,                                                  \
@@ -77,7 +80,7 @@ static inline bool cli_machine_speeds_given(const struct cli_machine *machine)
 {
     return machine->link_bytes_per_s >= 0 || machine->p2p_bytes_per_s >= 0 || machine->nic_bytes_per_s >= 0 ||
            machine->no_p2p || machine->no_tf32 || machine->threads > 0 || machine->stack != STACK_COUNT ||
-           machine->matmul_efficiency >= 0;
+           machine->matmul_efficiency >= 0 || machine->dilation >= 0;
 }
 
 /* Changes `hardware` as the options ask; machine->name is ignored. */

@@ -16,7 +16,7 @@ const struct option_group cli_option_groups[] = {
     {"policy and search", NAMES("policy", "policies", "dispatch", "schedule-from", "runnable", "iterations", "time-limit",
                                 "seed", "solver", "interval", "threshold", "restart", "placement", "shape")},
     {"machine", NAMES("hw", "devices", "device-memory", "host-memory", "storage-memory", "storage-rate", "link-rate",
-                      "p2p-rate", "nic-rate", "no-p2p", "threads", "matmul-efficiency", "no-tf32", "stack")},
+                      "p2p-rate", "nic-rate", "no-p2p", "threads", "dilate", "matmul-efficiency", "no-tf32", "stack")},
     {"parallelism", NAMES("parallel", "schedule", "recompute", "collective", "partition", "compress", "levels", "by",
                           "memory", "microbatches")},
     {"memory", NAMES("activations", "rule", "optimizer", "stored", "weight-buffers", "cuts", "shards", "no-double-buffer",

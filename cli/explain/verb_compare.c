@@ -117,6 +117,9 @@ static void warn_load(struct cli *cli, const struct pair *pair)
     if (cli_load_slows(pair->measured->load, pair->measured->makespan_s, pair->predicted->makespan_s, &slowed_s))
         cli_warn(cli, "other programs took %.0f %% of the processors during the measured run, so it may have taken up to %.2g "
                  "times as long as on an idle machine", 100 * pair->measured->load, slowed_s / pair->predicted->makespan_s);
+    if (cli_load_limited(pair->measured->late))
+        cli_warn(cli, "the measured run is not valid: the work of its dilated devices was late by %.2g %%, because the cores "
+                 "were the limit (use a larger --dilate, or fewer devices)", 100 * pair->measured->late);
     if (cli_load_slows(pair->predicted->load, pair->measured->makespan_s, 1, &slowed_s))
         cli_warn(cli, "the profile of the prediction is not clean: other programs took %.0f %% of the processors while it was "
                  "measured", 100 * pair->predicted->load);

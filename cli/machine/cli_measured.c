@@ -55,6 +55,7 @@ static enum status read_load(struct json_object *result, struct load *out, struc
     json_object_ignore_others(&load);
     TRY(json_take_double(&load, "others", JSON_REQUIRED, 0, 1, &out->others, err));
     TRY(json_take_double(&load, "stolen", JSON_REQUIRED, 0, 1, &out->stolen, err));
+    TRY(json_take_double(&load, "own", JSON_OPTIONAL, 0, 1, &out->own, err));
     return json_take_double(&load, "waited", JSON_REQUIRED, 0, 1e9, &out->waited, err);
 }
 
@@ -75,6 +76,7 @@ enum status cli_measured_read(const char *path, const struct plan *plan, struct 
     TRY(json_take_double(&object, "tokens_per_s", JSON_REQUIRED, 0, 1e18, &out->tokens_per_s, err));
     TRY(json_take_string(&object, "libraries", JSON_REQUIRED, &out->libraries, err));
     TRY(read_load(&object, &out->load, err));
+    TRY(json_take_double(&object, "late", JSON_OPTIONAL, 0, 1, &out->late, err));
     TRY(json_take_string(&object, "trace", JSON_OPTIONAL, &out->trace_path, err));
     TRY(json_take_string(&object, "log", JSON_OPTIONAL, &out->log_path, err));
     TRY(json_take_string(&object, "executed_order", JSON_OPTIONAL, &out->executed_order_path, err));

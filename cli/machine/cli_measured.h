@@ -26,6 +26,7 @@ struct cli_measured {
     uint32_t failed;       /* jobs that ended early */
     double makespan_s, setup_s, tokens_per_s;
     struct load load;      /* during the run */
+    double late;           /* of dilated devices: share by which their work was late */
     double *busy_s;        /* per stream; in `arena` */
     const char *libraries;
     struct cli_measured_job *jobs; /* per job of the plan; in `arena` */

@@ -2,7 +2,7 @@
 
 #include "models/hardware/hardware.h"
 
-static const double NOTED = 0.05, TAKEN_MAX = 0.99, SHORTEST_S = 2;
+static const double NOTED = 0.05, TAKEN_MAX = 0.99, SHORTEST_S = 2, LATE_MAX = 0.01;
 
 void cli_load_warn_profile(struct cli *cli, const struct hardware *hardware)
 {
@@ -18,4 +18,9 @@ bool cli_load_slows(double taken, double measured_s, double predicted_s, double 
     if (taken < NOTED || measured_s < SHORTEST_S) return false;
     *slowed_s = predicted_s / (1 - (taken < TAKEN_MAX ? taken : TAKEN_MAX));
     return true;
+}
+
+bool cli_load_limited(double late)
+{
+    return late > LATE_MAX;
 }

@@ -16,4 +16,8 @@ void cli_load_warn_profile(struct cli *cli, const struct hardware *hardware);
  */
 bool cli_load_slows(double taken, double measured_s, double predicted_s, double *slowed_s);
 
+/* Returns true if the work of dilated devices was late by so large a share that the cores were the limit: the run then
+ * measures this machine and not the dilated one. */
+bool cli_load_limited(double late);
+
 #endif

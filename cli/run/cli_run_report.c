@@ -10,6 +10,7 @@
 #include "cli/common/cli_trace.h"
 #include "cli/process/cli_load.h"
 #include "cli/run/cli_run_memory.h"
+#include "models/hardware/hardware_dilate.h"
 
 bool cli_run_is_complete(const struct cli_run_report *report)
 {
@@ -104,6 +105,17 @@ static void print_load(FILE *out, const struct cli_run_report *report)
     fprintf(out, ", and its threads waited %.2g s per second for one:\non an equally busy machine, %s to %s are predicted\n",
             load->waited, quantity_text(report->prediction->result.makespan_s, DIMENSION_SECONDS, idle),
             quantity_text(slowed_s, DIMENSION_SECONDS, busy));
+}
+
+/* Says how busy the cores were that stand for more devices, and whether they sufficed. */
+static void print_dilation(FILE *out, const struct cli_run_report *report)
+{
+    const double dilation = hardware_dilation(&report->plan->hardware), late = report->measured->late;
+    if (!(dilation > 1)) return;
+    fprintf(out, "\ndilated %g times: the cores were busy for %.0f %% of the time, and work was late by %.2g %% of its own\n",
+            dilation, 100 * (report->measured->load.own + load_taken(&report->measured->load)), 100 * late);
+    if (cli_load_limited(late))
+        fprintf(out, "NOT a valid measurement: the cores were the limit (use a larger --dilate, or fewer devices)\n");
 }
 
 /* Counts jobs that were complete before too. */
@@ -282,6 +294,7 @@ static enum status report_text(struct cli *cli, const struct cli_run_report *rep
     if (request->dispatch) fprintf(out, "dispatched live by %s\n\n", report->prediction->trace.policy);
     TRY(print_whole(out, report, err));
     print_load(out, report);
+    print_dilation(out, report);
     fputc('\n', out);
     TRY(print_jobs(out, report, err));
     fputc('\n', out);
@@ -356,7 +369,19 @@ static void put_load(struct json_out *json, const struct cli_run_report *report)
     json_out_double(json, "others", load->others);
     json_out_double(json, "stolen", load->stolen);
     json_out_double(json, "waited", load->waited);
+    json_out_double(json, "own", load->own);
     if (is_slowed(report, &slowed_s)) json_out_double(json, "predicted_makespan_s", slowed_s);
+    json_out_object_end(json);
+}
+
+static void put_dilation(struct json_out *json, const struct cli_run_report *report)
+{
+    const double dilation = hardware_dilation(&report->plan->hardware);
+    if (!(dilation > 1)) return;
+    json_out_object_begin(json, "dilation", true);
+    json_out_double(json, "factor", dilation);
+    json_out_double(json, "late", report->measured->late);
+    json_out_bool(json, "valid", !cli_load_limited(report->measured->late));
     json_out_object_end(json);
 }
 
@@ -382,6 +407,7 @@ static enum status report_json(struct cli *cli, const struct cli_run_report *rep
     json_out_double(json, "tokens_per_s", measured->tokens_per_s);
     json_out_double(json, "setup_s", measured->setup_s);
     put_load(json, report);
+    put_dilation(json, report);
     json_out_double(json, "predicted_makespan_s", report->prediction->result.makespan_s);
     json_out_double(json, "predicted_tokens_per_s", report->prediction->tokens_per_s);
     json_out_object_begin(json, "busiest_stream", true);

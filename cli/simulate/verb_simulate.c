@@ -307,8 +307,8 @@ static enum status check_live(const struct cli_simulate_request *request, struct
     if (!request->policy)
         return error_set(err, STATUS_BAD_INPUT, "option '--policy' is missing: the policy that --dispatch live asks");
     if (instance && !request->machine.name && cli_machine_speeds_given(&request->machine))
-        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --nic-rate, --no-p2p and --threads change "
-                         "the machine of --hw, which is missing");
+        return error_set(err, STATUS_BAD_INPUT, "--link-rate, --p2p-rate, --nic-rate, --no-p2p, --threads and "
+                         "--dilate change the machine of --hw, which is missing");
     if (instance && (request->slow || request->noise || request->demand_first))
         return error_set(err, STATUS_BAD_INPUT, "--slow, --noise and --demand-first are for plans and jobs, and "
                          "'%s' is an instance", request->path);
@@ -426,7 +426,7 @@ enum status verb_simulate(struct cli *cli, int argc, char **argv, struct error *
                    "shard of a job that is ready; FILE is then jobs, a plan of 'plan --dispatch live', or an instance. "
                    "Copies of an instance take the time of its bytes on the links of --hw, or, without --hw, the time "
                    "that the instance gives, on a link for each device. For a plan, --link-rate, --p2p-rate, "
-                   "--nic-rate, --no-p2p and --threads change the machine of --hw, or without --hw the plan's own.",
+                   "--nic-rate, --no-p2p, --threads and --dilate change the machine of --hw, or without --hw the plan's own.",
     };
     bool go_on;
     TRY(cli_parse(cli, &options, argc, argv, &go_on, err));

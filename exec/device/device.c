@@ -285,6 +285,21 @@ struct device_memory device_memory(const struct device *device)
     return device->memory;
 }
 
+struct device_pacing device_pacing(const struct device *device)
+{
+    struct device_pacing all = {0, 0};
+    for (uint32_t kind = 0; kind < STREAM_KIND_COUNT; kind++) {
+        all.asked_s += device->streams[kind].pace.asked_s;
+        all.late_s += device->streams[kind].pace.late_s;
+    }
+    return all;
+}
+
+void device_hold(struct device_stream *stream, double begun_s, double duration_s)
+{
+    device_pace_hold(&stream->pace, begun_s, duration_s, false, &stream->quit);
+}
+
 void *device_arena(const struct device *device)
 {
     return device->arena;

@@ -41,6 +41,7 @@ struct device_options {
     double p2p_bytes_per_s;     /* ... paced likewise */
     bool poison;                /* tests: fill released ranges with NaN */
     uint64_t delay_seed;        /* tests: not 0: random pauses before work */
+    double dilation;            /* computations take this many times their processor time; 0: as long as they take */
     bool tf32;                  /* CUDA: products round their operands to 10 bits of mantissa */
     bool pageable;              /* CUDA: unpinned host memory: slower, but correct */
 };
@@ -80,6 +81,20 @@ struct device_memory {
     uint64_t driver_bytes;    /* CUDA: further decrease of free memory: kernels, streams, other programs */
 };
 struct device_memory device_memory(const struct device *device);
+
+/* Time of paced copies, dilated computations and device_hold(), over all streams; and by how much it was exceeded
+ * because the work itself took longer. After device_synchronize() of all streams. */
+struct device_pacing {
+    double asked_s, late_s;
+};
+struct device_pacing device_pacing(const struct device *device);
+
+/* Returns the share in [0, 1] by which all this work was late. */
+static inline double device_pacing_late(const struct device_pacing *pacing)
+{
+    if (!(pacing->late_s > 0)) return 0;
+    return pacing->late_s < pacing->asked_s ? pacing->late_s / pacing->asked_s : 1;
+}
 
 void *device_arena(const struct device *device);
 
@@ -131,6 +146,10 @@ static inline bool device_reached(const struct device_stream *stream, uint64_t e
 {
     return device_passed(stream) >= event;
 }
+
+/* From a call on the stream's own thread: returns duration_s after begun_s (clock_s()), or when the stream is
+ * stopped. */
+void device_hold(struct device_stream *stream, double begun_s, double duration_s);
 
 /* Returns false after `timeout_s` seconds. */
 bool device_synchronize(struct device_stream *stream, uint64_t event, double timeout_s);

@@ -20,6 +20,23 @@ static void attach(struct device_stream *stream)
     device_pace_attach(&stream->pace);
 }
 
+/* Returns the processor time of this thread: a computation's duration alone, whatever else the cores do. */
+static double processor_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void compute(struct device_stream *stream, struct device_command *command, bool back_to_back)
+{
+    const double dilation = stream->device->options.dilation;
+    const double begun_s = clock_s(), before_s = processor_s();
+    command->what.compute(stream->device->kernels, device_command_argument(command));
+    if (dilation > 1)
+        device_pace_hold(&stream->pace, begun_s, dilation * (processor_s() - before_s), back_to_back, &stream->quit);
+}
+
 static void carry_out(struct device_stream *stream, struct device_command *command, uint64_t number,
                       bool back_to_back)
 {
@@ -37,7 +54,7 @@ static void carry_out(struct device_stream *stream, struct device_command *comma
                              command->what.copy.bytes, back_to_back, &stream->quit);
         break;
     case COMMAND_COMPUTE:
-        command->what.compute(stream->device->kernels, device_command_argument(command));
+        compute(stream, command, back_to_back);
         break;
     case COMMAND_CALL:
         command->what.call(device_command_argument(command));

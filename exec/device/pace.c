@@ -13,6 +13,9 @@
  *     schedule   |---- copy 1 ----|---- copy 2 ----|
  *     really     |---- copy 1 ------|-- copy 2 ----|        copy 1 overslept, copy 2 is on time
  *
+ * Other work is held in the same way until its end. Its thread then counts by how much the work was late of itself:
+ * on a machine that is too busy to represent the other one.
+ *
  * Unpaced copies are one memcpy: from about three quarters of the cache's size upward glibc's
  * stores bypass the caches, which is faster (13 against 10 GB/s) and leaves the computation its
  * cache.
@@ -84,6 +87,20 @@ static void copy_piece(const struct device_pace *pace, void *to, const void *fro
         memcpy(to, from, bytes);
 }
 
+/* Returns the begin by the schedule of work that begins at now_s. */
+static double begin_at(const struct device_pace *pace, double now_s, double duration_s, bool back_to_back)
+{
+    return back_to_back ? fmin(now_s, fmax(pace->free_s, now_s - duration_s)) : now_s;
+}
+
+static void end_at(struct device_pace *pace, double start_s, double duration_s, double overslept_s)
+{
+    const double late_s = fmax(0, clock_s() - (start_s + duration_s) - overslept_s);
+    pace->free_s = start_s + duration_s + late_s;
+    pace->asked_s += duration_s;
+    pace->late_s += late_s;
+}
+
 void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,
                       const atomic_bool *quit)
 {
@@ -93,7 +110,7 @@ void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint
     }
     const double now_s = clock_s();
     const double duration_s = (double)bytes / pace->bytes_per_s;
-    const double start_s = back_to_back ? fmin(now_s, fmax(pace->free_s, now_s - duration_s)) : now_s;
+    const double start_s = begin_at(pace, now_s, duration_s, back_to_back);
     double overslept_s = 0;
     for (uint64_t done = 0; done < bytes;) {
         const uint64_t chunk = bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES;
@@ -106,6 +123,17 @@ void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint
             overslept_s = clock_s() - due_s;
         }
     }
-    const double late_s = clock_s() - (start_s + duration_s);
-    pace->free_s = start_s + duration_s + fmax(0, late_s - overslept_s);
+    end_at(pace, start_s, duration_s, overslept_s);
+}
+
+void device_pace_hold(struct device_pace *pace, double begun_s, double duration_s, bool back_to_back,
+                      const atomic_bool *quit)
+{
+    const double start_s = begin_at(pace, begun_s, duration_s, back_to_back), due_s = start_s + duration_s;
+    double overslept_s = 0;
+    if (clock_s() < due_s) {
+        if (!wait_until(pace, due_s, quit)) return;
+        overslept_s = clock_s() - due_s;
+    }
+    end_at(pace, start_s, duration_s, overslept_s);
 }

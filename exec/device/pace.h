@@ -1,7 +1,8 @@
 /*
- * Copies at the rate of an emulated link: a host device's memcpy represents PCIe.
+ * Work that lasts as long as on an emulated machine: a host device's memcpy represents PCIe, and a core represents
+ * several slower devices.
  *
- * A copy of n bytes takes n / rate seconds if memcpy is faster. Consecutive copies keep the rate to much better than a
+ * A copy of n bytes takes n / rate seconds if memcpy is faster. Consecutive work keeps its rate to much better than a
  * percent.
  */
 #ifndef SPILLWAY_EXEC_DEVICE_PACE_H
@@ -15,6 +16,7 @@ struct device_pace {
     double bytes_per_s;  /* 0: not paced, a plain memcpy */
     double free_s;       /* clock_s() when the link has carried all data so far */
     double oversleep_s;  /* usual delay of this thread's sleeps */
+    double asked_s, late_s; /* durations so far; and by how much the work itself, without sleeps, took longer */
     /* Copies a piece and returns after its arrival; NULL: memcpy. */
     void (*copy)(void *context, void *to, const void *from, uint64_t bytes);
     void *context;
@@ -30,6 +32,11 @@ void device_pace_attach(struct device_pace *pace);
  *   quit           may be NULL; set from another thread, it ends the copy early
  */
 void device_pace_copy(struct device_pace *pace, void *to, const void *from, uint64_t bytes, bool back_to_back,
+                      const atomic_bool *quit);
+
+/* Returns at the end of work that began at begun_s (clock_s()), has been done, and represents duration_s. The other
+ * arguments are as above. */
+void device_pace_hold(struct device_pace *pace, double begun_s, double duration_s, bool back_to_back,
                       const atomic_bool *quit);
 
 #endif

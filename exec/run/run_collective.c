@@ -16,6 +16,8 @@
 #include "base/alloc.h"
 #include "base/clones.h"
 #include "base/process/clock.h"
+#include "base/try.h"
+#include "exec/run/run_collective_time.h"
 
 enum { LINE_FLOATS = 16, PIECE_FLOATS = 4096 };
 
@@ -26,6 +28,7 @@ struct run_collective {
     uint64_t minibatch, count;
     bool shut; /* beyond the job's limit; decided once, at the first meeting ... */
     double begun_s; /* ... when it begins for all members, as in the simulator */
+    double paced_s; /* over paced links, the time that it takes */
     float **values; /* by member */
     pthread_cond_t met;
 };
@@ -33,6 +36,7 @@ struct run_collective {
 struct collective_call {
     struct run *run;
     struct run_collective *collective;
+    struct device_stream *stream;
     uint32_t member;
     bool *omitted;
     struct device_timing *timing;
@@ -165,6 +169,7 @@ static void call_join(void *argument)
         met = meet(call->run, c);
         if (met) copy_other_slices(c, call->member);
         met = met && meet(call->run, c); /* a member's slice stays until all have it */
+        if (met && c->paced_s > 0) device_hold(call->stream, c->begun_s, c->paced_s);
     }
     if (met) leave(call->run, c);
 }
@@ -174,9 +179,11 @@ enum status run_collective_enqueue(struct run *run, const struct plan_walk_op *o
 {
     if (op->join_at == 0) run->joining = create(run, op, count);
     if (!run->joining) return error_memory(err, "a collective", op->join_count * sizeof values);
+    if (op->join_at == 0) TRY(run_collective_time(run->plan, op, &run->joining->paced_s, err));
     run->joining->values[op->join_at] = values;
     const struct collective_call call = {
-        .run = run, .collective = run->joining, .member = op->join_at, .omitted = omitted, .timing = timing};
-    device_call(run->streams[op->stream], call_join, &call, sizeof call, timing);
+        .run = run, .collective = run->joining, .stream = run->streams[op->stream], .member = op->join_at,
+        .omitted = omitted, .timing = timing};
+    device_call(call.stream, call_join, &call, sizeof call, timing);
     return STATUS_OK;
 }

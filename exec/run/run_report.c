@@ -6,6 +6,7 @@
 
 #include "base/text/quantity.h"
 #include "base/try.h"
+#include "models/hardware/hardware_dilate.h"
 #include "planner/check/plan_io.h"
 
 enum { RESULT_VERSION = 1 };
@@ -133,7 +134,9 @@ static void put_times(struct json_out *json, const struct run_report *report)
     json_out_double(json, "others", result->load.others);
     json_out_double(json, "stolen", result->load.stolen);
     json_out_double(json, "waited", result->load.waited);
+    json_out_double(json, "own", result->load.own);
     json_out_object_end(json);
+    if (hardware_dilation(&report->plan->hardware) > 1) json_out_double(json, "late", device_pacing_late(&result->pacing));
     json_out_double(json, "tokens_per_s", result->makespan_s > 0 ? (double)tokens / result->makespan_s : 0);
 }
 

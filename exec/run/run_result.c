@@ -10,6 +10,7 @@
 #include "exec/run/run.h"
 #include "exec/state/run_faults.h"
 #include "exec/state/run_saver.h"
+#include "models/hardware/hardware_dilate.h"
 
 static enum status sum_up_failures(struct run *run, uint32_t job, struct error *err)
 {
@@ -97,6 +98,12 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
     }
     run->result->makespan_s = trace->makespan_s;
     trace->load = load_taken(&run->result->load);
+    for (uint32_t d = 0; d < run->plan->hardware.device_count; d++) {
+        const struct device_pacing of_device = device_pacing(run->devices[d]);
+        run->result->pacing.asked_s += of_device.asked_s;
+        run->result->pacing.late_s += of_device.late_s;
+    }
+    if (hardware_dilation(&run->plan->hardware) > 1) trace->late = device_pacing_late(&run->result->pacing);
 }
 
 enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error *err)

@@ -28,6 +28,7 @@
 #include "exec/state/run_saver.h"
 #include "exec/state/run_storage.h"
 #include "models/cost/cost.h"
+#include "models/hardware/hardware_dilate.h"
 #include "models/job/evaluation.h"
 #include "planner/policy/policy_process.h"
 
@@ -322,6 +323,7 @@ static enum status open_devices(struct run *run, struct error *err)
                 about->network_count == 0
                     ? rate
                     : paced_rate(&plan->hardware, about->networks[0].path, about->networks[0].path_count),
+            .dilation = hardware_dilation(&plan->hardware),
             .poison = run->options->poison,
             .delay_seed = run->options->delay_seed,
             .tf32 = run->options->tf32,

@@ -94,6 +94,7 @@ struct run_result {
     double makespan_s;     /* without initialisation */
     double setup_s;        /* opening, allocating, initial weights */
     struct load load;      /* during the run */
+    struct device_pacing pacing; /* of all devices */
     double *busy_s;        /* per stream (plan_stream()) */
     struct run_device_memory *devices; /* per device */
     uint64_t host_bytes;   /* including the snapshot for checkpoints and padding */

@@ -16,6 +16,7 @@
 #include "base/size.h"
 #include "base/text/quantity.h"
 #include "base/try.h"
+#include "models/hardware/hardware_dilate.h"
 
 /* Sources: "up to 0.5" of the peak is what large training reaches (llm-analysis, README); copies reach 0.8 to 0.9
  * of the memory bandwidth. */
@@ -103,6 +104,7 @@ static bool is_host(const struct hardware *hardware)
 
 bool hardware_has_cpu(const struct hardware *hardware)
 {
+    if (hardware->dilation.source) return false; /* its cores stand for those of the devices */
     return is_host(hardware) || hardware->host_bandwidth.value > 0;
 }
 
@@ -458,8 +460,9 @@ enum status hardware_adjust(struct hardware *hardware, const struct hardware_opt
         set_matmul_efficiency(&hardware->types[t], options->matmul_efficiency);
     for (uint32_t t = 0; t < hardware->type_count && options->no_tf32; t++) drop_tf32(&hardware->types[t]);
     if (options->stack > 0) hardware->stack = options->stack - 1;
+    if (options->dilation > 0) return hardware_dilate(hardware, options->dilation, err);
     if (options->threads > 0) return set_threads(hardware, options->threads, err);
-    if (is_host(hardware) && (options->device_count > 0 || hardware->threads == 0)) {
+    if (is_host(hardware) && !hardware->dilation.source && (options->device_count > 0 || hardware->threads == 0)) {
         uint32_t share = hardware->host_cores / hardware->device_count;
         hardware->threads = share > 0 ? share : 1;
     }

@@ -29,7 +29,7 @@
  *     {"spillway_hardware": 1, "name": "...", "backend": "cuda",
  *      ("note": "...", "measured_on": "...", "stack": "frameworks", "load": {"others": F, "stolen": F, "disturbed":
  *      F},) "host": {"memory": F, "cores": 16, ("threads": 0, "memory_bandwidth": F,
- *                "nodes": 4, "node_devices": 8)},
+ *                "nodes": 4, "node_devices": 8, "dilation": F)},
  *      ("storage": {"capacity": F, "read": F, "write": F, ("both": F, "latency": F)},)
  *      "device_types": [{"name": "...", "memory": F, ("usable": F,) "peak_fp32": F,
  *          ("peak_tf32": F, "peak_bf16": F,) "memory_bandwidth": F,
@@ -67,6 +67,7 @@ struct json_out;
  * network inside each node, and one of all nodes. */
 enum { HARDWARE_DEVICES_MAX = 24576, HARDWARE_LINKS_MAX = 8 * HARDWARE_DEVICES_MAX, HARDWARE_PATH_LINKS_MAX = 8, HARDWARE_DEVICE_TYPES_MAX = 1024 };
 enum { HARDWARE_NETWORKS_MAX = 4, HARDWARE_NETWORK_GROUPS_MAX = 2 * HARDWARE_DEVICES_MAX };
+enum { HARDWARE_DILATION_MAX = 1000000 };
 enum { HARDWARE_PROFILES_MAX = 256, HARDWARE_COPY_POINTS_MAX = 256, HARDWARE_HOST_CORES_MAX = 1 << 20 };
 
 enum source_kind {
@@ -256,6 +257,7 @@ struct hardware {
     uint32_t host_cores;       /* all hosts together */
     uint32_t host_nodes, node_devices; /* hosts, and devices per host, in order; 0, 0: one host */
     uint32_t threads;          /* per host device; 0 for GPUs */
+    struct sourced_value dilation; /* factor by which host devices are slower; hardware_dilate.h */
     struct hardware_storage storage;
     struct device_type *types;
     uint32_t type_count;
@@ -435,6 +437,7 @@ struct hardware_options {
     bool no_tf32;                 /* no matrix cores for fp32 products; the efficiency stays the same fraction of
                                      the fp32 peak */
     uint32_t stack;               /* 1 + enum hardware_stack; 0: unchanged */
+    double dilation;              /* at least 1: host devices are slower (hardware_dilate.h); 0: unchanged */
 };
 MUST_CHECK enum status hardware_adjust(struct hardware *hardware,
                                        const struct hardware_options *options, struct error *err);

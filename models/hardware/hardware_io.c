@@ -77,6 +77,7 @@ static const struct sourced_value_spec host_values[] = {
      JSON_OPTIONAL, 1, rate_max},
     {"file_read", offsetof(struct hardware, file_read), DIMENSION_BYTES_PER_S, JSON_OPTIONAL, 1, rate_max},
     {"file_write", offsetof(struct hardware, file_write), DIMENSION_BYTES_PER_S, JSON_OPTIONAL, 1, rate_max},
+    {"dilation", offsetof(struct hardware, dilation), DIMENSION_COUNT_OF, JSON_OPTIONAL, 1, HARDWARE_DILATION_MAX},
 };
 
 static const struct sourced_value_spec load_values[] = {

@@ -245,6 +245,57 @@ static void test_pacing_never_exceeds_the_rate(void **state)
     device_close(device);
 }
 
+static double processor_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Computes for about 2 ms, and says how much of the processor that was. */
+static void use_processor(const struct kernels *kernels, void *argument)
+{
+    (void)kernels;
+    const double begin_s = processor_s();
+    volatile double x = 1;
+    while (processor_s() < begin_s + 2e-3) x = x * 1.0000001;
+    **(double **)argument = processor_s() - begin_s;
+}
+
+static void wait_30_ms(const struct kernels *kernels, void *argument)
+{
+    (void)kernels;
+    (void)argument;
+    const int ms = 30;
+    sleep_ms((void *)&ms);
+}
+
+/* A computation never ends before its dilated time. One that uses little of the processor and lasts long was held up:
+ * it counts as late. */
+static void test_dilation(void **state)
+{
+    (void)state;
+    struct device *device = open_device((struct device_options){.dilation = 5});
+    struct device_stream *compute = device_stream(device, STREAM_COMPUTE);
+    struct device_timing timings[4];
+    double used_s[3], all_s = 0, *at;
+    for (int i = 0; i < 3; i++) {
+        at = &used_s[i];
+        device_compute(compute, use_processor, &at, sizeof at, &timings[i]);
+    }
+    finish(compute);
+    for (int i = 0; i < 3; i++) all_s += used_s[i];
+    assert_true(timings[2].end_s - timings[0].start_s >= 5 * all_s);
+    const struct device_pacing before = device_pacing(device);
+    assert_true(before.asked_s >= 5 * all_s && before.late_s >= 0);
+    device_compute(compute, wait_30_ms, NULL, 0, &timings[3]);
+    finish(compute);
+    const struct device_pacing after = device_pacing(device);
+    assert_true(after.late_s - before.late_s >= 20e-3);
+    assert_true(device_pacing_late(&after) > 0 && device_pacing_late(&after) <= 1);
+    device_close(device);
+}
+
 /* Closing waits neither for queued commands, nor for a paced copy of 5 000 s, nor for events. */
 static void test_close_with_work_queued(void **state)
 {
@@ -399,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_copies_are_exact),
         cmocka_unit_test(test_guarded_copies),
         cmocka_unit_test(test_pacing_never_exceeds_the_rate),
+        cmocka_unit_test(test_dilation),
         cmocka_unit_test(test_close_with_work_queued),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_delays),

@@ -15,7 +15,8 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
-#include "models/hardware/hardware.h"
+#include "models/cost/cost.h"
+#include "models/hardware/hardware_dilate.h"
 #include "tests/support/support_hardware_text.h"
 #include "tests/support/support_models.h"
 
@@ -391,6 +392,36 @@ static void other_machines_shrink_and_scale(void **state)
     hardware_release(&h);
 }
 
+/* Every computation takes the factor, copies take what they took; the file keeps it. */
+static void a_dilated_machine_is_slower(void **state)
+{
+    (void)state;
+    struct hardware h, slow;
+    struct error err = {0};
+    support_machine("host-2-cores", &h);
+    support_machine("host-2-cores", &slow);
+    const struct hardware_options one = {.threads = 1}, dilated = {.device_count = 6, .dilation = 8};
+    assert_int_equal(hardware_adjust(&h, &one, &err), STATUS_OK);
+    assert_int_equal(hardware_adjust(&slow, &dilated, &err), STATUS_OK);
+    assert_int_equal(slow.threads, 1);
+    assert_true(hardware_dilation(&h) == 1 && hardware_dilation(&slow) == 8);
+    assert_false(hardware_has_cpu(&slow));
+    for (uint32_t kernel = 0; kernel < KERNEL_COUNT; kernel++) {
+        const struct work_item item = {.kernel = kernel, .m = 200, .n = 300, .k = 400, .count = 3};
+        if (kernel == KERNEL_FIXED || kernel == KERNEL_COLLECTIVE) continue; /* the same on every device */
+        const double s = cost_item_s(&h, 0, &item), slow_s = cost_item_s(&slow, 5, &item);
+        if (fabs(slow_s - 8 * s) > 1e-9 * slow_s) fail_msg("kernel %u: %g, %g", kernel, slow_s, 8 * s);
+    }
+    assert_true(cost_copy_s(&slow, 3, COPY_H2D, 1 << 20) == cost_copy_s(&h, 0, COPY_H2D, 1 << 20));
+    assert_int_equal(hardware_check(&slow, &err), STATUS_OK);
+    check_round_trip(&slow);
+    const struct hardware_options again = {.dilation = 2};
+    assert_int_not_equal(hardware_adjust(&slow, &again, &err), STATUS_OK);
+    assert_string_equal(err.text, "machine 'host-2-cores' is dilated already, by 8");
+    hardware_release(&h);
+    hardware_release(&slow);
+}
+
 static void impossible_changes_are_refused(void **state)
 {
     (void)state;
@@ -405,6 +436,7 @@ static void impossible_changes_are_refused(void **state)
         {"t4-16gb", {.device_memory_bytes = UINT64_C(15) << 30},
          "device memory 15 GiB is more than the 14.5 GiB usable on 't4-16gb'"},
         {"t4-16gb", {.threads = 2}, "only host machines have threads, and 't4-16gb' has back end 'cuda'"},
+        {"t4-16gb", {.dilation = 2}, "only host devices can be dilated, and 't4-16gb' has back end 'cuda'"},
         {"host-2-cores", {.threads = 3}, "3 threads are more than the 2 cores of 'host-2-cores'"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
@@ -507,6 +539,7 @@ int main(void)
         cmocka_unit_test(a_load_is_read_and_told),
         cmocka_unit_test(a_host_machine_is_multiplied_and_paced),
         cmocka_unit_test(other_machines_shrink_and_scale),
+        cmocka_unit_test(a_dilated_machine_is_slower),
         cmocka_unit_test(impossible_changes_are_refused),
         cmocka_unit_test(nonsense_is_found),
         cmocka_unit_test(memory_may_end_anywhere),

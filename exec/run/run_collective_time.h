@@ -1,0 +1,14 @@
+/* Seconds of collectives over emulated links. */
+#ifndef SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_TIME_H
+#define SPILLWAY_EXEC_RUN_RUN_COLLECTIVE_TIME_H
+
+#include "planner/walk/plan_walk.h"
+
+/*
+ * *seconds is the time that the collective takes by models/cost/collective.h if its devices have paced links between
+ * them, as a paced copy takes bytes over rate; else 0. `op` is any member's operation.
+ */
+MUST_CHECK enum status run_collective_time(const struct plan *plan, const struct plan_walk_op *op, double *seconds,
+                                           struct error *err);
+
+#endif
