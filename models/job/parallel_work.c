@@ -68,6 +68,21 @@ static void add_pass(struct work_list *list, const struct job *job, uint64_t lay
     add_context(list, job, layer, pass, times);
 }
 
+/* Adds what comes before a layer's backward pass in this project's executor: it leaves out the products of a block
+ * whose output nothing reads, and computes the head, whose logits are not kept. */
+static void add_carried_out_again(struct work_list *list, const struct job *job, struct parallel_layers layers,
+                                  uint64_t layer, uint64_t count)
+{
+    const uint32_t recompute = parallel_recompute(job, layers);
+    const uint64_t end = layers.first + layers.count;
+    const bool head = network_layer_kind(&job->network, layer) == LAYER_HEAD;
+    if (!head && !is_recomputed(job, recompute, layer)) return;
+    const bool block = network_layer_kind(&job->network, layer) == LAYER_BLOCK;
+    const uint64_t unread = !block ? 0 : recompute == RECOMPUTE_FULL ? count : layer + count == end;
+    if (count > unread) add_pass(list, job, layer, PASS_FORWARD, count - unread);
+    if (unread > 0) add_pass(list, job, layer, PASS_RECOMPUTE, unread);
+}
+
 static void add_layers(struct work_list *list, const struct job *job, struct parallel_layers layers,
                        enum parallel_pass pass)
 {
@@ -81,7 +96,10 @@ static void add_layers(struct work_list *list, const struct job *job, struct par
     uint64_t end = layers.first + layers.count;
     for (uint64_t layer = layers.first, next; layer < end; layer = next) {
         next = min_u64(network_alike_end(&job->network, layer), end);
-        if (recomputes && is_recomputed(job, recompute, layer)) add_pass(list, job, layer, again, next - layer);
+        const bool ours = parallel_is_carried_out(&job->parallel);
+        if (ours && pass == PARALLEL_FORWARD && network_layer_kind(&job->network, layer) == LAYER_HEAD) continue;
+        if (recomputes && ours) add_carried_out_again(list, job, layers, layer, next - layer);
+        else if (recomputes && is_recomputed(job, recompute, layer)) add_pass(list, job, layer, again, next - layer);
         add_pass(list, job, layer, passes[pass], next - layer);
     }
 }

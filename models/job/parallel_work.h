@@ -25,12 +25,13 @@ enum parallel_pass {
     PARALLEL_PASS_COUNT
 };
 
-/* A pass over an embedding, a block and a head, and a block's recomputation. */
-enum { PARALLEL_CODECS_MAX = 4, PARALLEL_WORK_MAX = 4 * LAYER_WORK_MAX + PARALLEL_CODECS_MAX + 1 };
+/* A backward pass over an embedding, blocks and a head, with the forward passes that come before. */
+enum { PARALLEL_CODECS_MAX = 4, PARALLEL_WORK_MAX = 7 * LAYER_WORK_MAX + PARALLEL_CODECS_MAX + 1 };
 
 /*
  * Writes each device's kernels, equal ones merged; returns their number. Full recomputation repeats the whole forward
- * pass of blocks (and of a profile's layers), as Megatron-LM does; selective recomputation the inside of attention.
+ * pass of blocks (and of a profile's layers), as Megatron-LM does; selective recomputation the inside of attention. In
+ * jobs that are carried out it leaves out a block's last products, and the head computes only in backward passes.
  * The pass that makes or reads compressed data encodes or decodes it. The last item stands for collectives that
  * computations wait for, as the host sees them.
  */

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Parallel jobs of 2 to 16 devices on a few cores: predicted beside measured throughput, and bubbles beside their
+closed forms.
+
+Usage: bench_parallel.py BUILD [--profile HARDWARE.json] [--repeat N] [--busy SHARE] [--out FILE.json]
+                         [--class CLASS ...] [--list]
+
+Devices are dilated so that they keep the cores busy for about --busy of the time. One `spillway measure` serves all
+workloads (made first, unless a profile is given). A way that `run` does not carry out is counted as such. A run whose
+cores were the limit is taken again with twice the dilation. Exit code 1 when the median absolute error is above 5 % or
+the worst above 15 %.
+"""
+import argparse, json, os, statistics, subprocess, sys, tempfile
+
+
+def gpt(blocks, width, heads):
+    return {"model_type": "gpt2", "n_layer": blocks, "n_embd": width, "n_head": heads, "vocab_size": 256,
+            "n_positions": 256}
+
+
+def llama(blocks, width, heads):
+    return {"model_type": "llama", "num_hidden_layers": blocks, "hidden_size": width, "num_attention_heads": heads,
+            "num_key_value_heads": heads // 2, "intermediate_size": 3 * width, "vocab_size": 256,
+            "max_position_embeddings": 256, "tie_word_embeddings": False}
+
+
+WIDE, DEEP, LLAMA = gpt(8, 384, 6), gpt(16, 256, 4), llama(8, 384, 6)
+
+
+def job(network, microbatches=8, steps=3, microbatch=4, sequence=64, name="a", **more):
+    return {"name": name, "network": network, "sequence": sequence, "microbatch": microbatch,
+            "microbatches": microbatches, "minibatches": steps, "optimizer": {"kind": "adamw", "lr": 1e-3},
+            "seed": 7, **more}
+
+
+def pipelines():
+    for network, label in ((WIDE, "gpt2"), (LLAMA, "llama")):
+        for stages in (2, 4, 8):
+            for schedule in ("gpipe", "1f1b"):
+                yield f"{label} pp={stages} {schedule}", stages, [job(network)], [
+                    "--parallel", f"pp={stages}", "--schedule", schedule]
+    for stages, chunks in ((2, 2), (4, 2), (2, 4)):
+        yield f"gpt2 pp={stages},v={chunks} interleaved", stages, [job(WIDE)], [
+            "--parallel", f"pp={stages},v={chunks}", "--schedule", "interleaved"]
+    yield "deep pp=16 1f1b", 16, [job(DEEP, microbatches=16, steps=2)], ["--parallel", "pp=16"]
+    for recompute in ("full", "stage"):
+        yield f"gpt2 pp=4 recompute {recompute}", 4, [job(WIDE)], ["--parallel", "pp=4", "--recompute", recompute]
+    for schedule, chunks in (("zb-h1", 1), ("zb-h2", 1), ("zb-v", 2)):
+        for stages in (2, 4):
+            yield f"gpt2 pp={stages} {schedule}", stages, [job(WIDE)], [
+                "--parallel", f"pp={stages},v={chunks}", "--schedule", schedule]
+
+
+def replicas():
+    for count in (2, 4, 8, 16):
+        yield f"gpt2 dp={count}", count, [job(WIDE, microbatches=16)], ["--parallel", f"dp={count}"]
+    for degrees, devices in (("dp=2,pp=2", 4), ("dp=2,pp=4", 8), ("dp=4,pp=2", 8), ("dp=4,pp=4", 16)):
+        yield f"gpt2 {degrees}", devices, [job(WIDE, microbatches=16)], ["--parallel", degrees]
+    yield "llama dp=4", 4, [job(LLAMA)], ["--parallel", "dp=4"]
+    yield "gpt2 dp=4 buckets", 4, [job(WIDE)], ["--parallel", "dp=4,v=4"]
+
+
+def zero():
+    for level in (1, 2, 3):
+        for count in (2, 4):
+            yield f"gpt2 dp={count},zero={level}", count, [job(WIDE)], ["--parallel", f"dp={count},v=4,zero={level}"]
+        yield f"gpt2 dp=2,pp=2,zero={level}", 4, [job(WIDE)], ["--parallel", f"dp=2,pp=2,zero={level}"]
+
+
+def tensor():
+    for degrees, devices in (("tp=2", 2), ("tp=2,pp=2", 4), ("tp=2,dp=2", 4), ("tp=2,pp=2,dp=2", 8)):
+        for network, label in ((WIDE, "gpt2"), (LLAMA, "llama")):
+            yield f"{label} {degrees}", devices, [job(network)], ["--parallel", degrees]
+
+
+def asynchronous():
+    for schedule in ("pipedream", "2bw"):
+        for stages in (2, 4):
+            yield f"gpt2 pp={stages} {schedule}", stages, [job(WIDE)], ["--parallel", f"pp={stages}", "--schedule", schedule]
+
+
+def several():
+    jobs = [job(WIDE, name="a"), job(LLAMA, name="b"), job(DEEP, name="c", steps=2)]
+    for devices in (2, 4):
+        yield f"3 jobs saturn on {devices}", devices, jobs, ["--policy", "saturn"]
+
+
+CLASSES = {"pipelines": pipelines, "replicas": replicas, "zero": zero, "tensor": tensor, "asynchronous": asynchronous,
+           "saturn": several}
+
+
+def call(command, may_fail=False):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0 and not may_fail:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
+    return done
+
+
+def closed_form(options):
+    """Returns the share of bubbles of a pipeline of equal stages, or None: (p - 1) / (v m + p - 1)."""
+    degrees = dict(part.split("=") for part in options[options.index("--parallel") + 1].split(","))
+    schedule = options[options.index("--schedule") + 1] if "--schedule" in options else "1f1b"
+    if schedule not in ("gpipe", "1f1b", "interleaved") or set(degrees) - {"pp", "v"}:
+        return None
+    stages, chunks = int(degrees.get("pp", 1)), int(degrees.get("v", 1))
+    return lambda microbatches: (stages - 1) / (chunks * microbatches + stages - 1)
+
+
+def bubbles(path, minibatch):
+    """Returns the share of a minibatch's time in which devices do not compute, from a trace."""
+    trace = json.load(open(path))
+    columns = {name: i for i, name in enumerate(trace["span_columns"])}
+    operations = {name: i for i, name in enumerate(trace["operation_columns"])}
+    busy, begin, end, devices = 0, float("inf"), 0, set()
+    for span in trace["spans"]:
+        operation = trace["operations"][span[columns["operation"]]]
+        stream = operation[operations["stream"]]
+        if trace["streams"][stream]["kind"] != "compute" or span[columns["minibatch"]] != minibatch:
+            continue
+        begin = min(begin, span[columns["start_s"]])
+        end = max(end, span[columns["end_s"]])
+        busy += span[columns["end_s"]] - span[columns["start_s"]]
+        devices.add(stream)
+    return 1 - busy / (len(devices) * (end - begin)) if devices else None
+
+
+def measure_once(spillway, folder, hardware, devices, jobs, options, dilation):
+    with open(f"{folder}/jobs.json", "w") as file:
+        json.dump({"spillway_jobs": 1, "jobs": jobs}, file)
+    plan = call([spillway, "plan", f"{folder}/jobs.json", "--hw", hardware, "--devices", str(devices), "--link-rate",
+                 "2GB/s", "--p2p-rate", "2GB/s", "--dilate", str(dilation), *options, "-o", f"{folder}/plan.json",
+                 "--json"], may_fail=True)
+    if plan.returncode != 0:
+        return {"refused": plan.stderr.strip().splitlines()[-1]}
+    call([spillway, "simulate", f"{folder}/plan.json", "--trace", f"{folder}/sim.json", "--json"])
+    run = call([spillway, "run", f"{folder}/plan.json", "--trace", f"{folder}/run.json", "--no-weights", "--json"],
+               may_fail=True)
+    if run.returncode != 0:
+        return {"refused": run.stderr.strip().splitlines()[-1]}
+    answer = json.loads(run.stdout)
+    compared = json.loads(call([spillway, "compare", f"{folder}/sim.json", f"{folder}/run.json", "--json"]).stdout)
+    return {"valid": answer["dilation"]["valid"] if dilation > 1 else True, "dilation": dilation,
+            "busy": answer["load"]["own"], "others": answer["load"]["others"], "measured_s": answer["makespan_s"],
+            "error": compared["throughput_error"],
+            "compute_error": compared["by_class"]["compute"]["error"],
+            "bubbles": {"simulated": bubbles(f"{folder}/sim.json", 1), "measured": bubbles(f"{folder}/run.json", 1)}}
+
+
+def workload(spillway, folder, hardware, busy, repeat, devices, jobs, options):
+    dilation, results = max(1.0, devices / (os.cpu_count() * busy)), []
+    while len(results) < repeat:
+        result = measure_once(spillway, folder, hardware, devices, jobs, options, round(dilation, 2))
+        if "refused" in result:
+            return result
+        if not result["valid"] and dilation < 64:
+            dilation *= 2
+            continue
+        results.append(result)
+    results.sort(key=lambda r: r["measured_s"])
+    chosen = results[len(results) // 2]
+    chosen["spread"] = (results[-1]["measured_s"] - results[0]["measured_s"]) / chosen["measured_s"]
+    return chosen
+
+
+def percent(value):
+    return "      -" if value is None else f"{100 * value:+6.1f}%"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--profile")
+    parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--busy", type=float, default=0.4)
+    parser.add_argument("--out")
+    parser.add_argument("--class", dest="classes", action="append", choices=list(CLASSES))
+    parser.add_argument("--name", default="")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    chosen = [(c, *w) for c in CLASSES if not options.classes or c in options.classes
+              for w in CLASSES[c]() if options.name in w[0]]
+    if options.list:
+        for name in chosen:
+            print(f"{name[0]:14} {name[1]}")
+        return 0
+    spillway, results = os.path.join(options.build, "spillway"), []
+    with tempfile.TemporaryDirectory() as folder:
+        hardware = options.profile
+        if not hardware:
+            hardware = f"{folder}/hardware.json"
+            call([spillway, "measure", "-o", hardware, "--quiet"])
+        print(f"{'workload':34} {'devices':>7} {'dilated':>8} {'measured':>9} {'busy':>5} {'error':>7} {'compute':>7} "
+              f"{'bubbles':>7} {'closed':>7}")
+        for kind, name, devices, jobs, plan_options in chosen:
+            result = workload(spillway, folder, hardware, options.busy, options.repeat, devices, jobs, plan_options)
+            results.append({"class": kind, "name": name, "devices": devices, **result})
+            if "refused" in result:
+                print(f"{name:34} {devices:7} not carried out: {result['refused'][:110]}", flush=True)
+                continue
+            form = closed_form(plan_options) if "--parallel" in plan_options else None
+            print(f"{name:34} {devices:7} {result['dilation']:8.4g} {result['measured_s']:8.2f}s "
+                  f"{100 * result['busy']:4.0f}% {percent(result['error'])} {percent(result['compute_error'])} "
+                  f"{percent(result['bubbles']['measured'])} "
+                  f"{percent(form(jobs[0]['microbatches']) if form else None)}"
+                  f"{'' if result['valid'] else '  NOT VALID'}", flush=True)
+    carried = [r for r in results if "error" in r]
+    for kind in CLASSES:
+        errors = [abs(r["error"]) for r in carried if r["class"] == kind]
+        if errors:
+            print(f"{kind:14} {len(errors):3} workloads: median error {100 * statistics.median(errors):4.1f} %, worst "
+                  f"{100 * max(errors):4.1f} %")
+    errors = [abs(r["error"]) for r in carried]
+    print(f"{len(errors)} of {len(results)} workloads carried out: median error {100 * statistics.median(errors):.1f} %, "
+          f"worst {100 * max(errors):.1f} %")
+    if options.out:
+        with open(options.out, "w") as file:
+            json.dump(results, file, indent=1)
+    return 1 if statistics.median(errors) > 0.05 or max(errors) > 0.15 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
