@@ -46,6 +46,14 @@ enum status cli_real_begin(const struct figure *figure, const char *output, char
     return STATUS_OK;
 }
 
+/* Returns true if a run's devices were dilated: then its own lateness counts, and not what others took. */
+static bool is_dilated(const struct run_answer *answer, bool *valid)
+{
+    const json_t *dilation = json_object_get(answer->json, "dilation");
+    *valid = !dilation || json_is_true(json_object_get(dilation, "valid"));
+    return dilation;
+}
+
 /* Reads other programs' processor share, and the run's seconds; false if absent. */
 static bool load_of(const struct run_answer *answer, double *taken, double *makespan_s)
 {
@@ -59,11 +67,20 @@ static bool load_of(const struct run_answer *answer, double *taken, double *make
 void cli_real_warn_load(struct cli *cli, const struct run_set *set)
 {
     double taken, seconds, slowed_s, taken_s = 0, all_s = 0;
+    uint32_t limited = 0;
     for (uint32_t i = 0; i < run_set_count(set); i++) {
+        bool valid;
+        if (is_dilated(run_set_answer(set, i), &valid)) {
+            limited += !valid;
+            continue;
+        }
         if (!load_of(run_set_answer(set, i), &taken, &seconds)) continue;
         taken_s += taken * seconds;
         all_s += seconds;
     }
+    if (limited > 0)
+        cli_warn(cli, "%" PRIu32 " %s of dilated devices %s not valid: the cores were the limit", limited,
+                 limited == 1 ? "run" : "runs", limited == 1 ? "is" : "are");
     if (all_s > 0 && cli_load_slows(taken_s / all_s, all_s, 1, &slowed_s))
         cli_warn(cli, "the machine was busy: other programs took %.0f %% of the processors during the runs, so these may have taken "
                  "up to %.2g times as long as on an idle machine", 100 * taken_s / all_s, slowed_s);

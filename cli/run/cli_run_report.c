@@ -90,6 +90,7 @@ static enum status print_whole(FILE *out, const struct cli_run_report *report, s
 static bool is_slowed(const struct cli_run_report *report, double *slowed_s)
 {
     const struct cli_measured *measured = report->measured;
+    if (hardware_dilation(&report->plan->hardware) > 1) return false; /* print_dilation() */
     return cli_load_slows(load_taken(&measured->load), measured->makespan_s, report->prediction->result.makespan_s,
                           slowed_s);
 }

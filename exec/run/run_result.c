@@ -103,7 +103,9 @@ static void sum_up_jobs(const struct run_loop *loop, struct trace *trace)
         run->result->pacing.asked_s += of_device.asked_s;
         run->result->pacing.late_s += of_device.late_s;
     }
-    if (hardware_dilation(&run->plan->hardware) > 1) trace->late = device_pacing_late(&run->result->pacing);
+    if (hardware_dilation(&run->plan->hardware) <= 1) return;
+    trace->late = device_pacing_late(&run->result->pacing);
+    trace->load = 0; /* what others took shows in `late` */
 }
 
 enum status run_sum_up(struct run_loop *loop, struct trace *trace, struct error *err)
